@@ -995,21 +995,22 @@ create table helpdesk.customers (
   primary key (account_id, id)
 );
 comment on table helpdesk.customers is
-  'People who write in. New ones are found at once; edits of known ones are not announced by the source, see _observed_at.';
-comment on column helpdesk.customers.first_name is 'First name; '''' and null are different things at the source and stay so.';
+  'People who write in. New customers arrive with the next sync. The source does not announce edits of known customers; see _observed_at.';
+comment on column helpdesk.customers.first_name is
+  'First name. The source distinguishes '''' from null, and so does this column.';
 comment on column helpdesk.customers.last_name is 'Last name.';
-comment on column helpdesk.customers.summary is 'Short summary of the customer, where the source has one.';
+comment on column helpdesk.customers.summary is 'Short summary of the customer, if the source has one.';
 comment on column helpdesk.customers._created_after is
-  'The customer was created at or after this time (the source gives no created_at: this is the bracket it was found in).';
+  'The customer was created at or after this time. The source gives no created_at; this is the bracket in which the customer appeared.';
 comment on column helpdesk.customers._created_before is 'The customer was created before this time.';
 comment on column helpdesk.customers._checked_at is
-  'A list showed the customer, as it is here, at this time: every sweep of all customers moves it on.';
+  'Time at which a list last confirmed the customer as stored here. Each sweep of all customers advances it.';
 comment on column helpdesk.customers._deleted_at is
-  'By then the source had it no more: it said so when asked by id; null while it is there.';
+  'Deleted at the source by this time: a request by id answered 404. Null while the customer exists.';
 comment on column helpdesk.customers._payload is
-  'The record as it came, unknown fields and contacts included: a change of contacts alone is a change of the customer.';
+  'The record as the source sent it, with unknown fields and contacts. So a change of contacts alone changes this column.';
 comment on column helpdesk.customers._deleted_after is
-  'It was deleted after this time, and by _deleted_at; null while it is there.';
+  'Deleted after this time and by _deleted_at. Null while the customer exists.';
 
 create table helpdesk.contacts (
   account_id text,
@@ -1039,11 +1040,11 @@ create index contacts_customer on helpdesk.contacts (account_id, customer_id);
 create index contacts_value on helpdesk.contacts (account_id, value_normalized);
 create index contacts_value_alike on helpdesk.contacts using gin (account_id, lower(value_normalized) sync.gin_trgm_ops) with (gin_pending_list_limit='512');
 comment on table helpdesk.contacts is
-  'Addresses of customers. The contacts of a customer are replaced as a set: one that the source no longer shows is removed.';
-comment on column helpdesk.contacts.type is 'email, twitter or phone; other values pass as they come.';
-comment on column helpdesk.contacts.value is 'The address, screen name or number as the source has it.';
+  'Addresses of customers. The contacts of a customer are replaced as a set: contacts that the source no longer shows are removed.';
+comment on column helpdesk.contacts.type is 'email, twitter or phone. Other values are stored unchanged.';
+comment on column helpdesk.contacts.value is 'The address, screen name or number as the source spells it.';
 comment on column helpdesk.contacts.value_normalized is
-  'value for comparing: e-mail in lower case, screen name in lower case without @, phone number as digits with a leading + where there is one.';
+  'value, normalised for comparison: e-mail in lower case; screen name in lower case without @; phone number as digits, with the leading + if value has one.';
 
 create or replace function sync.contact_form(value text) returns text
 language sql immutable parallel safe
@@ -1055,7 +1056,7 @@ begin atomic
     else lower(btrim(value)) end;
 end;
 comment on function sync.contact_form is
-  'An address as it is compared, where nobody says of what kind it is: e-mail and screen name in lower case, screen name without @, phone number as digits with a leading + where there is one.';
+  'Normalises an address of unknown type for comparison: e-mail and screen name in lower case, screen name without @, phone number as digits with the leading + if present.';
 
 create or replace function sync.contact_forms(value text) returns text[]
 language sql immutable parallel safe
@@ -1065,25 +1066,25 @@ begin atomic
       select distinct e.mail
       from regexp_matches(v.text, '([^][{}`?<>()",;:@[:space:]]+@[^][{}`?<>()",;:@[:space:]]+)', 'g') found,
         lateral (select btrim(found[1], '.''!*')) e (mail)
-      -- Addresses that many write from are nobody's.
+      -- Shared sender addresses identify nobody.
       where e.mail !~ '^((no|do-?not)[-_.]?reply|mailer-daemon|postmaster|nobody|null|none|unknown|undefined|anonymous)([-_.+][^@]*)?@')
     when v.text ~ '^([a-z]+:)?[-0-9+()./,;[:space:]]*$' then array(
       select distinct d.digits
       from regexp_split_to_table(v.text, '[,;]') part,
         lateral (select regexp_replace(part, '[^0-9]', '', 'g')) d (digits)
-      -- One digit again and again, and those that are in a row, are filled in where there is no number.
+      -- Repeated or consecutive digits are placeholders for a missing number.
       where length(d.digits) >= 7 and d.digits <> repeat(left(d.digits, 1), length(d.digits))
         and strpos('012345678901234567890', d.digits) = 0 and strpos('098765432109876543210', d.digits) = 0)
-    -- Words that stand for no address name nobody.
+    -- Words that stand for a missing address identify nobody.
     when length(v.text) >= 3 and regexp_replace(v.text, '[^a-z0-9]', '', 'g') not in
       ('null', 'none', 'undefined', 'unknown', 'anonymous', 'nobody', 'nil', 'nan', 'na', 'test', 'true', 'false') then array[v.text]
     else '{}'::text[] end
-  -- Spaces and hyphens of other kinds; what nobody sees; and U+FFFD, which stands for what could not be stored.
+  -- Unusual spaces and hyphens, invisible characters, and U+FFFD, which replaces bytes that could not be stored.
   from (select lower(btrim(
     translate(value, U&'\00A0\202F\2011\200B\200C\200D\2060\FEFF\00AD\FFFD', '  -'), ' @')) as text) v;
 end;
 comment on function sync.contact_forms is
-  'What a contact value, or a field that holds some, is compared by: each e-mail address in it in lower case; else each phone number as digits, of seven at least; else the text in lower case, without @ before it. Nothing for words, numbers and addresses that name nobody, such as unknown, 0000000 and noreply@shop.example.';
+  'Normalises a contact value, or a field with several values, for comparison. Returns each e-mail address in lower case; else each phone number of at least seven digits; else the text in lower case without a leading @. Returns nothing for placeholders such as unknown, 0000000 and noreply@shop.example.';
 
 create trigger keep_change after update on helpdesk.customers for each row when (((old._checked_at = new._checked_at) or (old._payload <> new._payload) or (old._deleted_at is distinct from new._deleted_at))) execute function sync.keep_change('', '{account_id}');
 create trigger keep_change after delete or update on helpdesk.contacts for each row execute function sync.keep_change('customer_id', '{account_id,value_normalized}');
@@ -1131,35 +1132,38 @@ create index tickets_user on helpdesk.tickets (account_id, user_id);
 create index tickets_inbox on helpdesk.tickets (account_id, inbox_id);
 create index tickets_waiting_open on helpdesk.tickets (account_id, updated_at desc) where (((_messages_as_of is null) or (_messages_as_of < updated_at)) and (_deleted_at is null) and (state = any (array['open', 'hold'])));
 create index tickets_subject_alike on helpdesk.tickets using gin (account_id, lower(subject) sync.gin_trgm_ops) with (gin_pending_list_limit='512');
-comment on table helpdesk.tickets is 'Conversations with customers, one row each, as the source last showed them.';
+comment on table helpdesk.tickets is
+  'Conversations with customers, one row per ticket, in the last version that the source showed.';
 comment on column helpdesk.tickets.number is 'Friendly ticket number, unique across the help desk.';
 comment on column helpdesk.tickets.user_id is 'The assigned user; null while unassigned. Joins helpdesk.users.id.';
 comment on column helpdesk.tickets.inbox_id is 'The inbox; joins helpdesk.inboxes.id.';
 comment on column helpdesk.tickets.label_ids is 'Labels on the ticket, as in helpdesk.ticket_labels.';
-comment on column helpdesk.tickets.state is 'open, hold, closed, snoozed or archived; other values pass as they come.';
+comment on column helpdesk.tickets.state is
+  'open, hold, closed, snoozed or archived. Other values are stored unchanged.';
 comment on column helpdesk.tickets.type is
-  'Channel: email, twitter, twitter_dm, phone, chat, web, sms, whatsapp, fb_messenger, instagram_dm or call; other values pass as they come.';
-comment on column helpdesk.tickets.subject is 'Subject; '''' and null are different things at the source and stay so.';
+  'Channel: email, twitter, twitter_dm, phone, chat, web, sms, whatsapp, fb_messenger, instagram_dm or call. Other values are stored unchanged.';
+comment on column helpdesk.tickets.subject is
+  'Subject. The source distinguishes '''' from null, and so does this column.';
 comment on column helpdesk.tickets.summary is 'Short summary of the conversation that the source writes.';
 comment on column helpdesk.tickets.spam is 'True if the ticket is marked as spam.';
 comment on column helpdesk.tickets.trash is 'True if the ticket is in the trash.';
-comment on column helpdesk.tickets.snoozed_until is 'When a snoozed ticket comes back.';
+comment on column helpdesk.tickets.snoozed_until is 'When a snoozed ticket reopens.';
 comment on column helpdesk.tickets.reply_to is 'Default To of a new reply (deprecated at the source).';
 comment on column helpdesk.tickets.reply_cc is 'Default Cc of a new reply (deprecated at the source).';
-comment on column helpdesk.tickets.created_at is 'When the ticket was created, at the source.';
-comment on column helpdesk.tickets.updated_at is 'When the ticket was last updated, at the source, in whole seconds.';
+comment on column helpdesk.tickets.created_at is 'Creation time at the source.';
+comment on column helpdesk.tickets.updated_at is 'Time of the last update at the source, in whole seconds.';
 comment on column helpdesk.tickets._messages_as_of is
-  'The messages of this ticket are as the source showed them at this time. While it is null or earlier than updated_at, the ticket waits for its messages.';
+  'The messages of this ticket are those that the source showed at this time. If null or earlier than updated_at, the messages are pending.';
 comment on column helpdesk.tickets._deleted_at is
-  'By then the source had it no more: it said so when asked by id; null while it is there.';
+  'Deleted at the source by this time: a request by id answered 404. Null while the ticket exists.';
 comment on column helpdesk.tickets._deleted_after is
-  'It was deleted after this time, and by _deleted_at; null while it is there.';
+  'Deleted after this time and by _deleted_at. Null while the ticket exists.';
 comment on column helpdesk.tickets._listed_by is
-  'The run that first wrote this ticket, at _first_seen_at; null if that was before runs were noted. Joins sync.runs.id, where that is still kept.';
+  'The run that first stored this ticket, at _first_seen_at. Null if that was before runs were recorded. Joins sync.runs.id while the run is kept.';
 comment on column helpdesk.tickets._messages_by is
-  'The run that read its messages, as of _messages_as_of; null like _listed_by. Earlier readings are in sync.changes.';
+  'The run that read the messages, as of _messages_as_of. Null like _listed_by. Earlier reads are in sync.changes.';
 comment on column helpdesk.tickets._true_by is
-  'The source had shown the content by this time, by its own clock: the Date of the reply and the second of its grain. _observed_at is early on purpose, and is the time up to which the reply was complete. Null where nobody noted it (rows from before this column, and rejects that were replayed): then within a minute after _observed_at.';
+  'Upper bound of the time of this version, by the source''s clock: the Date of the reply plus its grain of one second. _observed_at is the lower bound, up to which the reply is complete. Null for rows from before this column and for replayed rejects; there the upper bound is one minute after _observed_at.';
 
 create table helpdesk.ticket_labels (
   account_id text,
@@ -1169,18 +1173,18 @@ create table helpdesk.ticket_labels (
 );
 create index ticket_labels_label on helpdesk.ticket_labels (account_id, label_id);
 comment on table helpdesk.ticket_labels is
-  'Which ticket carries which label: tickets.label_ids, one row each, changed in the same transaction.';
+  'Labels of tickets: tickets.label_ids as one row per label, changed in the same transaction.';
 comment on column helpdesk.ticket_labels.ticket_id is 'Joins helpdesk.tickets.id.';
 comment on column helpdesk.ticket_labels.label_id is 'Joins helpdesk.labels.id.';
 
 create or replace function analytics.is_backlog(state text, spam boolean, trash boolean) returns boolean
 language sql immutable
 begin atomic
-  -- Nothing but what counts as tight: so it is asked of an index, through the views of readers as well.
+  -- Uses only expressions that PostgreSQL can push into an index, also through the views of readers.
   select (state is null or state not in ('closed', 'archived')) and spam is not true and trash is not true;
 end;
 comment on function analytics.is_backlog is
-  'Whether a ticket in this state is work that is still to be done: not closed or archived, not spam, not in the trash.';
+  'True if a ticket in this state is open work: not closed, archived, spam or in the trash.';
 
 create table helpdesk.ticket_history (
   account_id text,
@@ -1206,25 +1210,26 @@ create unique index ticket_history_open on helpdesk.ticket_history (account_id, 
 create index ticket_history_valid_from on helpdesk.ticket_history (account_id, valid_from);
 create index ticket_history_backlog on helpdesk.ticket_history (account_id, valid_to) where analytics.is_backlog(state, spam, trash);
 comment on table helpdesk.ticket_history is
-  'What each ticket was, from when to when: a row for each change of state, user_id, inbox_id, label_ids (their order is none), spam or trash. Rows of a ticket do not overlap; there is a gap only while it was gone. Neighbours may be alike: two changes within one second are one row, with the values after both.';
-comment on column helpdesk.ticket_history.state is 'open, hold, closed, snoozed or archived; other values pass as they come.';
+  'Past and present state of each ticket: a new row for each change of state, user_id, inbox_id, label_ids (unordered), spam or trash. Rows of a ticket do not overlap; the only gaps are deletions. Adjacent rows may be equal, because two changes within one second share a row.';
+comment on column helpdesk.ticket_history.state is
+  'open, hold, closed, snoozed or archived. Other values are stored unchanged.';
 comment on column helpdesk.ticket_history.user_id is 'The assigned user; null while unassigned. Joins helpdesk.users.id.';
 comment on column helpdesk.ticket_history.inbox_id is 'The inbox; joins helpdesk.inboxes.id.';
 comment on column helpdesk.ticket_history.label_ids is 'Labels on the ticket; each joins helpdesk.labels.id.';
 comment on column helpdesk.ticket_history.spam is 'True while the ticket was marked as spam.';
 comment on column helpdesk.ticket_history.trash is 'True while the ticket was in the trash.';
 comment on column helpdesk.ticket_history.valid_from is
-  'From then on: updated_at, if that has moved; else the time by which the reply that showed the change was true. Of the first row: updated_at as it was when the ticket was first seen here; what it was before that nobody can tell. updated_at is that of the version which showed the change: where something else had moved it, and the change itself did not, it happened later, by change_by.';
+  'Start of the row: the updated_at of the version that shows the change, if it moved; else the time by which the reply was true. A first row starts at the updated_at at which the ticket was first seen; earlier states are unknown. If another edit moved updated_at and this change did not, the change happened later, by change_by.';
 comment on column helpdesk.ticket_history.valid_to is
-  'Up to then, without; null if it is so still. Where the ticket was deleted, tickets._deleted_at: by then it was gone.';
+  'End of the row, exclusive. Null for the current row. For a deleted ticket: tickets._deleted_at.';
 comment on column helpdesk.ticket_history.change_after is
-  'The change happened after this time, in the seconds of the source: it was seen to have the values before still at this time; of a first row, a second before it was created. Null where that is not known. It happened by valid_from, or by change_by where that is set. What was changed and changed back since is not known.';
+  'Lower bound of the time of the change, in whole seconds of the source: the old values were last seen then. For a first row: one second before the creation. Null if unknown. The upper bound is change_by, or valid_from if change_by is null. A change that was undone in between is unknown.';
 comment on column helpdesk.ticket_history.deleted_after is
-  'Where the row ended because the ticket was deleted: after this time, and by valid_to. Null otherwise, and where that is not known.';
+  'For a row that ends with the deletion of the ticket: the deletion happened after this time and by valid_to. Null otherwise, or if unknown.';
 comment on column helpdesk.ticket_history.is_first is
-  'True for the first row of a ticket: what it was before valid_from nobody can tell.';
+  'True for the first row of a ticket. The states before valid_from are unknown.';
 comment on column helpdesk.ticket_history.change_by is
-  'The change happened by this time, if that is later than valid_from: the reply that showed it was true by then. Between valid_from and this time it is not certain that it had happened. Null where it happened by valid_from; of a first row, where updated_at is taken at its word, since the ticket was last updated before the mirror began.';
+  'Upper bound of the time of the change, if later than valid_from: the reply that showed the change was true by then. Null if the change happened by valid_from, and for first rows of tickets that were last updated before the mirror began.';
 
 create or replace function sync.same_set(one text[], other text[]) returns boolean
 language sql immutable
@@ -1232,7 +1237,7 @@ begin atomic
   select one is not distinct from other or coalesce(one @> other and one <@ other, false);
 end;
 comment on function sync.same_set is
-  'Whether both hold the same values, in whatever order. Null, for not known, is not the empty set.';
+  'True if both arrays hold the same values, in any order. Null means unknown and differs from the empty set.';
 
 create or replace function sync.begin_ticket_history() returns trigger
 language plpgsql
@@ -1244,7 +1249,7 @@ as $$
 declare
   begun int;
 begin
-  -- The ticket comes with its messages, and most of the time as it is here: then there is nothing to begin.
+  -- A ticket arrives with its messages and mostly exists here already. Then no history begins.
   if not exists (select from after) then return null; end if;
   perform set_config('shelfdesk.metrics', 'with the ticket', true);
   insert into helpdesk.ticket_history
@@ -1252,7 +1257,8 @@ begin
   select t.account_id, t.id, t.state, t.user_id, t.inbox_id, t.label_ids, t.spam, t.trash, f.valid_from,
     case when t._deleted_at is not null then greatest(t._deleted_at, f.valid_from + interval '1 second') end,
     case when t.created_at <= f.valid_from then t.created_at - interval '1 second' end,
-    -- A ticket that came while the mirror was there was seen soon after; the source is taken at its word for older ones.
+    -- A ticket that was created while the mirror ran was seen soon afterwards. For older tickets the times of the
+    -- source count.
     case when t.updated_at >= k.mirrored_since and y.by > f.valid_from then y.by end,
     t._deleted_after, true
   from after t
@@ -1283,7 +1289,7 @@ begin
     where t._deleted_at is null
       and t.account_id = any (array(select account_id from sync.readable_accounts))
       and (
-        -- In the order of the one index that serves, as in internal.keep_metrics.
+        -- The order of the index, as in internal.keep_metrics.
         select true from helpdesk.messages m where m.account_id = t.account_id and m.ticket_id = t.id
         order by m.position limit 1) is null
     offset 0) n
@@ -1301,18 +1307,18 @@ begin
 end
 $$;
 comment on function sync.begin_ticket_history is
-  'Writes the first row of helpdesk.ticket_history of tickets that are new here, and their first metrics.';
+  'Writes the first rows of helpdesk.ticket_history for new tickets, and their first metrics.';
 
 create or replace function sync.keep_ticket_history() returns trigger
 language plpgsql
--- A plan that is kept was made for the rows of another statement: one ticket, or an empty warehouse.
+-- A cached plan would fit the rows of another statement: one ticket, or an empty warehouse.
 set plan_cache_mode = force_custom_plan
 as $$
 declare
-  -- The source's times are in whole seconds. As a parameter it has plans made anew.
+  -- The times of the source are whole seconds. A parameter instead of a literal would cause new plans.
   second constant interval := '1 second';
 begin
-  -- Most updates change nothing of it. A full join is never a nested loop, whatever it was planned for.
+  -- Most updates change no tracked column. A full join never becomes a nested loop, whatever the plan expected.
   if not exists (
     select from before b full join after a using (account_id, id)
     where (b._deleted_at is null) <> (a._deleted_at is null)
@@ -1326,7 +1332,7 @@ begin
       case
         when a._deleted_at is not null then greatest(a._deleted_at, last.valid_from + second)
         else greatest(last.valid_from, last.valid_to, case
-          -- It was gone at its tombstone: a version of before that does not say when it came back.
+          -- The ticket was deleted at its tombstone. An older version does not tell when it came back.
           when a.updated_at <> b.updated_at and (b._deleted_at is null or a.updated_at > b._deleted_at)
             then least(a.updated_at, y.by)
           else y.by end)
@@ -1335,10 +1341,10 @@ begin
       last.valid_from as last_from, last.valid_from is not null and last.valid_to is null as is_open,
       case
         when last.valid_from is null then a.created_at - second
-        -- It came back after it was deleted. How long before its tombstone the source had looked for it is not known.
+        -- The ticket came back after its deletion. How long it had been back before it was seen is unknown.
         when b._deleted_at is not null then greatest(b._observed_at - k.lookback, b._deleted_after)
-        -- A version holds what had happened by the second that it is dated, unless that is a slip: it is dated later than its reply
-        -- was true, or than the version after it. A reading holds all up to a lookback before it.
+        -- A version shows everything up to the second of its date, unless the date is wrong: later than the reply, or
+        -- later than the next version. A reply shows everything up to a lookback before it.
         else greatest(
           case when b.updated_at <= least(a.updated_at, sync.true_by(b._true_by, b._observed_at)) then b.updated_at - second end,
           b._observed_at - k.lookback, w.as_of, last.change_after)
@@ -1358,8 +1364,8 @@ begin
       or a._deleted_at is null and (
         a.state is distinct from b.state or a.user_id is distinct from b.user_id or a.inbox_id is distinct from b.inbox_id
         or a.spam is distinct from b.spam or a.trash is distinct from b.trash or not sync.same_set(a.label_ids, b.label_ids))),
-  -- The open row is named as such, and not by its time: a thousand tickets may have been changed within one second.
-  -- Two changes at one time are one row: it takes on the later values, and happened after what it came after.
+  -- Finds the open row by its flag and not by its time, because a thousand tickets may change in one second. Two
+  -- changes at one time share a row with the later values and the lower bound of the first change.
   replaced as (
     update helpdesk.ticket_history h
     set state = c.state, user_id = c.user_id, inbox_id = c.inbox_id, label_ids = c.label_ids, spam = c.spam, trash = c.trash,
@@ -1373,7 +1379,7 @@ begin
     where c.is_open and (c.at > c.last_from or not c.alive)
       and h.account_id = c.account_id and h.ticket_id = c.id and h.valid_to is null
     returning h.account_id, h.ticket_id)
-  -- What has ended is asked for, so that it has before the next row begins: one row of a ticket is open.
+  -- Ends the current row before the next begins: a ticket has one open row.
   insert into helpdesk.ticket_history
     (account_id, ticket_id, state, user_id, inbox_id, label_ids, spam, trash, valid_from, change_after, change_by, is_first)
   select c.account_id, c.id, c.state, c.user_id, c.inbox_id, c.label_ids, c.spam, c.trash, c.at,
@@ -1385,7 +1391,7 @@ begin
 end
 $$;
 comment on function sync.keep_ticket_history is
-  'Writes to helpdesk.ticket_history what has changed of tickets, or ends it with their tombstones.';
+  'Writes changes of tickets to helpdesk.ticket_history. A tombstone ends the history.';
 
 create or replace function sync.end_ticket_history() returns trigger
 language plpgsql
@@ -1396,7 +1402,7 @@ begin
 end
 $$;
 comment on function sync.end_ticket_history is
-  'Removes the history of tickets whose rows are removed: by a hand, or with their account. What is deleted at the source gets a tombstone.';
+  'Removes the history of tickets whose rows are deleted, by hand or with their account. A ticket that is deleted at the source keeps its row with a tombstone.';
 
 create trigger keep_change after update on helpdesk.tickets for each row when (((old._messages_as_of IS not NULL) or (new._messages_as_of is null))) execute function sync.keep_change('', '{account_id}');
 create trigger begin_ticket_history after insert on helpdesk.tickets referencing new table as after for each statement execute function sync.begin_ticket_history();
@@ -1404,18 +1410,18 @@ create trigger keep_ticket_history after update on helpdesk.tickets referencing 
 create trigger end_ticket_history after delete on helpdesk.tickets referencing old table as before for each statement execute function sync.end_ticket_history();
 -- Messages and attachments.
 
--- PostgreSQL's parser of words looks ahead at what may be an address, a path, a tag, a number or a compound: a long row of them
--- takes it minutes. So the marks of these are spaces, here as in what is asked for: an address is the words in it. However odd a
--- text is, what comes of it stays below the megabyte that a row may have: 100,000 letters of four bytes, and places as long.
+-- PostgreSQL's text parser looks ahead for addresses, paths, tags, numbers and compounds, which takes minutes on long
+-- runs of such characters. So these characters become spaces, here and in search terms: an address becomes its words.
+-- The vector stays below PostgreSQL's limit of 1 MB: 100,000 characters of four bytes with their positions.
 create or replace function helpdesk.search_words(body text) returns tsvector
 language sql immutable parallel safe
 begin atomic
-  -- One after the other is ten times as fast as translate.
+  -- Nested replace is ten times as fast as translate.
   select to_tsvector('simple',
     replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(left(body, 100000), '-', ' '), '_', ' '), '.', ' '), '/', ' '), ':', ' '), '@', ' '), '&', ' '), '<', ' '), '~', ' '), '+', ' '), '#', ' '), '%', ' '), '?', ' '), '=', ' '));
 end;
 comment on function helpdesk.search_words is
-  'The words of a text and their places, in no language: in lower case, none left out, none cut. Of long texts the first 100,000 characters. The index messages_words is made of it.';
+  'Text search vector of a message: all words in lower case with positions, without stemming or stop words. Only the first 100,000 characters count. The index messages_words uses this function.';
 
 create table helpdesk.messages (
   account_id text,
@@ -1445,19 +1451,20 @@ create index messages_user on helpdesk.messages (account_id, user_id);
 create index messages_created_at on helpdesk.messages (account_id, created_at);
 create index messages_words on helpdesk.messages using gin (account_id, date_trunc('hour', (created_at AT TIME ZONE 'UTC')), helpdesk.search_words(body_text)) with (gin_pending_list_limit='4096');
 comment on table helpdesk.messages is
-  'Replies and notes of tickets. The messages of a ticket are replaced as a set: one that the source no longer shows is removed.';
+  'Replies and notes of tickets. The messages of a ticket are replaced as a set: messages that the source no longer shows are removed.';
 comment on column helpdesk.messages.position is 'Place within the ticket as the source lists it, from 1.';
-comment on column helpdesk.messages.type is 'reply or note; other values pass as they come.';
+comment on column helpdesk.messages.type is 'reply or note. Other values are stored unchanged.';
 comment on column helpdesk.messages.direction is 'in (from a customer) or out (to a customer); null on notes.';
-comment on column helpdesk.messages.user_id is 'Who wrote it; null if a customer or an automatic reply. Joins helpdesk.users.id.';
+comment on column helpdesk.messages.user_id is
+  'Author, if a team member; null for customers and automatic replies. Joins helpdesk.users.id.';
 comment on column helpdesk.messages.from_name is 'Display name of the sender.';
 comment on column helpdesk.messages.from_address is 'Contact information of the sender (from at the source).';
 comment on column helpdesk.messages.to_address is 'Contact information of the recipient (to at the source).';
-comment on column helpdesk.messages.body is 'The text as it came: HTML where htmlized is true.';
-comment on column helpdesk.messages.more_body is 'The signature, where the source removed it from body.';
+comment on column helpdesk.messages.body is 'The text as the source sent it: HTML if htmlized is true.';
+comment on column helpdesk.messages.more_body is 'The signature that the source cut from body.';
 comment on column helpdesk.messages.body_text is 'body as plain text.';
 comment on column helpdesk.messages.htmlized is 'True if body is HTML.';
-comment on column helpdesk.messages.created_at is 'When the message was created, at the source. Order equal times by position.';
+comment on column helpdesk.messages.created_at is 'Creation time at the source. Order equal times by position.';
 
 create table helpdesk.attachments (
   account_id text,
@@ -1476,7 +1483,7 @@ create table helpdesk.attachments (
 );
 create index attachments_message on helpdesk.attachments (account_id, message_id);
 create index attachments_ticket on helpdesk.attachments (account_id, ticket_id);
-comment on table helpdesk.attachments is 'Files attached to messages: what they are, not their content.';
+comment on table helpdesk.attachments is 'Metadata of files attached to messages. The content is not mirrored.';
 comment on column helpdesk.attachments.message_id is 'The message; joins helpdesk.messages.id.';
 comment on column helpdesk.attachments.ticket_id is 'The ticket of that message; joins helpdesk.tickets.id.';
 comment on column helpdesk.attachments.name is 'File name.';
@@ -1505,22 +1512,22 @@ create table books.shelves (
   _payload jsonb not null,
   primary key (account_id, owner_id, id)
 );
-comment on table books.shelves is 'Shelves of the users that are mirrored, and of the own library.';
+comment on table books.shelves is 'Shelves of the mirrored users, and of the library of the token''s owner.';
 comment on column books.shelves.owner_id is
-  'The user whose shelf it is (BOOKS_USERS), or mylibrary: the library of whoever the token belongs to.';
-comment on column books.shelves.id is 'Id at the source; only together with owner_id it names one shelf.';
+  'Owner of the shelf: a user id from BOOKS_USERS, or mylibrary for the owner of the token.';
+comment on column books.shelves.id is 'Id at the source, unique per owner_id.';
 comment on column books.shelves.title is 'Title.';
 comment on column books.shelves.description is 'Description.';
-comment on column books.shelves.access is 'PUBLIC or PRIVATE; other values pass as they come.';
-comment on column books.shelves.created_at is 'When the shelf was created, at the source.';
-comment on column books.shelves.updated_at is 'When its title, description or access was last changed, at the source.';
+comment on column books.shelves.access is 'PUBLIC or PRIVATE. Other values are stored unchanged.';
+comment on column books.shelves.created_at is 'Creation time at the source.';
+comment on column books.shelves.updated_at is 'Time at the source of the last change of title, description or access.';
 comment on column books.shelves.volumes_last_updated_at is
-  'When volumes were last put on it or taken off, at the source. Whether a move within the shelf shows here is not known.';
+  'Time at the source when volumes were last added or removed. Whether moves within the shelf count is unknown.';
 comment on column books.shelves.volume_count is
-  'How many volumes the source says that it holds; what is on it, books.shelf_volumes tells.';
-comment on column books.shelves._observed_at is 'The content is as the source showed it at this time, by the source''s clock.';
+  'Number of volumes that the source states. books.shelf_volumes holds the actual volumes.';
+comment on column books.shelves._observed_at is 'The source showed this content at this time, by its own clock.';
 comment on column books.shelves._payload is
-  'The record as it came, unknown fields included; without what varies from reply to reply though nothing changed (etag, searchInfo, preview, info and image links).';
+  'The record as the source sent it, with unknown fields. Fields that vary between replies without a change are left out: etag, searchInfo, preview, info and image links.';
 
 create table books.volumes (
   account_id text,
@@ -1563,43 +1570,42 @@ create table books.volumes (
 create index volumes_waiting on books.volumes (account_id, _waits_since) where (_waits_since is not null);
 create index volumes_checked on books.volumes (account_id, _checked_at);
 comment on table books.volumes is
-  'Volumes that are, or were, on a shelf: in full as soon as each has been asked for by its id; until then as the list of a shelf shortens them.';
+  'Volumes that are or were on a shelf. A volume is complete once it was fetched by id; until then it holds the shorter record of the shelf''s list.';
 comment on column books.volumes.title is 'Title.';
 comment on column books.volumes.subtitle is 'Subtitle.';
-comment on column books.volumes.authors is 'Authors in their order; null where the source names none.';
+comment on column books.volumes.authors is 'Authors in order; null if the source names none.';
 comment on column books.volumes.publisher is 'Publisher.';
 comment on column books.volumes.published_date is
-  'When it was published, as the source writes it: 2019-10-03, 1999-05, 1999, 19?? or otherwise.';
-comment on column books.volumes.published_year is 'The year in published_date, where four digits begin it.';
+  'Publication date as the source writes it: 2019-10-03, 1999-05, 1999, 19?? or other text.';
+comment on column books.volumes.published_year is 'Year of published_date, if that begins with four digits.';
 comment on column books.volumes.description is 'Description; shortened while _detail is list.';
 comment on column books.volumes.isbn_10 is 'ISBN of ten characters.';
 comment on column books.volumes.isbn_13 is 'ISBN of thirteen digits.';
-comment on column books.volumes.page_count is 'Number of pages; null where it is not known, which the source writes as 0.';
-comment on column books.volumes.print_type is 'BOOK or MAGAZINE; other values pass as they come.';
+comment on column books.volumes.page_count is 'Number of pages; null if unknown, which the source writes as 0.';
+comment on column books.volumes.print_type is 'BOOK or MAGAZINE. Other values are stored unchanged.';
 comment on column books.volumes.categories is 'Subjects in their order.';
 comment on column books.volumes.average_rating is 'Mean rating, 1 to 5.';
-comment on column books.volumes.ratings_count is 'How many ratings that is the mean of.';
-comment on column books.volumes.maturity_rating is 'NOT_MATURE or MATURE; other values pass as they come.';
-comment on column books.volumes.language is 'Language code; null while _detail is list, since lists leave it out.';
-comment on column books.volumes.list_price is 'Suggested retail price, exactly as written.';
+comment on column books.volumes.ratings_count is 'Number of ratings in average_rating.';
+comment on column books.volumes.maturity_rating is 'NOT_MATURE or MATURE. Other values are stored unchanged.';
+comment on column books.volumes.language is 'Language code; null while _detail is list, because lists omit it.';
+comment on column books.volumes.list_price is 'Suggested retail price, exactly as the source writes it.';
 comment on column books.volumes.list_price_currency is 'Currency of list_price.';
-comment on column books.volumes.retail_price is 'Price at which it is sold, exactly as written.';
+comment on column books.volumes.retail_price is 'Selling price, exactly as the source writes it.';
 comment on column books.volumes.retail_price_currency is 'Currency of retail_price.';
-comment on column books.volumes.saleability is 'FOR_SALE, FREE, NOT_FOR_SALE, FOR_PREORDER or otherwise.';
-comment on column books.volumes.viewability is 'How much of it may be read: NO_PAGES, PARTIAL, ALL_PAGES or otherwise.';
-comment on column books.volumes.country is 'The country that prices and saleability are told for.';
-comment on column books.volumes.canonical_link is 'The page of the volume.';
+comment on column books.volumes.saleability is 'FOR_SALE, FREE, NOT_FOR_SALE, FOR_PREORDER or other values.';
+comment on column books.volumes.viewability is 'Extent of the preview: NO_PAGES, PARTIAL, ALL_PAGES or other values.';
+comment on column books.volumes.country is 'Country to which prices and saleability apply.';
+comment on column books.volumes.canonical_link is 'Link to the web page of the volume.';
 comment on column books.volumes.thumbnail is
-  'A link to its cover, as it was when the content last changed: such links vary from reply to reply, and are not compared.';
+  'Link to the cover, from the last change of the content. Such links vary between replies and are not compared.';
 comment on column books.volumes._detail is
-  'full: as the source shows the volume by its id; list: as the list of a shelf shortens it.';
-comment on column books.volumes._checked_at is
-  'When the source was last asked for the volume by its id, by the source''s clock; null if never yet.';
+  'full: the record that the source shows by id; list: the shorter record of a shelf''s list.';
+comment on column books.volumes._checked_at is 'Time of the last fetch by id, by the source''s clock; null if never.';
 comment on column books.volumes._waits_since is
-  'The list of a shelf showed it, new or changed, at this time, and it has not been asked for by its id since; null where nothing is to be asked.';
-comment on column books.volumes._observed_at is 'The content is as the source showed it at this time, by the source''s clock.';
+  'A shelf''s list showed the volume as new or changed at this time, and the fetch by id is pending. Null if none is pending.';
+comment on column books.volumes._observed_at is 'The source showed this content at this time, by its own clock.';
 comment on column books.volumes._payload is
-  'The record as it came, unknown fields included; without what varies from reply to reply though nothing changed (etag, searchInfo, preview, info and image links).';
+  'The record as the source sent it, with unknown fields. Fields that vary between replies without a change are left out: etag, searchInfo, preview, info and image links.';
 
 create table books.shelf_volumes (
   account_id text,
@@ -1616,18 +1622,17 @@ create table books.shelf_volumes (
 );
 create index shelf_volumes_volume on books.shelf_volumes (account_id, volume_id);
 comment on table books.shelf_volumes is
-  'Which volume is on which shelf, and where. Those with _removed_at were on it and are not any more.';
+  'Volumes on shelves, with their positions. Rows with _removed_at are former entries.';
 comment on column books.shelf_volumes.owner_id is 'The owner of the shelf; joins books.shelves.owner_id.';
 comment on column books.shelf_volumes.shelf_id is 'The shelf; joins books.shelves.id.';
 comment on column books.shelf_volumes.volume_id is 'The volume; joins books.volumes.id.';
 comment on column books.shelf_volumes.position is
-  'Its place on the shelf, from 0, as startIndex counts; once removed, the last one that it had.';
+  'Position on the shelf, from 0, like startIndex. For a removed volume: its last position.';
 comment on column books.shelf_volumes._removed_at is
-  'By this time it was not on the shelf any more; when at the earliest, change_after in books.shelf_volume_history tells. Null while it is there.';
-comment on column books.shelf_volumes._observed_at is
-  'The content is as the source showed it at this time, by the source''s clock.';
+  'The volume had left the shelf by this time. The lower bound is change_after in books.shelf_volume_history. Null while the volume is on the shelf.';
+comment on column books.shelf_volumes._observed_at is 'The source showed this content at this time, by its own clock.';
 comment on column books.shelf_volumes._payload is
-  'The volume as the list of this shelf shows it, without what varies from reply to reply.';
+  'The volume as this shelf''s list shows it, without fields that vary between replies.';
 
 create table books.shelf_volume_history (
   account_id text,
@@ -1644,16 +1649,17 @@ create table books.shelf_volume_history (
 );
 create index shelf_volume_history_volume on books.shelf_volume_history (account_id, volume_id);
 comment on table books.shelf_volume_history is
-  'Where each volume stood on each shelf, and from when to when. The source announces no change: each one happened after change_after, and by valid_from.';
+  'Past and present position of each volume on each shelf. The source does not announce changes: each happened after change_after and by valid_from.';
 comment on column books.shelf_volume_history.owner_id is 'The owner of the shelf; joins books.shelves.owner_id.';
 comment on column books.shelf_volume_history.shelf_id is 'The shelf; joins books.shelves.id.';
 comment on column books.shelf_volume_history.volume_id is 'The volume; joins books.volumes.id.';
-comment on column books.shelf_volume_history.position is 'Its place on the shelf, from 0; null while it was not on it.';
+comment on column books.shelf_volume_history.position is
+  'Position on the shelf, from 0; null while the volume was not on the shelf.';
 comment on column books.shelf_volume_history.valid_from is
-  'From then on: when the shelf says that its volumes were last updated, if that has moved; else when the change was seen.';
-comment on column books.shelf_volume_history.valid_to is 'Up to then, without; null if it is so still.';
+  'Start of the row: the shelf''s volumes_last_updated_at, if it moved; else the time when the change was seen.';
+comment on column books.shelf_volume_history.valid_to is 'End of the row, exclusive. Null for the current row.';
 comment on column books.shelf_volume_history.change_after is
-  'The change happened after this time: when the shelf was last read whole before it. Null where the shelf had not been read before.';
+  'Lower bound of the time of the change: the previous full read of the shelf. Null if the shelf had not been read before.';
 
 create table sync.shelf_readings (
   account_id text,
@@ -1664,13 +1670,13 @@ create table sync.shelf_readings (
   primary key (account_id, owner_id, shelf_id)
 );
 comment on table sync.shelf_readings is
-  'When each shelf was last read whole. As long as the list of shelves shows the same version, and that is not too long ago, its volumes are not asked for.';
+  'Last full read of each shelf. While the list of shelves shows the same version, and the read is recent enough, the volumes are not read again.';
 comment on column sync.shelf_readings.owner_id is 'The owner of the shelf.';
 comment on column sync.shelf_readings.shelf_id is 'The shelf.';
 comment on column sync.shelf_readings.as_of is
-  'books.shelf_volumes shows what was on it at this time, by the source''s clock; null if it was never read whole.';
+  'books.shelf_volumes shows the content of the shelf at this time, by the source''s clock. Null if the shelf was never read whole.';
 comment on column sync.shelf_readings.version is
-  'When its volumes were last updated, and how many there were, as the catalog said before they were read; null where it does not say. A word where that proves nothing: unsettled (the second of the last update was not over), gone, or doubted (fewer were shown than counted; what was found).';
+  'Time of the last update and number of volumes that the catalog stated before the read. Null if it states none. A word if the version proves nothing: unsettled (the second of the last update had not ended), gone, or doubted (fewer volumes were shown than counted; then with the result of the check).';
 
 create or replace view sync.waiting_volumes as
 select v.account_id, v.id, v._waits_since as waits_since,
@@ -1683,18 +1689,19 @@ where v._waits_since is not null and exists (
   join sync.coverage c on (c.account_id, c.stream_key, c.list) = (m.account_id, 'books.shelves', m.owner_id)
   where m.account_id = v.account_id and m.volume_id = v.id and m._removed_at is null);
 comment on view sync.waiting_volumes is
-  'Volumes on a shelf that are new or have changed there, and that have not been asked for by their id since; of owners that are mirrored.';
+  'Volumes that are new or changed on a shelf of a mirrored owner and whose fetch by id is pending.';
 comment on column sync.waiting_volumes.account_id is 'The account.';
 comment on column sync.waiting_volumes.id is 'The volume; joins books.volumes.id.';
-comment on column sync.waiting_volumes.waits_since is 'When the list of a shelf showed it, by the source''s clock.';
-comment on column sync.waiting_volumes.rejected is 'True if it was asked for and could not be had; see sync.rejects.';
+comment on column sync.waiting_volumes.waits_since is
+  'Time when a shelf''s list showed the volume, by the source''s clock.';
+comment on column sync.waiting_volumes.rejected is 'True if the fetch failed; see sync.rejects.';
 
 create trigger keep_change after update on books.shelves for each row when (((old._payload <> new._payload) or (old._deleted_at is distinct from new._deleted_at))) execute function sync.keep_change('owner_id', '{account_id}');
 create trigger keep_change after update on books.volumes for each row when (((old._detail = 'full'::text) and ((old._payload <> new._payload) or (old._deleted_at is distinct from new._deleted_at)))) execute function sync.keep_change('', '{account_id,thumbnail}');
 create trigger keep_change after update on books.shelf_volumes for each row when ((old._payload <> new._payload)) execute function sync.keep_change('owner_id,shelf_id', '{account_id,position}', 'volume_id');
 
--- Long texts are compressed when they are stored: by lz4, where the server was built with it, which is made to take less of the
--- processor than PostgreSQL's own way. What is stored already stays as it is, and is read as before.
+-- Compresses long texts with lz4, if the server supports it, because lz4 needs less CPU than pglz. Stored values stay
+-- as they are and remain readable.
 do $$
 declare
   one record;
@@ -1729,15 +1736,14 @@ create table sync.swept (
   check (not isempty(created))
 );
 create index swept_from on sync.swept (account_id, stream_key, list, coalesce(lower(created), '-infinity'));
-comment on table sync.swept is
-  'What sweeps have read: everything that a list shows of what was created in a range, the newest reading of each range.';
+comment on table sync.swept is 'Ranges of creation time that sweeps read whole, with the newest read of each range.';
 comment on column sync.swept.stream is 'tickets or customers.';
 comment on column sync.swept.list is
-  'default, spam, trash, or open: open and held tickets, which are looked at daily. undated: tickets that show no created_at, asked for by id.';
-comment on column sync.swept.created is 'Everything that was created in this range was read; of undated, everything.';
+  'List of the stream: default, spam or trash. open: open and held tickets, which a sweep reads daily. undated: tickets without created_at, fetched by id.';
+comment on column sync.swept.created is 'Range of creation time that was read whole. For undated: everything.';
 comment on column sync.swept.as_of is
-  'What had happened up to here was in what was read: a lookback before the replies, since a source may show things so late; of customers a minute more, since a reply may be slower than the first one of the walk.';
-comment on column sync.swept.run_id is 'The run that read it.';
+  'The read shows everything that happened up to this time: one lookback before the replies, because a source may show changes late. For customers one minute more, because a reply may be slower than the first reply of the walk.';
+comment on column sync.swept.run_id is 'The run that read the range.';
 
 create or replace function sync.swept_at(account text, created_at timestamptz, state text, spam boolean, trash boolean, spam_apart boolean, trash_apart boolean)
 returns table (as_of timestamptz)
@@ -1751,7 +1757,7 @@ begin atomic
     ('open', swept_at.state in ('open', 'hold') and not coalesce(swept_at.spam, false) and not coalesce(swept_at.trash, false)),
     ('default', not coalesce(spam_apart and swept_at.spam or trash_apart and swept_at.trash, false))) l (list, speaks)
   cross join lateral (
-    -- Ranges of a list do not overlap: only the last one that begins by then can hold it.
+    -- Ranges of a list do not overlap, so only the last range that begins before this time can contain it.
     select w.created, w.as_of
     from sync.swept w
     where w.account_id = account and w.stream_key = 'helpdesk.tickets' and w.list = l.list
@@ -1761,7 +1767,7 @@ begin atomic
   where l.speaks and w.created @> coalesce(swept_at.created_at, '-infinity');
 end;
 comment on function sync.swept_at is
-  'When a sweep last read a list that shows such a ticket: of this time of creation, in this state; spam and trash are read apart from the default list, or not.';
+  'Time of the last sweep of a list that shows a ticket with this creation time and state. Spam and trash have lists of their own if the source separates them.';
 
 create table sync.deletion_candidates (
   account_id text,
@@ -1780,20 +1786,20 @@ create table sync.deletion_candidates (
 );
 create index deletion_candidates_gone on sync.deletion_candidates (account_id, stream_key) where (gone_at is not null);
 comment on table sync.deletion_candidates is
-  'Rows that a list of the source lacked where it should have shown them: each is asked for by its id, and only what the source does not have (404) gets a tombstone.';
+  'Rows that a list of the source should have shown and did not. Each is fetched by id; only an answer of 404 leads to a tombstone.';
 comment on column sync.deletion_candidates.stream is 'tickets or customers.';
-comment on column sync.deletion_candidates.record_id is 'The row; joins the id of that table.';
+comment on column sync.deletion_candidates.record_id is 'Id of the row in that table.';
 comment on column sync.deletion_candidates.missing_since is
-  'As-of time of the reading that lacked it. A row that was observed since is no suspect any more.';
-comment on column sync.deletion_candidates.alive_at is 'The source had it then: the last proof of that.';
+  'As-of time of the read that did not show the row. A row that was observed later is no candidate any more.';
+comment on column sync.deletion_candidates.alive_at is 'Last time at which the source demonstrably had the record.';
 comment on column sync.deletion_candidates.gone_at is
-  'By then, by its own clock, the source had it no more: it said so when asked by id (404). Null while it has not said so.';
+  'Deleted at the source by this time, by its own clock: a request by id answered 404. Null before that.';
 comment on column sync.deletion_candidates.gone_since is
-  'When it said so for the first time, if it has said nothing else since; null with gone_at.';
-comment on column sync.deletion_candidates.attempts is 'How often it was asked for by id in vain, for other reasons.';
-comment on column sync.deletion_candidates.error is 'What came of it the last time.';
+  'Time of the first 404, if every later answer was 404 too. Null with gone_at.';
+comment on column sync.deletion_candidates.attempts is 'Number of fetches by id that failed for other reasons.';
+comment on column sync.deletion_candidates.error is 'Error of the last fetch by id.';
 comment on column sync.deletion_candidates.run_id is
-  'The run that last asked for it by id; null while none has, or when it is to be asked for again.';
+  'The run that last fetched the record by id. Null if none has, or if a new fetch is due.';
 
 create or replace function sync.is_settled(deleted_at timestamptz, observed_at timestamptz, missing_since timestamptz) returns boolean
 language sql immutable
@@ -1818,7 +1824,7 @@ where case s.stream_key
       and not sync.is_settled(c._deleted_at, greatest(c._observed_at, c._checked_at), s.missing_since))
   end;
 comment on view sync.open_deletion_candidates is
-  'Suspects that are still to be asked for by their id, or still to get their tombstone. The rest of sync.deletion_candidates was observed since.';
+  'Deletion candidates that still need a fetch by id or a tombstone. The other rows of sync.deletion_candidates were observed later.';
 
 create or replace view sync.checked_tickets as
 select t.account_id, t.id as ticket_id,
@@ -1836,10 +1842,10 @@ left join sync.separate_lists apart on apart.account_id = t.account_id
 left join lateral sync.swept_at(t.account_id, t.created_at, t.state, t.spam, t.trash, apart.spam, apart.trash) w on true
 where t._deleted_at is null;
 comment on view sync.checked_tickets is
-  'For every ticket that is here: when the source was last seen to have it as it is here, in what a list shows of it.';
+  'For every existing ticket: the last time at which a list of the source confirmed the ticket as stored here.';
 comment on column sync.checked_tickets.account_id is 'The account.';
 comment on column sync.checked_tickets.checked_at is
-  'When the source was last seen to have this ticket as it is here, in what a list shows of it. While a later version of it is set aside (sync.rejects), no sweep counts.';
+  'Last time at which a list of the source confirmed the ticket as stored here. While a newer version is rejected (sync.rejects), sweeps do not count.';
 
 create or replace function sync.ticket_checked_at(account text, id text) returns timestamptz
 language sql stable
@@ -1847,7 +1853,7 @@ begin atomic
   select c.checked_at from sync.checked_tickets c where c.account_id = account and c.ticket_id = ticket_checked_at.id;
 end;
 comment on function sync.ticket_checked_at is
-  'When the source was last seen to have this ticket as it is here, in what a list shows of it; null for one that is not here any more.';
+  'Last time at which a list of the source confirmed the ticket as stored here; null for a ticket that is deleted.';
 
 create or replace function sync.deletes_checked_at(account text, stream text) returns timestamptz
 language sql stable
@@ -1887,7 +1893,7 @@ begin atomic
   end;
 end;
 comment on function sync.deletes_checked_at is
-  'Before this time the source had deleted no record that the stream shows here; null if the stream was never swept from beginning to end. The stream is named by its key, or by a short name that only one source has.';
+  'Up to this time, the source had deleted none of the records that the stream shows as existing. Null if the stream was never swept whole. The argument is the stream''s key, or its short name if only one source has a stream of that name.';
 -- Comparisons of the mirror with the source: audits and verifications.
 
 create table sync.audit (
@@ -1912,24 +1918,28 @@ create index audit_differs on sync.audit (account_id, checked_at) where (kind is
 create unique index audit_record on sync.audit (account_id, run_id, stream_key, record_id);
 create index audit_of_record on sync.audit (account_id, stream_key, record_id);
 comment on table sync.audit is
-  'Records that an audit or `verify --sample` read again and compared, one row each time; of `verify --full` only those that differ.';
+  'Records that an audit or `verify --sample` compared with the source, one row per comparison. `verify --full` stores only the records that differ.';
 comment on column sync.audit.id is 'Number of the comparison.';
-comment on column sync.audit.run_id is 'The run that made it; joins sync.runs.id, where that is still kept.';
+comment on column sync.audit.run_id is 'The run that made the comparison; joins sync.runs.id while the run is kept.';
 comment on column sync.audit.stream is
-  'tickets (with their labels), customers (with their contacts), users, labels and inboxes; messages: all messages and attachments of one ticket; shelves, with what stands on them (shelf_volumes); volumes.';
-comment on column sync.audit.record_id is 'The record at the source; of messages, their ticket; of shelves, owner/shelf.';
-comment on column sync.audit.checked_at is 'It was compared as the source showed it at this time, by its clock.';
-comment on column sync.audit.ours_as_of is 'The row here was as the source had shown it at this time; null where there was none.';
+  'tickets (with labels), customers (with contacts), users, labels, inboxes; messages: all messages and attachments of one ticket; shelves with their shelf_volumes; volumes.';
+comment on column sync.audit.record_id is
+  'Id of the record at the source. For messages: the ticket id; for shelves: owner/shelf.';
+comment on column sync.audit.checked_at is 'The source showed the compared record at this time, by its own clock.';
+comment on column sync.audit.ours_as_of is
+  'The source had shown the stored row at this time; null if no row was stored.';
 comment on column sync.audit.random is
-  'True if the record was chosen at random from all that are here: only of such can anything be concluded about the others.';
-comment on column sync.audit.unread is 'True if it could not be read, or not be compared: nothing is known of it.';
+  'True if the record was drawn at random. Only random comparisons allow a conclusion about other records.';
+comment on column sync.audit.unread is
+  'True if the record could not be fetched or compared. Then the comparison has no result.';
 comment on column sync.audit.differences is
-  'What differs, by field: [here, at the source]; null if nothing does, or if it is unread. row: the whole row is missing on one side. For what hangs on a record, both sides are {id: value}.';
+  'Differences by field: [stored, at the source]. Null if there are none or if unread. row: the whole row is missing on one side. For child rows both sides are {id: value}.';
 comment on column sync.audit.kind is
-  'What kind of difference it is, several parted by ''; '': changed here (the row contradicts its own _payload), a change was missed, deleted, label edits do not move updated_at, and so on.';
-comment on column sync.audit.repaired_at is 'When the row here was made equal, by our clock; null if it was not.';
+  'Kinds of difference, separated by ''; '': changed here (the row contradicts its own _payload), a change was missed, deleted, label edits do not move updated_at, and so on.';
+comment on column sync.audit.repaired_at is 'Time of the repair, by our clock; null if not repaired.';
 
--- Chance of so few or fewer among so many, if a share p of all differ: the bound is the p at which it falls to 5 in 100.
+-- Probability of at most this many differences in the sample, if a share p of all records differs. The bound is the p
+-- at which it falls to 5 %.
 create or replace function sync.at_most(differ bigint, "of" bigint) returns numeric
 language plpgsql immutable parallel safe
 as $$
@@ -1940,7 +1950,7 @@ declare
   low float8;
   high float8 := 1;
   p float8;
-  -- Terms of the sum, from the last one down: each beside the last one.
+  -- Terms of the sum, from the last to the first, each relative to the last.
   term float8;
   total float8;
 begin
@@ -1970,7 +1980,7 @@ begin
 end;
 $$;
 comment on function sync.at_most is
-  'If so many of so many that were chosen at random differ, then of all at most so many percent do, with a confidence of 95 % (Clopper and Pearson, one-sided).';
+  'Upper bound of the share of differing records, in percent, with 95 % confidence, from a random sample (Clopper and Pearson, one-sided).';
 
 create or replace view sync.audit_confidence as
 with counted as not materialized (
@@ -1994,19 +2004,19 @@ join (select account_id, stream_key, '' as field from totals union select accoun
   using (account_id, stream_key)
 left join differing d using (account_id, stream_key, field);
 comment on view sync.audit_confidence is
-  'What the random checks of the last seven days prove: of the records that are here at most so many percent differ from the source in this field, with a confidence of 95 %. Of what is not here, and of what could not be read, they prove nothing.';
+  'Confidence from the random comparisons of the last seven days: the upper bound, at 95 %, of the share of stored records that differ from the source in a field. The bound does not cover records that are not stored or could not be fetched.';
 comment on column sync.audit_confidence.account_id is 'The account.';
 comment on column sync.audit_confidence.stream is
-  'tickets, customers, or messages: then a record is a ticket whose messages are complete, with all of them and their attachments; shelves, with what stands on them; volumes that stand on a shelf.';
-comment on column sync.audit_confidence.field is 'A field in which some differed; '''' is any field.';
-comment on column sync.audit_confidence.checked is 'How many records were read again and compared, each counted once.';
+  'tickets, customers or volumes (on a shelf); messages: one record is a ticket with complete messages and attachments; shelves: one record is a shelf with its contents.';
+comment on column sync.audit_confidence.field is 'A field with differences; '''' stands for any field.';
+comment on column sync.audit_confidence.checked is 'Number of compared records, each counted once.';
 comment on column sync.audit_confidence.differed is
-  'How many of them differed in any check of these seven days; each was repaired if the check was an audit.';
+  'Number of records that differed in any comparison of these seven days. Audits repaired theirs.';
 comment on column sync.audit_confidence.unread is
-  'How many more were drawn, and could not be read or compared in any check: they may differ.';
+  'Number of further records that were drawn but could not be fetched or compared. They may differ.';
 comment on column sync.audit_confidence.at_most_percent is
-  'Of all such records that are here, and can be read, at most so many percent differ, with a confidence of 95 %.';
-comment on column sync.audit_confidence.as_of is 'The oldest check that is counted, by the source''s clock.';
+  'Upper bound, in percent with 95 % confidence, of the share of stored and fetchable records that differ.';
+comment on column sync.audit_confidence.as_of is 'The oldest comparison that counts, by the source''s clock.';
 
 create table sync.verifications (
   run_id bigint primary key,
@@ -2017,13 +2027,12 @@ create table sync.verifications (
   seconds bigint not null,
   foreign key (run_id) references sync.stored_runs(id) on delete cascade
 );
-comment on table sync.verifications is
-  'What `verify` was asked for, and what it said beforehand that it takes; one row for each of its runs.';
+comment on table sync.verifications is 'Request and forecast of each `verify` run.';
 comment on column sync.verifications.sample is
-  'So many tickets, customers, shelves and volumes, chosen at random; null: everything.';
-comment on column sync.verifications.repair is 'True if what differs is made equal.';
-comment on column sync.verifications.credits is 'The credits that it was expected to take; of the catalog, requests.';
-comment on column sync.verifications.seconds is 'The time that it was expected to take, at the credits that the limits allow.';
+  'Number of records drawn at random for each of tickets, customers, shelves and volumes; null: all records.';
+comment on column sync.verifications.repair is 'True if the run repairs differences.';
+comment on column sync.verifications.credits is 'Forecast of the credits; for the catalog, of the requests.';
+comment on column sync.verifications.seconds is 'Forecast of the duration at the configured limits, in seconds.';
 
 create table sync.verified_lists (
   run_id bigint,
@@ -2039,14 +2048,14 @@ create table sync.verified_lists (
   primary key (run_id, stream_key, list),
   foreign key (run_id) references sync.stored_runs(id) on delete cascade
 );
-comment on table sync.verified_lists is 'What `verify` counted, and how far it has come: for each list of a stream one row.';
-comment on column sync.verified_lists.list is 'The list of the stream; default where it has only one.';
+comment on table sync.verified_lists is 'Counts and progress of `verify`, one row per list of a stream.';
+comment on column sync.verified_lists.list is 'List of the stream; default if the stream has only one.';
 comment on column sync.verified_lists.place is
-  'Up to here it has been compared: a time of creation, or an id; null at the beginning. Whoever takes the work up goes on there.';
-comment on column sync.verified_lists.ours is 'How many rows are here; null if they were not counted.';
+  'Position up to which the list was compared: a creation time or an id; null at the beginning. The next worker resumes here.';
+comment on column sync.verified_lists.ours is 'Number of stored rows; null if not counted.';
 comment on column sync.verified_lists.theirs_least is
-  'How many the source counts, without those that came since the stream is complete here; null if it was not asked, or counts no further.';
-comment on column sync.verified_lists.theirs_most is 'The same with those of which it is not known whether they came since.';
+  'Number of records that the source counts, without records that arrived after the stream was complete. Null if the source was not asked or cannot count that far.';
+comment on column sync.verified_lists.theirs_most is 'The same, with records that may have arrived afterwards.';
 
 create or replace view sync.recommendations as
 select k.account_id, k.stream, k.kind, k.times, k.last_at, r.setting, r.remedy, k.source, k.stream_key
@@ -2076,14 +2085,14 @@ cross join lateral (
       when k.stream_key = 'books.volumes' then 'Nothing announces it: set BOOKS_VOLUME_AGE_DAYS lower, so that volumes are read again sooner.'
       else 'Nothing announces it: set SWEEP_AGE_DAYS lower, so that everything is looked at again sooner.' end as remedy) r;
 comment on view sync.recommendations is
-  'Kinds of difference that audits and verifications found in at least two runs of the last 30 days, and what cures them.';
+  'Kinds of difference that audits and verifications found in at least two runs of the last 30 days, with their remedy.';
 comment on column sync.recommendations.account_id is 'The account.';
 comment on column sync.recommendations.stream is 'The stream, as in sync.audit.';
 comment on column sync.recommendations.kind is 'The kind of difference.';
-comment on column sync.recommendations.times is 'How often it was found.';
-comment on column sync.recommendations.last_at is 'When it was last found, by the source''s clock.';
-comment on column sync.recommendations.setting is 'The setting that cures it; null where none does.';
-comment on column sync.recommendations.remedy is 'What to do about it.';
+comment on column sync.recommendations.times is 'Number of findings.';
+comment on column sync.recommendations.last_at is 'Time of the last finding, by the source''s clock.';
+comment on column sync.recommendations.setting is 'The setting that prevents the difference; null if none does.';
+comment on column sync.recommendations.remedy is 'Recommended action.';
 -- Readers, their accounts, and the rights of each role.
 
 create table sync.readers (
@@ -2094,18 +2103,18 @@ create table sync.readers (
   created_by text not null
 );
 comment on table sync.readers is
-  'Roles that read what is mirrored (npx shelfdesk reader create), and the accounts that each of them sees. A role that is not here and does not own the tables sees none.';
-comment on column sync.readers.role_name is 'The role, as it logs in.';
-comment on column sync.readers.accounts is 'The accounts that it sees; null: all, also those to come.';
-comment on column sync.readers.pii is 'True if it sees names, addresses and texts as well.';
-comment on column sync.readers.created_at is 'When it was let in.';
-comment on column sync.readers.created_by is 'Who did that.';
+  'Roles for readers of the mirrored data (npx shelfdesk reader create), with the accounts that each may see. A role that is neither listed here nor the owner of the tables sees no account.';
+comment on column sync.readers.role_name is 'Login role of the reader.';
+comment on column sync.readers.accounts is 'Accounts that the reader sees; null: all, including future ones.';
+comment on column sync.readers.pii is 'True if the reader also sees personal data: names, addresses and texts.';
+comment on column sync.readers.created_at is 'When the reader was created.';
+comment on column sync.readers.created_by is 'Who created the reader.';
 
--- A session can narrow what it reads to one account: set shelfdesk.account = 'acme'. What it may not read it does not see by that.
+-- A session can narrow itself to one account: set shelfdesk.account = 'acme'. The setting never widens access.
 create or replace view sync.readable_accounts with (security_barrier) as
 select a.account_id
 from sync.accounts a
--- Whoever may read the grants is the owner or the worker.
+-- A role that may read sync.readers is the owner or the worker.
 where (
     has_table_privilege(current_user, 'sync.readers'::regclass, 'select')
     or exists (
@@ -2113,7 +2122,7 @@ where (
       where r.role_name = current_user and (r.accounts is null or a.account_id = any (r.accounts))))
   and a.account_id = coalesce(nullif(current_setting('shelfdesk.account', true), ''), a.account_id);
 comment on view sync.readable_accounts is
-  'The accounts that whoever asks may read. Every view of analytics and safe shows only these.';
+  'Accounts that the current role may read. Every view of analytics and safe shows only these accounts.';
 comment on column sync.readable_accounts.account_id is 'The account.';
 
 create table sync.secret_salt (
@@ -2123,11 +2132,12 @@ create table sync.secret_salt (
   check (is_one)
 );
 comment on table sync.secret_salt is
-  'The key of the hashes in schema safe: one row, made by chance, which nobody but the owner reads. Whoever has it can guess names and addresses from their hashes. A dump of the database holds it.';
-comment on column sync.secret_salt.is_one is 'True: there is one row at most.';
+  'Key of the hashes in schema safe: one row of random bytes, readable only by the owner. The key allows guessing names and addresses from their hashes. A dump of the database contains it.';
+comment on column sync.secret_salt.is_one is 'True; allows one row at most.';
 comment on column sync.secret_salt.inner_key is
-  'The key, filled up with zeros to 64 bytes, each of them XOR 0x36: what the inner hash of HMAC begins with.';
-comment on column sync.secret_salt.outer_key is 'The same, each byte XOR 0x5C: what the outer hash begins with.';
+  'The key, padded with zeros to 64 bytes, each XOR 0x36: start of the inner hash of HMAC.';
+comment on column sync.secret_salt.outer_key is
+  'The key, padded with zeros to 64 bytes, each XOR 0x5C: start of the outer hash of HMAC.';
 
 create or replace function sync.hand_over(heir name) returns void
 language plpgsql
@@ -2135,14 +2145,14 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   one record;
-  -- Read first: a table cannot change hands while a query of this session reads it.
+  -- Reads everything first: a table cannot change its owner while a query of the same session reads it.
   schemas constant name[] := '{sync,analytics,internal,safe,bullmq}'::name[] || array(select s.name from sync.source_schemas s);
 begin
   for one in
     select format('schema %I', n.nspname) as thing from pg_namespace n
     where n.nspname = any (schemas) and n.nspowner = current_user::regrole
     union all
-    -- Sequences of columns, indexes and types of rows go with their tables.
+    -- Sequences of columns, indexes and row types follow their tables.
     select format('%s %s', case c.relkind when 'v' then 'view' when 'm' then 'materialized view' when 'S' then 'sequence' else 'table' end, c.oid::regclass)
     from pg_class c join pg_namespace n on n.oid = c.relnamespace
     where n.nspname = any (schemas) and c.relkind in ('r', 'p', 'v', 'm', 'S')
@@ -2160,19 +2170,20 @@ begin
   end loop;
 end
 $$;
-comment on function sync.hand_over is 'Makes a role the owner of what the asker owns of Shelfdesk in this database.';
+comment on function sync.hand_over is
+  'Makes a role the owner of all Shelfdesk objects in this database that the caller owns.';
 
 create or replace function sync.wanted_rights() returns table (role name, relation regclass, kind "char", right_name text)
 language sql stable
 begin atomic
   with ours as (
     select c.oid, n.nspname, c.relname, c.relkind, c.reloptions,
-      -- Of these the worker writes none.
+      -- The worker writes none of these.
       n.nspname = 'sync' and c.relname in ('readers', 'migrations') as to_be_read,
       n.nspname = 'sync' and (c.relname = 'readers' or starts_with(c.relname, 'secret_'))
         -- analytics.tickets_as_of reads this view with the rights of its caller.
         or n.nspname = 'internal' and c.relname <> 'ticket_basics' as hidden,
-      -- A view that somebody was let read by hand goes on as it was, with its owner's rights: so it shows every account.
+      -- If somebody granted a view by hand, the view kept its owner's rights and would show every account.
       (n.nspname = 'sync' or n.nspname in (select s.name from sync.source_schemas s)) and c.relkind = 'v' and c.oid <> 'sync.readable_accounts'::regclass
         and not coalesce('security_invoker=true' = any (c.reloptions), false) as unfiltered
     from pg_class c join pg_namespace n on n.oid = c.relnamespace
@@ -2186,7 +2197,7 @@ begin atomic
   select 'shelfdesk_reader_pii', o.oid, o.relkind, 'select' from ours o
   where o.relkind <> 'S' and not o.hidden and not o.unfiltered and o.nspname <> 'bullmq'
   union all
-  -- As the owner reads them: all accounts, who the readers are, the queue. But for keys.
+  -- The rights of shelfdesk_sql: everything that the owner reads, without the keys.
   select 'shelfdesk_sql', o.oid, o.relkind, 'select' from ours o
   where o.relkind <> 'S' and not (o.nspname = 'sync' and starts_with(o.relname, 'secret_'))
   union all
@@ -2198,7 +2209,7 @@ begin atomic
   where o.oid <> 'sync.secret_salt'::regclass;
 end;
 comment on function sync.wanted_rights is
-  'What each role of Shelfdesk may do with each table, view and sequence. Readers do not see the schema internal, sync.readers, or the tables of sync whose name begins with secret_.';
+  'Rights of each Shelfdesk role on each table, view and sequence. Readers have no access to the schema internal, to sync.readers, and to tables of sync whose name begins with secret_.';
 
 create or replace function sync.settle_roles() returns text[]
 language plpgsql
@@ -2214,7 +2225,7 @@ declare
   outer_key bytea := decode(repeat('5c', 64), 'hex');
 begin
   if not exists (select from sync.secret_salt) then
-    -- Three times 122 bits of the server's strong chance.
+    -- Three UUIDs with 122 random bits each, from the server's strong random source.
     key := sha256(uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()));
     for i in 0..31 loop
       inner_key := set_byte(inner_key, i, get_byte(inner_key, i) # get_byte(key, i));
@@ -2226,7 +2237,7 @@ begin
   for one in
     select g.name, r.rolcanlogin from unnest(all_groups) g (name) left join pg_roles r on r.rolname = g.name
   loop
-    -- A login of this name is somebody's own: it is not given what it did not have.
+    -- A login of this name belongs to somebody else and gets no new rights.
     if one.rolcanlogin then
       missing := missing || format('%s can log in, so it is not the role of that name that Shelfdesk means', one.name);
     elsif one.rolcanlogin is null then
@@ -2234,7 +2245,7 @@ begin
         execute format('create role %I nologin', one.name);
         groups := groups || one.name::name;
       exception
-        -- In another database of this server at the same time.
+        -- Another database of this server may create the role at the same time.
         when duplicate_object or unique_violation then groups := groups || one.name::name;
         when insufficient_privilege then
           missing := missing || format('there is no role %s, and %s may not make one', one.name, current_user);
@@ -2244,16 +2255,16 @@ begin
     end if;
   end loop;
 
-  -- Several who migrate: who was let into shelfdesk_owner by an administrator hands over what is its own.
+  -- Several people may run migrations: a member of shelfdesk_owner hands over the objects that it owns.
   if 'shelfdesk_owner' = any (groups) and exists (
     select from pg_auth_members m
     where m.roleid = 'shelfdesk_owner'::regrole and m.member = current_user::regrole
-      -- PostgreSQL 16 makes whoever has made a role its administrator, but not one who has its rights.
+      -- PostgreSQL 16 makes the creator of a role its administrator, but not a member with its rights.
       and coalesce((to_jsonb(m) ->> 'inherit_option')::boolean, true)) then
     perform sync.hand_over('shelfdesk_owner');
   end if;
 
-  -- As a reader sees them, views of tables with row-level security have the rights of whoever asks.
+  -- Views for readers run with the caller's rights, so that row-level security applies.
   if groups @> '{shelfdesk_reader,shelfdesk_reader_pii}' then
     for one in
       select c.oid::regclass as relation from pg_class c
@@ -2276,7 +2287,7 @@ begin
         and c.relkind in ('r', 'p') and pg_has_role(c.relowner, 'usage')
       order by c.oid
     loop
-      -- Who could read and write before goes on as before; of readers each sees its accounts.
+      -- Roles with earlier access keep it. Each reader sees its own accounts.
       if not one.open then
         execute format('create policy as_before on %s using (true) with check (true)', one.relation);
       end if;
@@ -2288,7 +2299,7 @@ begin
     end loop;
   end if;
 
-  -- Default privileges of a database may have given these to those who read its other tables: keys, and who may see what.
+  -- Default privileges of the database may have exposed the keys and the list of readers.
   for one in
     select distinct c.oid::regclass as relation, a.grantee, case a.grantee when 0 then 'public' else quote_ident(pg_get_userbyid(a.grantee)) end as name
     from pg_class c cross join aclexplode(c.relacl) a
@@ -2324,7 +2335,7 @@ begin
   loop
     execute format('grant %s on %s %s to %I', one.rights, case one.kind when 'S' then 'sequence' else 'table' end, one.relation, one.role);
   end loop;
-  -- Everybody may call functions, unless the database was told otherwise.
+  -- By default everybody may call functions.
   for one in
     select p.oid::regprocedure as routine, g.name as role
     from pg_proc p cross join unnest(groups) g (name)
@@ -2338,15 +2349,15 @@ begin
 end
 $$;
 comment on function sync.settle_roles is
-  'Makes the roles of Shelfdesk where that is allowed, and gives each what it lacks. Changes nothing where nothing is missing. Returns what stands in the way.';
+  'Creates the Shelfdesk roles, if allowed, and grants missing rights. Changes nothing if everything is in place. Returns the obstacles.';
 
--- What a row-level policy lets a reader see is looked at before an index that could tell more: a search would read every message.
--- So these functions have the rights of their owner, and ask themselves which accounts whoever calls them may read.
+-- PostgreSQL applies row-level policies before an index that might leak rows, so a search would read every message.
+-- Therefore these functions run with their owner's rights, and check the accounts of the caller themselves.
 create or replace function sync.searched_accounts(relation text) returns text[]
 language plpgsql stable
 as $$
 declare
-  -- Who asks, also where a function has its owner's rights: the role that was set, or who has logged in.
+  -- The caller, also in functions with owner's rights: the role that was set, or the login.
   asker constant name := coalesce(nullif(current_setting('role'), 'none'), session_user);
 begin
   if not has_table_privilege(asker, relation, 'select') then
@@ -2361,10 +2372,10 @@ begin
 end
 $$;
 comment on function sync.searched_accounts is
-  'The accounts in which whoever asks may search, as sync.readable_accounts has it; for functions with the rights of their owner. An error if the table may not be read.';
+  'Accounts in which the caller may search, like sync.readable_accounts, for functions that run with their owner''s rights. Raises an error if the caller may not read the table.';
 
 revoke execute on function sync.settle_roles(), sync.hand_over(name) from public;
--- Views without personal values: keyed hashes stand in their place.
+-- Views for readers without the right to personal data: keyed hashes replace personal values.
 
 create or replace function sync.masked(kind text, value text, inner_key bytea, outer_key bytea) returns text
 language sql immutable parallel safe
@@ -2373,7 +2384,7 @@ begin atomic
     else encode(sha256(outer_key || sha256(inner_key || convert_to(kind || ':' || value, 'UTF8'))), 'hex') end;
 end;
 comment on function sync.masked is
-  'HMAC-SHA-256 of a value, in hexadecimal; null and '''' stay as they are. Values of different kinds never have equal hashes. The keys are those of sync.secret_salt.';
+  'Keyed hash of a value: HMAC-SHA-256 in hexadecimal, with the keys of sync.secret_salt. null and '''' stay. Values of different kinds never share a hash.';
 
 create or replace function sync.masked_contact(value text, inner_key bytea, outer_key bytea) returns text
 language sql immutable parallel safe
@@ -2381,7 +2392,7 @@ begin atomic
   select sync.masked('contact', case when value = '' then '' else sync.contact_form(value) end, inner_key, outer_key);
 end;
 comment on function sync.masked_contact is
-  'The hash of an address, equal wherever the address is the same, however it is written: in messages, tickets, contacts and users.';
+  'Keyed hash of an address, equal for all spellings of the address, in messages, tickets, contacts and users.';
 
 create or replace function sync.masked_title(name text, inner_key bytea, outer_key bytea) returns text
 language sql immutable parallel safe
@@ -2389,7 +2400,7 @@ begin atomic
   select case when regexp_replace(normalize(name, nfkc), '[^[:alnum:]@]', '', 'g') ~ '@|[[:digit:]]{6}' then sync.masked('title', name, inner_key, outer_key) else name end;
 end;
 comment on function sync.masked_title is
-  'The name of an inbox or a label: as it is, but hashed where it holds an @ or six digits, also with spaces or marks between them, as addresses and numbers do.';
+  'Name of an inbox or label, hashed if it may contain an address or number: an @, or six digits, also with spaces or punctuation between them.';
 
 create or replace view safe.users with (security_barrier) as
 select t.account_id, t.id,
@@ -2411,7 +2422,7 @@ select t.account_id, t.id,
 from helpdesk.inboxes t
 where t.account_id = any (array(select account_id from sync.readable_accounts));
 comment on view safe.inboxes is
-  'helpdesk.inboxes. A name that holds an @ or six digits, also with spaces or marks between them, is hashed.';
+  'helpdesk.inboxes. A name with an @ or six digits, also with spaces or punctuation between them, is hashed.';
 
 create or replace view safe.labels with (security_barrier) as
 select t.account_id, t.id,
@@ -2420,7 +2431,7 @@ select t.account_id, t.id,
 from helpdesk.labels t
 where t.account_id = any (array(select account_id from sync.readable_accounts));
 comment on view safe.labels is
-  'helpdesk.labels. A name that holds an @ or six digits, also with spaces or marks between them, is hashed.';
+  'helpdesk.labels. A name with an @ or six digits, also with spaces or punctuation between them, is hashed.';
 
 create or replace view safe.customers with (security_barrier) as
 select t.account_id, t.id,
@@ -2444,13 +2455,14 @@ select t.account_id, t.id, t.customer_id, t.type,
 from helpdesk.contacts t
 where t.account_id = any (array(select account_id from sync.readable_accounts));
 comment on view safe.contacts is
-  'helpdesk.contacts with hashes of the addresses: equal to those in safe.messages, safe.tickets and safe.users where the address is the same.';
+  'helpdesk.contacts with hashes of the addresses. Equal addresses have equal hashes in safe.messages, safe.tickets and safe.users.';
 comment on column safe.contacts.customer_id is 'The customer; joins safe.customers.id.';
 comment on column safe.contacts.value is 'Keyed hash of contacts.value: equal where that is equal; null and '''' stay.';
 comment on column safe.contacts.value_normalized is
   'Keyed hash of contacts.value_normalized: equal where that is equal; null and '''' stay.';
 
--- A version of a ticket may be dated ahead of its change. It holds off a later change only until a reply tells which is newer.
+-- The date of a ticket version may be later than its change. Then later changes wait for a reply that tells which
+-- version is newer.
 
 create or replace view safe.tickets with (security_barrier) as
 select t.account_id, t.id, t.number, t.customer_id, t.user_id, t.inbox_id, t.label_ids, t.state, t.type,
@@ -2464,7 +2476,7 @@ select t.account_id, t.id, t.number, t.customer_id, t.user_id, t.inbox_id, t.lab
 from helpdesk.tickets t
 where t.account_id = any (array(select account_id from sync.readable_accounts));
 comment on view safe.tickets is
-  'helpdesk.tickets without what identifies a person: subject, summary and addresses are keyed hashes.';
+  'helpdesk.tickets without personal data: subject, summary and addresses are keyed hashes.';
 comment on column safe.tickets.customer_id is 'The customer; joins safe.customers.id.';
 comment on column safe.tickets.user_id is 'The assigned user; null while unassigned. Joins safe.users.id.';
 comment on column safe.tickets.inbox_id is 'The inbox; joins safe.inboxes.id.';
@@ -2481,21 +2493,21 @@ comment on view safe.ticket_labels is 'helpdesk.ticket_labels: which ticket carr
 comment on column safe.ticket_labels.ticket_id is 'Joins safe.tickets.id.';
 comment on column safe.ticket_labels.label_id is 'Joins safe.labels.id.';
 
--- Readers of masked tables see by when a change had happened, too.
+-- Also shows change_by to readers without the right to personal data.
 
 create or replace view safe.ticket_history with (security_barrier) as
 select t.account_id, t.ticket_id, t.state, t.user_id, t.inbox_id, t.label_ids, t.spam, t.trash, t.valid_from, t.valid_to, t.change_after, t.is_first, t.deleted_after, t.change_by
 from helpdesk.ticket_history t
 where t.account_id = any (array(select account_id from sync.readable_accounts));
-comment on view safe.ticket_history is 'helpdesk.ticket_history: what each ticket was, and from when to when.';
+comment on view safe.ticket_history is 'helpdesk.ticket_history: past and present state of each ticket.';
 comment on column safe.ticket_history.ticket_id is 'The ticket; joins safe.tickets.id.';
 comment on column safe.ticket_history.user_id is 'The assigned user; null while unassigned. Joins safe.users.id.';
 comment on column safe.ticket_history.inbox_id is 'The inbox; joins safe.inboxes.id.';
 comment on column safe.ticket_history.label_ids is 'Labels on the ticket; each joins safe.labels.id.';
 comment on column safe.ticket_history.valid_from is
-  'From then on: updated_at, if that has moved; else when the change was seen. Of the first row: updated_at as it was when the ticket was first seen here; what it was before that nobody can tell. updated_at is that of the version which showed the change: where something else had moved it, and the change itself did not, it happened later, by the reading of that version at the latest.';
+  'Start of the row: the updated_at of the version that shows the change, if it moved; else the time when the change was seen. A first row starts at the updated_at at which the ticket was first seen; earlier states are unknown. If another edit moved updated_at and this change did not, the change happened later, at the latest when that version was read.';
 comment on column safe.ticket_history.change_after is
-  'The change happened after this time and by valid_from, in the seconds of the source: it was seen to have the values before still at this time; of a first row, a second before it was created. Null where that is not known. "By valid_from" holds for changes that move updated_at: see valid_from. What was changed and changed back since is not known.';
+  'Lower bound of the time of the change, in whole seconds of the source: the old values were last seen then. For a first row: one second before the creation. Null if unknown. The change happened by valid_from if it moved updated_at; see valid_from. A change that was undone in between is unknown.';
 
 create or replace view safe.messages with (security_barrier) as
 select t.account_id, t.id, t.ticket_id, t.position, t.type, t.direction, t.user_id,
@@ -2507,23 +2519,24 @@ select t.account_id, t.id, t.ticket_id, t.position, t.type, t.direction, t.user_
 from helpdesk.messages t
 where t.account_id = any (array(select account_id from sync.readable_accounts));
 comment on view safe.messages is
-  'helpdesk.messages without texts: names and addresses are keyed hashes, of the body only its length is here.';
+  'helpdesk.messages without texts: names and addresses are keyed hashes; body_length replaces the body.';
 comment on column safe.messages.ticket_id is 'The ticket; joins safe.tickets.id.';
-comment on column safe.messages.user_id is 'Who wrote it; null if a customer or an automatic reply. Joins safe.users.id.';
+comment on column safe.messages.user_id is
+  'Author, if a team member; null for customers and automatic replies. Joins safe.users.id.';
 comment on column safe.messages.from_name is 'Keyed hash of messages.from_name: equal where that is equal; null and '''' stay.';
 comment on column safe.messages.from_address is
   'Keyed hash of messages.from_address: equal where that is equal; null and '''' stay.';
 comment on column safe.messages.to_address is 'Keyed hash of messages.to_address: equal where that is equal; null and '''' stay.';
-comment on column safe.messages.body_length is 'How many characters body_text has.';
+comment on column safe.messages.body_length is 'Number of characters in body_text.';
 
 create or replace view safe.attachments with (security_barrier) as
 select t.account_id, t.id, t.message_id, t.ticket_id,
   sync.masked('file', t.name, (select inner_key from sync.secret_salt), (select outer_key from sync.secret_salt)) as name,
-  -- What follows a semicolon may be a name: text/plain; name="…".
+  -- A parameter after the semicolon may hold a file name: text/plain; name="…".
   split_part(t.type, ';', 1) as type, t.size, t._first_seen_at, t._synced_at, t._observed_at, t._deleted_at
 from helpdesk.attachments t
 where t.account_id = any (array(select account_id from sync.readable_accounts));
-comment on view safe.attachments is 'helpdesk.attachments with the hash of the file name.';
+comment on view safe.attachments is 'helpdesk.attachments with hashes of the file names.';
 comment on column safe.attachments.message_id is 'The message; joins safe.messages.id.';
 comment on column safe.attachments.ticket_id is 'The ticket of that message; joins safe.tickets.id.';
 comment on column safe.attachments.name is 'Keyed hash of attachments.name: equal where that is equal; null and '''' stay.';
@@ -2538,10 +2551,10 @@ create table sync.erased (
   primary key (account_id, customer_id)
 );
 comment on table sync.erased is
-  'Customers whose data was removed (npx shelfdesk erase), and stays out: what the source shows of them is reduced to ids, times and states before it is stored.';
-comment on column sync.erased.erased_at is 'When that was first done.';
+  'Customers whose personal data was erased (npx shelfdesk erase) and stays out: later replies are reduced to ids, times and states before they are stored.';
+comment on column sync.erased.erased_at is 'Time of the first erasure.';
 comment on column sync.erased.found_again is
-  'False if somebody asked for this very customer; true if it was known by a contact value that it shares with one.';
+  'False if this customer was named in the request; true if a contact value identified it.';
 
 create table sync.erased_tickets (
   account_id text,
@@ -2550,8 +2563,8 @@ create table sync.erased_tickets (
   primary key (account_id, ticket_id)
 );
 comment on table sync.erased_tickets is
-  'Tickets of erased customers. They stay erased, also where the source gives them to another customer.';
-comment on column sync.erased_tickets.erased_at is 'When that was first done.';
+  'Tickets of erased customers. They stay erased, even if the source assigns them to another customer.';
+comment on column sync.erased_tickets.erased_at is 'Time of the first erasure.';
 
 create table sync.secret_erased (
   account_id text,
@@ -2560,10 +2573,10 @@ create table sync.secret_erased (
   primary key (account_id, contact_hash)
 );
 comment on table sync.secret_erased is
-  'By what an erased person is known again under another id: keyed hashes of contact values, from which nobody can tell the values.';
+  'Keyed hashes of contact values that identify an erased person under another customer id. The values cannot be derived from the hashes.';
 comment on column sync.secret_erased.contact_hash is
-  'HMAC-SHA-256 of a form of the value (sync.contact_forms), with the key of sync.secret_erasure.';
-comment on column sync.secret_erased.erased_at is 'When it was first noted.';
+  'HMAC-SHA-256 of a normalised contact value (sync.contact_forms), with the key of sync.secret_erasure.';
+comment on column sync.secret_erased.erased_at is 'Time when the hash was first stored.';
 
 create table sync.secret_erasure (
   is_one boolean default true primary key,
@@ -2572,17 +2585,19 @@ create table sync.secret_erasure (
   check (is_one)
 );
 comment on table sync.secret_erasure is
-  'The key of the hashes in sync.secret_erased, another one than that of schema safe: one row, made by chance. Without it nobody is known again.';
-comment on column sync.secret_erasure.is_one is 'True: there is one row at most.';
+  'Key of the hashes in sync.secret_erased: one row of random bytes, different from the key of schema safe. Without the key, erased persons are not recognised.';
+comment on column sync.secret_erasure.is_one is 'True; allows one row at most.';
 comment on column sync.secret_erasure.inner_key is
-  'The key, filled up with zeros to 64 bytes, each of them XOR 0x36: what the inner hash of HMAC begins with.';
-comment on column sync.secret_erasure.outer_key is 'The same, each byte XOR 0x5C: what the outer hash begins with.';
+  'The key, padded with zeros to 64 bytes, each XOR 0x36: start of the inner hash of HMAC.';
+comment on column sync.secret_erasure.outer_key is
+  'The key, padded with zeros to 64 bytes, each XOR 0x5C: start of the outer hash of HMAC.';
 
 create or replace function sync.any_erased(account text) returns boolean
 language plpgsql volatile
 as $$
 begin
-  -- 'SHER': whoever erases waits for the commits under way, and those that come wait for it. Looked up after the lock is there.
+  -- 'SHER': an erasure waits for running commits, and new commits wait for the erasure. The lock is taken before the
+  -- lookup.
   perform pg_advisory_xact_lock_shared(1397245266, hashtext(account));
   if not exists (select from sync.erased e where e.account_id = account) then return false; end if;
   if not exists (select from sync.secret_erasure) then
@@ -2593,18 +2608,18 @@ begin
 end
 $$;
 comment on function sync.any_erased is
-  'Whether somebody was erased in this account. Until the transaction ends nobody else is: what is stored in it was looked at before.';
+  'True if the account has erased people. Until the transaction ends no further erasure begins, so stored data stays screened.';
 
 create or replace function sync.contact_hash(form text) returns text
 language sql stable parallel safe
 begin atomic
   select sync.masked('erased', form, k.inner_key, k.outer_key) from sync.secret_erasure k;
 end;
-comment on function sync.contact_hash is 'The keyed hash of a form of a contact value, as in sync.secret_erased.';
+comment on function sync.contact_hash is 'Keyed hash of a normalised contact value, as in sync.secret_erased.';
 
 do $$
 declare
-  -- Three times 122 bits of the server's strong chance.
+  -- Three UUIDs with 122 random bits each, from the server's strong random source.
   key constant bytea := sha256(uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()));
   inner_key bytea := decode(repeat('36', 64), 'hex');
   outer_key bytea := decode(repeat('5c', 64), 'hex');
@@ -3738,7 +3753,7 @@ comment on column analytics.shelf_events.position is 'Its place from then on, fr
 comment on column analytics.shelf_events.at is 'By then it had happened.';
 comment on column analytics.shelf_events.change_after is
   'It happened after this time; null where nothing is known of the time before.';
--- Metrics of tickets, kept by triggers.
+-- Metrics of tickets, maintained by triggers.
 
 create table analytics.metric_definitions (
   relation text,
@@ -3751,20 +3766,21 @@ create table analytics.metric_definitions (
   check (kind = any (array['exact', 'observed']))
 );
 comment on table analytics.metric_definitions is
-  'What each figure of this schema is, word by word, and what others call by that name.';
-comment on column analytics.metric_definitions.relation is 'The view or function of analytics that has it.';
-comment on column analytics.metric_definitions.name is 'Its column there.';
+  'Definitions of the metrics in this schema, and the definitions that other vendors use for the same name.';
+comment on column analytics.metric_definitions.relation is
+  'The view or function in analytics that has the metric as a column.';
+comment on column analytics.metric_definitions.name is 'The column of the metric.';
 comment on column analytics.metric_definitions.unit is
-  'seconds, messages, tickets and so on; time, flag or id where it is no figure.';
+  'Unit, such as seconds, messages or tickets; time, flag or id for a column that is not a number.';
 comment on column analytics.metric_definitions.kind is
-  'exact: it follows from messages, which carry their time. observed: the source keeps no history, so it follows from what was seen of it, and a column beside it says how wrong it may be.';
+  'exact: computed from messages, which carry their own times. observed: computed from the states that the mirror saw, since the source keeps no history; another column of the relation bounds the error.';
 comment on column analytics.metric_definitions.formula is
-  'How it comes about. "Inbound" are replies of customers, "authored" replies that one of the team wrote, "automatic" those that nobody wrote. Messages are in order of created_at, then of position.';
+  'How the metric is computed. Inbound: replies of customers. Authored: replies by team members. Automatic: replies without an author. Messages are ordered by created_at, then by position.';
 comment on column analytics.metric_definitions.other_vendors is
-  'How other help desks define what they call so, as their manuals say it; null where none has it, or all mean the same.';
+  'Definitions of other help desks for the same name, according to their manuals. Null if no vendor has the metric, or if all define it alike.';
 
--- What support teams count. The definitions are stated once, in internal.ticket_metrics_defined; analytics.ticket_metrics shows
--- rows that were stored from it in the transaction that brought the ticket, its messages or its history.
+-- Metrics of support teams. internal.ticket_metrics_defined defines each metric once. analytics.ticket_metrics shows stored rows.
+-- A row is stored in the transaction that writes the ticket, its messages or its history.
 
 create or replace function analytics.message_kind(type text, direction text, user_id text) returns text
 language sql immutable parallel safe
@@ -3775,7 +3791,7 @@ begin atomic
     when type = 'note' then 'note'
     else 'other' end;
 end;
-comment on function analytics.message_kind is 'What a message counts as: see analytics.message_kinds.kind.';
+comment on function analytics.message_kind is 'The kind of a message: see analytics.message_kinds.kind.';
 
 create or replace view analytics.message_kinds with (security_barrier) as
 select m.account_id, m.id as message_id, m.ticket_id, analytics.message_kind(m.type, m.direction, m.user_id) as kind,
@@ -3783,25 +3799,27 @@ select m.account_id, m.id as message_id, m.ticket_id, analytics.message_kind(m.t
 from helpdesk.messages m
 where m.account_id = any (array(select account_id from sync.readable_accounts));
 comment on view analytics.message_kinds is
-  'Every message and what it counts as. Order those of a ticket by created_at, then by position: what has no time comes last.';
+  'Every message and its kind. Order the messages of a ticket by created_at, then by position; messages without a time come last.';
 comment on column analytics.message_kinds.account_id is 'The operator''s name for the mirrored account.';
 comment on column analytics.message_kinds.message_id is 'The message; joins helpdesk.messages.id.';
 comment on column analytics.message_kinds.ticket_id is 'The ticket; joins analytics.ticket_metrics.ticket_id.';
 comment on column analytics.message_kinds.kind is
-  'inbound: a reply of a customer; authored: a reply by one of the team; automatic: a reply that nobody wrote; note; other: anything else.';
-comment on column analytics.message_kinds.user_id is 'Who of the team wrote it; null for customers and automatic replies.';
+  'inbound: a reply of a customer. authored: a reply by a team member. automatic: a reply without an author. note: a private note. other: all other messages.';
+comment on column analytics.message_kinds.user_id is
+  'The team member who wrote the message; null for customers and automatic replies.';
 comment on column analytics.message_kinds.created_at is 'When the message was created, at the source.';
-comment on column analytics.message_kinds.position is 'Its place within the ticket as the source lists it, from 1.';
+comment on column analytics.message_kinds.position is
+  'Position of the message within the ticket, in the order of the source, from 1.';
 
--- Turns are stored beside the metrics, by the same call. A join of all turns with anything had to work all of them out first, and
--- PostgreSQL took them for one row: it knows nothing of what comes out of windows and groups. Of a table it knows.
+-- Turns are stored together with the metrics, by the same call. While turns were a plain view, each join computed all turns first.
+-- PostgreSQL also estimated a single row, since the output of windows and groups has no statistics. A table has statistics.
 
 create or replace view internal.reply_turns_defined with (security_barrier) as
 select g.account_id, g.ticket_id,
   row_number() over (partition by g.account_id, g.ticket_id order by g.replies_before)::int as turn,
   g.waiting_since, g.answered_at,
   date_part('epoch', g.answered_at - g.waiting_since) as wait_seconds,
-  -- As analytics.calendar_of has it, which would ask for each turn which accounts may be read.
+  -- Same rule as analytics.calendar_of, which would look up the readable accounts once for each turn.
   analytics.business_seconds((
     select a.calendar from internal.stored_calendar_assignments a
     where a.account_id = g.account_id and (a.inbox_id = t.inbox_id or a.inbox_id is null)
@@ -3830,27 +3848,30 @@ from (
       order by m.account_id, m.ticket_id, m.position) k
     where k.kind in ('inbound', 'authored')) o
   group by o.account_id, o.ticket_id, o.replies_before
-  -- A reply that nobody waited for is no turn.
+  -- A reply without a customer message before it is not a turn.
   having count(*) filter (where o.kind = 'inbound') > 0) g
 join helpdesk.tickets t on t.account_id = g.account_id and t.id = g.ticket_id;
 comment on view internal.reply_turns_defined is
-  'What a turn is: analytics.reply_turns shows the same, stored. This is worked out anew from the messages; it is here to be read and to be compared with.';
+  'Definition of a turn, computed from the messages on each query. analytics.reply_turns shows the stored result. Use this view to read the definition and to check the stored rows.';
 comment on column internal.reply_turns_defined.ticket_id is 'The ticket; joins analytics.ticket_metrics.ticket_id.';
 comment on column internal.reply_turns_defined.turn is 'Number of the turn within its ticket, from 1.';
-comment on column internal.reply_turns_defined.waiting_since is 'When the first message of the burst was created.';
-comment on column internal.reply_turns_defined.answered_at is 'When the reply was created; null while there is none.';
+comment on column internal.reply_turns_defined.waiting_since is
+  'When the first message of the burst was created. A burst is a series of customer messages without a team reply between them.';
+comment on column internal.reply_turns_defined.answered_at is
+  'When the reply was created; null while the burst is unanswered.';
 comment on column internal.reply_turns_defined.wait_seconds is
-  'From waiting_since to answered_at; null while there is no reply.';
+  'Seconds from waiting_since to answered_at; null while the burst is unanswered.';
 comment on column internal.reply_turns_defined.wait_business_seconds is
-  'The same in business hours, by the calendar of the inbox that the ticket is in now; null without a calendar.';
-comment on column internal.reply_turns_defined.user_id is 'Who replied; joins helpdesk.users.id. Null while there is no reply.';
-comment on column internal.reply_turns_defined.inbound_messages is 'How many messages of customers the burst has.';
+  'Business seconds from waiting_since to answered_at, by the calendar of the ticket''s current inbox. Null without a calendar, and while the burst is unanswered.';
+comment on column internal.reply_turns_defined.user_id is
+  'The team member who replied; joins helpdesk.users.id. Null while the burst is unanswered.';
+comment on column internal.reply_turns_defined.inbound_messages is 'Number of customer messages in the burst.';
 comment on column internal.reply_turns_defined.first_message_id is 'The first message of the burst; joins helpdesk.messages.id.';
 comment on column internal.reply_turns_defined.reply_message_id is
-  'The reply; joins helpdesk.messages.id. Null while there is none.';
-comment on column internal.reply_turns_defined.is_answered is 'True if there is a reply.';
+  'The reply; joins helpdesk.messages.id. Null while the burst is unanswered.';
+comment on column internal.reply_turns_defined.is_answered is 'True if the burst has a reply.';
 comment on column internal.reply_turns_defined.is_first_response is
-  'True if its reply is the first response of the ticket: the team had not written before.';
+  'True if the reply of this turn is the first response of the ticket, with no earlier reply by the team.';
 
 create table internal.stored_reply_turns (
   account_id text,
@@ -3869,23 +3890,27 @@ create table internal.stored_reply_turns (
   primary key (account_id, ticket_id, turn)
 );
 comment on table internal.stored_reply_turns is
-  'internal.reply_turns_defined of every ticket, written in the transaction that changes it. Read analytics.reply_turns.';
+  'Stored rows of internal.reply_turns_defined, updated in the transaction that changes the ticket. Read analytics.reply_turns instead.';
 comment on column internal.stored_reply_turns.account_id is 'The operator''s name for the mirrored account.';
 comment on column internal.stored_reply_turns.ticket_id is 'The ticket; joins analytics.ticket_metrics.ticket_id.';
 comment on column internal.stored_reply_turns.turn is 'Number of the turn within its ticket, from 1.';
-comment on column internal.stored_reply_turns.waiting_since is 'When the first message of the burst was created.';
-comment on column internal.stored_reply_turns.answered_at is 'When the reply was created; null while there is none.';
-comment on column internal.stored_reply_turns.wait_seconds is 'From waiting_since to answered_at; null while there is no reply.';
+comment on column internal.stored_reply_turns.waiting_since is
+  'When the first message of the burst was created. A burst is a series of customer messages without a team reply between them.';
+comment on column internal.stored_reply_turns.answered_at is
+  'When the reply was created; null while the burst is unanswered.';
+comment on column internal.stored_reply_turns.wait_seconds is
+  'Seconds from waiting_since to answered_at; null while the burst is unanswered.';
 comment on column internal.stored_reply_turns.wait_business_seconds is
-  'The same in business hours, by the calendar of the inbox that the ticket is in now; null without a calendar.';
-comment on column internal.stored_reply_turns.user_id is 'Who replied; joins helpdesk.users.id. Null while there is no reply.';
-comment on column internal.stored_reply_turns.inbound_messages is 'How many messages of customers the burst has.';
+  'Business seconds from waiting_since to answered_at, by the calendar of the ticket''s current inbox. Null without a calendar, and while the burst is unanswered.';
+comment on column internal.stored_reply_turns.user_id is
+  'The team member who replied; joins helpdesk.users.id. Null while the burst is unanswered.';
+comment on column internal.stored_reply_turns.inbound_messages is 'Number of customer messages in the burst.';
 comment on column internal.stored_reply_turns.first_message_id is 'The first message of the burst; joins helpdesk.messages.id.';
 comment on column internal.stored_reply_turns.reply_message_id is
-  'The reply; joins helpdesk.messages.id. Null while there is none.';
-comment on column internal.stored_reply_turns.is_answered is 'True if there is a reply.';
+  'The reply; joins helpdesk.messages.id. Null while the burst is unanswered.';
+comment on column internal.stored_reply_turns.is_answered is 'True if the burst has a reply.';
 comment on column internal.stored_reply_turns.is_first_response is
-  'True if its reply is the first response of the ticket: the team had not written before.';
+  'True if the reply of this turn is the first response of the ticket, with no earlier reply by the team.';
 
 create or replace view analytics.reply_turns with (security_barrier) as
 select s.account_id, s.ticket_id, s.turn, s.waiting_since, s.answered_at, s.wait_seconds, s.wait_business_seconds, s.user_id,
@@ -3893,7 +3918,7 @@ select s.account_id, s.ticket_id, s.turn, s.waiting_since, s.answered_at, s.wait
 from internal.stored_reply_turns s
 where s.account_id = any (array(select account_id from sync.readable_accounts));
 comment on view analytics.reply_turns is
-  'Who waited for whom, as of the last commit that brought something of the ticket: one row for each burst of customers'' messages and the reply by one of the team that ends it. Automatic replies and notes end no wait.';
+  'Customer waits and team replies: one row for each burst of customer messages, with the reply by a team member that ends the wait. Automatic replies and notes end no wait. Updated in the transaction that changes the ticket.';
 
 create or replace view internal.ticket_metrics_defined with (security_barrier) as
 select t.account_id, t.id as ticket_id,
@@ -3952,7 +3977,7 @@ cross join lateral (
     from helpdesk.messages m
     where m.account_id = t.account_id and m.ticket_id = t.id
     order by m.position) k) m
--- A ticket that the team has opened is waited for from its second reply on.
+-- If the team wrote first, the second team reply counts as the first reply.
 cross join lateral (select m.authored_at[case when m.talk[1] = 'authored' then 2 else 1 end] as first_reply_at) r
 cross join lateral (
   select count(*)::int as attachment_count
@@ -3982,7 +4007,7 @@ cross join lateral (
     (array_agg(i.began_within order by i.valid_from desc) filter (where i.resolved and not i.was_resolved))[1] as last_closed_error,
     coalesce((array_agg(i.resolved order by i.valid_from desc))[1], false) as is_resolved,
     count(*) filter (where not i.resolved and i.was_resolved)::int as reopen_count,
-    -- A closing is seen if the ticket was seen before it. Only the first time has nothing before it.
+    -- A closing was observed if another interval precedes it. Only the first interval has no predecessor.
     coalesce(bool_or(i.was_seen) filter (where i.resolved and not i.was_resolved), false)
       and coalesce(bool_and(i.was_seen or not i.resolved), true) as first_closing_seen,
     coalesce(bool_or(i.was_seen) filter (where i.resolved and not i.was_resolved), false) as last_closing_seen,
@@ -3991,7 +4016,7 @@ cross join lateral (
     date_part('epoch', coalesce(sum(i.lasted) filter (where i.state = 'snoozed'), interval '0')) as seconds_snoozed,
     date_part('epoch', coalesce(sum(i.lasted) filter (where i.state = 'closed'), interval '0')) as seconds_closed,
     date_part('epoch', coalesce(sum(i.lasted) filter (where i.state = 'archived'), interval '0')) as seconds_archived,
-    -- Each of them is wrong by the ends of its intervals at most; an end of which nothing is known makes all of it unknown.
+    -- The error of each sum is at most the uncertainty of the interval boundaries. One unknown boundary makes the error unknown.
     case when bool_and(i.within is not null) filter (where i.state = 'open' and i.lasted is not null) is not false
       then date_part('epoch', coalesce(sum(i.within) filter (where i.state = 'open'), interval '0')) end as open_error_seconds,
     case when bool_and(i.within is not null) filter (where i.state = 'hold' and i.lasted is not null) is not false
@@ -4006,7 +4031,7 @@ cross join lateral (
     select s.state, s.valid_from, s.resolved, coalesce(s.was_resolved, false) as was_resolved,
       s.was_resolved is not null as was_seen,
       s.valid_from - s.change_after as began_within, s.valid_to - s.valid_from as lasted,
-      -- Where another one follows at once, it ended with that one's beginning; else with the deletion of the ticket.
+      -- If the next interval starts at valid_to, the end is as uncertain as that start. Otherwise a deletion ended the interval.
       s.valid_from - s.change_after + case
         when s.next_from = s.valid_to then s.next_from - s.next_after
         else s.valid_to - s.deleted_after end as within
@@ -4026,101 +4051,105 @@ cross join lateral (
     from helpdesk.ticket_history x
     where x.account_id = t.account_id and x.ticket_id >= t.id and x.ticket_id <= t.id) e) u;
 comment on view internal.ticket_metrics_defined is
-  'What each metric of a ticket is: analytics.ticket_metrics shows the same, stored. This is worked out anew for each ticket that is asked for; it is here to be read and to be compared with.';
+  'Definition of each metric of a ticket, computed on each query. analytics.ticket_metrics shows the stored result. Use this view to read the definitions and to check the stored rows.';
 comment on column internal.ticket_metrics_defined.ticket_id is 'The ticket; joins helpdesk.tickets.id.';
-comment on column internal.ticket_metrics_defined.message_count is 'Messages of any kind.';
-comment on column internal.ticket_metrics_defined.inbound_count is 'Replies of customers.';
-comment on column internal.ticket_metrics_defined.authored_count is 'Replies that one of the team wrote.';
+comment on column internal.ticket_metrics_defined.message_count is 'Number of messages of all kinds.';
+comment on column internal.ticket_metrics_defined.inbound_count is 'Number of replies by customers.';
+comment on column internal.ticket_metrics_defined.authored_count is 'Number of replies by team members.';
 comment on column internal.ticket_metrics_defined.automatic_count is
-  'Replies to customers that nobody wrote: they have no user.';
-comment on column internal.ticket_metrics_defined.note_count is 'Private notes.';
-comment on column internal.ticket_metrics_defined.other_count is 'Messages of other kinds than those above.';
-comment on column internal.ticket_metrics_defined.attachment_count is 'Files on its messages.';
-comment on column internal.ticket_metrics_defined.agents_involved is 'How many of the team wrote replies or notes.';
+  'Number of automatic replies to customers, that is, replies without a user.';
+comment on column internal.ticket_metrics_defined.note_count is 'Number of private notes.';
+comment on column internal.ticket_metrics_defined.other_count is
+  'Number of messages that are neither inbound, authored, automatic nor notes.';
+comment on column internal.ticket_metrics_defined.attachment_count is
+  'Number of files attached to the messages of the ticket.';
+comment on column internal.ticket_metrics_defined.agents_involved is
+  'Number of team members who wrote replies or notes.';
 comment on column internal.ticket_metrics_defined.last_inbound_at is 'When a customer last wrote.';
-comment on column internal.ticket_metrics_defined.last_authored_at is 'When one of the team last replied.';
+comment on column internal.ticket_metrics_defined.last_authored_at is 'When a team member last replied.';
 comment on column internal.ticket_metrics_defined.is_outbound_initiated is
-  'True if the team wrote before any customer did. Notes and automatic replies do not count.';
+  'True if the team wrote before any customer. Notes and automatic replies do not count.';
 comment on column internal.ticket_metrics_defined.is_one_touch is
-  'True if one reply by the team was all it took: a customer wrote first, and not again after it.';
+  'True if a single team reply was enough: a customer wrote first, and no customer wrote after the reply.';
 comment on column internal.ticket_metrics_defined.is_unreplied is
-  'True if a customer wrote and nobody of the team ever replied. A later message that waits: waiting_since.';
+  'True if a customer wrote and no team member ever replied. For customers who wait after a reply, see waiting_since.';
 comment on column internal.ticket_metrics_defined.first_response_seconds is
-  'From the first message of a customer to the first reply by one of the team after it. Null while unanswered, and if the team wrote first.';
+  'Seconds from the first customer message to the first team reply after it. Null while unanswered, or if the team wrote first.';
 comment on column internal.ticket_metrics_defined.first_response_business_seconds is
   'first_response_seconds in business hours; null without a calendar.';
 comment on column internal.ticket_metrics_defined.first_responder_id is
-  'Who gave the first response; joins helpdesk.users.id. Null where first_response_seconds has none.';
+  'The team member who gave the first response; joins helpdesk.users.id. Null if first_response_seconds is null.';
 comment on column internal.ticket_metrics_defined.first_reply_seconds is
-  'From the creation of the ticket to the first reply by one of the team; to the second one if the team wrote first.';
+  'Seconds from the creation of the ticket to the first team reply. If the team wrote first: to the second team reply.';
 comment on column internal.ticket_metrics_defined.first_reply_business_seconds is
   'first_reply_seconds in business hours; null without a calendar.';
 comment on column internal.ticket_metrics_defined.turns is
-  'How many bursts of customers'' messages were answered: see analytics.reply_turns.';
+  'Number of answered bursts of customer messages: see analytics.reply_turns.';
 comment on column internal.ticket_metrics_defined.waiting_since is
-  'Since when a customer waits for a reply: the first message after the last reply by one of the team. Null if nobody waits.';
+  'Start of the current wait of a customer: time of the first customer message after the last team reply. Null if no customer waits.';
 comment on column internal.ticket_metrics_defined.total_wait_seconds is
-  'How long customers waited in all answered turns together; null if there are none.';
-comment on column internal.ticket_metrics_defined.average_wait_seconds is 'total_wait_seconds by answered turn.';
-comment on column internal.ticket_metrics_defined.longest_wait_seconds is 'The longest wait of an answered turn.';
+  'Total wait of customers over all answered turns; null without answered turns.';
+comment on column internal.ticket_metrics_defined.average_wait_seconds is
+  'total_wait_seconds divided by the number of answered turns.';
+comment on column internal.ticket_metrics_defined.longest_wait_seconds is 'Longest wait of an answered turn.';
 comment on column internal.ticket_metrics_defined.total_wait_business_seconds is
   'total_wait_seconds in business hours; null without a calendar.';
 comment on column internal.ticket_metrics_defined.average_wait_business_seconds is
   'average_wait_seconds in business hours; null without a calendar.';
 comment on column internal.ticket_metrics_defined.longest_wait_business_seconds is
-  'The longest wait of an answered turn in business hours; null without a calendar.';
+  'Longest wait of an answered turn in business hours; null without a calendar.';
 comment on column internal.ticket_metrics_defined.first_closed_at is
-  'By then it was resolved for the first time: closed or archived. Null if it never was seen so. Where first_closing_seen is false, it is only an upper bound: updated_at when the ticket was first seen here. An earlier closing that was undone before that left no trace.';
+  'When the ticket was first seen resolved, that is, closed or archived; null if never. The ticket was resolved by this time. If first_closing_seen is false, this is only an upper bound: updated_at when the ticket was first seen. The mirror cannot know an earlier closing that was undone before.';
 comment on column internal.ticket_metrics_defined.first_closed_error_seconds is
-  'It happened at most so long before first_closed_at; null: how long is not known.';
+  'Upper bound of how many seconds before first_closed_at the ticket was resolved; null if unknown.';
 comment on column internal.ticket_metrics_defined.last_closed_at is
-  'By then the time began for which it is resolved, or was so last if it was reopened. Null if it never was. Where last_closing_seen is false, it is only an upper bound: updated_at when the ticket was first seen here.';
+  'Start of the current or last resolved period; null if the ticket was never seen resolved. The period began by this time. If last_closing_seen is false, this is only an upper bound: updated_at when the ticket was first seen.';
 comment on column internal.ticket_metrics_defined.last_closed_error_seconds is
-  'It happened at most so long before last_closed_at; null: how long is not known.';
+  'Upper bound of how many seconds before last_closed_at the ticket was resolved; null if unknown.';
 comment on column internal.ticket_metrics_defined.first_resolution_seconds is
-  'From its creation to first_closed_at; an upper bound where first_closing_seen is false.';
+  'Seconds from the creation of the ticket to first_closed_at; an upper bound if first_closing_seen is false.';
 comment on column internal.ticket_metrics_defined.first_resolution_error_seconds is
-  'It was at most so much shorter; null: how much is not known.';
+  'Upper bound of the overestimate of first_resolution_seconds; null if unknown.';
 comment on column internal.ticket_metrics_defined.first_resolution_business_seconds is
-  'first_resolution_seconds in business hours; null without a calendar. Wrong by first_resolution_error_seconds at most.';
+  'first_resolution_seconds in business hours; null without a calendar. The error is at most first_resolution_error_seconds.';
 comment on column internal.ticket_metrics_defined.full_resolution_seconds is
-  'From its creation to last_closed_at, while it is resolved; null otherwise. An upper bound where last_closing_seen is false.';
+  'Seconds from the creation of the ticket to last_closed_at while the ticket is resolved; null otherwise. An upper bound if last_closing_seen is false.';
 comment on column internal.ticket_metrics_defined.full_resolution_error_seconds is
-  'It was at most so much shorter; null: how much is not known, or there is none.';
+  'Upper bound of the overestimate of full_resolution_seconds; null if unknown, or if full_resolution_seconds is null.';
 comment on column internal.ticket_metrics_defined.full_resolution_business_seconds is
-  'full_resolution_seconds in business hours; null without a calendar. Wrong by full_resolution_error_seconds at most.';
+  'full_resolution_seconds in business hours; null without a calendar. The error is at most full_resolution_error_seconds.';
 comment on column internal.ticket_metrics_defined.reopen_count is
-  'How often it was seen to be unresolved again, since it was first seen here.';
+  'Number of observed reopenings: changes from resolved to unresolved since the ticket was first seen.';
 comment on column internal.ticket_metrics_defined.reopen_error_seconds is
-  'For so long in all nobody knows when it changed: what was undone within that time was not counted, nor what was undone between two readings that showed no change. Null: for how long is not known.';
+  'Total length in seconds of the periods in which the observed changes may have happened; null if unknown. A change that was undone within such a period is not counted. Neither is a change that was undone between two reads without a difference.';
 comment on column internal.ticket_metrics_defined.assignment_count is
-  'How often it was seen to be assigned to one of the team who did not have it before.';
+  'Number of observed assignments to a team member who was not assigned just before, including the assignee when the ticket was first seen.';
 comment on column internal.ticket_metrics_defined.assignment_error_seconds is
-  'For so long in all nobody knows when it changed: what was undone within that time was not counted, nor what was undone between two readings that showed no change. Null: for how long is not known.';
+  'Total length in seconds of the periods in which the observed changes may have happened; null if unknown. A change that was undone within such a period is not counted. Neither is a change that was undone between two reads without a difference.';
 comment on column internal.ticket_metrics_defined.seconds_open is
-  'How long it was open since it was first seen here, in all times that have ended. One that goes on is in analytics.ticket_state_intervals. What it was before its first row of history nobody saw.';
+  'Total seconds in the state open, over ended periods since the ticket was first seen. A current period is in analytics.ticket_state_intervals. The time before the first row of history is unknown.';
 comment on column internal.ticket_metrics_defined.open_error_seconds is
-  'seconds_open is wrong by so much at most, of the time since the ticket was first seen here; null: by how much is not known.';
+  'Upper bound of the error of seconds_open, for the time since the ticket was first seen; null if unknown.';
 comment on column internal.ticket_metrics_defined.seconds_hold is
-  'How long it was on hold since it was first seen here, in all times that have ended. What it was before its first row of history nobody saw.';
+  'Total seconds in the state hold, over ended periods since the ticket was first seen. The time before the first row of history is unknown.';
 comment on column internal.ticket_metrics_defined.hold_error_seconds is
-  'seconds_hold is wrong by so much at most, of the time since the ticket was first seen here; null: by how much is not known.';
+  'Upper bound of the error of seconds_hold, for the time since the ticket was first seen; null if unknown.';
 comment on column internal.ticket_metrics_defined.seconds_snoozed is
-  'How long it was snoozed since it was first seen here, in all times that have ended. What it was before its first row of history nobody saw.';
+  'Total seconds in the state snoozed, over ended periods since the ticket was first seen. The time before the first row of history is unknown.';
 comment on column internal.ticket_metrics_defined.snoozed_error_seconds is
-  'seconds_snoozed is wrong by so much at most, of the time since the ticket was first seen here; null: by how much is not known.';
+  'Upper bound of the error of seconds_snoozed, for the time since the ticket was first seen; null if unknown.';
 comment on column internal.ticket_metrics_defined.seconds_closed is
-  'How long it was closed since it was first seen here, in all times that have ended. What it was before its first row of history nobody saw.';
+  'Total seconds in the state closed, over ended periods since the ticket was first seen. The time before the first row of history is unknown.';
 comment on column internal.ticket_metrics_defined.closed_error_seconds is
-  'seconds_closed is wrong by so much at most, of the time since the ticket was first seen here; null: by how much is not known.';
+  'Upper bound of the error of seconds_closed, for the time since the ticket was first seen; null if unknown.';
 comment on column internal.ticket_metrics_defined.seconds_archived is
-  'How long it was archived since it was first seen here, in all times that have ended. What it was before its first row of history nobody saw.';
+  'Total seconds in the state archived, over ended periods since the ticket was first seen. The time before the first row of history is unknown.';
 comment on column internal.ticket_metrics_defined.archived_error_seconds is
-  'seconds_archived is wrong by so much at most, of the time since the ticket was first seen here; null: by how much is not known.';
+  'Upper bound of the error of seconds_archived, for the time since the ticket was first seen; null if unknown.';
 comment on column internal.ticket_metrics_defined.first_closing_seen is
-  'True if the ticket was seen unresolved before first_closed_at. False if it was resolved when it was first seen here: then first_closed_at, first_closed_date and first_resolution_seconds are only upper bounds. False also where first_closed_at is null.';
+  'True if the ticket was seen unresolved before first_closed_at. False if the ticket was resolved when first seen: then first_closed_at, first_closed_date and first_resolution_seconds are only upper bounds. Also false if first_closed_at is null.';
 comment on column internal.ticket_metrics_defined.last_closing_seen is
-  'True if the ticket was seen unresolved before last_closed_at. False if it was resolved when it was first seen here, and not reopened and resolved again since: then last_closed_at and full_resolution_seconds are only upper bounds. False also where last_closed_at is null.';
+  'True if the ticket was seen unresolved before last_closed_at. False if the ticket was resolved when first seen, and not reopened and resolved since: then last_closed_at and full_resolution_seconds are only upper bounds. Also false if last_closed_at is null.';
 
 create table internal.stored_ticket_metrics (
   account_id text,
@@ -4180,100 +4209,105 @@ create table internal.stored_ticket_metrics (
   primary key (account_id, ticket_id)
 );
 comment on table internal.stored_ticket_metrics is
-  'internal.ticket_metrics_defined of every ticket, written in the transaction that changes it. Read analytics.ticket_metrics.';
+  'Stored rows of internal.ticket_metrics_defined, updated in the transaction that changes the ticket. Read analytics.ticket_metrics instead.';
 comment on column internal.stored_ticket_metrics.account_id is 'The operator''s name for the mirrored account.';
-comment on column internal.stored_ticket_metrics.message_count is 'Messages of any kind.';
-comment on column internal.stored_ticket_metrics.inbound_count is 'Replies of customers.';
-comment on column internal.stored_ticket_metrics.authored_count is 'Replies that one of the team wrote.';
-comment on column internal.stored_ticket_metrics.automatic_count is 'Replies to customers that nobody wrote: they have no user.';
-comment on column internal.stored_ticket_metrics.note_count is 'Private notes.';
-comment on column internal.stored_ticket_metrics.other_count is 'Messages of other kinds than those above.';
-comment on column internal.stored_ticket_metrics.attachment_count is 'Files on its messages.';
-comment on column internal.stored_ticket_metrics.agents_involved is 'How many of the team wrote replies or notes.';
+comment on column internal.stored_ticket_metrics.message_count is 'Number of messages of all kinds.';
+comment on column internal.stored_ticket_metrics.inbound_count is 'Number of replies by customers.';
+comment on column internal.stored_ticket_metrics.authored_count is 'Number of replies by team members.';
+comment on column internal.stored_ticket_metrics.automatic_count is
+  'Number of automatic replies to customers, that is, replies without a user.';
+comment on column internal.stored_ticket_metrics.note_count is 'Number of private notes.';
+comment on column internal.stored_ticket_metrics.other_count is
+  'Number of messages that are neither inbound, authored, automatic nor notes.';
+comment on column internal.stored_ticket_metrics.attachment_count is
+  'Number of files attached to the messages of the ticket.';
+comment on column internal.stored_ticket_metrics.agents_involved is
+  'Number of team members who wrote replies or notes.';
 comment on column internal.stored_ticket_metrics.last_inbound_at is 'When a customer last wrote.';
-comment on column internal.stored_ticket_metrics.last_authored_at is 'When one of the team last replied.';
+comment on column internal.stored_ticket_metrics.last_authored_at is 'When a team member last replied.';
 comment on column internal.stored_ticket_metrics.is_outbound_initiated is
-  'True if the team wrote before any customer did. Notes and automatic replies do not count.';
+  'True if the team wrote before any customer. Notes and automatic replies do not count.';
 comment on column internal.stored_ticket_metrics.is_one_touch is
-  'True if one reply by the team was all it took: a customer wrote first, and not again after it.';
+  'True if a single team reply was enough: a customer wrote first, and no customer wrote after the reply.';
 comment on column internal.stored_ticket_metrics.is_unreplied is
-  'True if a customer wrote and nobody of the team ever replied. A later message that waits: waiting_since.';
+  'True if a customer wrote and no team member ever replied. For customers who wait after a reply, see waiting_since.';
 comment on column internal.stored_ticket_metrics.first_response_seconds is
-  'From the first message of a customer to the first reply by one of the team after it. Null while unanswered, and if the team wrote first.';
+  'Seconds from the first customer message to the first team reply after it. Null while unanswered, or if the team wrote first.';
 comment on column internal.stored_ticket_metrics.first_response_business_seconds is
   'first_response_seconds in business hours; null without a calendar.';
 comment on column internal.stored_ticket_metrics.first_responder_id is
-  'Who gave the first response; joins helpdesk.users.id. Null where first_response_seconds has none.';
+  'The team member who gave the first response; joins helpdesk.users.id. Null if first_response_seconds is null.';
 comment on column internal.stored_ticket_metrics.first_reply_seconds is
-  'From the creation of the ticket to the first reply by one of the team; to the second one if the team wrote first.';
+  'Seconds from the creation of the ticket to the first team reply. If the team wrote first: to the second team reply.';
 comment on column internal.stored_ticket_metrics.first_reply_business_seconds is
   'first_reply_seconds in business hours; null without a calendar.';
 comment on column internal.stored_ticket_metrics.turns is
-  'How many bursts of customers'' messages were answered: see analytics.reply_turns.';
+  'Number of answered bursts of customer messages: see analytics.reply_turns.';
 comment on column internal.stored_ticket_metrics.waiting_since is
-  'Since when a customer waits for a reply: the first message after the last reply by one of the team. Null if nobody waits.';
+  'Start of the current wait of a customer: time of the first customer message after the last team reply. Null if no customer waits.';
 comment on column internal.stored_ticket_metrics.total_wait_seconds is
-  'How long customers waited in all answered turns together; null if there are none.';
-comment on column internal.stored_ticket_metrics.average_wait_seconds is 'total_wait_seconds by answered turn.';
-comment on column internal.stored_ticket_metrics.longest_wait_seconds is 'The longest wait of an answered turn.';
+  'Total wait of customers over all answered turns; null without answered turns.';
+comment on column internal.stored_ticket_metrics.average_wait_seconds is
+  'total_wait_seconds divided by the number of answered turns.';
+comment on column internal.stored_ticket_metrics.longest_wait_seconds is 'Longest wait of an answered turn.';
 comment on column internal.stored_ticket_metrics.total_wait_business_seconds is
   'total_wait_seconds in business hours; null without a calendar.';
 comment on column internal.stored_ticket_metrics.average_wait_business_seconds is
   'average_wait_seconds in business hours; null without a calendar.';
 comment on column internal.stored_ticket_metrics.longest_wait_business_seconds is
-  'The longest wait of an answered turn in business hours; null without a calendar.';
+  'Longest wait of an answered turn in business hours; null without a calendar.';
 comment on column internal.stored_ticket_metrics.first_closed_at is
-  'By then it was resolved for the first time: closed or archived. Null if it never was seen so. Where first_closing_seen is false, it is only an upper bound: updated_at when the ticket was first seen here. An earlier closing that was undone before that left no trace.';
+  'When the ticket was first seen resolved, that is, closed or archived; null if never. The ticket was resolved by this time. If first_closing_seen is false, this is only an upper bound: updated_at when the ticket was first seen. The mirror cannot know an earlier closing that was undone before.';
 comment on column internal.stored_ticket_metrics.first_closed_error_seconds is
-  'It happened at most so long before first_closed_at; null: how long is not known.';
+  'Upper bound of how many seconds before first_closed_at the ticket was resolved; null if unknown.';
 comment on column internal.stored_ticket_metrics.last_closed_at is
-  'By then the time began for which it is resolved, or was so last if it was reopened. Null if it never was. Where last_closing_seen is false, it is only an upper bound: updated_at when the ticket was first seen here.';
+  'Start of the current or last resolved period; null if the ticket was never seen resolved. The period began by this time. If last_closing_seen is false, this is only an upper bound: updated_at when the ticket was first seen.';
 comment on column internal.stored_ticket_metrics.last_closed_error_seconds is
-  'It happened at most so long before last_closed_at; null: how long is not known.';
+  'Upper bound of how many seconds before last_closed_at the ticket was resolved; null if unknown.';
 comment on column internal.stored_ticket_metrics.first_resolution_seconds is
-  'From its creation to first_closed_at; an upper bound where first_closing_seen is false.';
+  'Seconds from the creation of the ticket to first_closed_at; an upper bound if first_closing_seen is false.';
 comment on column internal.stored_ticket_metrics.first_resolution_error_seconds is
-  'It was at most so much shorter; null: how much is not known.';
+  'Upper bound of the overestimate of first_resolution_seconds; null if unknown.';
 comment on column internal.stored_ticket_metrics.first_resolution_business_seconds is
-  'first_resolution_seconds in business hours; null without a calendar. Wrong by first_resolution_error_seconds at most.';
+  'first_resolution_seconds in business hours; null without a calendar. The error is at most first_resolution_error_seconds.';
 comment on column internal.stored_ticket_metrics.full_resolution_seconds is
-  'From its creation to last_closed_at, while it is resolved; null otherwise. An upper bound where last_closing_seen is false.';
+  'Seconds from the creation of the ticket to last_closed_at while the ticket is resolved; null otherwise. An upper bound if last_closing_seen is false.';
 comment on column internal.stored_ticket_metrics.full_resolution_error_seconds is
-  'It was at most so much shorter; null: how much is not known, or there is none.';
+  'Upper bound of the overestimate of full_resolution_seconds; null if unknown, or if full_resolution_seconds is null.';
 comment on column internal.stored_ticket_metrics.full_resolution_business_seconds is
-  'full_resolution_seconds in business hours; null without a calendar. Wrong by full_resolution_error_seconds at most.';
+  'full_resolution_seconds in business hours; null without a calendar. The error is at most full_resolution_error_seconds.';
 comment on column internal.stored_ticket_metrics.reopen_count is
-  'How often it was seen to be unresolved again, since it was first seen here.';
+  'Number of observed reopenings: changes from resolved to unresolved since the ticket was first seen.';
 comment on column internal.stored_ticket_metrics.reopen_error_seconds is
-  'For so long in all nobody knows when it changed: what was undone within that time was not counted, nor what was undone between two readings that showed no change. Null: for how long is not known.';
+  'Total length in seconds of the periods in which the observed changes may have happened; null if unknown. A change that was undone within such a period is not counted. Neither is a change that was undone between two reads without a difference.';
 comment on column internal.stored_ticket_metrics.assignment_count is
-  'How often it was seen to be assigned to one of the team who did not have it before.';
+  'Number of observed assignments to a team member who was not assigned just before, including the assignee when the ticket was first seen.';
 comment on column internal.stored_ticket_metrics.assignment_error_seconds is
-  'For so long in all nobody knows when it changed: what was undone within that time was not counted, nor what was undone between two readings that showed no change. Null: for how long is not known.';
+  'Total length in seconds of the periods in which the observed changes may have happened; null if unknown. A change that was undone within such a period is not counted. Neither is a change that was undone between two reads without a difference.';
 comment on column internal.stored_ticket_metrics.seconds_open is
-  'How long it was open since it was first seen here, in all times that have ended. One that goes on is in analytics.ticket_state_intervals. What it was before its first row of history nobody saw.';
+  'Total seconds in the state open, over ended periods since the ticket was first seen. A current period is in analytics.ticket_state_intervals. The time before the first row of history is unknown.';
 comment on column internal.stored_ticket_metrics.open_error_seconds is
-  'seconds_open is wrong by so much at most, of the time since the ticket was first seen here; null: by how much is not known.';
+  'Upper bound of the error of seconds_open, for the time since the ticket was first seen; null if unknown.';
 comment on column internal.stored_ticket_metrics.seconds_hold is
-  'How long it was on hold since it was first seen here, in all times that have ended. What it was before its first row of history nobody saw.';
+  'Total seconds in the state hold, over ended periods since the ticket was first seen. The time before the first row of history is unknown.';
 comment on column internal.stored_ticket_metrics.hold_error_seconds is
-  'seconds_hold is wrong by so much at most, of the time since the ticket was first seen here; null: by how much is not known.';
+  'Upper bound of the error of seconds_hold, for the time since the ticket was first seen; null if unknown.';
 comment on column internal.stored_ticket_metrics.seconds_snoozed is
-  'How long it was snoozed since it was first seen here, in all times that have ended. What it was before its first row of history nobody saw.';
+  'Total seconds in the state snoozed, over ended periods since the ticket was first seen. The time before the first row of history is unknown.';
 comment on column internal.stored_ticket_metrics.snoozed_error_seconds is
-  'seconds_snoozed is wrong by so much at most, of the time since the ticket was first seen here; null: by how much is not known.';
+  'Upper bound of the error of seconds_snoozed, for the time since the ticket was first seen; null if unknown.';
 comment on column internal.stored_ticket_metrics.seconds_closed is
-  'How long it was closed since it was first seen here, in all times that have ended. What it was before its first row of history nobody saw.';
+  'Total seconds in the state closed, over ended periods since the ticket was first seen. The time before the first row of history is unknown.';
 comment on column internal.stored_ticket_metrics.closed_error_seconds is
-  'seconds_closed is wrong by so much at most, of the time since the ticket was first seen here; null: by how much is not known.';
+  'Upper bound of the error of seconds_closed, for the time since the ticket was first seen; null if unknown.';
 comment on column internal.stored_ticket_metrics.seconds_archived is
-  'How long it was archived since it was first seen here, in all times that have ended. What it was before its first row of history nobody saw.';
+  'Total seconds in the state archived, over ended periods since the ticket was first seen. The time before the first row of history is unknown.';
 comment on column internal.stored_ticket_metrics.archived_error_seconds is
-  'seconds_archived is wrong by so much at most, of the time since the ticket was first seen here; null: by how much is not known.';
+  'Upper bound of the error of seconds_archived, for the time since the ticket was first seen; null if unknown.';
 comment on column internal.stored_ticket_metrics.first_closing_seen is
-  'True if the ticket was seen unresolved before first_closed_at. False if it was resolved when it was first seen here: then first_closed_at, first_closed_date and first_resolution_seconds are only upper bounds. False also where first_closed_at is null.';
+  'True if the ticket was seen unresolved before first_closed_at. False if the ticket was resolved when first seen: then first_closed_at, first_closed_date and first_resolution_seconds are only upper bounds. Also false if first_closed_at is null.';
 comment on column internal.stored_ticket_metrics.last_closing_seen is
-  'True if the ticket was seen unresolved before last_closed_at. False if it was resolved when it was first seen here, and not reopened and resolved again since: then last_closed_at and full_resolution_seconds are only upper bounds. False also where last_closed_at is null.';
+  'True if the ticket was seen unresolved before last_closed_at. False if the ticket was resolved when first seen, and not reopened and resolved since: then last_closed_at and full_resolution_seconds are only upper bounds. Also false if last_closed_at is null.';
 
 create or replace view analytics.ticket_metrics with (security_barrier) as
 select t.account_id, t.id as ticket_id, t.number, t.customer_id, t.inbox_id, t.user_id, t.state, t.type, t.spam, t.trash,
@@ -4300,17 +4334,17 @@ from helpdesk.tickets t
 left join internal.stored_ticket_metrics s on s.account_id = t.account_id and s.ticket_id = t.id
 where t.account_id = any (array(select account_id from sync.readable_accounts));
 comment on view analytics.ticket_metrics is
-  'One row for each ticket, as of the last commit that brought something of it: what it is, and what can be counted of it. analytics.metric_definitions says how. Leave out those that are not messages_complete, spam, trash and deleted ones, where they would be wrong.';
-comment on column analytics.ticket_metrics.number is 'Friendly ticket number.';
+  'Every ticket and its metrics, one row each, updated in the transaction that changes the ticket. analytics.metric_definitions defines each metric. Filter out tickets with messages_complete false, spam, trash and deleted tickets where a report must not count them.';
+comment on column analytics.ticket_metrics.number is 'Ticket number that people see.';
 comment on column analytics.ticket_metrics.customer_id is 'The customer; joins analytics.customer_summary.customer_id.';
 comment on column analytics.ticket_metrics.inbox_id is 'The inbox.';
 comment on column analytics.ticket_metrics.user_id is 'The assigned user; null while unassigned.';
-comment on column analytics.ticket_metrics.type is 'Channel: email, chat, web, phone and so on.';
+comment on column analytics.ticket_metrics.type is 'Channel, such as email, chat, web or phone.';
 comment on column analytics.ticket_metrics.updated_at is 'When the ticket was last updated, at the source.';
 comment on column analytics.ticket_metrics.deleted_at is
-  'By then the source had it no more; null while it is there. What was counted of it stays.';
+  'When the ticket was found deleted at the source; null while the ticket exists. The metrics of a deleted ticket stay.';
 comment on column analytics.ticket_metrics.messages_complete is
-  'True if its messages are as new as the ticket, and nothing of it was set aside. If not, what is counted from messages counts what is here.';
+  'True if the messages are as new as the ticket, no record of the ticket is rejected, and the ticket is not deleted. If false, metrics of messages count only the mirrored messages.';
 
 create or replace function internal.keep_metrics(accounts text[], tickets text[]) returns void
 language plpgsql
@@ -4320,7 +4354,7 @@ set enable_sort = off
 set jit = off
 as $$
 begin
-  -- The turns first: the metrics are counted from them. Turns are numbered from 1, so those behind the last one are gone.
+  -- Turns come first, since the metrics are computed from them. Turn numbers start at 1, so stored turns above the new count go.
   with defined as materialized (
     select k.account_id, k.ticket_id, d.turns
     from (select distinct k.account_id, k.ticket_id from unnest(accounts, tickets) as k (account_id, ticket_id)) k
@@ -4424,7 +4458,7 @@ begin
 end
 $$;
 comment on function internal.keep_metrics is
-  'Stores the turns and the metrics of these tickets as they are defined: account by account, ticket by ticket. Triggers do it; by hand it is analytics.recompute.';
+  'Stores the turns and metrics of the given tickets. Both arrays have the same length and form pairs of account and ticket. Triggers call this function; analytics.recompute calls it by hand.';
 
 create or replace function internal.keep_metrics_of_history() returns trigger
 language plpgsql
@@ -4441,7 +4475,7 @@ begin
     if current_setting('shelfdesk.metrics', true) = 'with the ticket' then return null; end if;
     select array_agg(n.account_id), array_agg(n.ticket_id) into accounts, tickets from news n;
   elsif tg_op = 'UPDATE' then
-    -- Where another row follows in the same statement, the metrics come with that.
+    -- If the same statement also inserts the next row of history, the insert trigger updates the metrics.
     select array_agg(n.account_id), array_agg(n.ticket_id) into accounts, tickets
     from news n
     where n.valid_to is null or not exists (
@@ -4457,9 +4491,9 @@ begin
 end
 $$;
 comment on function internal.keep_metrics_of_history is
-  'Brings the metrics of tickets up to date whose history was written; those of a ticket that is new come with it: sync.begin_ticket_history.';
+  'Updates the metrics of tickets whose history was written. For new tickets, sync.begin_ticket_history stores the metrics.';
 
--- Messages and attachments: after the whole statement, so that of one that writes both each one sees all.
+-- For messages and attachments. Runs after the whole statement: if a statement writes both tables, each trigger sees all rows.
 create or replace function internal.keep_metrics_of_members() returns trigger
 language plpgsql
 set plan_cache_mode = force_generic_plan
@@ -4482,8 +4516,8 @@ begin
     from (select o.account_id, o.ticket_id from olds o union select n.account_id, n.ticket_id from news n) c;
   end if;
   if accounts is null then return null; end if;
-  -- Who writes the messages of a ticket holds its row. Of one that a message was taken from nobody does: whoever reads its messages
-  -- anew at this moment would store, or be stored over by, what was so a moment before.
+  -- A transaction that writes the messages of a ticket holds the lock of the ticket's row. If a message moves to another ticket,
+  -- no transaction holds the lock of the former ticket. Without this lock, outdated metrics could overwrite newer ones.
   if cardinality(tickets) > 1 then
     perform from (
       select k.account_id, k.ticket_id from unnest(accounts, tickets) as k (account_id, ticket_id) order by k.account_id, k.ticket_id) k
@@ -4497,7 +4531,7 @@ begin
 end
 $$;
 comment on function internal.keep_metrics_of_members is
-  'Brings the metrics of tickets up to date whose messages or attachments were written, changed or removed.';
+  'Updates the metrics of tickets whose messages or attachments were inserted, updated or deleted.';
 
 create or replace function internal.keep_metrics_of_ticket() returns trigger
 language plpgsql
@@ -4513,9 +4547,9 @@ begin
 end
 $$;
 comment on function internal.keep_metrics_of_ticket is
-  'Brings the metrics of a ticket up to date of which something has changed that history does not tell, and removes metrics and turns of one whose row is removed.';
+  'Updates the metrics of a ticket after a change that ticket_history does not record. After the removal of a ticket row, deletes its metrics and turns.';
 
--- In batches, so that nobody waits for long; under the lock of the tickets, so that what is written meanwhile is not written over.
+-- Works in batches, so that other writers wait only briefly. Locks the tickets, so that concurrent writes are not overwritten.
 create or replace procedure analytics.recompute(account text default null, batch int default 500)
 language plpgsql
 as $$
@@ -4548,11 +4582,12 @@ begin
 end
 $$;
 comment on procedure analytics.recompute is
-  'Stores the turns and the metrics of every ticket of an account (null: of all of them) anew, as after a change of a calendar. Commits as it goes: call it outside of a transaction.';
+  'Recomputes the turns and metrics of all tickets of an account (null: of all accounts), for example after a change of a calendar. Commits after each batch, so call the procedure outside of a transaction.';
 
--- PostgreSQL looks for no statistics behind a security barrier. It takes an inner join of one account's rows with their zone for one
--- in 200 of them, and a loop over what is left for cheap. The zone of every account that may be read is there: a left join is the
--- same, and keeps the number of rows. And a time that is null is one in 200 as long as nothing is analysed, a flag is one in two.
+-- PostgreSQL uses no statistics behind a security barrier. For an inner join of one account's rows with account_zones, PostgreSQL
+-- estimates 1 row in 200, and therefore chooses slow nested loops. Every readable account has a zone, so a left join returns the
+-- same rows and keeps the estimate. In tables without statistics, PostgreSQL assumes that 1 time in 200 is null, and that half of
+-- the flags are true: hence the filter on answered_at instead of is_answered.
 create or replace view analytics.agent_daily with (security_barrier) as
 select d.account_id, d.day, d.user_id,
   sum(d.replies)::int as replies, sum(d.notes)::int as notes,
@@ -4572,17 +4607,20 @@ from (
   where r.answered_at is not null) d
 group by d.account_id, d.day, d.user_id;
 comment on view analytics.agent_daily is
-  'What each of the team did on each day, by the messages that are here: one row for each day on which they wrote.';
-comment on column analytics.agent_daily.day is 'The day, in the zone of analytics.account_zones.';
-comment on column analytics.agent_daily.user_id is 'Who; joins helpdesk.users.id.';
-comment on column analytics.agent_daily.replies is 'Replies to customers.';
-comment on column analytics.agent_daily.notes is 'Private notes.';
-comment on column analytics.agent_daily.first_responses is 'Replies that were the first response of their ticket.';
-comment on column analytics.agent_daily.turns_answered is 'Replies that ended a wait: see analytics.reply_turns.';
+  'Work of each team member by day, according to the mirrored messages: one row for each day with a reply or a note.';
+comment on column analytics.agent_daily.day is 'The day, in the time zone of analytics.account_zones.';
+comment on column analytics.agent_daily.user_id is 'The team member; joins helpdesk.users.id.';
+comment on column analytics.agent_daily.replies is 'Number of replies to customers.';
+comment on column analytics.agent_daily.notes is 'Number of private notes.';
+comment on column analytics.agent_daily.first_responses is
+  'Number of replies that were the first response of their ticket.';
+comment on column analytics.agent_daily.turns_answered is
+  'Number of replies that ended a customer''s wait: see analytics.reply_turns.';
 comment on column analytics.agent_daily.wait_seconds is
-  'How long customers had waited for these replies, in all; null if they ended no wait.';
+  'Total wait of customers before these replies; null if no reply ended a wait.';
 comment on column analytics.agent_daily.wait_business_seconds is 'wait_seconds in business hours; null without a calendar.';
-comment on column analytics.agent_daily.tickets_touched is 'Tickets in which they wrote a reply or a note.';
+comment on column analytics.agent_daily.tickets_touched is
+  'Number of tickets with a reply or a note by this team member.';
 
 create or replace view analytics.arrivals_hourly with (security_barrier) as
 select b.account_id, b.hour,
@@ -4600,13 +4638,14 @@ from (
 where b.account_id = any (array(select account_id from sync.readable_accounts))
 group by b.account_id, b.hour, b.time_zone;
 comment on view analytics.arrivals_hourly is
-  'How much came in each hour, spam, trash and deleted tickets included. Hours in which nothing came have no row; an hour that daylight saving repeats has two.';
-comment on column analytics.arrivals_hourly.hour is 'When the hour began: an hour on the clock of analytics.account_zones.';
-comment on column analytics.arrivals_hourly.local_weekday is 'Its day of the week there: 1 Monday to 7 Sunday.';
-comment on column analytics.arrivals_hourly.local_hour is 'Its hour there, from 0.';
-comment on column analytics.arrivals_hourly.tickets_created is 'Tickets that were created in it, whoever wrote first.';
+  'New tickets and customer messages by hour, including spam, trash and deleted tickets. Hours without either have no row. An hour that daylight saving time repeats has two rows.';
+comment on column analytics.arrivals_hourly.hour is 'Start of the hour, by the clock of analytics.account_zones.';
+comment on column analytics.arrivals_hourly.local_weekday is 'Local day of the week: 1 Monday to 7 Sunday.';
+comment on column analytics.arrivals_hourly.local_hour is 'Local hour of the day, from 0.';
+comment on column analytics.arrivals_hourly.tickets_created is
+  'Number of tickets created in this hour by customers or by the team.';
 comment on column analytics.arrivals_hourly.inbound_messages is
-  'Messages that customers wrote in it, as far as messages are here.';
+  'Number of customer messages in this hour, as far as messages are mirrored.';
 
 create or replace view analytics.customer_summary with (security_barrier) as
 select coalesce(c.account_id, t.account_id) as account_id, coalesce(c.id, t.customer_id) as customer_id,
@@ -4631,23 +4670,26 @@ full join (
   where m.customer_id is not null and m.deleted_at is null and m.spam is not true and m.trash is not true
   group by m.account_id, m.customer_id) t on t.account_id = c.account_id and t.customer_id = c.id;
 comment on view analytics.customer_summary is
-  'One row for each customer, also those without tickets, and those of whom only a ticket tells. Spam, trash and deleted tickets do not count.';
+  'Customers and their tickets, one row each. Includes customers without tickets, and customers known only from a ticket. Spam, trash and deleted tickets do not count.';
 comment on column analytics.customer_summary.customer_id is 'The customer; joins helpdesk.customers.id.';
 comment on column analytics.customer_summary.is_mirrored is
-  'True if the customer is in the mirror, and not deleted at the source.';
-comment on column analytics.customer_summary.tickets is 'Tickets of theirs.';
+  'True if the customer is mirrored, and is not deleted at the source.';
+comment on column analytics.customer_summary.tickets is 'Number of tickets of the customer.';
 comment on column analytics.customer_summary.open_tickets is
-  'Of these, those that are work to be done still: neither closed nor archived, as analytics.is_backlog has it.';
-comment on column analytics.customer_summary.waiting_tickets is 'Of open_tickets, those in which they wait for a reply.';
-comment on column analytics.customer_summary.waiting_since is 'Since when they wait in one of these; null if they do not.';
-comment on column analytics.customer_summary.first_ticket_at is 'When their first ticket was created.';
-comment on column analytics.customer_summary.last_ticket_at is 'When their last ticket was created.';
-comment on column analytics.customer_summary.inbound_messages is 'Messages that customers wrote in their tickets.';
-comment on column analytics.customer_summary.replies is 'Replies by the team in their tickets.';
-comment on column analytics.customer_summary.last_inbound_at is 'When the last of these messages came.';
+  'Number of these tickets that are still open work, neither closed nor archived: see analytics.is_backlog.';
+comment on column analytics.customer_summary.waiting_tickets is
+  'Number of open tickets in which the customer waits for a reply.';
+comment on column analytics.customer_summary.waiting_since is
+  'Start of the longest current wait in these tickets; null if the customer waits in none.';
+comment on column analytics.customer_summary.first_ticket_at is 'When the first ticket of the customer was created.';
+comment on column analytics.customer_summary.last_ticket_at is 'When the last ticket of the customer was created.';
+comment on column analytics.customer_summary.inbound_messages is 'Number of customer messages in these tickets.';
+comment on column analytics.customer_summary.replies is 'Number of team replies in these tickets.';
+comment on column analytics.customer_summary.last_inbound_at is
+  'When the last customer message in these tickets arrived.';
 comment on column analytics.customer_summary.average_first_response_seconds is
-  'Average of first_response_seconds over their tickets that have one.';
-comment on column analytics.customer_summary.reopens is 'How often their tickets were seen to be reopened.';
+  'Average of first_response_seconds over the tickets that have a first response.';
+comment on column analytics.customer_summary.reopens is 'Number of observed reopenings of these tickets.';
 
 create trigger keep_metrics_inserted after insert on helpdesk.messages referencing new table as news for each statement execute function internal.keep_metrics_of_members();
 create trigger keep_metrics_updated after update on helpdesk.messages referencing old table as olds new table as news for each statement execute function internal.keep_metrics_of_members();

@@ -39,35 +39,38 @@ create index tickets_user on helpdesk.tickets (account_id, user_id);
 create index tickets_inbox on helpdesk.tickets (account_id, inbox_id);
 create index tickets_waiting_open on helpdesk.tickets (account_id, updated_at desc) where (((_messages_as_of is null) or (_messages_as_of < updated_at)) and (_deleted_at is null) and (state = any (array['open', 'hold'])));
 create index tickets_subject_alike on helpdesk.tickets using gin (account_id, lower(subject) sync.gin_trgm_ops) with (gin_pending_list_limit='512');
-comment on table helpdesk.tickets is 'Conversations with customers, one row each, as the source last showed them.';
+comment on table helpdesk.tickets is
+  'Conversations with customers, one row per ticket, in the last version that the source showed.';
 comment on column helpdesk.tickets.number is 'Friendly ticket number, unique across the help desk.';
 comment on column helpdesk.tickets.user_id is 'The assigned user; null while unassigned. Joins helpdesk.users.id.';
 comment on column helpdesk.tickets.inbox_id is 'The inbox; joins helpdesk.inboxes.id.';
 comment on column helpdesk.tickets.label_ids is 'Labels on the ticket, as in helpdesk.ticket_labels.';
-comment on column helpdesk.tickets.state is 'open, hold, closed, snoozed or archived; other values pass as they come.';
+comment on column helpdesk.tickets.state is
+  'open, hold, closed, snoozed or archived. Other values are stored unchanged.';
 comment on column helpdesk.tickets.type is
-  'Channel: email, twitter, twitter_dm, phone, chat, web, sms, whatsapp, fb_messenger, instagram_dm or call; other values pass as they come.';
-comment on column helpdesk.tickets.subject is 'Subject; '''' and null are different things at the source and stay so.';
+  'Channel: email, twitter, twitter_dm, phone, chat, web, sms, whatsapp, fb_messenger, instagram_dm or call. Other values are stored unchanged.';
+comment on column helpdesk.tickets.subject is
+  'Subject. The source distinguishes '''' from null, and so does this column.';
 comment on column helpdesk.tickets.summary is 'Short summary of the conversation that the source writes.';
 comment on column helpdesk.tickets.spam is 'True if the ticket is marked as spam.';
 comment on column helpdesk.tickets.trash is 'True if the ticket is in the trash.';
-comment on column helpdesk.tickets.snoozed_until is 'When a snoozed ticket comes back.';
+comment on column helpdesk.tickets.snoozed_until is 'When a snoozed ticket reopens.';
 comment on column helpdesk.tickets.reply_to is 'Default To of a new reply (deprecated at the source).';
 comment on column helpdesk.tickets.reply_cc is 'Default Cc of a new reply (deprecated at the source).';
-comment on column helpdesk.tickets.created_at is 'When the ticket was created, at the source.';
-comment on column helpdesk.tickets.updated_at is 'When the ticket was last updated, at the source, in whole seconds.';
+comment on column helpdesk.tickets.created_at is 'Creation time at the source.';
+comment on column helpdesk.tickets.updated_at is 'Time of the last update at the source, in whole seconds.';
 comment on column helpdesk.tickets._messages_as_of is
-  'The messages of this ticket are as the source showed them at this time. While it is null or earlier than updated_at, the ticket waits for its messages.';
+  'The messages of this ticket are those that the source showed at this time. If null or earlier than updated_at, the messages are pending.';
 comment on column helpdesk.tickets._deleted_at is
-  'By then the source had it no more: it said so when asked by id; null while it is there.';
+  'Deleted at the source by this time: a request by id answered 404. Null while the ticket exists.';
 comment on column helpdesk.tickets._deleted_after is
-  'It was deleted after this time, and by _deleted_at; null while it is there.';
+  'Deleted after this time and by _deleted_at. Null while the ticket exists.';
 comment on column helpdesk.tickets._listed_by is
-  'The run that first wrote this ticket, at _first_seen_at; null if that was before runs were noted. Joins sync.runs.id, where that is still kept.';
+  'The run that first stored this ticket, at _first_seen_at. Null if that was before runs were recorded. Joins sync.runs.id while the run is kept.';
 comment on column helpdesk.tickets._messages_by is
-  'The run that read its messages, as of _messages_as_of; null like _listed_by. Earlier readings are in sync.changes.';
+  'The run that read the messages, as of _messages_as_of. Null like _listed_by. Earlier reads are in sync.changes.';
 comment on column helpdesk.tickets._true_by is
-  'The source had shown the content by this time, by its own clock: the Date of the reply and the second of its grain. _observed_at is early on purpose, and is the time up to which the reply was complete. Null where nobody noted it (rows from before this column, and rejects that were replayed): then within a minute after _observed_at.';
+  'Upper bound of the time of this version, by the source''s clock: the Date of the reply plus its grain of one second. _observed_at is the lower bound, up to which the reply is complete. Null for rows from before this column and for replayed rejects; there the upper bound is one minute after _observed_at.';
 
 create table helpdesk.ticket_labels (
   account_id text,
@@ -77,18 +80,18 @@ create table helpdesk.ticket_labels (
 );
 create index ticket_labels_label on helpdesk.ticket_labels (account_id, label_id);
 comment on table helpdesk.ticket_labels is
-  'Which ticket carries which label: tickets.label_ids, one row each, changed in the same transaction.';
+  'Labels of tickets: tickets.label_ids as one row per label, changed in the same transaction.';
 comment on column helpdesk.ticket_labels.ticket_id is 'Joins helpdesk.tickets.id.';
 comment on column helpdesk.ticket_labels.label_id is 'Joins helpdesk.labels.id.';
 
 create or replace function analytics.is_backlog(state text, spam boolean, trash boolean) returns boolean
 language sql immutable
 begin atomic
-  -- Nothing but what counts as tight: so it is asked of an index, through the views of readers as well.
+  -- Uses only expressions that PostgreSQL can push into an index, also through the views of readers.
   select (state is null or state not in ('closed', 'archived')) and spam is not true and trash is not true;
 end;
 comment on function analytics.is_backlog is
-  'Whether a ticket in this state is work that is still to be done: not closed or archived, not spam, not in the trash.';
+  'True if a ticket in this state is open work: not closed, archived, spam or in the trash.';
 
 create table helpdesk.ticket_history (
   account_id text,
@@ -114,25 +117,26 @@ create unique index ticket_history_open on helpdesk.ticket_history (account_id, 
 create index ticket_history_valid_from on helpdesk.ticket_history (account_id, valid_from);
 create index ticket_history_backlog on helpdesk.ticket_history (account_id, valid_to) where analytics.is_backlog(state, spam, trash);
 comment on table helpdesk.ticket_history is
-  'What each ticket was, from when to when: a row for each change of state, user_id, inbox_id, label_ids (their order is none), spam or trash. Rows of a ticket do not overlap; there is a gap only while it was gone. Neighbours may be alike: two changes within one second are one row, with the values after both.';
-comment on column helpdesk.ticket_history.state is 'open, hold, closed, snoozed or archived; other values pass as they come.';
+  'Past and present state of each ticket: a new row for each change of state, user_id, inbox_id, label_ids (unordered), spam or trash. Rows of a ticket do not overlap; the only gaps are deletions. Adjacent rows may be equal, because two changes within one second share a row.';
+comment on column helpdesk.ticket_history.state is
+  'open, hold, closed, snoozed or archived. Other values are stored unchanged.';
 comment on column helpdesk.ticket_history.user_id is 'The assigned user; null while unassigned. Joins helpdesk.users.id.';
 comment on column helpdesk.ticket_history.inbox_id is 'The inbox; joins helpdesk.inboxes.id.';
 comment on column helpdesk.ticket_history.label_ids is 'Labels on the ticket; each joins helpdesk.labels.id.';
 comment on column helpdesk.ticket_history.spam is 'True while the ticket was marked as spam.';
 comment on column helpdesk.ticket_history.trash is 'True while the ticket was in the trash.';
 comment on column helpdesk.ticket_history.valid_from is
-  'From then on: updated_at, if that has moved; else the time by which the reply that showed the change was true. Of the first row: updated_at as it was when the ticket was first seen here; what it was before that nobody can tell. updated_at is that of the version which showed the change: where something else had moved it, and the change itself did not, it happened later, by change_by.';
+  'Start of the row: the updated_at of the version that shows the change, if it moved; else the time by which the reply was true. A first row starts at the updated_at at which the ticket was first seen; earlier states are unknown. If another edit moved updated_at and this change did not, the change happened later, by change_by.';
 comment on column helpdesk.ticket_history.valid_to is
-  'Up to then, without; null if it is so still. Where the ticket was deleted, tickets._deleted_at: by then it was gone.';
+  'End of the row, exclusive. Null for the current row. For a deleted ticket: tickets._deleted_at.';
 comment on column helpdesk.ticket_history.change_after is
-  'The change happened after this time, in the seconds of the source: it was seen to have the values before still at this time; of a first row, a second before it was created. Null where that is not known. It happened by valid_from, or by change_by where that is set. What was changed and changed back since is not known.';
+  'Lower bound of the time of the change, in whole seconds of the source: the old values were last seen then. For a first row: one second before the creation. Null if unknown. The upper bound is change_by, or valid_from if change_by is null. A change that was undone in between is unknown.';
 comment on column helpdesk.ticket_history.deleted_after is
-  'Where the row ended because the ticket was deleted: after this time, and by valid_to. Null otherwise, and where that is not known.';
+  'For a row that ends with the deletion of the ticket: the deletion happened after this time and by valid_to. Null otherwise, or if unknown.';
 comment on column helpdesk.ticket_history.is_first is
-  'True for the first row of a ticket: what it was before valid_from nobody can tell.';
+  'True for the first row of a ticket. The states before valid_from are unknown.';
 comment on column helpdesk.ticket_history.change_by is
-  'The change happened by this time, if that is later than valid_from: the reply that showed it was true by then. Between valid_from and this time it is not certain that it had happened. Null where it happened by valid_from; of a first row, where updated_at is taken at its word, since the ticket was last updated before the mirror began.';
+  'Upper bound of the time of the change, if later than valid_from: the reply that showed the change was true by then. Null if the change happened by valid_from, and for first rows of tickets that were last updated before the mirror began.';
 
 create or replace function sync.same_set(one text[], other text[]) returns boolean
 language sql immutable
@@ -140,7 +144,7 @@ begin atomic
   select one is not distinct from other or coalesce(one @> other and one <@ other, false);
 end;
 comment on function sync.same_set is
-  'Whether both hold the same values, in whatever order. Null, for not known, is not the empty set.';
+  'True if both arrays hold the same values, in any order. Null means unknown and differs from the empty set.';
 
 create or replace function sync.begin_ticket_history() returns trigger
 language plpgsql
@@ -152,7 +156,7 @@ as $$
 declare
   begun int;
 begin
-  -- The ticket comes with its messages, and most of the time as it is here: then there is nothing to begin.
+  -- A ticket arrives with its messages and mostly exists here already. Then no history begins.
   if not exists (select from after) then return null; end if;
   perform set_config('shelfdesk.metrics', 'with the ticket', true);
   insert into helpdesk.ticket_history
@@ -160,7 +164,8 @@ begin
   select t.account_id, t.id, t.state, t.user_id, t.inbox_id, t.label_ids, t.spam, t.trash, f.valid_from,
     case when t._deleted_at is not null then greatest(t._deleted_at, f.valid_from + interval '1 second') end,
     case when t.created_at <= f.valid_from then t.created_at - interval '1 second' end,
-    -- A ticket that came while the mirror was there was seen soon after; the source is taken at its word for older ones.
+    -- A ticket that was created while the mirror ran was seen soon afterwards. For older tickets the times of the
+    -- source count.
     case when t.updated_at >= k.mirrored_since and y.by > f.valid_from then y.by end,
     t._deleted_after, true
   from after t
@@ -191,7 +196,7 @@ begin
     where t._deleted_at is null
       and t.account_id = any (array(select account_id from sync.readable_accounts))
       and (
-        -- In the order of the one index that serves, as in internal.keep_metrics.
+        -- The order of the index, as in internal.keep_metrics.
         select true from helpdesk.messages m where m.account_id = t.account_id and m.ticket_id = t.id
         order by m.position limit 1) is null
     offset 0) n
@@ -209,18 +214,18 @@ begin
 end
 $$;
 comment on function sync.begin_ticket_history is
-  'Writes the first row of helpdesk.ticket_history of tickets that are new here, and their first metrics.';
+  'Writes the first rows of helpdesk.ticket_history for new tickets, and their first metrics.';
 
 create or replace function sync.keep_ticket_history() returns trigger
 language plpgsql
--- A plan that is kept was made for the rows of another statement: one ticket, or an empty warehouse.
+-- A cached plan would fit the rows of another statement: one ticket, or an empty warehouse.
 set plan_cache_mode = force_custom_plan
 as $$
 declare
-  -- The source's times are in whole seconds. As a parameter it has plans made anew.
+  -- The times of the source are whole seconds. A parameter instead of a literal would cause new plans.
   second constant interval := '1 second';
 begin
-  -- Most updates change nothing of it. A full join is never a nested loop, whatever it was planned for.
+  -- Most updates change no tracked column. A full join never becomes a nested loop, whatever the plan expected.
   if not exists (
     select from before b full join after a using (account_id, id)
     where (b._deleted_at is null) <> (a._deleted_at is null)
@@ -234,7 +239,7 @@ begin
       case
         when a._deleted_at is not null then greatest(a._deleted_at, last.valid_from + second)
         else greatest(last.valid_from, last.valid_to, case
-          -- It was gone at its tombstone: a version of before that does not say when it came back.
+          -- The ticket was deleted at its tombstone. An older version does not tell when it came back.
           when a.updated_at <> b.updated_at and (b._deleted_at is null or a.updated_at > b._deleted_at)
             then least(a.updated_at, y.by)
           else y.by end)
@@ -243,10 +248,10 @@ begin
       last.valid_from as last_from, last.valid_from is not null and last.valid_to is null as is_open,
       case
         when last.valid_from is null then a.created_at - second
-        -- It came back after it was deleted. How long before its tombstone the source had looked for it is not known.
+        -- The ticket came back after its deletion. How long it had been back before it was seen is unknown.
         when b._deleted_at is not null then greatest(b._observed_at - k.lookback, b._deleted_after)
-        -- A version holds what had happened by the second that it is dated, unless that is a slip: it is dated later than its reply
-        -- was true, or than the version after it. A reading holds all up to a lookback before it.
+        -- A version shows everything up to the second of its date, unless the date is wrong: later than the reply, or
+        -- later than the next version. A reply shows everything up to a lookback before it.
         else greatest(
           case when b.updated_at <= least(a.updated_at, sync.true_by(b._true_by, b._observed_at)) then b.updated_at - second end,
           b._observed_at - k.lookback, w.as_of, last.change_after)
@@ -266,8 +271,8 @@ begin
       or a._deleted_at is null and (
         a.state is distinct from b.state or a.user_id is distinct from b.user_id or a.inbox_id is distinct from b.inbox_id
         or a.spam is distinct from b.spam or a.trash is distinct from b.trash or not sync.same_set(a.label_ids, b.label_ids))),
-  -- The open row is named as such, and not by its time: a thousand tickets may have been changed within one second.
-  -- Two changes at one time are one row: it takes on the later values, and happened after what it came after.
+  -- Finds the open row by its flag and not by its time, because a thousand tickets may change in one second. Two
+  -- changes at one time share a row with the later values and the lower bound of the first change.
   replaced as (
     update helpdesk.ticket_history h
     set state = c.state, user_id = c.user_id, inbox_id = c.inbox_id, label_ids = c.label_ids, spam = c.spam, trash = c.trash,
@@ -281,7 +286,7 @@ begin
     where c.is_open and (c.at > c.last_from or not c.alive)
       and h.account_id = c.account_id and h.ticket_id = c.id and h.valid_to is null
     returning h.account_id, h.ticket_id)
-  -- What has ended is asked for, so that it has before the next row begins: one row of a ticket is open.
+  -- Ends the current row before the next begins: a ticket has one open row.
   insert into helpdesk.ticket_history
     (account_id, ticket_id, state, user_id, inbox_id, label_ids, spam, trash, valid_from, change_after, change_by, is_first)
   select c.account_id, c.id, c.state, c.user_id, c.inbox_id, c.label_ids, c.spam, c.trash, c.at,
@@ -293,7 +298,7 @@ begin
 end
 $$;
 comment on function sync.keep_ticket_history is
-  'Writes to helpdesk.ticket_history what has changed of tickets, or ends it with their tombstones.';
+  'Writes changes of tickets to helpdesk.ticket_history. A tombstone ends the history.';
 
 create or replace function sync.end_ticket_history() returns trigger
 language plpgsql
@@ -304,7 +309,7 @@ begin
 end
 $$;
 comment on function sync.end_ticket_history is
-  'Removes the history of tickets whose rows are removed: by a hand, or with their account. What is deleted at the source gets a tombstone.';
+  'Removes the history of tickets whose rows are deleted, by hand or with their account. A ticket that is deleted at the source keeps its row with a tombstone.';
 
 create trigger keep_change after update on helpdesk.tickets for each row when (((old._messages_as_of IS not NULL) or (new._messages_as_of is null))) execute function sync.keep_change('', '{account_id}');
 create trigger begin_ticket_history after insert on helpdesk.tickets referencing new table as after for each statement execute function sync.begin_ticket_history();

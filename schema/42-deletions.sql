@@ -13,15 +13,14 @@ create table sync.swept (
   check (not isempty(created))
 );
 create index swept_from on sync.swept (account_id, stream_key, list, coalesce(lower(created), '-infinity'));
-comment on table sync.swept is
-  'What sweeps have read: everything that a list shows of what was created in a range, the newest reading of each range.';
+comment on table sync.swept is 'Ranges of creation time that sweeps read whole, with the newest read of each range.';
 comment on column sync.swept.stream is 'tickets or customers.';
 comment on column sync.swept.list is
-  'default, spam, trash, or open: open and held tickets, which are looked at daily. undated: tickets that show no created_at, asked for by id.';
-comment on column sync.swept.created is 'Everything that was created in this range was read; of undated, everything.';
+  'List of the stream: default, spam or trash. open: open and held tickets, which a sweep reads daily. undated: tickets without created_at, fetched by id.';
+comment on column sync.swept.created is 'Range of creation time that was read whole. For undated: everything.';
 comment on column sync.swept.as_of is
-  'What had happened up to here was in what was read: a lookback before the replies, since a source may show things so late; of customers a minute more, since a reply may be slower than the first one of the walk.';
-comment on column sync.swept.run_id is 'The run that read it.';
+  'The read shows everything that happened up to this time: one lookback before the replies, because a source may show changes late. For customers one minute more, because a reply may be slower than the first reply of the walk.';
+comment on column sync.swept.run_id is 'The run that read the range.';
 
 create or replace function sync.swept_at(account text, created_at timestamptz, state text, spam boolean, trash boolean, spam_apart boolean, trash_apart boolean)
 returns table (as_of timestamptz)
@@ -35,7 +34,7 @@ begin atomic
     ('open', swept_at.state in ('open', 'hold') and not coalesce(swept_at.spam, false) and not coalesce(swept_at.trash, false)),
     ('default', not coalesce(spam_apart and swept_at.spam or trash_apart and swept_at.trash, false))) l (list, speaks)
   cross join lateral (
-    -- Ranges of a list do not overlap: only the last one that begins by then can hold it.
+    -- Ranges of a list do not overlap, so only the last range that begins before this time can contain it.
     select w.created, w.as_of
     from sync.swept w
     where w.account_id = account and w.stream_key = 'helpdesk.tickets' and w.list = l.list
@@ -45,7 +44,7 @@ begin atomic
   where l.speaks and w.created @> coalesce(swept_at.created_at, '-infinity');
 end;
 comment on function sync.swept_at is
-  'When a sweep last read a list that shows such a ticket: of this time of creation, in this state; spam and trash are read apart from the default list, or not.';
+  'Time of the last sweep of a list that shows a ticket with this creation time and state. Spam and trash have lists of their own if the source separates them.';
 
 create table sync.deletion_candidates (
   account_id text,
@@ -64,20 +63,20 @@ create table sync.deletion_candidates (
 );
 create index deletion_candidates_gone on sync.deletion_candidates (account_id, stream_key) where (gone_at is not null);
 comment on table sync.deletion_candidates is
-  'Rows that a list of the source lacked where it should have shown them: each is asked for by its id, and only what the source does not have (404) gets a tombstone.';
+  'Rows that a list of the source should have shown and did not. Each is fetched by id; only an answer of 404 leads to a tombstone.';
 comment on column sync.deletion_candidates.stream is 'tickets or customers.';
-comment on column sync.deletion_candidates.record_id is 'The row; joins the id of that table.';
+comment on column sync.deletion_candidates.record_id is 'Id of the row in that table.';
 comment on column sync.deletion_candidates.missing_since is
-  'As-of time of the reading that lacked it. A row that was observed since is no suspect any more.';
-comment on column sync.deletion_candidates.alive_at is 'The source had it then: the last proof of that.';
+  'As-of time of the read that did not show the row. A row that was observed later is no candidate any more.';
+comment on column sync.deletion_candidates.alive_at is 'Last time at which the source demonstrably had the record.';
 comment on column sync.deletion_candidates.gone_at is
-  'By then, by its own clock, the source had it no more: it said so when asked by id (404). Null while it has not said so.';
+  'Deleted at the source by this time, by its own clock: a request by id answered 404. Null before that.';
 comment on column sync.deletion_candidates.gone_since is
-  'When it said so for the first time, if it has said nothing else since; null with gone_at.';
-comment on column sync.deletion_candidates.attempts is 'How often it was asked for by id in vain, for other reasons.';
-comment on column sync.deletion_candidates.error is 'What came of it the last time.';
+  'Time of the first 404, if every later answer was 404 too. Null with gone_at.';
+comment on column sync.deletion_candidates.attempts is 'Number of fetches by id that failed for other reasons.';
+comment on column sync.deletion_candidates.error is 'Error of the last fetch by id.';
 comment on column sync.deletion_candidates.run_id is
-  'The run that last asked for it by id; null while none has, or when it is to be asked for again.';
+  'The run that last fetched the record by id. Null if none has, or if a new fetch is due.';
 
 create or replace function sync.is_settled(deleted_at timestamptz, observed_at timestamptz, missing_since timestamptz) returns boolean
 language sql immutable
@@ -102,7 +101,7 @@ where case s.stream_key
       and not sync.is_settled(c._deleted_at, greatest(c._observed_at, c._checked_at), s.missing_since))
   end;
 comment on view sync.open_deletion_candidates is
-  'Suspects that are still to be asked for by their id, or still to get their tombstone. The rest of sync.deletion_candidates was observed since.';
+  'Deletion candidates that still need a fetch by id or a tombstone. The other rows of sync.deletion_candidates were observed later.';
 
 create or replace view sync.checked_tickets as
 select t.account_id, t.id as ticket_id,
@@ -120,10 +119,10 @@ left join sync.separate_lists apart on apart.account_id = t.account_id
 left join lateral sync.swept_at(t.account_id, t.created_at, t.state, t.spam, t.trash, apart.spam, apart.trash) w on true
 where t._deleted_at is null;
 comment on view sync.checked_tickets is
-  'For every ticket that is here: when the source was last seen to have it as it is here, in what a list shows of it.';
+  'For every existing ticket: the last time at which a list of the source confirmed the ticket as stored here.';
 comment on column sync.checked_tickets.account_id is 'The account.';
 comment on column sync.checked_tickets.checked_at is
-  'When the source was last seen to have this ticket as it is here, in what a list shows of it. While a later version of it is set aside (sync.rejects), no sweep counts.';
+  'Last time at which a list of the source confirmed the ticket as stored here. While a newer version is rejected (sync.rejects), sweeps do not count.';
 
 create or replace function sync.ticket_checked_at(account text, id text) returns timestamptz
 language sql stable
@@ -131,7 +130,7 @@ begin atomic
   select c.checked_at from sync.checked_tickets c where c.account_id = account and c.ticket_id = ticket_checked_at.id;
 end;
 comment on function sync.ticket_checked_at is
-  'When the source was last seen to have this ticket as it is here, in what a list shows of it; null for one that is not here any more.';
+  'Last time at which a list of the source confirmed the ticket as stored here; null for a ticket that is deleted.';
 
 create or replace function sync.deletes_checked_at(account text, stream text) returns timestamptz
 language sql stable
@@ -171,4 +170,4 @@ begin atomic
   end;
 end;
 comment on function sync.deletes_checked_at is
-  'Before this time the source had deleted no record that the stream shows here; null if the stream was never swept from beginning to end. The stream is named by its key, or by a short name that only one source has.';
+  'Up to this time, the source had deleted none of the records that the stream shows as existing. Null if the stream was never swept whole. The argument is the stream''s key, or its short name if only one source has a stream of that name.';

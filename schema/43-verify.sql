@@ -22,24 +22,28 @@ create index audit_differs on sync.audit (account_id, checked_at) where (kind is
 create unique index audit_record on sync.audit (account_id, run_id, stream_key, record_id);
 create index audit_of_record on sync.audit (account_id, stream_key, record_id);
 comment on table sync.audit is
-  'Records that an audit or `verify --sample` read again and compared, one row each time; of `verify --full` only those that differ.';
+  'Records that an audit or `verify --sample` compared with the source, one row per comparison. `verify --full` stores only the records that differ.';
 comment on column sync.audit.id is 'Number of the comparison.';
-comment on column sync.audit.run_id is 'The run that made it; joins sync.runs.id, where that is still kept.';
+comment on column sync.audit.run_id is 'The run that made the comparison; joins sync.runs.id while the run is kept.';
 comment on column sync.audit.stream is
-  'tickets (with their labels), customers (with their contacts), users, labels and inboxes; messages: all messages and attachments of one ticket; shelves, with what stands on them (shelf_volumes); volumes.';
-comment on column sync.audit.record_id is 'The record at the source; of messages, their ticket; of shelves, owner/shelf.';
-comment on column sync.audit.checked_at is 'It was compared as the source showed it at this time, by its clock.';
-comment on column sync.audit.ours_as_of is 'The row here was as the source had shown it at this time; null where there was none.';
+  'tickets (with labels), customers (with contacts), users, labels, inboxes; messages: all messages and attachments of one ticket; shelves with their shelf_volumes; volumes.';
+comment on column sync.audit.record_id is
+  'Id of the record at the source. For messages: the ticket id; for shelves: owner/shelf.';
+comment on column sync.audit.checked_at is 'The source showed the compared record at this time, by its own clock.';
+comment on column sync.audit.ours_as_of is
+  'The source had shown the stored row at this time; null if no row was stored.';
 comment on column sync.audit.random is
-  'True if the record was chosen at random from all that are here: only of such can anything be concluded about the others.';
-comment on column sync.audit.unread is 'True if it could not be read, or not be compared: nothing is known of it.';
+  'True if the record was drawn at random. Only random comparisons allow a conclusion about other records.';
+comment on column sync.audit.unread is
+  'True if the record could not be fetched or compared. Then the comparison has no result.';
 comment on column sync.audit.differences is
-  'What differs, by field: [here, at the source]; null if nothing does, or if it is unread. row: the whole row is missing on one side. For what hangs on a record, both sides are {id: value}.';
+  'Differences by field: [stored, at the source]. Null if there are none or if unread. row: the whole row is missing on one side. For child rows both sides are {id: value}.';
 comment on column sync.audit.kind is
-  'What kind of difference it is, several parted by ''; '': changed here (the row contradicts its own _payload), a change was missed, deleted, label edits do not move updated_at, and so on.';
-comment on column sync.audit.repaired_at is 'When the row here was made equal, by our clock; null if it was not.';
+  'Kinds of difference, separated by ''; '': changed here (the row contradicts its own _payload), a change was missed, deleted, label edits do not move updated_at, and so on.';
+comment on column sync.audit.repaired_at is 'Time of the repair, by our clock; null if not repaired.';
 
--- Chance of so few or fewer among so many, if a share p of all differ: the bound is the p at which it falls to 5 in 100.
+-- Probability of at most this many differences in the sample, if a share p of all records differs. The bound is the p
+-- at which it falls to 5 %.
 create or replace function sync.at_most(differ bigint, "of" bigint) returns numeric
 language plpgsql immutable parallel safe
 as $$
@@ -50,7 +54,7 @@ declare
   low float8;
   high float8 := 1;
   p float8;
-  -- Terms of the sum, from the last one down: each beside the last one.
+  -- Terms of the sum, from the last to the first, each relative to the last.
   term float8;
   total float8;
 begin
@@ -80,7 +84,7 @@ begin
 end;
 $$;
 comment on function sync.at_most is
-  'If so many of so many that were chosen at random differ, then of all at most so many percent do, with a confidence of 95 % (Clopper and Pearson, one-sided).';
+  'Upper bound of the share of differing records, in percent, with 95 % confidence, from a random sample (Clopper and Pearson, one-sided).';
 
 create or replace view sync.audit_confidence as
 with counted as not materialized (
@@ -104,19 +108,19 @@ join (select account_id, stream_key, '' as field from totals union select accoun
   using (account_id, stream_key)
 left join differing d using (account_id, stream_key, field);
 comment on view sync.audit_confidence is
-  'What the random checks of the last seven days prove: of the records that are here at most so many percent differ from the source in this field, with a confidence of 95 %. Of what is not here, and of what could not be read, they prove nothing.';
+  'Confidence from the random comparisons of the last seven days: the upper bound, at 95 %, of the share of stored records that differ from the source in a field. The bound does not cover records that are not stored or could not be fetched.';
 comment on column sync.audit_confidence.account_id is 'The account.';
 comment on column sync.audit_confidence.stream is
-  'tickets, customers, or messages: then a record is a ticket whose messages are complete, with all of them and their attachments; shelves, with what stands on them; volumes that stand on a shelf.';
-comment on column sync.audit_confidence.field is 'A field in which some differed; '''' is any field.';
-comment on column sync.audit_confidence.checked is 'How many records were read again and compared, each counted once.';
+  'tickets, customers or volumes (on a shelf); messages: one record is a ticket with complete messages and attachments; shelves: one record is a shelf with its contents.';
+comment on column sync.audit_confidence.field is 'A field with differences; '''' stands for any field.';
+comment on column sync.audit_confidence.checked is 'Number of compared records, each counted once.';
 comment on column sync.audit_confidence.differed is
-  'How many of them differed in any check of these seven days; each was repaired if the check was an audit.';
+  'Number of records that differed in any comparison of these seven days. Audits repaired theirs.';
 comment on column sync.audit_confidence.unread is
-  'How many more were drawn, and could not be read or compared in any check: they may differ.';
+  'Number of further records that were drawn but could not be fetched or compared. They may differ.';
 comment on column sync.audit_confidence.at_most_percent is
-  'Of all such records that are here, and can be read, at most so many percent differ, with a confidence of 95 %.';
-comment on column sync.audit_confidence.as_of is 'The oldest check that is counted, by the source''s clock.';
+  'Upper bound, in percent with 95 % confidence, of the share of stored and fetchable records that differ.';
+comment on column sync.audit_confidence.as_of is 'The oldest comparison that counts, by the source''s clock.';
 
 create table sync.verifications (
   run_id bigint primary key,
@@ -127,13 +131,12 @@ create table sync.verifications (
   seconds bigint not null,
   foreign key (run_id) references sync.stored_runs(id) on delete cascade
 );
-comment on table sync.verifications is
-  'What `verify` was asked for, and what it said beforehand that it takes; one row for each of its runs.';
+comment on table sync.verifications is 'Request and forecast of each `verify` run.';
 comment on column sync.verifications.sample is
-  'So many tickets, customers, shelves and volumes, chosen at random; null: everything.';
-comment on column sync.verifications.repair is 'True if what differs is made equal.';
-comment on column sync.verifications.credits is 'The credits that it was expected to take; of the catalog, requests.';
-comment on column sync.verifications.seconds is 'The time that it was expected to take, at the credits that the limits allow.';
+  'Number of records drawn at random for each of tickets, customers, shelves and volumes; null: all records.';
+comment on column sync.verifications.repair is 'True if the run repairs differences.';
+comment on column sync.verifications.credits is 'Forecast of the credits; for the catalog, of the requests.';
+comment on column sync.verifications.seconds is 'Forecast of the duration at the configured limits, in seconds.';
 
 create table sync.verified_lists (
   run_id bigint,
@@ -149,14 +152,14 @@ create table sync.verified_lists (
   primary key (run_id, stream_key, list),
   foreign key (run_id) references sync.stored_runs(id) on delete cascade
 );
-comment on table sync.verified_lists is 'What `verify` counted, and how far it has come: for each list of a stream one row.';
-comment on column sync.verified_lists.list is 'The list of the stream; default where it has only one.';
+comment on table sync.verified_lists is 'Counts and progress of `verify`, one row per list of a stream.';
+comment on column sync.verified_lists.list is 'List of the stream; default if the stream has only one.';
 comment on column sync.verified_lists.place is
-  'Up to here it has been compared: a time of creation, or an id; null at the beginning. Whoever takes the work up goes on there.';
-comment on column sync.verified_lists.ours is 'How many rows are here; null if they were not counted.';
+  'Position up to which the list was compared: a creation time or an id; null at the beginning. The next worker resumes here.';
+comment on column sync.verified_lists.ours is 'Number of stored rows; null if not counted.';
 comment on column sync.verified_lists.theirs_least is
-  'How many the source counts, without those that came since the stream is complete here; null if it was not asked, or counts no further.';
-comment on column sync.verified_lists.theirs_most is 'The same with those of which it is not known whether they came since.';
+  'Number of records that the source counts, without records that arrived after the stream was complete. Null if the source was not asked or cannot count that far.';
+comment on column sync.verified_lists.theirs_most is 'The same, with records that may have arrived afterwards.';
 
 create or replace view sync.recommendations as
 select k.account_id, k.stream, k.kind, k.times, k.last_at, r.setting, r.remedy, k.source, k.stream_key
@@ -186,11 +189,11 @@ cross join lateral (
       when k.stream_key = 'books.volumes' then 'Nothing announces it: set BOOKS_VOLUME_AGE_DAYS lower, so that volumes are read again sooner.'
       else 'Nothing announces it: set SWEEP_AGE_DAYS lower, so that everything is looked at again sooner.' end as remedy) r;
 comment on view sync.recommendations is
-  'Kinds of difference that audits and verifications found in at least two runs of the last 30 days, and what cures them.';
+  'Kinds of difference that audits and verifications found in at least two runs of the last 30 days, with their remedy.';
 comment on column sync.recommendations.account_id is 'The account.';
 comment on column sync.recommendations.stream is 'The stream, as in sync.audit.';
 comment on column sync.recommendations.kind is 'The kind of difference.';
-comment on column sync.recommendations.times is 'How often it was found.';
-comment on column sync.recommendations.last_at is 'When it was last found, by the source''s clock.';
-comment on column sync.recommendations.setting is 'The setting that cures it; null where none does.';
-comment on column sync.recommendations.remedy is 'What to do about it.';
+comment on column sync.recommendations.times is 'Number of findings.';
+comment on column sync.recommendations.last_at is 'Time of the last finding, by the source''s clock.';
+comment on column sync.recommendations.setting is 'The setting that prevents the difference; null if none does.';
+comment on column sync.recommendations.remedy is 'Recommended action.';

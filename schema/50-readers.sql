@@ -8,18 +8,18 @@ create table sync.readers (
   created_by text not null
 );
 comment on table sync.readers is
-  'Roles that read what is mirrored (npx shelfdesk reader create), and the accounts that each of them sees. A role that is not here and does not own the tables sees none.';
-comment on column sync.readers.role_name is 'The role, as it logs in.';
-comment on column sync.readers.accounts is 'The accounts that it sees; null: all, also those to come.';
-comment on column sync.readers.pii is 'True if it sees names, addresses and texts as well.';
-comment on column sync.readers.created_at is 'When it was let in.';
-comment on column sync.readers.created_by is 'Who did that.';
+  'Roles for readers of the mirrored data (npx shelfdesk reader create), with the accounts that each may see. A role that is neither listed here nor the owner of the tables sees no account.';
+comment on column sync.readers.role_name is 'Login role of the reader.';
+comment on column sync.readers.accounts is 'Accounts that the reader sees; null: all, including future ones.';
+comment on column sync.readers.pii is 'True if the reader also sees personal data: names, addresses and texts.';
+comment on column sync.readers.created_at is 'When the reader was created.';
+comment on column sync.readers.created_by is 'Who created the reader.';
 
--- A session can narrow what it reads to one account: set shelfdesk.account = 'acme'. What it may not read it does not see by that.
+-- A session can narrow itself to one account: set shelfdesk.account = 'acme'. The setting never widens access.
 create or replace view sync.readable_accounts with (security_barrier) as
 select a.account_id
 from sync.accounts a
--- Whoever may read the grants is the owner or the worker.
+-- A role that may read sync.readers is the owner or the worker.
 where (
     has_table_privilege(current_user, 'sync.readers'::regclass, 'select')
     or exists (
@@ -27,7 +27,7 @@ where (
       where r.role_name = current_user and (r.accounts is null or a.account_id = any (r.accounts))))
   and a.account_id = coalesce(nullif(current_setting('shelfdesk.account', true), ''), a.account_id);
 comment on view sync.readable_accounts is
-  'The accounts that whoever asks may read. Every view of analytics and safe shows only these.';
+  'Accounts that the current role may read. Every view of analytics and safe shows only these accounts.';
 comment on column sync.readable_accounts.account_id is 'The account.';
 
 create table sync.secret_salt (
@@ -37,11 +37,12 @@ create table sync.secret_salt (
   check (is_one)
 );
 comment on table sync.secret_salt is
-  'The key of the hashes in schema safe: one row, made by chance, which nobody but the owner reads. Whoever has it can guess names and addresses from their hashes. A dump of the database holds it.';
-comment on column sync.secret_salt.is_one is 'True: there is one row at most.';
+  'Key of the hashes in schema safe: one row of random bytes, readable only by the owner. The key allows guessing names and addresses from their hashes. A dump of the database contains it.';
+comment on column sync.secret_salt.is_one is 'True; allows one row at most.';
 comment on column sync.secret_salt.inner_key is
-  'The key, filled up with zeros to 64 bytes, each of them XOR 0x36: what the inner hash of HMAC begins with.';
-comment on column sync.secret_salt.outer_key is 'The same, each byte XOR 0x5C: what the outer hash begins with.';
+  'The key, padded with zeros to 64 bytes, each XOR 0x36: start of the inner hash of HMAC.';
+comment on column sync.secret_salt.outer_key is
+  'The key, padded with zeros to 64 bytes, each XOR 0x5C: start of the outer hash of HMAC.';
 
 create or replace function sync.hand_over(heir name) returns void
 language plpgsql
@@ -49,14 +50,14 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   one record;
-  -- Read first: a table cannot change hands while a query of this session reads it.
+  -- Reads everything first: a table cannot change its owner while a query of the same session reads it.
   schemas constant name[] := '{sync,analytics,internal,safe,bullmq}'::name[] || array(select s.name from sync.source_schemas s);
 begin
   for one in
     select format('schema %I', n.nspname) as thing from pg_namespace n
     where n.nspname = any (schemas) and n.nspowner = current_user::regrole
     union all
-    -- Sequences of columns, indexes and types of rows go with their tables.
+    -- Sequences of columns, indexes and row types follow their tables.
     select format('%s %s', case c.relkind when 'v' then 'view' when 'm' then 'materialized view' when 'S' then 'sequence' else 'table' end, c.oid::regclass)
     from pg_class c join pg_namespace n on n.oid = c.relnamespace
     where n.nspname = any (schemas) and c.relkind in ('r', 'p', 'v', 'm', 'S')
@@ -74,19 +75,20 @@ begin
   end loop;
 end
 $$;
-comment on function sync.hand_over is 'Makes a role the owner of what the asker owns of Shelfdesk in this database.';
+comment on function sync.hand_over is
+  'Makes a role the owner of all Shelfdesk objects in this database that the caller owns.';
 
 create or replace function sync.wanted_rights() returns table (role name, relation regclass, kind "char", right_name text)
 language sql stable
 begin atomic
   with ours as (
     select c.oid, n.nspname, c.relname, c.relkind, c.reloptions,
-      -- Of these the worker writes none.
+      -- The worker writes none of these.
       n.nspname = 'sync' and c.relname in ('readers', 'migrations') as to_be_read,
       n.nspname = 'sync' and (c.relname = 'readers' or starts_with(c.relname, 'secret_'))
         -- analytics.tickets_as_of reads this view with the rights of its caller.
         or n.nspname = 'internal' and c.relname <> 'ticket_basics' as hidden,
-      -- A view that somebody was let read by hand goes on as it was, with its owner's rights: so it shows every account.
+      -- If somebody granted a view by hand, the view kept its owner's rights and would show every account.
       (n.nspname = 'sync' or n.nspname in (select s.name from sync.source_schemas s)) and c.relkind = 'v' and c.oid <> 'sync.readable_accounts'::regclass
         and not coalesce('security_invoker=true' = any (c.reloptions), false) as unfiltered
     from pg_class c join pg_namespace n on n.oid = c.relnamespace
@@ -100,7 +102,7 @@ begin atomic
   select 'shelfdesk_reader_pii', o.oid, o.relkind, 'select' from ours o
   where o.relkind <> 'S' and not o.hidden and not o.unfiltered and o.nspname <> 'bullmq'
   union all
-  -- As the owner reads them: all accounts, who the readers are, the queue. But for keys.
+  -- The rights of shelfdesk_sql: everything that the owner reads, without the keys.
   select 'shelfdesk_sql', o.oid, o.relkind, 'select' from ours o
   where o.relkind <> 'S' and not (o.nspname = 'sync' and starts_with(o.relname, 'secret_'))
   union all
@@ -112,7 +114,7 @@ begin atomic
   where o.oid <> 'sync.secret_salt'::regclass;
 end;
 comment on function sync.wanted_rights is
-  'What each role of Shelfdesk may do with each table, view and sequence. Readers do not see the schema internal, sync.readers, or the tables of sync whose name begins with secret_.';
+  'Rights of each Shelfdesk role on each table, view and sequence. Readers have no access to the schema internal, to sync.readers, and to tables of sync whose name begins with secret_.';
 
 create or replace function sync.settle_roles() returns text[]
 language plpgsql
@@ -128,7 +130,7 @@ declare
   outer_key bytea := decode(repeat('5c', 64), 'hex');
 begin
   if not exists (select from sync.secret_salt) then
-    -- Three times 122 bits of the server's strong chance.
+    -- Three UUIDs with 122 random bits each, from the server's strong random source.
     key := sha256(uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()));
     for i in 0..31 loop
       inner_key := set_byte(inner_key, i, get_byte(inner_key, i) # get_byte(key, i));
@@ -140,7 +142,7 @@ begin
   for one in
     select g.name, r.rolcanlogin from unnest(all_groups) g (name) left join pg_roles r on r.rolname = g.name
   loop
-    -- A login of this name is somebody's own: it is not given what it did not have.
+    -- A login of this name belongs to somebody else and gets no new rights.
     if one.rolcanlogin then
       missing := missing || format('%s can log in, so it is not the role of that name that Shelfdesk means', one.name);
     elsif one.rolcanlogin is null then
@@ -148,7 +150,7 @@ begin
         execute format('create role %I nologin', one.name);
         groups := groups || one.name::name;
       exception
-        -- In another database of this server at the same time.
+        -- Another database of this server may create the role at the same time.
         when duplicate_object or unique_violation then groups := groups || one.name::name;
         when insufficient_privilege then
           missing := missing || format('there is no role %s, and %s may not make one', one.name, current_user);
@@ -158,16 +160,16 @@ begin
     end if;
   end loop;
 
-  -- Several who migrate: who was let into shelfdesk_owner by an administrator hands over what is its own.
+  -- Several people may run migrations: a member of shelfdesk_owner hands over the objects that it owns.
   if 'shelfdesk_owner' = any (groups) and exists (
     select from pg_auth_members m
     where m.roleid = 'shelfdesk_owner'::regrole and m.member = current_user::regrole
-      -- PostgreSQL 16 makes whoever has made a role its administrator, but not one who has its rights.
+      -- PostgreSQL 16 makes the creator of a role its administrator, but not a member with its rights.
       and coalesce((to_jsonb(m) ->> 'inherit_option')::boolean, true)) then
     perform sync.hand_over('shelfdesk_owner');
   end if;
 
-  -- As a reader sees them, views of tables with row-level security have the rights of whoever asks.
+  -- Views for readers run with the caller's rights, so that row-level security applies.
   if groups @> '{shelfdesk_reader,shelfdesk_reader_pii}' then
     for one in
       select c.oid::regclass as relation from pg_class c
@@ -190,7 +192,7 @@ begin
         and c.relkind in ('r', 'p') and pg_has_role(c.relowner, 'usage')
       order by c.oid
     loop
-      -- Who could read and write before goes on as before; of readers each sees its accounts.
+      -- Roles with earlier access keep it. Each reader sees its own accounts.
       if not one.open then
         execute format('create policy as_before on %s using (true) with check (true)', one.relation);
       end if;
@@ -202,7 +204,7 @@ begin
     end loop;
   end if;
 
-  -- Default privileges of a database may have given these to those who read its other tables: keys, and who may see what.
+  -- Default privileges of the database may have exposed the keys and the list of readers.
   for one in
     select distinct c.oid::regclass as relation, a.grantee, case a.grantee when 0 then 'public' else quote_ident(pg_get_userbyid(a.grantee)) end as name
     from pg_class c cross join aclexplode(c.relacl) a
@@ -238,7 +240,7 @@ begin
   loop
     execute format('grant %s on %s %s to %I', one.rights, case one.kind when 'S' then 'sequence' else 'table' end, one.relation, one.role);
   end loop;
-  -- Everybody may call functions, unless the database was told otherwise.
+  -- By default everybody may call functions.
   for one in
     select p.oid::regprocedure as routine, g.name as role
     from pg_proc p cross join unnest(groups) g (name)
@@ -252,15 +254,15 @@ begin
 end
 $$;
 comment on function sync.settle_roles is
-  'Makes the roles of Shelfdesk where that is allowed, and gives each what it lacks. Changes nothing where nothing is missing. Returns what stands in the way.';
+  'Creates the Shelfdesk roles, if allowed, and grants missing rights. Changes nothing if everything is in place. Returns the obstacles.';
 
--- What a row-level policy lets a reader see is looked at before an index that could tell more: a search would read every message.
--- So these functions have the rights of their owner, and ask themselves which accounts whoever calls them may read.
+-- PostgreSQL applies row-level policies before an index that might leak rows, so a search would read every message.
+-- Therefore these functions run with their owner's rights, and check the accounts of the caller themselves.
 create or replace function sync.searched_accounts(relation text) returns text[]
 language plpgsql stable
 as $$
 declare
-  -- Who asks, also where a function has its owner's rights: the role that was set, or who has logged in.
+  -- The caller, also in functions with owner's rights: the role that was set, or the login.
   asker constant name := coalesce(nullif(current_setting('role'), 'none'), session_user);
 begin
   if not has_table_privilege(asker, relation, 'select') then
@@ -275,6 +277,6 @@ begin
 end
 $$;
 comment on function sync.searched_accounts is
-  'The accounts in which whoever asks may search, as sync.readable_accounts has it; for functions with the rights of their owner. An error if the table may not be read.';
+  'Accounts in which the caller may search, like sync.readable_accounts, for functions that run with their owner''s rights. Raises an error if the caller may not read the table.';
 
 revoke execute on function sync.settle_roles(), sync.hand_over(name) from public;

@@ -1,4 +1,4 @@
--- Views without personal values: keyed hashes stand in their place.
+-- Views for readers without the right to personal data: keyed hashes replace personal values.
 
 create or replace function sync.masked(kind text, value text, inner_key bytea, outer_key bytea) returns text
 language sql immutable parallel safe
@@ -7,7 +7,7 @@ begin atomic
     else encode(sha256(outer_key || sha256(inner_key || convert_to(kind || ':' || value, 'UTF8'))), 'hex') end;
 end;
 comment on function sync.masked is
-  'HMAC-SHA-256 of a value, in hexadecimal; null and '''' stay as they are. Values of different kinds never have equal hashes. The keys are those of sync.secret_salt.';
+  'Keyed hash of a value: HMAC-SHA-256 in hexadecimal, with the keys of sync.secret_salt. null and '''' stay. Values of different kinds never share a hash.';
 
 create or replace function sync.masked_contact(value text, inner_key bytea, outer_key bytea) returns text
 language sql immutable parallel safe
@@ -15,7 +15,7 @@ begin atomic
   select sync.masked('contact', case when value = '' then '' else sync.contact_form(value) end, inner_key, outer_key);
 end;
 comment on function sync.masked_contact is
-  'The hash of an address, equal wherever the address is the same, however it is written: in messages, tickets, contacts and users.';
+  'Keyed hash of an address, equal for all spellings of the address, in messages, tickets, contacts and users.';
 
 create or replace function sync.masked_title(name text, inner_key bytea, outer_key bytea) returns text
 language sql immutable parallel safe
@@ -23,7 +23,7 @@ begin atomic
   select case when regexp_replace(normalize(name, nfkc), '[^[:alnum:]@]', '', 'g') ~ '@|[[:digit:]]{6}' then sync.masked('title', name, inner_key, outer_key) else name end;
 end;
 comment on function sync.masked_title is
-  'The name of an inbox or a label: as it is, but hashed where it holds an @ or six digits, also with spaces or marks between them, as addresses and numbers do.';
+  'Name of an inbox or label, hashed if it may contain an address or number: an @, or six digits, also with spaces or punctuation between them.';
 
 create or replace view safe.users with (security_barrier) as
 select t.account_id, t.id,
@@ -45,7 +45,7 @@ select t.account_id, t.id,
 from helpdesk.inboxes t
 where t.account_id = any (array(select account_id from sync.readable_accounts));
 comment on view safe.inboxes is
-  'helpdesk.inboxes. A name that holds an @ or six digits, also with spaces or marks between them, is hashed.';
+  'helpdesk.inboxes. A name with an @ or six digits, also with spaces or punctuation between them, is hashed.';
 
 create or replace view safe.labels with (security_barrier) as
 select t.account_id, t.id,
@@ -54,7 +54,7 @@ select t.account_id, t.id,
 from helpdesk.labels t
 where t.account_id = any (array(select account_id from sync.readable_accounts));
 comment on view safe.labels is
-  'helpdesk.labels. A name that holds an @ or six digits, also with spaces or marks between them, is hashed.';
+  'helpdesk.labels. A name with an @ or six digits, also with spaces or punctuation between them, is hashed.';
 
 create or replace view safe.customers with (security_barrier) as
 select t.account_id, t.id,
@@ -78,13 +78,14 @@ select t.account_id, t.id, t.customer_id, t.type,
 from helpdesk.contacts t
 where t.account_id = any (array(select account_id from sync.readable_accounts));
 comment on view safe.contacts is
-  'helpdesk.contacts with hashes of the addresses: equal to those in safe.messages, safe.tickets and safe.users where the address is the same.';
+  'helpdesk.contacts with hashes of the addresses. Equal addresses have equal hashes in safe.messages, safe.tickets and safe.users.';
 comment on column safe.contacts.customer_id is 'The customer; joins safe.customers.id.';
 comment on column safe.contacts.value is 'Keyed hash of contacts.value: equal where that is equal; null and '''' stay.';
 comment on column safe.contacts.value_normalized is
   'Keyed hash of contacts.value_normalized: equal where that is equal; null and '''' stay.';
 
--- A version of a ticket may be dated ahead of its change. It holds off a later change only until a reply tells which is newer.
+-- The date of a ticket version may be later than its change. Then later changes wait for a reply that tells which
+-- version is newer.
 
 create or replace view safe.tickets with (security_barrier) as
 select t.account_id, t.id, t.number, t.customer_id, t.user_id, t.inbox_id, t.label_ids, t.state, t.type,
@@ -98,7 +99,7 @@ select t.account_id, t.id, t.number, t.customer_id, t.user_id, t.inbox_id, t.lab
 from helpdesk.tickets t
 where t.account_id = any (array(select account_id from sync.readable_accounts));
 comment on view safe.tickets is
-  'helpdesk.tickets without what identifies a person: subject, summary and addresses are keyed hashes.';
+  'helpdesk.tickets without personal data: subject, summary and addresses are keyed hashes.';
 comment on column safe.tickets.customer_id is 'The customer; joins safe.customers.id.';
 comment on column safe.tickets.user_id is 'The assigned user; null while unassigned. Joins safe.users.id.';
 comment on column safe.tickets.inbox_id is 'The inbox; joins safe.inboxes.id.';
@@ -115,21 +116,21 @@ comment on view safe.ticket_labels is 'helpdesk.ticket_labels: which ticket carr
 comment on column safe.ticket_labels.ticket_id is 'Joins safe.tickets.id.';
 comment on column safe.ticket_labels.label_id is 'Joins safe.labels.id.';
 
--- Readers of masked tables see by when a change had happened, too.
+-- Also shows change_by to readers without the right to personal data.
 
 create or replace view safe.ticket_history with (security_barrier) as
 select t.account_id, t.ticket_id, t.state, t.user_id, t.inbox_id, t.label_ids, t.spam, t.trash, t.valid_from, t.valid_to, t.change_after, t.is_first, t.deleted_after, t.change_by
 from helpdesk.ticket_history t
 where t.account_id = any (array(select account_id from sync.readable_accounts));
-comment on view safe.ticket_history is 'helpdesk.ticket_history: what each ticket was, and from when to when.';
+comment on view safe.ticket_history is 'helpdesk.ticket_history: past and present state of each ticket.';
 comment on column safe.ticket_history.ticket_id is 'The ticket; joins safe.tickets.id.';
 comment on column safe.ticket_history.user_id is 'The assigned user; null while unassigned. Joins safe.users.id.';
 comment on column safe.ticket_history.inbox_id is 'The inbox; joins safe.inboxes.id.';
 comment on column safe.ticket_history.label_ids is 'Labels on the ticket; each joins safe.labels.id.';
 comment on column safe.ticket_history.valid_from is
-  'From then on: updated_at, if that has moved; else when the change was seen. Of the first row: updated_at as it was when the ticket was first seen here; what it was before that nobody can tell. updated_at is that of the version which showed the change: where something else had moved it, and the change itself did not, it happened later, by the reading of that version at the latest.';
+  'Start of the row: the updated_at of the version that shows the change, if it moved; else the time when the change was seen. A first row starts at the updated_at at which the ticket was first seen; earlier states are unknown. If another edit moved updated_at and this change did not, the change happened later, at the latest when that version was read.';
 comment on column safe.ticket_history.change_after is
-  'The change happened after this time and by valid_from, in the seconds of the source: it was seen to have the values before still at this time; of a first row, a second before it was created. Null where that is not known. "By valid_from" holds for changes that move updated_at: see valid_from. What was changed and changed back since is not known.';
+  'Lower bound of the time of the change, in whole seconds of the source: the old values were last seen then. For a first row: one second before the creation. Null if unknown. The change happened by valid_from if it moved updated_at; see valid_from. A change that was undone in between is unknown.';
 
 create or replace view safe.messages with (security_barrier) as
 select t.account_id, t.id, t.ticket_id, t.position, t.type, t.direction, t.user_id,
@@ -141,23 +142,24 @@ select t.account_id, t.id, t.ticket_id, t.position, t.type, t.direction, t.user_
 from helpdesk.messages t
 where t.account_id = any (array(select account_id from sync.readable_accounts));
 comment on view safe.messages is
-  'helpdesk.messages without texts: names and addresses are keyed hashes, of the body only its length is here.';
+  'helpdesk.messages without texts: names and addresses are keyed hashes; body_length replaces the body.';
 comment on column safe.messages.ticket_id is 'The ticket; joins safe.tickets.id.';
-comment on column safe.messages.user_id is 'Who wrote it; null if a customer or an automatic reply. Joins safe.users.id.';
+comment on column safe.messages.user_id is
+  'Author, if a team member; null for customers and automatic replies. Joins safe.users.id.';
 comment on column safe.messages.from_name is 'Keyed hash of messages.from_name: equal where that is equal; null and '''' stay.';
 comment on column safe.messages.from_address is
   'Keyed hash of messages.from_address: equal where that is equal; null and '''' stay.';
 comment on column safe.messages.to_address is 'Keyed hash of messages.to_address: equal where that is equal; null and '''' stay.';
-comment on column safe.messages.body_length is 'How many characters body_text has.';
+comment on column safe.messages.body_length is 'Number of characters in body_text.';
 
 create or replace view safe.attachments with (security_barrier) as
 select t.account_id, t.id, t.message_id, t.ticket_id,
   sync.masked('file', t.name, (select inner_key from sync.secret_salt), (select outer_key from sync.secret_salt)) as name,
-  -- What follows a semicolon may be a name: text/plain; name="…".
+  -- A parameter after the semicolon may hold a file name: text/plain; name="…".
   split_part(t.type, ';', 1) as type, t.size, t._first_seen_at, t._synced_at, t._observed_at, t._deleted_at
 from helpdesk.attachments t
 where t.account_id = any (array(select account_id from sync.readable_accounts));
-comment on view safe.attachments is 'helpdesk.attachments with the hash of the file name.';
+comment on view safe.attachments is 'helpdesk.attachments with hashes of the file names.';
 comment on column safe.attachments.message_id is 'The message; joins safe.messages.id.';
 comment on column safe.attachments.ticket_id is 'The ticket of that message; joins safe.tickets.id.';
 comment on column safe.attachments.name is 'Keyed hash of attachments.name: equal where that is equal; null and '''' stay.';

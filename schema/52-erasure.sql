@@ -8,10 +8,10 @@ create table sync.erased (
   primary key (account_id, customer_id)
 );
 comment on table sync.erased is
-  'Customers whose data was removed (npx shelfdesk erase), and stays out: what the source shows of them is reduced to ids, times and states before it is stored.';
-comment on column sync.erased.erased_at is 'When that was first done.';
+  'Customers whose personal data was erased (npx shelfdesk erase) and stays out: later replies are reduced to ids, times and states before they are stored.';
+comment on column sync.erased.erased_at is 'Time of the first erasure.';
 comment on column sync.erased.found_again is
-  'False if somebody asked for this very customer; true if it was known by a contact value that it shares with one.';
+  'False if this customer was named in the request; true if a contact value identified it.';
 
 create table sync.erased_tickets (
   account_id text,
@@ -20,8 +20,8 @@ create table sync.erased_tickets (
   primary key (account_id, ticket_id)
 );
 comment on table sync.erased_tickets is
-  'Tickets of erased customers. They stay erased, also where the source gives them to another customer.';
-comment on column sync.erased_tickets.erased_at is 'When that was first done.';
+  'Tickets of erased customers. They stay erased, even if the source assigns them to another customer.';
+comment on column sync.erased_tickets.erased_at is 'Time of the first erasure.';
 
 create table sync.secret_erased (
   account_id text,
@@ -30,10 +30,10 @@ create table sync.secret_erased (
   primary key (account_id, contact_hash)
 );
 comment on table sync.secret_erased is
-  'By what an erased person is known again under another id: keyed hashes of contact values, from which nobody can tell the values.';
+  'Keyed hashes of contact values that identify an erased person under another customer id. The values cannot be derived from the hashes.';
 comment on column sync.secret_erased.contact_hash is
-  'HMAC-SHA-256 of a form of the value (sync.contact_forms), with the key of sync.secret_erasure.';
-comment on column sync.secret_erased.erased_at is 'When it was first noted.';
+  'HMAC-SHA-256 of a normalised contact value (sync.contact_forms), with the key of sync.secret_erasure.';
+comment on column sync.secret_erased.erased_at is 'Time when the hash was first stored.';
 
 create table sync.secret_erasure (
   is_one boolean default true primary key,
@@ -42,17 +42,19 @@ create table sync.secret_erasure (
   check (is_one)
 );
 comment on table sync.secret_erasure is
-  'The key of the hashes in sync.secret_erased, another one than that of schema safe: one row, made by chance. Without it nobody is known again.';
-comment on column sync.secret_erasure.is_one is 'True: there is one row at most.';
+  'Key of the hashes in sync.secret_erased: one row of random bytes, different from the key of schema safe. Without the key, erased persons are not recognised.';
+comment on column sync.secret_erasure.is_one is 'True; allows one row at most.';
 comment on column sync.secret_erasure.inner_key is
-  'The key, filled up with zeros to 64 bytes, each of them XOR 0x36: what the inner hash of HMAC begins with.';
-comment on column sync.secret_erasure.outer_key is 'The same, each byte XOR 0x5C: what the outer hash begins with.';
+  'The key, padded with zeros to 64 bytes, each XOR 0x36: start of the inner hash of HMAC.';
+comment on column sync.secret_erasure.outer_key is
+  'The key, padded with zeros to 64 bytes, each XOR 0x5C: start of the outer hash of HMAC.';
 
 create or replace function sync.any_erased(account text) returns boolean
 language plpgsql volatile
 as $$
 begin
-  -- 'SHER': whoever erases waits for the commits under way, and those that come wait for it. Looked up after the lock is there.
+  -- 'SHER': an erasure waits for running commits, and new commits wait for the erasure. The lock is taken before the
+  -- lookup.
   perform pg_advisory_xact_lock_shared(1397245266, hashtext(account));
   if not exists (select from sync.erased e where e.account_id = account) then return false; end if;
   if not exists (select from sync.secret_erasure) then
@@ -63,18 +65,18 @@ begin
 end
 $$;
 comment on function sync.any_erased is
-  'Whether somebody was erased in this account. Until the transaction ends nobody else is: what is stored in it was looked at before.';
+  'True if the account has erased people. Until the transaction ends no further erasure begins, so stored data stays screened.';
 
 create or replace function sync.contact_hash(form text) returns text
 language sql stable parallel safe
 begin atomic
   select sync.masked('erased', form, k.inner_key, k.outer_key) from sync.secret_erasure k;
 end;
-comment on function sync.contact_hash is 'The keyed hash of a form of a contact value, as in sync.secret_erased.';
+comment on function sync.contact_hash is 'Keyed hash of a normalised contact value, as in sync.secret_erased.';
 
 do $$
 declare
-  -- Three times 122 bits of the server's strong chance.
+  -- Three UUIDs with 122 random bits each, from the server's strong random source.
   key constant bytea := sha256(uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()));
   inner_key bytea := decode(repeat('36', 64), 'hex');
   outer_key bytea := decode(repeat('5c', 64), 'hex');
