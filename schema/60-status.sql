@@ -5,7 +5,7 @@ language sql stable
 begin atomic
   select case
     when sync.key_of(complete_through.stream) = 'helpdesk.messages' then case
-      -- least() passes over null, and what was never read is complete through nothing.
+      -- least() ignores null. A stream that was never read has no complete_through.
       when sync.lists_complete_through(account, 'helpdesk.tickets') is not null then least(
         sync.lists_complete_through(account, 'helpdesk.tickets'),
         (select t.updated_at
@@ -23,7 +23,7 @@ begin atomic
   end;
 end;
 comment on function sync.complete_through is
-  'The stream is complete in the mirror up to this time, except for its open rejects; null if it was never read. Messages: up to the first ticket that waits for its messages. Volumes: up to the first volume that waits to be read in full. The stream is named by its key, or by a short name that only one source has.';
+  'The stream is complete up to this time, except for its open rejects; null if it was never read. Messages: up to the first ticket with pending messages. Volumes: up to the first volume with a pending fetch by id. The argument is the stream''s key, or its short name if only one source has a stream of that name.';
 
 create or replace function sync.void_since(account text, source text, since timestamptz) returns void
 language sql
@@ -36,7 +36,7 @@ begin atomic
   where k.source = void_since.source and w.stream_key = k.stream_key and w.account_id = account and w.as_of > since;
   delete from sync.swept s using sync.streams k
   where k.source = void_since.source and s.stream_key = k.stream_key and s.account_id = account and s.as_of > since;
-  -- Rows from after that time give way to each reply that is later, also to a version that is dated earlier.
+  -- Any later reply overwrites rows from after that time, even with a version of an older date.
   update helpdesk.tickets t set
     _observed_at = least(t._observed_at, since),
     -- `since` is early by the tolerance of the clock.
@@ -78,7 +78,7 @@ begin atomic
   where void_since.source = 'helpdesk' and h.account_id = p.account_id and h.ticket_id = p.ticket_id and h.valid_from = p.valid_from;
 end;
 comment on function sync.void_since is
-  'The clock of the source was set back to this time: claims of complete, swept and checked end there, rows of a later time give way to what is read next, and the history of tickets has none of a later time.';
+  'Handles a source clock that was set back to this time. Synced, swept and confirmed ranges end there; later replies overwrite rows with later times; the history of tickets has no later rows.';
 
 create table sync.targets (
   account_id text,
@@ -87,9 +87,9 @@ create table sync.targets (
   primary key (account_id, subject)
 );
 comment on table sync.targets is
-  'What was promised: how far each stream may be behind, and how long a night may take. From the settings, at each start.';
-comment on column sync.targets.subject is 'The key of a stream, source.stream, or nightly.';
-comment on column sync.targets.target is 'So far behind, or so long, at most.';
+  'Freshness targets: the longest lag of each stream, and the longest duration of a nightly run. Copied from the settings at each start.';
+comment on column sync.targets.subject is 'Key of a stream, source.stream, or nightly.';
+comment on column sync.targets.target is 'Longest lag, or longest duration.';
 
 create or replace function sync.behind(account text, stream text, at timestamptz default now()) returns interval
 language sql stable
@@ -124,7 +124,7 @@ begin atomic
   where n.top > n.mirrored_since - interval '1 hour';
 end;
 comment on function sync.behind is
-  'How far the newest part of the stream is behind: all that changed longer ago than this, and after the mirror began, is here, but for open rejects. History that is still missing does not count. Null until its first load has come to where the mirror began, and where a list of it was never read. The lookback (HELPDESK_LOOKBACK_SECONDS) is part of it: so much is never certain.';
+  'Lag of the newest part of the stream: every change older than this, and later than the start of the mirror, is stored, except for open rejects. Missing history does not count. Null until the first load has reached the start of the mirror, and while a list of the stream was never read. The lookback (HELPDESK_LOOKBACK_SECONDS) is part of the lag, because changes that young may be missing.';
 
 create or replace view sync.status as
 select s.account_id, k.stream,
@@ -147,7 +147,7 @@ select s.account_id, k.stream,
   k.source,
   l.sleeps_until,
   sync.deletes_checked_at(s.account_id, s.stream_key) as deletes_checked_at,
-  -- As sync.audit_confidence has it for any field; here by stream, and not at all where nobody asks for it.
+  -- As sync.audit_confidence computes it over all fields, but only for the requested stream.
   (select case when count(*) > 0 then
       sync.at_most(count(distinct u.record_id) filter (where u.differences is not null), count(distinct u.record_id) filter (where not u.unread)) end
    from sync.audit u
@@ -194,13 +194,13 @@ left join lateral (
       then 'interrupted' else r.state end as state,
     r.finished_at, r.error, r.remedy, r.sleeps_until
   from sync.run_streams r
-  -- Audits and verifications compare what others have read: they say nothing of how far that is.
+  -- Audits and verifications do not extend coverage, so their runs do not count here.
   where r.account_id = s.account_id and r.stream_key = s.stream_key
     and (select u.kind from sync.stored_runs u where u.id = r.run_id) not in ('audit', 'verify')
   order by r.run_id desc
   limit 1
 ) l on true
--- One that is at work says nothing yet of how it ends.
+-- A running run has no result yet.
 left join lateral (
   select r.state, r.sleeps_until
   from sync.stored_run_streams r
@@ -209,35 +209,35 @@ left join lateral (
   order by r.run_id desc
   limit 1
 ) d on true;
-comment on view sync.status is 'For every account and stream: how far it is complete, and what is missing.';
+comment on view sync.status is 'How complete each stream of each account is, and what is missing.';
 comment on column sync.status.account_id is 'The account.';
 comment on column sync.status.stream is 'The stream.';
 comment on column sync.status.complete_through is
-  'Up to this time the table is complete, but for its open rejects; null if it was never read.';
-comment on column sync.status.lag is 'How long ago that was.';
-comment on column sync.status.gaps is 'Ranges below the top that have not been read; see sync.gaps.';
-comment on column sync.status.waiting is 'Tickets that wait for their messages, volumes that wait to be read in full.';
-comment on column sync.status.open_rejects is 'Records that could not be stored; see sync.rejects.';
-comment on column sync.status.last_run is 'The last run that read the stream: not one that only compared (audit, verify).';
-comment on column sync.status.last_state is 'How that run stands.';
-comment on column sync.status.last_finished_at is 'When that run ended; null while it is at work.';
-comment on column sync.status.last_success_at is 'When a run that read the stream last completed.';
-comment on column sync.status.last_error is 'What went wrong in the last run.';
-comment on column sync.status.source is 'helpdesk or books.';
+  'The table is complete up to this time, except for its open rejects; null if it was never read.';
+comment on column sync.status.lag is 'Time since complete_through.';
+comment on column sync.status.gaps is 'Number of unread ranges below the high-water mark; see sync.gaps.';
+comment on column sync.status.waiting is 'Tickets with pending messages; volumes with a pending fetch by id.';
+comment on column sync.status.open_rejects is 'Number of records that could not be stored; see sync.rejects.';
+comment on column sync.status.last_run is 'The last run that read the stream. Audits and verifications do not count.';
+comment on column sync.status.last_state is 'State of that run.';
+comment on column sync.status.last_finished_at is 'End of that run; null while it is running.';
+comment on column sync.status.last_success_at is 'End of the last completed run that read the stream.';
+comment on column sync.status.last_error is 'Error of the last run.';
+comment on column sync.status.source is 'Source of the stream: helpdesk or books.';
 comment on column sync.status.deletes_checked_at is
-  'Nothing that is shown here had been deleted at the source before this time; null where that was never checked whole. Of messages nobody can tell: see sync.ticket_completeness.';
+  'None of the rows shown here had been deleted at the source before this time; null if the stream was never swept whole. Unknown for messages; see sync.ticket_completeness.';
 comment on column sync.status.differ_at_most_percent is
-  'Of its records that are here at most so many percent differ from the source, with a confidence of 95 %: what random checks of the last seven days prove; of messages, tickets whose messages are complete. Null if there were none. By field, and how many could not be read: sync.audit_confidence.';
-comment on column sync.status.differ_as_of is 'The oldest check that this is drawn from, by the source''s clock.';
+  'Upper bound, in percent with 95 % confidence, of the share of stored records that differ from the source, from random comparisons of the last seven days. For messages: of tickets with complete messages. Null without comparisons. sync.audit_confidence has the bounds by field.';
+comment on column sync.status.differ_as_of is 'The oldest comparison behind this bound, by the source''s clock.';
 comment on column sync.status.behind is
-  'How far its newest part is behind: what changed longer ago, and after the mirror began, is here. Unlike lag it leaves out history that is still missing. See sync.behind.';
-comment on column sync.status.target is 'How far it may be behind: what the settings promise. See sync.targets.';
+  'Lag of the newest part of the stream: every older change since the start of the mirror is stored. Unlike lag, it ignores missing history. See sync.behind.';
+comment on column sync.status.target is 'Freshness target from the settings; see sync.targets.';
 comment on column sync.status.state is
-  'fresh; catching_up (within its target, but history or what waits is still missing, or its first load is under way, or the requests of the day are spent); stale (behind its target); failing (the last run that has ended failed); never_synced; paused (by people, or what it follows is).';
+  'fresh; catching_up (within its target, but history or details are pending, the first load is running, or the daily quota is used up); stale (behind its target); failing (the last finished run failed); never_synced; paused (by a person, or because the stream that it depends on is paused).';
 comment on column sync.status.age_p50 is
-  'Half of the changes of the last hour were at most so old when they were here; null if none came.';
+  'Median change latency of the last hour: age of a change when it was stored. Null without changes.';
 comment on column sync.status.age_p95 is
-  '95 % of the changes of the last hour were at most so old when they were here; null if none came.';
+  '95th percentile of the change latency of the last hour. Null without changes.';
 
 create or replace view sync.ticket_completeness as
 select t.account_id, t.id as ticket_id,
@@ -252,15 +252,16 @@ cross join lateral (
   where r.account_id = t.account_id and r.stream_key in ('helpdesk.tickets', 'helpdesk.messages') and r.ask_id = t.id and r.cleared_at is null) r
 where t._deleted_at is null;
 comment on view sync.ticket_completeness is
-  'For every ticket that is here: whether all its messages are here as well, and when the source was last seen to have it as it is here.';
+  'For every existing ticket: whether all its messages are stored, and when the source last confirmed the ticket as stored here.';
 comment on column sync.ticket_completeness.account_id is 'The account.';
 comment on column sync.ticket_completeness.messages_complete is
-  'True if its messages were read when it was as it is here, and nothing of it was set aside. A message that changes without the ticket is not announced: see messages_as_of.';
+  'True if the messages were read in the current version of the ticket and none was rejected. The source does not announce a change of a message without a change of the ticket; see messages_as_of.';
 comment on column sync.ticket_completeness.messages_as_of is
-  'Its messages are as the source showed them at this time; null if they were never read.';
+  'The source showed the messages at this time; null if they were never read.';
 comment on column sync.ticket_completeness.checked_at is
-  'When the source was last seen to have this ticket as it is here, in what a list shows of it: sync.ticket_checked_at.';
-comment on column sync.ticket_completeness.open_rejects is 'What of it could not be stored, or read; see sync.rejects.';
+  'Last time at which a list of the source confirmed the ticket as stored here; see sync.ticket_checked_at.';
+comment on column sync.ticket_completeness.open_rejects is
+  'Number of parts of the ticket that could not be stored or fetched; see sync.rejects.';
 
 create or replace function sync.require_complete(account text, stream text, through timestamptz, rejects_allowed bigint default 0)
 returns timestamptz
@@ -315,4 +316,4 @@ begin
 end
 $$;
 comment on function sync.require_complete is
-  'For the beginning of a report: up to when the stream is complete, if that is as far as the report goes; else it raises, and says what is missing. Records that were set aside raise as well, if there are more than rejects_allowed.';
+  'Guard at the beginning of a report. Returns complete_through of the stream if it reaches the given time; otherwise raises an error that says what is missing. Also raises if more than rejects_allowed records are rejected.';

@@ -27,33 +27,37 @@ end) stored not null,
 create index alarms_due on sync.alarms (next_try_at) where (next_try_at is not null);
 create unique index alarms_open on sync.alarms (account_id, problem, stream_key) where (ended_at is null);
 comment on table sync.alarms is
-  'Problems of sync.problems that people are told of, by a webhook where one is set: one row from the beginning of each to its end. Kept for 35 days after that.';
-comment on column sync.alarms.id is 'Number of the alarm; what is sent carries it.';
+  'Problems of sync.problems that are reported to people, through the webhook if one is set. One row from the start to the end of a problem, kept for 35 days afterwards.';
+comment on column sync.alarms.id is 'Number of the alarm, part of each notification.';
 comment on column sync.alarms.account_id is 'The operator''s name for the mirrored account.';
 comment on column sync.alarms.problem is 'The problem, as in sync.problems.';
-comment on column sync.alarms.stream is 'The stream; empty: the whole account.';
+comment on column sync.alarms.stream is 'The stream; empty for the whole account.';
 comment on column sync.alarms.severity is 'critical or warning.';
-comment on column sync.alarms.says is 'What is wrong, as it was when it was last seen.';
-comment on column sync.alarms.remedy is 'What to do about it.';
-comment on column sync.alarms.began_at is 'When it was first seen. It is told once it has lasted for a minute.';
-comment on column sync.alarms.gone_at is 'Since when it is not seen any more; null while it is. Gone for a minute, it has ended.';
-comment on column sync.alarms.ended_at is 'When it ended; null while it lasts.';
-comment on column sync.alarms.told_begin_at is 'When the webhook took the word of its beginning; null if it has not.';
-comment on column sync.alarms.told_end_at is 'When the webhook took the word of its end; null if it has not.';
-comment on column sync.alarms.tries is 'How often the webhook was tried in vain for what is to be told next.';
+comment on column sync.alarms.says is 'Description of the problem when it was last seen.';
+comment on column sync.alarms.remedy is 'Remedy.';
+comment on column sync.alarms.began_at is
+  'When the problem was first seen. A notification is due once the problem has lasted one minute.';
+comment on column sync.alarms.gone_at is
+  'Since when the problem is no longer seen; null while it is. After one minute the alarm ends.';
+comment on column sync.alarms.ended_at is 'End of the alarm; null while it lasts.';
+comment on column sync.alarms.told_begin_at is
+  'When the webhook accepted the notification of the start; null if it has not.';
+comment on column sync.alarms.told_end_at is
+  'When the webhook accepted the notification of the end; null if it has not.';
+comment on column sync.alarms.tries is 'Number of failed deliveries of the next notification.';
 comment on column sync.alarms.next_try_at is
-  'When the webhook is tried next, or again should whoever tries it now die; null: nothing is to be told.';
-comment on column sync.alarms.last_error is 'Why the webhook did not take it the last time; null if it was not tried in vain.';
-comment on column sync.alarms.source is 'The source of the stream: helpdesk or books. Empty for the whole account.';
+  'Time of the next delivery, and of the retry if the delivering process dies; null if no notification is due.';
+comment on column sync.alarms.last_error is 'Error of the last delivery; null if none failed.';
+comment on column sync.alarms.source is 'Source of the stream: helpdesk or books. Empty for the whole account.';
 comment on column sync.alarms.stream_key is
-  'The key of the stream: source.stream, as helpdesk.tickets. Empty for the whole account.';
+  'Key of the stream: source.stream, as helpdesk.tickets. Empty for the whole account.';
 
 create or replace view sync.problems as
 with streams as not materialized (
   select distinct c.account_id, k.stream_key
   from sync.coverage c join sync.streams k on c.source = k.source and c.stream in (k.stream, k.follows)),
 last_runs as (
-  -- The last run that has ended, of those that read the top of a stream; and the last one that swept it.
+  -- The last finished run that read the top of a stream, and the last that swept it.
   select s.account_id, k.stream, s.stream_key, k.source, false as sweeps, d.*
   from streams s join sync.streams k using (stream_key)
   cross join lateral (
@@ -93,7 +97,7 @@ failing as (
              else (select u.kind from sync.stored_runs u where u.id = g.run_id) not in ('sweep', 'audit', 'verify', 'backfill') end
          order by g.run_id desc limit 1), 0)) as failing_since
   from last_runs d
-  -- Whatever the source has answered since, it has taken the token.
+  -- Any later reply proves that the source accepts the token.
   cross join lateral (
     select exists (
       select from sync.streams k join sync.stored_run_streams o on o.account_id = d.account_id and o.stream_key = k.stream_key
@@ -107,7 +111,7 @@ nights as (
     where s.account_id = a.account_id and s.schedule = 'nightly' and s.run_id is not null
     order by s.slot desc limit 1) n
   left join sync.targets t on (t.account_id, t.subject) = (a.account_id, 'nightly')),
--- Apart, since whatever looks at the locks takes no condition from outside: one account would cost what all of them do.
+-- A query of its own, because pg_locks cannot be filtered by account: otherwise each account would pay for all.
 alive as materialized (
   select distinct w.account_id from sync.live_workers w where w.works),
 found as (
@@ -144,7 +148,7 @@ found as (
       where r.account_id = a.account_id and r.kind = 'nightly' and r.finished_at is not null
       order by r.id desc limit 1) r
     union all
-    -- What a night sweeps is a run of its own, opened with its slot.
+    -- The sweep of a night is a run of its own, opened with its slot.
     select r.* from sync.accounts a
     cross join lateral (
       select r.account_id, r.kind, r.id, r.state, r.finished_at from sync.stored_runs r
@@ -157,14 +161,14 @@ found as (
         select from sync.stored_runs o
         where o.account_id = r.account_id and o.kind = 'sweep' and o.id > r.id and o.state in ('completed', 'partial')
         offset 0)
-      -- Where it stopped for so many deletions, that is said.
+      -- A run that stopped for a mass deletion has a problem of its own.
       and exists (
         select from sync.stored_run_streams s
         where s.run_id = r.id and s.state in ('failed', 'interrupted')
           and coalesce(s.error, '') not like '%seem to have been deleted at the source%'
         offset 0)) n
   where n.state = 'failed' or n.state = 'interrupted' and not exists (
-    -- Whoever has ended it knows.
+    -- The person who canceled the run knows about it.
     select from sync.operations o
     where o.account_id = n.account_id and o.action = 'cancel' and o.subject = n.id::text and o.outcome = 'done'
     offset 0)
@@ -251,7 +255,7 @@ found as (
       where p.account_id = a.account_id and p.schedule = w.schedule
       order by p.slot desc limit 1) l) s
   where s.last_at is not null
-    -- Somebody reads it by himself, as by a cron of his own.
+    -- A person reads the stream without the scheduler, for example with cron.
     and not coalesce((
       select r.started_at > greatest(s.last_at, now() - interval '26 hours') from sync.stored_runs r
       where r.account_id = a.account_id and r.kind = 'sync' order by r.id desc limit 1), false)
@@ -285,15 +289,15 @@ where f.problem in ('paused', 'alarms_undelivered') or not exists (
   where p.account_id = f.account_id
     and p.stream_key in ('', f.stream_key, case when f.problem = 'past_target' then k.source || '.' || k.follows end));
 comment on view sync.problems is
-  'What is wrong now, one row for each problem of an account or a stream: what the page, the alarms, `doctor` and the health endpoints say. Empty if all is well. Of what people have paused only that is said.';
+  'Current problems, one row per problem of an account or stream: the content of the page, the alarms, `doctor` and the health endpoints. Empty if everything is well. A paused stream shows only that it is paused.';
 comment on column sync.problems.account_id is 'The account.';
-comment on column sync.problems.stream is 'The stream; null: the whole account.';
+comment on column sync.problems.stream is 'The stream; null for the whole account.';
 comment on column sync.problems.problem is
-  'Its code: token_refused, run_failed, nightly_failed, nightly_late, past_target, credits_refused, mass_deletion_stopped, audit_found_drift, gap, rejects_open, no_worker, alarms_undelivered, paused, proposal.';
+  'Code of the problem: token_refused, run_failed, nightly_failed, nightly_late, past_target, credits_refused, mass_deletion_stopped, audit_found_drift, gap, rejects_open, no_worker, alarms_undelivered, paused, recommendation.';
 comment on column sync.problems.severity is
-  'critical: nothing goes on before a person acts; warning: something was promised and is not kept; info.';
-comment on column sync.problems.says is 'What is wrong, in a sentence.';
-comment on column sync.problems.since is 'Since when, as far as it is known.';
-comment on column sync.problems.source is 'The source of the stream: helpdesk or books; null for the whole account.';
+  'critical: work has stopped until a person acts; warning: a target is missed; info.';
+comment on column sync.problems.says is 'Description in one sentence.';
+comment on column sync.problems.since is 'Start of the problem, if known.';
+comment on column sync.problems.source is 'Source of the stream: helpdesk or books; null for the whole account.';
 comment on column sync.problems.stream_key is
-  'The key of the stream: source.stream, as helpdesk.tickets; null for the whole account.';
+  'Key of the stream: source.stream, as helpdesk.tickets; null for the whole account.';

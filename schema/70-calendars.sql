@@ -6,9 +6,9 @@ create table analytics.calendars (
   check (name <> '')
 );
 comment on table analytics.calendars is
-  'Business hours by name: weekly hours and holidays, in a time zone. Made with npx shelfdesk calendar set.';
+  'Business calendars by name: weekly hours and holidays in a time zone. Created with npx shelfdesk calendar set.';
 comment on column analytics.calendars.name is 'Name of the calendar.';
-comment on column analytics.calendars.time_zone is 'The zone in which its hours and holidays are meant, such as Europe/Berlin.';
+comment on column analytics.calendars.time_zone is 'Time zone of the hours and holidays, such as Europe/Berlin.';
 
 create table analytics.calendar_hours (
   calendar text,
@@ -21,11 +21,11 @@ create table analytics.calendar_hours (
   check ((weekday >= 1) and (weekday <= 7))
 );
 comment on table analytics.calendar_hours is
-  'Weekly hours of a calendar: several spans a day are fine, and what two of them share counts once. A day without a row is closed.';
+  'Weekly hours of a calendar. A day may have several spans; overlapping time counts once. A day without rows is closed.';
 comment on column analytics.calendar_hours.weekday is 'Day of the week: 1 Monday to 7 Sunday.';
-comment on column analytics.calendar_hours.opens is 'From this local time on.';
+comment on column analytics.calendar_hours.opens is 'Opening time, local.';
 comment on column analytics.calendar_hours.closes is
-  'Up to this local time, without; 24:00 is the end of the day. Hours that go on after midnight are two rows.';
+  'Closing time, local and exclusive; 24:00 is the end of the day. Hours that cross midnight are two rows.';
 
 create table analytics.calendar_holidays (
   calendar text,
@@ -34,9 +34,10 @@ create table analytics.calendar_holidays (
   primary key (calendar, day),
   foreign key (calendar) references analytics.calendars(name) on update cascade on delete cascade
 );
-comment on table analytics.calendar_holidays is 'Local days on which a calendar is closed, whatever its weekly hours say.';
+comment on table analytics.calendar_holidays is
+  'Local days on which a calendar is closed, whatever its weekly hours are.';
 comment on column analytics.calendar_holidays.day is 'The day, from midnight to midnight in the zone of the calendar.';
-comment on column analytics.calendar_holidays.name is 'What day it is; null if nobody said.';
+comment on column analytics.calendar_holidays.name is 'Name of the holiday; null if not given.';
 
 create table internal.stored_calendar_assignments (
   account_id text not null,
@@ -46,18 +47,20 @@ create table internal.stored_calendar_assignments (
   foreign key (calendar) references analytics.calendars(name) on update cascade
 );
 create index stored_calendar_assignments_calendar on internal.stored_calendar_assignments (calendar);
-comment on table internal.stored_calendar_assignments is 'What analytics.calendar_assignments shows, of all accounts.';
+comment on table internal.stored_calendar_assignments is
+  'Storage of analytics.calendar_assignments, for all accounts.';
 comment on column internal.stored_calendar_assignments.account_id is 'The operator''s name for the mirrored account.';
-comment on column internal.stored_calendar_assignments.inbox_id is 'The inbox; null for all others of the account.';
+comment on column internal.stored_calendar_assignments.inbox_id is
+  'The inbox; null for all other inboxes of the account.';
 
 create or replace view analytics.calendar_assignments with (security_barrier) as
 select a.account_id, a.inbox_id, a.calendar
 from internal.stored_calendar_assignments a
 where a.account_id = any (array(select account_id from sync.readable_accounts));
 comment on view analytics.calendar_assignments is
-  'Which calendar holds for which inbox. Where there is none, business time is null. Made with npx shelfdesk calendar assign.';
+  'Calendar of each inbox. Without a calendar, business time is null. Created with npx shelfdesk calendar assign.';
 comment on column analytics.calendar_assignments.inbox_id is
-  'The inbox; joins helpdesk.inboxes.id. Null: for tickets of all inboxes that have none of their own, and those without an inbox.';
+  'The inbox; joins helpdesk.inboxes.id. Null for tickets without an inbox, and of inboxes without a calendar of their own.';
 
 create table analytics.calendar_spans (
   calendar text,
@@ -69,10 +72,10 @@ create table analytics.calendar_spans (
   constraint calendar_spans_check check (opens_at < closes_at)
 );
 comment on table analytics.calendar_spans is
-  'When each calendar is open, from 2000 to the end of 2059, as instants. Kept by triggers on the calendars; do not write here.';
-comment on column analytics.calendar_spans.opens_at is 'Business hours begin.';
-comment on column analytics.calendar_spans.closes_at is 'Business hours end.';
-comment on column analytics.calendar_spans.seconds_before is 'Seconds of business time in all spans before this one.';
+  'Open spans of each calendar as instants, from 2000 to the end of 2059. Maintained by triggers on the calendars; do not write here.';
+comment on column analytics.calendar_spans.opens_at is 'Start of business hours.';
+comment on column analytics.calendar_spans.closes_at is 'End of business hours.';
+comment on column analytics.calendar_spans.seconds_before is 'Seconds of business time in all earlier spans.';
 
 create or replace function analytics.calendar_of(account text, inbox text) returns text
 language plpgsql stable parallel safe
@@ -86,9 +89,9 @@ begin
 end
 $$;
 comment on function analytics.calendar_of is
-  'The calendar that holds for tickets of an inbox: its own one, else that of the account; null if there is neither.';
+  'Calendar for tickets of an inbox: that of the inbox, else that of the account; null without either.';
 
--- A zone that PostgreSQL does not know is refused where it is said.
+-- Rejects an unknown time zone at the write, where the error names it.
 create or replace function internal.check_time_zone() returns trigger
 language plpgsql
 as $$
@@ -97,14 +100,14 @@ begin
   return new;
 end
 $$;
-comment on function internal.check_time_zone is 'Refuses a calendar in a time zone that PostgreSQL does not know.';
+comment on function internal.check_time_zone is 'Rejects a calendar whose time zone PostgreSQL does not know.';
 
 create or replace function analytics.zone_offsets(time_zone text, since timestamptz, until timestamptz)
 returns table (starts timestamptz, ends timestamptz, utc_offset interval)
 language plpgsql stable strict parallel safe rows 300
 as $$
 declare
-  -- Whole seconds: no clock is ever changed between two of them.
+  -- Whole seconds suffice: no zone changes its offset between two seconds.
   low bigint := floor(extract(epoch from since));
   last constant bigint := ceil(extract(epoch from until));
   high bigint;
@@ -121,7 +124,7 @@ begin
       low := high;
       continue;
     end if;
-    -- Somewhere on this day: halve it until one second is left.
+    -- The offset changes on this day: bisect until one second is left.
     while high - low > 1 loop
       middle := (low + high) / 2;
       if (to_timestamp(middle) at time zone time_zone) - (to_timestamp(middle) at time zone 'UTC') = utc_offset then
@@ -141,7 +144,7 @@ begin
 end
 $$;
 comment on function analytics.zone_offsets is
-  'How far the clocks of a time zone are from UTC between two instants: one row for as long as nobody changes them.';
+  'UTC offsets of a time zone between two instants: one row per period with a constant offset.';
 
 create or replace function analytics.open_spans(calendar text, since timestamptz, until timestamptz)
 returns table (opens_at timestamptz, closes_at timestamptz)
@@ -152,7 +155,7 @@ as $$
     select range_agg(tstzrange(s.opens_at, s.closes_at))
     from analytics.calendars c
     cross join lateral analytics.zone_offsets(c.time_zone, $2, $3) z
-    -- The local days that this offset has a part of.
+    -- Local days that overlap the period of this offset.
     cross join lateral generate_series(
       date_trunc('day', (z.starts at time zone 'UTC') + z.utc_offset), (z.ends at time zone 'UTC') + z.utc_offset, interval '1 day') d (day)
     join analytics.calendar_hours h on h.calendar = c.name and h.weekday = extract(isodow from d.day)
@@ -163,11 +166,11 @@ as $$
       and not exists (select from analytics.calendar_holidays f where f.calendar = c.name and f.day = d.day::date))) open (span)
 $$;
 comment on function analytics.open_spans is
-  'When a calendar is open between two instants, from its hours and holidays, in order. analytics.calendar_spans holds the answer for 2000 to 2059.';
+  'Open spans of a calendar between two instants, in order, from its hours and holidays. analytics.calendar_spans stores them for 2000 to 2059.';
 
 create or replace function analytics.business_seconds(calendar text, since timestamptz, until timestamptz) returns float8
 language plpgsql stable strict parallel safe
--- The worker has plans made anew for each statement; here that would be for each call.
+-- The worker's connections plan each statement anew. Here that would mean each call.
 set plan_cache_mode = force_generic_plan
 as $$
 declare
@@ -179,7 +182,7 @@ declare
   of_until float8;
   seconds float8;
 begin
-  -- Two small statements: a third less than one that joins them.
+  -- Two small statements take a third less time than one with a join.
   select s.seconds_before, date_part('epoch', least($2, s.closes_at) - s.opens_at) into before_since, of_since
   from analytics.calendar_spans s where s.calendar = $1 and s.opens_at <= $2 order by s.opens_at desc limit 1;
   select s.seconds_before, date_part('epoch', least($3, s.closes_at) - s.opens_at) into before_until, of_until
@@ -190,7 +193,7 @@ begin
     return seconds;
   end if;
 
-  -- Beyond what is stored it is worked out.
+  -- Beyond the stored spans it computes them.
   if not isfinite($2) or not isfinite($3) or not exists (select from analytics.calendars c where c.name = $1) then return null; end if;
   return seconds + case when $3 < $2 then -1 else 1 end * (
     select coalesce(sum(extract(epoch from o.closes_at - o.opens_at)), 0)
@@ -202,13 +205,13 @@ begin
 end
 $$;
 comment on function analytics.business_seconds is
-  'Seconds of business time from one instant to another, by a calendar: real ones, also where clocks are changed. Below zero if the second instant is the earlier one. Null if there is no such calendar, or an instant is null or infinite.';
+  'Seconds of business time from one instant to another in a calendar. Counts elapsed seconds, also across clock changes. Negative if the second instant is earlier. Null for an unknown calendar and for instants that are null or infinite.';
 
 create or replace function internal.rebuild_calendar(calendar text) returns void
 language plpgsql
 as $$
 begin
-  -- One at a time: who waits sees what the other one has written.
+  -- One rebuild at a time: the waiting one sees what the other wrote.
   perform from analytics.calendars c where c.name = rebuild_calendar.calendar for no key update;
   delete from analytics.calendar_spans s where s.calendar = rebuild_calendar.calendar;
   insert into analytics.calendar_spans (calendar, opens_at, closes_at, seconds_before)
@@ -218,7 +221,7 @@ begin
 end
 $$;
 comment on function internal.rebuild_calendar is
-  'Works out analytics.calendar_spans of a calendar anew. Triggers do it on every change; by hand only when PostgreSQL has learned new rules of a time zone.';
+  'Recomputes analytics.calendar_spans of a calendar. Triggers call it on every change; call it by hand only after PostgreSQL has received new time zone rules.';
 
 create or replace function internal.keep_calendar_spans() returns trigger
 language plpgsql
@@ -227,7 +230,7 @@ declare
   changed text;
 begin
   if tg_table_name = 'calendars' then
-    -- A new one has no hours yet, and with an old one they go.
+    -- A new calendar has no hours yet; deleting a calendar deletes its hours.
     for changed in select n.name from news n join olds o on o.name = n.name and o.time_zone <> n.time_zone loop
       perform internal.rebuild_calendar(changed);
     end loop;
@@ -236,7 +239,7 @@ begin
       perform internal.rebuild_calendar(changed);
     end loop;
   elsif tg_op = 'DELETE' then
-    -- Of those that are still there.
+    -- Only calendars that still exist.
     for changed in select c.name from analytics.calendars c where c.name in (select o.calendar from olds o) loop
       perform internal.rebuild_calendar(changed);
     end loop;
@@ -250,18 +253,17 @@ begin
   return null;
 end
 $$;
-comment on function internal.keep_calendar_spans is
-  'Brings analytics.calendar_spans up to date with what has changed in a calendar.';
+comment on function internal.keep_calendar_spans is 'Updates analytics.calendar_spans after a change of a calendar.';
 
 create table internal.stored_recomputes (
   account_id text primary key,
   asked integer default 1 not null
 );
 comment on table internal.stored_recomputes is
-  'Accounts whose calendars have changed since analytics.recompute last went through: see analytics.integrity.';
+  'Accounts whose calendars changed since the last analytics.recompute; see analytics.integrity.';
 comment on column internal.stored_recomputes.account_id is 'The account.';
 comment on column internal.stored_recomputes.asked is
-  'How often they have changed since: so that what changes while it is at work is not forgotten.';
+  'Number of changes since the last recompute. The counter keeps changes that happen during a recompute.';
 
 create or replace function internal.ask_for_recompute() returns trigger
 language plpgsql
@@ -281,17 +283,16 @@ begin
 end
 $$;
 comment on function internal.ask_for_recompute is
-  'Notes in internal.stored_recomputes whose business times are those of before.';
+  'Records in internal.stored_recomputes which accounts have outdated business times.';
 
--- What days and hours are told in.
+-- The time zone in which days and hours are shown.
 create or replace view analytics.account_zones with (security_barrier) as
 select r.account_id, coalesce(c.time_zone, 'UTC') as time_zone
 from sync.readable_accounts r
 left join internal.stored_calendar_assignments z on z.account_id = r.account_id and z.inbox_id is null
 left join analytics.calendars c on c.name = z.calendar;
-comment on view analytics.account_zones is
-  'The time zone in which days and hours of an account are told: that of its calendar, or UTC.';
-comment on column analytics.account_zones.time_zone is 'The zone.';
+comment on view analytics.account_zones is 'Time zone for days and hours of an account: that of its calendar, or UTC.';
+comment on column analytics.account_zones.time_zone is 'The time zone.';
 
 create trigger keep_spans after update on analytics.calendars referencing old table as olds new table as news for each statement execute function internal.keep_calendar_spans();
 create trigger keep_spans_inserted after insert on analytics.calendar_hours referencing new table as news for each statement execute function internal.keep_calendar_spans();

@@ -6,7 +6,7 @@ select h.account_id, h.ticket_id, h.state, h.user_id, h.inbox_id, h.label_ids, h
 from helpdesk.ticket_history h
 where h.account_id = any (array(select r.account_id from sync.readable_accounts r));
 comment on view analytics.ticket_history is
-  'What each ticket was, from when to when: a row for each change of state, user_id, inbox_id, label_ids (their order is none), spam or trash. Rows of a ticket do not overlap; there is a gap only while it was gone. Neighbours may be alike: two changes within one second are one row, with the values after both.';
+  'Past and present state of each ticket: a new row for each change of state, user_id, inbox_id, label_ids (unordered), spam or trash. Rows of a ticket do not overlap; the only gaps are deletions. Adjacent rows may be equal, because two changes within one second share a row.';
 
 create or replace view analytics.ticket_state_intervals with (security_barrier) as
 select i.account_id, i.ticket_id, i.state, i.valid_from,
@@ -16,7 +16,7 @@ select i.account_id, i.ticket_id, i.state, i.valid_from,
   case when i.ends then i.deleted_after else i.next_deleted_after end as deleted_after,
   i.change_by
 from (
-  -- Of each run of rows the first and the last are left: the one has its begin, the other its end.
+  -- Keeps the first and the last row of each series with one state: the first has the start, the last the end.
   select b.*, lead(b.valid_to) over once as next_valid_to, lead(b.deleted_after) over once as next_deleted_after
   from (
     select h.account_id, h.ticket_id, h.state, h.valid_from, h.valid_to, h.change_after, h.change_by, h.deleted_after,
@@ -29,20 +29,21 @@ from (
   window once as (partition by b.account_id, b.ticket_id order by b.valid_from)) i
 where i.begins;
 comment on view analytics.ticket_state_intervals is
-  'In which state each ticket was, from when to when: helpdesk.ticket_history, a row for each change of state.';
+  'Past and present states of each ticket: helpdesk.ticket_history with one row per change of state.';
 comment on column analytics.ticket_state_intervals.account_id is 'The account.';
-comment on column analytics.ticket_state_intervals.state is 'The state; null where the source showed none.';
+comment on column analytics.ticket_state_intervals.state is 'The state; null if the source showed none.';
 comment on column analytics.ticket_state_intervals.valid_from is
-  'In this state from then on. Of the first time of a ticket it is only an upper bound: updated_at when it was first seen here.';
-comment on column analytics.ticket_state_intervals.valid_to is 'Up to then, without; null if it is in this state still.';
+  'Start of the state. For the first state of a ticket only an upper bound: the updated_at at which the ticket was first seen.';
+comment on column analytics.ticket_state_intervals.valid_to is
+  'End of the state, exclusive; null for the current state.';
 comment on column analytics.ticket_state_intervals.change_after is
-  'It came into this state after this time, and by valid_from, or by change_by where that is set; null where that is not known.';
+  'Lower bound of the time of the change; the upper bound is change_by, or valid_from if change_by is null. Null if unknown.';
 comment on column analytics.ticket_state_intervals.error_seconds is
-  'By how much too late valid_from may be, in seconds: valid_from − change_after.';
+  'Upper bound of the error of valid_from in seconds: valid_from − change_after.';
 comment on column analytics.ticket_state_intervals.deleted_after is
-  'Where it ended because the ticket was deleted: after this time, and by valid_to. Null otherwise, and where that is not known.';
+  'For a state that ends with the deletion of the ticket: the deletion happened after this time and by valid_to. Null otherwise, or if unknown.';
 comment on column analytics.ticket_state_intervals.change_by is
-  'It came into this state by this time, if that is later than valid_from: see helpdesk.ticket_history.change_by.';
+  'Upper bound of the time of the change, if later than valid_from; see helpdesk.ticket_history.change_by.';
 
 create or replace view internal.ticket_basics with (security_barrier) as
 select t.account_id, t.id as ticket_id, t.number, t.customer_id, t.type, t.created_at, t.updated_at, t._first_seen_at as first_seen_at,
@@ -50,15 +51,16 @@ select t.account_id, t.id as ticket_id, t.number, t.customer_id, t.type, t.creat
 from helpdesk.tickets t
 where t.account_id = any (array(select r.account_id from sync.readable_accounts r));
 comment on view internal.ticket_basics is
-  'Of every ticket what its history does not tell: number, customer, channel, and when it was created and deleted.';
+  'Columns of each ticket that its history lacks: number, customer, channel, and times of creation and deletion.';
 comment on column internal.ticket_basics.account_id is 'The account.';
 comment on column internal.ticket_basics.ticket_id is 'The ticket.';
 comment on column internal.ticket_basics.customer_id is 'The customer.';
 comment on column internal.ticket_basics.type is 'Channel: email, chat, phone and so on.';
-comment on column internal.ticket_basics.first_seen_at is 'When the ticket was first written here.';
+comment on column internal.ticket_basics.first_seen_at is 'When the ticket was first stored here.';
 comment on column internal.ticket_basics.deleted_after is
-  'It was deleted after this time, and by deleted_at; null while it is there.';
-comment on column internal.ticket_basics.deleted_at is 'By then the source had it no more; null while it is there.';
+  'Deleted after this time and by deleted_at; null while the ticket exists.';
+comment on column internal.ticket_basics.deleted_at is
+  'Deleted at the source by this time; null while the ticket exists.';
 
 create or replace function analytics.tickets_as_of(at timestamptz)
 returns table (account_id text, ticket_id text, number bigint, customer_id text, inbox_id text, user_id text, state text, type text,
@@ -75,7 +77,7 @@ begin atomic
   left join analytics.ticket_history h
     on h.account_id = t.account_id and h.ticket_id = t.ticket_id
       and h.valid_from <= tickets_as_of.at and (h.valid_to is null or h.valid_to > tickets_as_of.at)
-  -- The row that follows on it at once; where there is none, the ticket was deleted.
+  -- The row that follows directly. If there is none, the ticket was deleted.
   left join analytics.ticket_history n
     on n.account_id = h.account_id and n.ticket_id = h.ticket_id and n.valid_from = h.valid_to
   where coalesce(t.created_at <= tickets_as_of.at, h.valid_from is not null) and (h.valid_from is not null or exists (
@@ -83,7 +85,7 @@ begin atomic
     where f.account_id = t.account_id and f.ticket_id = t.ticket_id and f.is_first and f.valid_from > tickets_as_of.at));
 end;
 comment on function analytics.tickets_as_of is
-  'Every ticket that was there at a time, as it was then. certain is false where it may have been otherwise: where the change that ended the row may have happened by then; where the one that began it may have happened later; and where nobody can tell what it was, since it was first seen, or had changed, later: then its values are null. Certain is so as far as changes were seen: what was changed and changed back between two readings left no trace. Times after analytics.completeness says are as far as the mirror knows.';
+  'Every ticket that existed at a given time, with its values at that time. certain is false if the values may have been different: the change that ended the row may have happened by then, or the change that began the row may have happened later. If the ticket was first seen or changed later, its values are null. certain covers observed changes only: a change that was undone between two reads left no trace. For times after complete_through in analytics.completeness, the answer covers what the mirror knows so far.';
 
 create or replace function analytics.backlog_daily(from_day date, to_day date, time_zone text default 'UTC')
 returns table (account_id text, day date, state text, inbox_id text, user_id text, tickets bigint, uncertain bigint)
@@ -92,14 +94,15 @@ begin atomic
   with days as materialized (
     select g.n::int as n, from_day + g.n::int - 1 as day
     from generate_series(1, to_day - from_day + 1) g (n)),
-  -- When they end, a microsecond later: so the number of a time is how many days have ended before it. Where clocks go back to
-  -- midnight there are two, of which PostgreSQL takes the later one: the day ends with the first.
+  -- Ends of days plus one microsecond, so that the number of a time is the number of days that ended before it. Where
+  -- clocks go back to midnight, that midnight occurs twice and PostgreSQL takes the later one; the day ends with the
+  -- first.
   ends as materialized (
     select array_agg(m.at - case
       when (m.at - interval '1 hour') at time zone time_zone >= (d.day + 1)::timestamp then interval '1 hour'
       else interval '0' end + interval '1 microsecond' order by d.n) as at
     from days d cross join lateral (select (d.day + 1)::timestamp at time zone time_zone as at) m),
-  -- The ends of days after the first number, up to the second one.
+  -- Ends of days after the first number, up to the second.
   span as (
     select h.account_id, h.state, h.inbox_id, h.user_id, width_bucket(h.valid_from, (select e.at from ends e)) as after,
       coalesce(width_bucket(h.valid_to, (select e.at from ends e)), (select cardinality(e.at) from ends e)) as through,
@@ -108,19 +111,20 @@ begin atomic
     where analytics.is_backlog(h.state, h.spam, h.trash) and (h.valid_to is null or h.valid_to >= (select e.at[1] from ends e))
     group by 1, 2, 3, 4, 5, 6
     union all
-    -- What it was before its first row.
+    -- Values before the first row.
     select h.account_id, null, null, null, width_bucket(h.change_after + interval '1 second', (select e.at from ends e)),
       width_bucket(h.valid_from, (select e.at from ends e)), 1, 1
     from analytics.ticket_history h
     where h.is_first and h.valid_from >= (select e.at[1] from ends e) and h.change_after < (select e.at[cardinality(e.at)] from ends e)
     union all
-    -- What it was between its first row and the reply that showed it.
+    -- Values between the first row and the reply that showed them.
     select h.account_id, null, null, null, width_bucket(h.valid_from, (select e.at from ends e)),
       width_bucket(h.change_by, (select e.at from ends e)), 0, 1
     from analytics.ticket_history h
     where h.is_first and h.change_by >= (select e.at[1] from ends e) and h.valid_from < (select e.at[cardinality(e.at)] from ends e)
     union all
-    -- A change that may have happened before the end of a day as well as after it, of what it was before and after.
+    -- A change that may have happened before or after the end of a day makes both the old and the new values
+    -- uncertain.
     select n.account_id, d.state, d.inbox_id, d.user_id, greatest(n.after, o.after), n.through, 0, 1
     from (
       select h.*,
@@ -135,7 +139,7 @@ begin atomic
       select h.state, h.inbox_id, h.user_id, h.valid_to, analytics.is_backlog(h.state, h.spam, h.trash) as counts,
         width_bucket(h.valid_from, (select e.at from ends e)) as after
       from analytics.ticket_history h
-      -- By the primary key.
+      -- Found by the primary key.
       where h.account_id = n.account_id and h.ticket_id = n.ticket_id and h.valid_from < n.valid_from
       order by h.valid_from desc
       limit 1) o on o.valid_to = n.valid_from
@@ -146,7 +150,7 @@ begin atomic
     where n.after < n.through and not (coalesce(o.counts, false) and analytics.is_backlog(n.state, n.spam, n.trash)
       and n.state is not distinct from o.state and n.inbox_id is not distinct from o.inbox_id and n.user_id is not distinct from o.user_id)
     union all
-    -- As well a deletion.
+    -- The same for a deletion.
     select h.account_id, h.state, h.inbox_id, h.user_id,
       greatest(width_bucket(h.valid_from, (select e.at from ends e)), width_bucket(h.deleted_after + interval '1 microsecond', (select e.at from ends e))),
       width_bucket(h.valid_to, (select e.at from ends e)), 0, 1
@@ -171,7 +175,7 @@ begin atomic
   where t.tickets > 0 or t.uncertain > 0;
 end;
 comment on function analytics.backlog_daily is
-  'How many tickets were open work at the end of each day of a time zone, by state, inbox and user: as analytics.tickets_as_of tells for that midnight, without spam, trash, closed and archived ones. Under state null: tickets that were there, and of which nobody can tell what they were. uncertain: the true number may differ by so many; of so many tickets the change that brought them in or took them out may have happened on either side of that midnight, since it lies between change_after and valid_from, or change_by, or nothing is known. So it may be more than tickets. What was changed and changed back between two readings is in neither; a deletion of which deleted_after is not known counts as of valid_to. A day that is not over shows what is known so far.';
+  'Number of open tickets at the end of each day in a time zone, by state, inbox and user: analytics.tickets_as_of at that midnight, without spam, trash, closed and archived tickets. State null counts tickets whose values at that time are unknown. uncertain is the number of tickets that may belong on the other side: their change lies between change_after and valid_from (or change_by), or is unknown, and the midnight is in that range. It can exceed tickets. A change that was undone between two reads is in neither number; a deletion without deleted_after counts as of valid_to. A day that is not over shows the state so far.';
 
 create or replace view analytics.shelf_events with (security_barrier) as
 select h.account_id, h.owner_id, h.shelf_id, h.volume_id,
@@ -185,15 +189,15 @@ from (
   select s.*, lag(s.position) over (partition by s.account_id, s.owner_id, s.shelf_id, s.volume_id order by s.valid_from) is not null as was_on_shelf
   from books.shelf_volume_history s
   where s.account_id = any (array(select account_id from sync.readable_accounts))) h
--- That something was not there is no event.
+-- An absence is no event.
 where h.position is not null or h.was_on_shelf;
 comment on view analytics.shelf_events is
-  'What happened on the shelves. The catalog announces nothing: each event happened after change_after and by "at", and what came and went between two readings is not here.';
+  'Events on the shelves. The catalog announces nothing: each event happened after change_after and by "at". A volume that came and went between two reads is missing.';
 comment on column analytics.shelf_events.account_id is 'The operator''s name for the mirrored account.';
 comment on column analytics.shelf_events.owner_id is 'The owner of the shelf.';
 comment on column analytics.shelf_events.event is
-  'added; moved to another place; removed; or found: it was there when the shelf was first read, since when is not known.';
-comment on column analytics.shelf_events.position is 'Its place from then on, from 0; null when removed.';
-comment on column analytics.shelf_events.at is 'By then it had happened.';
+  'added; moved (to another position); removed; or found: present at the first read of the shelf, since an unknown time.';
+comment on column analytics.shelf_events.position is 'New position on the shelf, from 0; null if removed.';
+comment on column analytics.shelf_events.at is 'Upper bound of the time of the event.';
 comment on column analytics.shelf_events.change_after is
-  'It happened after this time; null where nothing is known of the time before.';
+  'Lower bound of the time of the event; null if the time before is unknown.';

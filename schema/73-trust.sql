@@ -13,7 +13,7 @@ as $$
     select from sync.readers r
     where r.role_name = asks.name and (r.accounts is null or s.account_id = any (r.accounts)))
 $$;
-comment on function internal.stream_completeness is 'For analytics.completeness, which shows the same.';
+comment on function internal.stream_completeness is 'Rows of analytics.completeness, with the rights of the owner.';
 
 create or replace view analytics.completeness with (security_barrier) as
 select c.account_id, c.stream, c.complete_through, c.gaps, c.waiting, c.open_rejects, c.deletes_checked_at, c.state,
@@ -21,17 +21,19 @@ select c.account_id, c.stream, c.complete_through, c.gaps, c.waiting, c.open_rej
 from internal.stream_completeness() c
 where c.account_id = any (array(select account_id from sync.readable_accounts));
 comment on view analytics.completeness is
-  'What a report may rely on: for every account and stream how far it is complete. A part of sync.status.';
+  'Completeness of each stream of each account, for reports. An extract of sync.status.';
 comment on column analytics.completeness.account_id is 'The operator''s name for the mirrored account.';
 comment on column analytics.completeness.complete_through is
-  'Up to this time the table is complete, but for its open rejects; null if it was never read.';
-comment on column analytics.completeness.gaps is 'Ranges below the top that have not been read; see sync.gaps.';
-comment on column analytics.completeness.waiting is 'Tickets that wait for their messages, volumes that wait to be read in full.';
-comment on column analytics.completeness.open_rejects is 'Records that could not be stored; see sync.rejects.';
+  'The table is complete up to this time, except for its open rejects; null if it was never read.';
+comment on column analytics.completeness.gaps is 'Number of unread ranges below the high-water mark; see sync.gaps.';
+comment on column analytics.completeness.waiting is
+  'Tickets with pending messages; volumes with a pending fetch by id.';
+comment on column analytics.completeness.open_rejects is
+  'Number of records that could not be stored; see sync.rejects.';
 comment on column analytics.completeness.deletes_checked_at is
-  'Nothing that is shown here had been deleted at the source before this time; null where that was never checked whole. Of messages nobody can tell: see sync.ticket_completeness.';
+  'None of the rows shown here had been deleted at the source before this time; null if the stream was never swept whole. Unknown for messages; see sync.ticket_completeness.';
 comment on column analytics.completeness.state is
-  'fresh; catching_up (within its target, but history or what waits is still missing, or its first load is under way, or the requests of the day are spent); stale (behind its target); failing (the last run that has ended failed); never_synced; paused (by people, or what it follows is).';
+  'fresh; catching_up (within its target, but history or details are pending, the first load is running, or the daily quota is used up); stale (behind its target); failing (the last finished run failed); never_synced; paused (by a person, or because the stream that it depends on is paused).';
 
 create or replace view analytics.integrity with (security_barrier) as
 select c.check_name, a.account_id, c.found, c.means
@@ -132,8 +134,8 @@ cross join lateral (values
     'A shelf is written before what is on it: there should be none.')
 ) c (check_name, found, means);
 comment on view analytics.integrity is
-  'Whether what is here fits together: each check counts what does not, account by account. It reads everything.';
-comment on column analytics.integrity.check_name is 'What is counted.';
+  'Integrity checks: each counts inconsistent rows per account. The view reads all tables.';
+comment on column analytics.integrity.check_name is 'Name of the check.';
 comment on column analytics.integrity.account_id is 'The operator''s name for the mirrored account.';
-comment on column analytics.integrity.found is 'How many there are.';
-comment on column analytics.integrity.means is 'What it means, and whether there may be any.';
+comment on column analytics.integrity.found is 'Number of findings.';
+comment on column analytics.integrity.means is 'Meaning of the check, and whether findings are allowed.';

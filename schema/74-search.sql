@@ -7,21 +7,21 @@ begin atomic
     replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(query, '_', ' '), '.', ' '), '/', ' '), ':', ' '), '@', ' '), '&', ' '), '<', ' '), '~', ' '), '+', ' '), '#', ' '), '%', ' '), '?', ' '), '=', ' '), '([^\s"])-+', '\1 ', 'g'));
 end;
 comment on function helpdesk.search_query is
-  'What people write into a search box, for helpdesk.search_words: all words, "words in this order", one or the other, -without this one.';
+  'Converts the text of a search box for helpdesk.search_words: all words, "words in this order", one or the other, -without this one.';
 
 create or replace function helpdesk.search_messages(query text, at_most int default 20)
 returns table (
   account_id text, message_id text, ticket_id text, number bigint, subject text, created_at timestamptz, type text, direction text, excerpt text)
 language plpgsql stable security definer rows 20
 set search_path = pg_catalog, pg_temp
--- Tables that were never analysed tell nothing of how rare a word is, nor that an index has the newest first.
+-- Without statistics PostgreSQL knows neither how rare a word is nor that an index returns the newest messages first.
 set enable_seqscan = off
 set enable_sort = off
 as $$
 #variable_conflict use_column
 declare
   asked constant tsquery := helpdesk.search_query(query);
-  -- To show where it stands: the first of the words.
+  -- Position of the first matching word, for the excerpt.
   word constant text := lower((regexp_match(asked::text, '''((?:[^'']|'''')+)'''))[1]);
   wanted constant int := greatest(coalesce(at_most, 20), 0);
   accounts constant text[] := sync.searched_accounts('helpdesk.messages');
@@ -36,8 +36,8 @@ declare
 begin
   if asked is null or numnode(asked) = 0 or wanted = 0 then return; end if;
   foreach account in array accounts loop
-    -- A word that is everywhere is found among the newest messages; a rare one by the index alone. What is between is looked for
-    -- in eight times as much each time. A hundred messages of the future are no reason to go wrong.
+    -- Common words are found among the newest messages, rare words by the index alone. For words in between, each
+    -- attempt covers a range eight times as long. A hundred messages dated in the future do no harm.
     found := null;
     select m.created_at into newest from helpdesk.messages m
     where m.account_id = account and m.created_at is not null order by m.created_at desc offset 100 limit 1;
@@ -49,7 +49,7 @@ begin
       for round in 1..4 loop
         found := array(
           select f.id from (
-            -- Apart from the order: an index that has the one, but not the words, would have all texts looked at.
+            -- The order is a separate step: an index for the order alone would read all texts.
             select m.id, m.created_at from helpdesk.messages m
             where m.account_id = account and date_trunc('hour', m.created_at at time zone 'UTC') >= since
               and helpdesk.search_words(m.body_text) @@ asked
@@ -57,7 +57,7 @@ begin
           order by f.created_at desc, f.id limit wanted);
         exit when cardinality(found) = wanted;
         found := null;
-        -- Where few messages come, eight times as much four times is before time began.
+        -- With few messages, eight times the range, four times over, would reach before the beginning of time.
         step := least(step * 8, interval '500 years');
         since := since - step;
       end loop;
@@ -84,10 +84,10 @@ begin
 end
 $$;
 comment on function helpdesk.search_messages is
-  'Messages with these words, the newest first: what helpdesk.search_query takes, in all accounts that whoever asks may read. Messages of removed tickets are among them.';
+  'Messages that match helpdesk.search_query, newest first, in all accounts that the caller may read. Includes messages of deleted tickets.';
 
--- To compare with everything takes seconds. What two slips of the pen leave untouched is one third of a text at least: so it is
--- enough to compare with what has one of its thirds, for which the index needs letters that stand together.
+-- Comparing with every text takes seconds. Two typos leave at least one third of a text unchanged, so candidates must
+-- contain one of the thirds. The index finds them by groups of three adjacent letters.
 create or replace function sync.thirds(value text) returns text[]
 language sql immutable parallel safe
 begin atomic
@@ -99,14 +99,14 @@ begin atomic
   where t.piece ~ '[[:alnum:]]{3}';
 end;
 comment on function sync.thirds is
-  'The thirds of a text as patterns for LIKE: what has one of them may be nearly alike. Of short texts the whole. Only such as have three letters or digits in a row: the index knows no others.';
+  'Thirds of a text as LIKE patterns: similar texts contain at least one of them. Short texts are one pattern. Skips patterns without three adjacent letters or digits, because the index does not contain them.';
 
 create or replace function helpdesk.similar_subjects(like_this text, at_most int default 20)
 returns table (account_id text, ticket_id text, number bigint, subject text, state text, created_at timestamptz, similarity real)
 language plpgsql stable security definer rows 20
 set search_path = pg_catalog, pg_temp
 set client_min_messages = error
--- Only the index that has both, the account and the letters, is to be used.
+-- Uses only the index over both account and letters.
 set enable_seqscan = off
 set enable_indexscan = off
 set enable_bitmapscan = on
@@ -114,7 +114,7 @@ as $$
 #variable_conflict use_column
 declare
   accounts constant text[] := sync.searched_accounts('helpdesk.tickets');
-  -- Without what answering and forwarding have put before it.
+  -- Without prefixes of replies and forwards.
   meant constant text := lower(btrim(regexp_replace(left(like_this, 500), '^(\s*(re|fw|fwd|aw|wg|sv|tr|rv)\s*:)+', '', 'i')));
 begin
   return query
@@ -125,7 +125,7 @@ begin
       cross join lateral (
         select x.account_id, x.id, x.subject from helpdesk.tickets x
         where lower(x.subject) like p.pattern and x.account_id = a.account and x._deleted_at is null
-        -- Of what is written a thousand times some are enough.
+        -- A sample is enough for texts that occur a thousand times.
         limit 300) f) c
     join helpdesk.tickets t on t.account_id = c.account_id and t.id = c.id
     where c.alike >= 0.3
@@ -134,14 +134,14 @@ begin
 end
 $$;
 comment on function helpdesk.similar_subjects is
-  'Tickets whose subject is written nearly like this, the most similar first: similarity is the share of groups of three letters that both have. Found is what has at least one third of it unchanged; of what very many have, 300 of each account.';
+  'Tickets with a similar subject, most similar first. similarity is the share of common groups of three letters. Finds subjects with at least one unchanged third; at most 300 candidates per account.';
 
 create or replace function helpdesk.similar_contacts(address text, at_most int default 20)
 returns table (account_id text, contact_id text, customer_id text, type text, value text, similarity real)
 language plpgsql stable security definer rows 20
 set search_path = pg_catalog, pg_temp
 set client_min_messages = error
--- Only the index that has both, the account and the letters, is to be used.
+-- Uses only the index over both account and letters.
 set enable_seqscan = off
 set enable_indexscan = off
 set enable_bitmapscan = on
@@ -150,7 +150,7 @@ as $$
 declare
   accounts constant text[] := sync.searched_accounts('helpdesk.contacts');
   meant constant text := lower(btrim(left(address, 500)));
-  -- Of addresses what stands before the @: half of all people are at the same few hosts.
+  -- Compares the part of an address before the @, because half of all people share a few hosts.
   own constant text := coalesce(nullif(split_part(meant, '@', 1), ''), meant);
 begin
   return query
@@ -169,7 +169,7 @@ begin
 end
 $$;
 comment on function helpdesk.similar_contacts is
-  'Addresses of customers that are written nearly like this, the most similar first: similarity is the share of groups of three letters that both have. Found is what has at least one third of what stands before the @ unchanged.';
+  'Customer addresses with a similar spelling, most similar first. similarity is the share of common groups of three letters. Finds addresses with at least one unchanged third of the part before the @.';
 
 alter function helpdesk.search_messages(text, int) set client_min_messages = error;
 alter function helpdesk.search_messages(text, int) set enable_bitmapscan = on;

@@ -1,7 +1,7 @@
 -- The star schema for BI tools.
 
--- A star for BI tools: facts and dimensions of one grain each, whose first column names the row, whose keys are one column each
--- and are called alike wherever they stand, and which have neither JSON nor arrays. Days are those of analytics.account_zones.
+-- A star schema for BI tools: facts and dimensions of one grain each. The first column is the row's key; each key is
+-- one column with the same name everywhere; no column has JSON or arrays. Days follow analytics.account_zones.
 
 create or replace view analytics.dim_date with (security_barrier) as
 select d.day as date_key, extract(year from d.day)::int as year, extract(quarter from d.day)::int as quarter,
@@ -31,22 +31,23 @@ from sync.accounts a
 join analytics.account_zones z on z.account_id = a.account_id
 where a.account_id = any (array(select account_id from sync.readable_accounts));
 comment on view analytics.dim_account is 'One row for each mirrored account.';
-comment on column analytics.dim_account.account_key is 'Names the account in every fact and dimension.';
+comment on column analytics.dim_account.account_key is 'Key of the account in every fact and dimension.';
 comment on column analytics.dim_account.account_id is 'The operator''s name for the account.';
-comment on column analytics.dim_account.time_zone is 'The zone that days and hours of the account are told in.';
-comment on column analytics.dim_account.mirrored_since is 'The mirror wants everything from here on; null: everything.';
+comment on column analytics.dim_account.time_zone is 'Time zone for days and hours of the account.';
+comment on column analytics.dim_account.mirrored_since is
+  'The mirror covers records from this time on; null: all records.';
 
 create or replace view analytics.dim_inbox with (security_barrier) as
 select i.account_id || '/' || i.id as inbox_key, i.account_id as account_key, i.id as inbox_id, coalesce(i.name, i.id) as inbox_name
 from safe.inboxes i;
 comment on view analytics.dim_inbox is 'One row for each inbox.';
-comment on column analytics.dim_inbox.inbox_key is 'Names the inbox: account and inbox_id.';
+comment on column analytics.dim_inbox.inbox_key is 'Key of the inbox: account and inbox_id.';
 comment on column analytics.dim_inbox.account_key is 'The account; joins analytics.dim_account.account_key.';
 comment on column analytics.dim_inbox.inbox_id is 'Id at the source.';
-comment on column analytics.dim_inbox.inbox_name is 'Name; the id until a reply has shown one.';
+comment on column analytics.dim_inbox.inbox_name is 'Name; the id while no reply has shown a name.';
 
--- Who has left before the mirror began is in no list, and has still answered. Each is looked for by the index: a step for each
--- member of the team, however many messages there are.
+-- Former team members appear in no list, but in messages. One index lookup per member finds them, however many
+-- messages exist.
 create or replace view analytics.dim_agent with (security_barrier) as
 select a.account_id || '/' || k.user_id as agent_key, a.account_id as account_key, k.user_id, u._deleted_at is not null as is_deleted,
   u.id is not null as is_mirrored
@@ -70,17 +71,17 @@ cross join lateral (
       from has h where h.user_id is not null)
     select h.user_id from has h where h.user_id is not null) h
   union
-  -- The backlog of days past is theirs as well; for these there is no index, and the history is small beside the messages.
+  -- They also appear in the past backlog. The history has no index for that; it is small compared with the messages.
   select h.user_id from helpdesk.ticket_history h where h.account_id = a.account_id and h.user_id is not null) k
 left join helpdesk.users u on u.account_id = a.account_id and u.id = k.user_id;
 comment on view analytics.dim_agent is
-  'One row for each member of the team, without the name: who may see names joins helpdesk.users, who may not sees their keyed hashes in safe.users. Also those of whom only a message, a ticket or its history tells.';
-comment on column analytics.dim_agent.agent_key is 'Names the member of the team: account and user_id.';
+  'One row per team member, without names: join helpdesk.users for names, or safe.users for their keyed hashes. Includes members who appear only in a message, a ticket or its history.';
+comment on column analytics.dim_agent.agent_key is 'Key of the team member: account and user_id.';
 comment on column analytics.dim_agent.account_key is 'The account; joins analytics.dim_account.account_key.';
 comment on column analytics.dim_agent.user_id is 'Id at the source; joins safe.users.id.';
-comment on column analytics.dim_agent.is_deleted is 'True if the source was found to have it no more.';
+comment on column analytics.dim_agent.is_deleted is 'True if the record was deleted at the source.';
 comment on column analytics.dim_agent.is_mirrored is
-  'False if it is only mentioned: the source had it no more before it could be read, or it has not been read yet.';
+  'False if the record is only referenced: it was deleted before it could be read, or was not read yet.';
 
 create or replace view analytics.dim_customer with (security_barrier) as
 select c.account_id || '/' || c.id as customer_key, c.account_id as account_key, c.id as customer_id,
@@ -94,24 +95,25 @@ from helpdesk.tickets t
 where t.account_id = any (array(select account_id from sync.readable_accounts)) and t.customer_id is not null
   and not exists (select from helpdesk.customers c where c.account_id = t.account_id and c.id = t.customer_id);
 comment on view analytics.dim_customer is
-  'One row for each customer, without what identifies a person. Also those of whom only a ticket tells.';
-comment on column analytics.dim_customer.customer_key is 'Names the customer: account and customer_id.';
+  'One row per customer, without personal data. Includes customers who appear only in a ticket.';
+comment on column analytics.dim_customer.customer_key is 'Key of the customer: account and customer_id.';
 comment on column analytics.dim_customer.account_key is 'The account; joins analytics.dim_account.account_key.';
 comment on column analytics.dim_customer.customer_id is 'Id at the source; joins safe.customers.id.';
-comment on column analytics.dim_customer.created_after is 'Created at or after this time: the source does not say when.';
+comment on column analytics.dim_customer.created_after is
+  'Created at or after this time. The source does not state the exact time.';
 comment on column analytics.dim_customer.created_before is 'Created before this time.';
-comment on column analytics.dim_customer.is_deleted is 'True if the source was found to have it no more.';
+comment on column analytics.dim_customer.is_deleted is 'True if the record was deleted at the source.';
 comment on column analytics.dim_customer.is_mirrored is
-  'False if it is only mentioned: the source had it no more before it could be read, or it has not been read yet.';
+  'False if the record is only referenced: it was deleted before it could be read, or was not read yet.';
 
 create or replace view analytics.dim_label with (security_barrier) as
 select l.account_id || '/' || l.id as label_key, l.account_id as account_key, l.id as label_id, coalesce(l.name, l.id) as label_name
 from safe.labels l;
 comment on view analytics.dim_label is 'One row for each label.';
-comment on column analytics.dim_label.label_key is 'Names the label: account and label_id.';
+comment on column analytics.dim_label.label_key is 'Key of the label: account and label_id.';
 comment on column analytics.dim_label.account_key is 'The account; joins analytics.dim_account.account_key.';
 comment on column analytics.dim_label.label_id is 'Id at the source.';
-comment on column analytics.dim_label.label_name is 'Name; the id until a reply has shown one.';
+comment on column analytics.dim_label.label_name is 'Name; the id while no reply has shown a name.';
 
 create or replace view analytics.dim_shelf with (security_barrier) as
 select s.account_id || '/' || s.owner_id || '/' || s.id as shelf_key, s.account_id as account_key, s.owner_id, s.id as shelf_id,
@@ -119,12 +121,12 @@ select s.account_id || '/' || s.owner_id || '/' || s.id as shelf_key, s.account_
 from books.shelves s
 where s.account_id = any (array(select account_id from sync.readable_accounts));
 comment on view analytics.dim_shelf is 'One row for each shelf.';
-comment on column analytics.dim_shelf.shelf_key is 'Names the shelf: account, owner_id and shelf_id.';
+comment on column analytics.dim_shelf.shelf_key is 'Key of the shelf: account, owner_id and shelf_id.';
 comment on column analytics.dim_shelf.account_key is 'The account; joins analytics.dim_account.account_key.';
-comment on column analytics.dim_shelf.owner_id is 'The user whose shelf it is, or mylibrary.';
-comment on column analytics.dim_shelf.shelf_id is 'Id at the source; only together with owner_id it names one shelf.';
+comment on column analytics.dim_shelf.owner_id is 'Owner of the shelf: a user id, or mylibrary.';
+comment on column analytics.dim_shelf.shelf_id is 'Id at the source, unique per owner_id.';
 comment on column analytics.dim_shelf.shelf_title is 'Title.';
-comment on column analytics.dim_shelf.is_deleted is 'True if the source was found to have it no more.';
+comment on column analytics.dim_shelf.is_deleted is 'True if the record was deleted at the source.';
 
 create or replace view analytics.dim_volume with (security_barrier) as
 select v.account_id || '/' || v.id as volume_key, v.account_id as account_key, v.id as volume_id, v.title, v.subtitle,
@@ -134,12 +136,13 @@ select v.account_id || '/' || v.id as volume_key, v.account_id as account_key, v
 from books.volumes v
 where v.account_id = any (array(select account_id from sync.readable_accounts));
 comment on view analytics.dim_volume is 'One row for each volume.';
-comment on column analytics.dim_volume.volume_key is 'Names the volume: account and volume_id.';
+comment on column analytics.dim_volume.volume_key is 'Key of the volume: account and volume_id.';
 comment on column analytics.dim_volume.account_key is 'The account; joins analytics.dim_account.account_key.';
 comment on column analytics.dim_volume.volume_id is 'Id at the source.';
-comment on column analytics.dim_volume.authors is 'Authors in their order, with commas; null where the source names none.';
-comment on column analytics.dim_volume.categories is 'Subjects in their order, with commas.';
-comment on column analytics.dim_volume.is_deleted is 'True if the source was found to have it no more.';
+comment on column analytics.dim_volume.authors is
+  'Authors in order, separated by commas; null if the source names none.';
+comment on column analytics.dim_volume.categories is 'Subjects in order, separated by commas.';
+comment on column analytics.dim_volume.is_deleted is 'True if the record was deleted at the source.';
 
 create or replace view analytics.fact_tickets with (security_barrier) as
 select m.account_id || '/' || m.ticket_id as ticket_key, m.account_id as account_key,
@@ -160,24 +163,24 @@ select m.account_id || '/' || m.ticket_id as ticket_key, m.account_id as account
 from analytics.ticket_metrics m
 left join analytics.account_zones z on z.account_id = m.account_id;
 comment on view analytics.fact_tickets is
-  'One row for each ticket: analytics.ticket_metrics for BI tools. Spam, trash, deleted and half-mirrored tickets are in it: leave them out where they would be wrong.';
-comment on column analytics.fact_tickets.ticket_key is 'Names the ticket: account and ticket_id.';
+  'One row per ticket: analytics.ticket_metrics for BI tools. Includes spam, trash, deleted and incomplete tickets: filter them where they would distort.';
+comment on column analytics.fact_tickets.ticket_key is 'Key of the ticket: account and ticket_id.';
 comment on column analytics.fact_tickets.account_key is 'The account; joins analytics.dim_account.account_key.';
 comment on column analytics.fact_tickets.customer_key is
-  'The customer, null where there is none; joins analytics.dim_customer.customer_key.';
-comment on column analytics.fact_tickets.inbox_key is 'The inbox, null where there is none; joins analytics.dim_inbox.inbox_key.';
+  'The customer, or null; joins analytics.dim_customer.customer_key.';
+comment on column analytics.fact_tickets.inbox_key is 'The inbox, or null; joins analytics.dim_inbox.inbox_key.';
 comment on column analytics.fact_tickets.agent_key is
-  'Who it is assigned to, null while nobody; joins analytics.dim_agent.agent_key.';
+  'The assigned team member; null while unassigned. Joins analytics.dim_agent.agent_key.';
 comment on column analytics.fact_tickets.first_responder_key is
-  'Who gave the first response; joins analytics.dim_agent.agent_key.';
-comment on column analytics.fact_tickets.created_date is 'The day on which it was created; joins analytics.dim_date.date_key.';
+  'Team member who gave the first response; joins analytics.dim_agent.agent_key.';
+comment on column analytics.fact_tickets.created_date is 'Day of the creation; joins analytics.dim_date.date_key.';
 comment on column analytics.fact_tickets.first_closed_date is
-  'The day of first_closed_at; an upper bound where first_closing_seen is false. Joins analytics.dim_date.date_key.';
+  'Day of first_closed_at; an upper bound if first_closing_seen is false. Joins analytics.dim_date.date_key.';
 comment on column analytics.fact_tickets.ticket_id is 'Id at the source; joins safe.tickets.id.';
 comment on column analytics.fact_tickets.channel is 'email, chat, web, phone and so on.';
-comment on column analytics.fact_tickets.is_spam is 'True if it is marked as spam.';
-comment on column analytics.fact_tickets.is_trash is 'True if it is in the trash.';
-comment on column analytics.fact_tickets.is_deleted is 'True if the source was found to have it no more.';
+comment on column analytics.fact_tickets.is_spam is 'True if the ticket is marked as spam.';
+comment on column analytics.fact_tickets.is_trash is 'True if the ticket is in the trash.';
+comment on column analytics.fact_tickets.is_deleted is 'True if the ticket was deleted at the source.';
 
 create or replace view analytics.fact_messages with (security_barrier) as
 select k.account_id || '/' || k.message_id as message_key, k.account_id || '/' || k.ticket_id as ticket_key, k.account_id as account_key,
@@ -189,21 +192,21 @@ left join analytics.account_zones z on z.account_id = k.account_id
 left join helpdesk.tickets t on t.account_id = k.account_id and t.id = k.ticket_id
 cross join lateral (select k.created_at at time zone z.time_zone as at) l;
 comment on view analytics.fact_messages is 'One row for each message, without its text.';
-comment on column analytics.fact_messages.message_key is 'Names the message: account and id.';
+comment on column analytics.fact_messages.message_key is 'Key of the message: account and id.';
 comment on column analytics.fact_messages.ticket_key is 'The ticket; joins analytics.fact_tickets.ticket_key.';
 comment on column analytics.fact_messages.account_key is 'The account; joins analytics.dim_account.account_key.';
 comment on column analytics.fact_messages.customer_key is
-  'The customer, null where there is none; joins analytics.dim_customer.customer_key.';
-comment on column analytics.fact_messages.inbox_key is
-  'The inbox, null where there is none; joins analytics.dim_inbox.inbox_key.';
+  'The customer, or null; joins analytics.dim_customer.customer_key.';
+comment on column analytics.fact_messages.inbox_key is 'The inbox, or null; joins analytics.dim_inbox.inbox_key.';
 comment on column analytics.fact_messages.agent_key is
-  'Who of the team wrote it, null if a customer or nobody; joins analytics.dim_agent.agent_key.';
-comment on column analytics.fact_messages.created_date is 'The day on which it was created; joins analytics.dim_date.date_key.';
-comment on column analytics.fact_messages.created_hour is 'Hour of its day, 0 to 23.';
-comment on column analytics.fact_messages.created_at is 'When it was created, at the source.';
-comment on column analytics.fact_messages.kind is 'inbound, authored, automatic, note or other, as analytics.message_kinds says.';
-comment on column analytics.fact_messages.channel is 'Channel of its ticket.';
-comment on column analytics.fact_messages.position is 'Place within its ticket, from 1.';
+  'Author, if a team member; null for customers and automatic replies. Joins analytics.dim_agent.agent_key.';
+comment on column analytics.fact_messages.created_date is 'Day of the creation; joins analytics.dim_date.date_key.';
+comment on column analytics.fact_messages.created_hour is 'Hour of the creation, 0 to 23.';
+comment on column analytics.fact_messages.created_at is 'Creation time at the source.';
+comment on column analytics.fact_messages.kind is
+  'inbound, authored, automatic, note or other; see analytics.message_kinds.';
+comment on column analytics.fact_messages.channel is 'Channel of the ticket.';
+comment on column analytics.fact_messages.position is 'Position in the ticket, from 1.';
 
 create or replace view analytics.fact_turns with (security_barrier) as
 select r.account_id || '/' || r.ticket_id || '/' || r.turn as turn_key, r.account_id || '/' || r.ticket_id as ticket_key,
@@ -215,24 +218,26 @@ from analytics.reply_turns r
 left join analytics.account_zones z on z.account_id = r.account_id
 left join helpdesk.tickets t on t.account_id = r.account_id and t.id = r.ticket_id;
 comment on view analytics.fact_turns is
-  'One row for each wait of a customer: a burst of messages and the reply that ended it, if there is one.';
-comment on column analytics.fact_turns.turn_key is 'Names the turn: account, ticket and number.';
+  'One row per wait of a customer: a burst of messages, and the reply that ended the wait, if any.';
+comment on column analytics.fact_turns.turn_key is 'Key of the turn: account, ticket and number.';
 comment on column analytics.fact_turns.ticket_key is 'The ticket; joins analytics.fact_tickets.ticket_key.';
 comment on column analytics.fact_turns.account_key is 'The account; joins analytics.dim_account.account_key.';
 comment on column analytics.fact_turns.customer_key is
-  'The customer, null where there is none; joins analytics.dim_customer.customer_key.';
-comment on column analytics.fact_turns.inbox_key is 'The inbox, null where there is none; joins analytics.dim_inbox.inbox_key.';
-comment on column analytics.fact_turns.agent_key is 'Who replied, null while nobody has; joins analytics.dim_agent.agent_key.';
-comment on column analytics.fact_turns.waiting_date is 'The day of waiting_since; joins analytics.dim_date.date_key.';
-comment on column analytics.fact_turns.answered_date is 'The day of answered_at; joins analytics.dim_date.date_key.';
+  'The customer, or null; joins analytics.dim_customer.customer_key.';
+comment on column analytics.fact_turns.inbox_key is 'The inbox, or null; joins analytics.dim_inbox.inbox_key.';
+comment on column analytics.fact_turns.agent_key is
+  'Team member who replied; null while unanswered. Joins analytics.dim_agent.agent_key.';
+comment on column analytics.fact_turns.waiting_date is 'Day of waiting_since; joins analytics.dim_date.date_key.';
+comment on column analytics.fact_turns.answered_date is 'Day of answered_at; joins analytics.dim_date.date_key.';
 
 create or replace view analytics.fact_ticket_labels with (security_barrier) as
 select l.account_id || '/' || l.ticket_id || '/' || l.label_id as ticket_label_key,
   l.account_id || '/' || l.ticket_id as ticket_key, l.account_id || '/' || l.label_id as label_key, l.account_id as account_key
 from helpdesk.ticket_labels l
 where l.account_id = any (array(select account_id from sync.readable_accounts));
-comment on view analytics.fact_ticket_labels is 'One row for each label on a ticket: a ticket with two labels counts under both.';
-comment on column analytics.fact_ticket_labels.ticket_label_key is 'Names the row: ticket and label.';
+comment on view analytics.fact_ticket_labels is
+  'One row per label of a ticket. A ticket with two labels counts under both.';
+comment on column analytics.fact_ticket_labels.ticket_label_key is 'Key of the row: ticket and label.';
 comment on column analytics.fact_ticket_labels.ticket_key is 'The ticket; joins analytics.fact_tickets.ticket_key.';
 comment on column analytics.fact_ticket_labels.label_key is 'The label; joins analytics.dim_label.label_key.';
 comment on column analytics.fact_ticket_labels.account_key is 'The account; joins analytics.dim_account.account_key.';
@@ -250,17 +255,17 @@ from (
 cross join lateral analytics.backlog_daily(d.last_day - 89, d.last_day, d.time_zone) b
 join analytics.account_zones z on z.account_id = b.account_id and z.time_zone = d.time_zone;
 comment on view analytics.fact_backlog is
-  'One row for each day, state, inbox and member of the team: unresolved tickets at the end of the day, over the last 90 days that are here. analytics.backlog_daily answers for any days.';
-comment on column analytics.fact_backlog.backlog_key is 'Names the row: account, day, state, inbox and user.';
+  'One row per day, state, inbox and team member: open tickets at the end of the day, for the last 90 days in the mirror. analytics.backlog_daily covers any days.';
+comment on column analytics.fact_backlog.backlog_key is 'Key of the row: account, day, state, inbox and user.';
 comment on column analytics.fact_backlog.date_key is 'The day; joins analytics.dim_date.date_key.';
 comment on column analytics.fact_backlog.account_key is 'The account; joins analytics.dim_account.account_key.';
-comment on column analytics.fact_backlog.inbox_key is 'The inbox, null where there is none; joins analytics.dim_inbox.inbox_key.';
+comment on column analytics.fact_backlog.inbox_key is 'The inbox, or null; joins analytics.dim_inbox.inbox_key.';
 comment on column analytics.fact_backlog.agent_key is
-  'Who they were assigned to then, null if nobody; joins analytics.dim_agent.agent_key.';
-comment on column analytics.fact_backlog.state is 'Their state at the end of the day; null where it is not known.';
-comment on column analytics.fact_backlog.tickets is 'How many, spam and trash left out.';
+  'Assigned team member at that time; null if unassigned. Joins analytics.dim_agent.agent_key.';
+comment on column analytics.fact_backlog.state is 'State at the end of the day; null if unknown.';
+comment on column analytics.fact_backlog.tickets is 'Number of tickets, without spam and trash.';
 comment on column analytics.fact_backlog.uncertain is
-  'How many of them, or beside them, may have been otherwise: see analytics.backlog_daily.';
+  'Number of tickets whose state at that time is uncertain; see analytics.backlog_daily.';
 
 create or replace view analytics.fact_shelf_volumes with (security_barrier) as
 select s.account_id || '/' || s.owner_id || '/' || s.shelf_id || '/' || s.volume_id as shelf_volume_key,
@@ -269,19 +274,21 @@ select s.account_id || '/' || s.owner_id || '/' || s.shelf_id || '/' || s.volume
   (s._first_seen_at at time zone z.time_zone)::date as first_seen_date, (s._removed_at at time zone z.time_zone)::date as removed_date
 from books.shelf_volumes s
 left join analytics.account_zones z on z.account_id = s.account_id;
-comment on view analytics.fact_shelf_volumes is 'One row for each volume that is, or was, on a shelf.';
-comment on column analytics.fact_shelf_volumes.shelf_volume_key is 'Names the row: shelf and volume.';
+comment on view analytics.fact_shelf_volumes is 'One row per volume that is or was on a shelf.';
+comment on column analytics.fact_shelf_volumes.shelf_volume_key is 'Key of the row: shelf and volume.';
 comment on column analytics.fact_shelf_volumes.shelf_key is 'The shelf; joins analytics.dim_shelf.shelf_key.';
 comment on column analytics.fact_shelf_volumes.volume_key is 'The volume; joins analytics.dim_volume.volume_key.';
 comment on column analytics.fact_shelf_volumes.account_key is 'The account; joins analytics.dim_account.account_key.';
 comment on column analytics.fact_shelf_volumes.position is
-  'Its place on the shelf, from 0; the last one that it had, once it is removed.';
-comment on column analytics.fact_shelf_volumes.is_on_shelf is 'False if it was on the shelf and is not any more.';
+  'Position on the shelf, from 0; for a removed volume its last position.';
+comment on column analytics.fact_shelf_volumes.is_on_shelf is 'False if the volume was removed from the shelf.';
 comment on column analytics.fact_shelf_volumes.first_seen_date is
-  'The day on which it was first seen there; joins analytics.dim_date.date_key.';
-comment on column analytics.fact_shelf_volumes.removed_date is 'The day by which it was gone; joins analytics.dim_date.date_key.';
+  'Day on which the volume was first seen on the shelf; joins analytics.dim_date.date_key.';
+comment on column analytics.fact_shelf_volumes.removed_date is
+  'Day by which the volume was gone; joins analytics.dim_date.date_key.';
 
--- As the other views of the star, it joins the zone by a left join: see 0043_turns.sql.
+-- Joins the time zone with a left join, like the other views of the star. With an inner join PostgreSQL expects far
+-- too few rows.
 create or replace view analytics.fact_credits with (security_barrier) as
 select m.account_id || '/' || m.source || '/' || to_char(m.hour at time zone 'UTC', 'YYYY-MM-DD"T"HH24') as credit_key,
   (m.hour at time zone z.time_zone)::date as date_key, m.account_id as account_key, m.source, m.hour,
@@ -296,19 +303,20 @@ from (
   group by c.account_id, c.source, date_trunc('hour', c.minute, 'UTC')) m
 left join analytics.account_zones z on z.account_id = m.account_id;
 comment on view analytics.fact_credits is
-  'One row for each hour and source in which requests were sent: what they cost, and what for. Of what is more than a year ago one row for each day.';
-comment on column analytics.fact_credits.credit_key is 'Names the row: account, source and hour.';
+  'One row per hour and source with requests: their cost and purpose. After one year, one row per day.';
+comment on column analytics.fact_credits.credit_key is 'Key of the row: account, source and hour.';
 comment on column analytics.fact_credits.date_key is 'The day of that hour; joins analytics.dim_date.date_key.';
 comment on column analytics.fact_credits.account_key is 'The account; joins analytics.dim_account.account_key.';
-comment on column analytics.fact_credits.source is 'helpdesk or books; a credit of the catalog is a request.';
-comment on column analytics.fact_credits.hour is 'When the hour began; of a day the first hour with a request.';
-comment on column analytics.fact_credits.interactive is 'Credits used for something that a person waits for.';
-comment on column analytics.fact_credits.fresh is 'Credits used to keep up with what has just changed.';
-comment on column analytics.fact_credits.backfill is 'Credits used to read history.';
-comment on column analytics.fact_credits.sweep is 'Credits used to read everything again, for what nothing announces.';
+comment on column analytics.fact_credits.source is 'helpdesk or books. A credit of the catalog is one request.';
+comment on column analytics.fact_credits.hour is
+  'Start of the hour; for a row per day, the first hour with a request.';
+comment on column analytics.fact_credits.interactive is 'Credits for work that a person waits for.';
+comment on column analytics.fact_credits.fresh is 'Credits for incremental syncs.';
+comment on column analytics.fact_credits.backfill is 'Credits for history.';
+comment on column analytics.fact_credits.sweep is 'Credits for sweeps, which find deletions and silent changes.';
 comment on column analytics.fact_credits.others is
-  'The most credits that other clients of the account were seen to use, summed over minutes.';
-comment on column analytics.fact_credits.refused is 'Requests that the source refused for want of credits.';
-comment on column analytics.fact_credits.waited_seconds is 'How long its requests had waited for credits, all together.';
+  'Estimated credits of other clients of the account: the sum of the highest observed use per minute.';
+comment on column analytics.fact_credits.refused is 'Requests that the source refused for lack of credits.';
+comment on column analytics.fact_credits.waited_seconds is 'Total time that requests waited for credits.';
 comment on column analytics.fact_credits.hours is
-  'How many hours the row stands for: 1, or a day (24) of what is more than a year ago.';
+  'Hours in this row: 1, or 24 for a day that is more than a year ago.';

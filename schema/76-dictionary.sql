@@ -1,6 +1,6 @@
 -- The data dictionary.
 
--- The comments are the manual; here they can be asked for with SQL, by readers as well, who see of it what they may read.
+-- Makes the comments available in SQL, also to readers, who see the entries of what they may read.
 
 create or replace view analytics.data_dictionary with (security_barrier) as
 with ours as (
@@ -20,7 +20,7 @@ from relations
 union all
 select r.schema, r.relation, r.kind, (row_number() over (partition by r.oid order by a.attnum))::int, a.attname::text,
   pg_catalog.format_type(a.atttypid, a.atttypmod),
-  -- Nobody tells PostgreSQL which columns of a view may be null.
+  -- PostgreSQL does not know which columns of a view may be null.
   case when r.kind = 'table' then not a.attnotnull end,
   pg_catalog.col_description(r.oid, a.attnum)
 from relations r
@@ -32,18 +32,18 @@ select ours.schema, p.proname || '(' || pg_catalog.pg_get_function_arguments(p.o
 from ours
 join pg_catalog.pg_proc p on p.pronamespace = ours.oid
 where has_function_privilege(p.oid, 'execute') and p.prorettype <> 'pg_catalog.trigger'::pg_catalog.regtype
-  -- What an extension brings has a manual of its own.
+  -- Objects of extensions have their own documentation.
   and not exists (select from pg_catalog.pg_depend d
     where d.classid = 'pg_catalog.pg_proc'::pg_catalog.regclass and d.objid = p.oid and d.deptype = 'e');
 comment on view analytics.data_dictionary is
-  'Every table, view and function that whoever asks may read, and every column of them, with what it means.';
+  'Data dictionary: every table, view and function that the caller may read, with its columns and their meaning.';
 comment on column analytics.data_dictionary.schema is 'The schema: analytics, safe, helpdesk, books or sync.';
 comment on column analytics.data_dictionary.relation is 'The table or view; a function with its arguments.';
 comment on column analytics.data_dictionary.kind is 'table, view or function.';
 comment on column analytics.data_dictionary.position is
-  'Place of the column, from 1; 0 in the row that tells of the relation itself.';
-comment on column analytics.data_dictionary.column_name is 'The column; null in the row that tells of the relation itself.';
-comment on column analytics.data_dictionary.type is 'Type of the column; what a function gives.';
+  'Position of the column, from 1; 0 in the row of the relation itself.';
+comment on column analytics.data_dictionary.column_name is 'The column; null in the row of the relation itself.';
+comment on column analytics.data_dictionary.type is 'Type of the column; return type of a function.';
 comment on column analytics.data_dictionary.nullable is
-  'False if it is never null; null for columns of views, of which PostgreSQL does not know.';
-comment on column analytics.data_dictionary.comment is 'What it means.';
+  'False if the column is never null; null for columns of views, because PostgreSQL does not know.';
+comment on column analytics.data_dictionary.comment is 'Meaning.';

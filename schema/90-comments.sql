@@ -1,7 +1,7 @@
--- Comments of columns that no file above comments, and the rights of the roles.
+-- Comments for columns without a comment of their own, and the rights of the roles.
 
--- A column of a view gets the comment of the column of that name in the first relation that the view reads and that has one.
--- Any other column gets the comment that its name has everywhere.
+-- A column of a view inherits the comment of the same column in the first relation of the view that has one. Any
+-- other column gets the general comment for its name.
 create or replace function sync.settle_comments() returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -13,21 +13,21 @@ declare
   "account_id": "The operator's name for the mirrored account; part of every key.",
   "id": "Id at the source: opaque text.",
   "customer_id": "The customer; joins helpdesk.customers.id.",
-  "_first_seen_at": "When this row was first written here.",
+  "_first_seen_at": "When this row was first stored here.",
   "_synced_at": "When the content of this row last changed here.",
-  "_observed_at": "The content is as the source showed it at this time, by the source's clock; null where nothing has shown it yet.",
-  "_payload": "The record as it came, unknown fields included; without records of other tables and without long texts that have a column of their own.",
+  "_observed_at": "The source showed this content at this time, by its own clock; null while no reply has shown it.",
+  "_payload": "The record as the source sent it, with unknown fields; without records of other tables, and without long texts that have their own column.",
   "ticket_id": "The ticket; joins helpdesk.tickets.id.",
-  "_deleted_at": "When the source was found to have it no more; null while it is there.",
+  "_deleted_at": "When the deletion at the source was found; null while the record exists.",
   "source": "The source of the stream: helpdesk or books.",
-  "stream_key": "The key of the stream: source.stream, as helpdesk.tickets.",
+  "stream_key": "Key of the stream: source.stream, as helpdesk.tickets.",
   "stream": "The stream.",
   "list": "The list of the stream.",
   "run_id": "The run.",
   "calendar": "The calendar; joins analytics.calendars.name."
 }$said$;
 begin
-  -- In the order in which they were made: a view may read a view.
+  -- In order of creation, because a view may read a view.
   for one in
     select c.oid, a.attnum, format('%s.%I', c.oid::regclass, a.attname) as name, a.attname, c.relkind
     from pg_class c
