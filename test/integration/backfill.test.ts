@@ -267,7 +267,7 @@ describe.concurrent('gaps', () => {
     expect(await differences(desk.db.pool, desk.world)).toEqual([]);
   });
 
-  test('of customers are filled by walks that end where the gap does', async () => {
+  test('of customers are filled by walks that end where the gap does', long, async () => {
     await using desk = await openDesk();
     await backfillOnce(configOf(desk), ['customers'], range(900, 1100));
     expect(await desk.covered('customers')).toEqual([[900, 1100]]);
@@ -350,7 +350,7 @@ describe.concurrent('--again', () => {
     expect(desk.listed()).toEqual(listed);
   });
 
-  test('for messages pays for each ticket of the range once, at 2 credits', async () => {
+  test('for messages pays for each ticket of the range once, at 2 credits', long, async () => {
     await using desk = await openDesk({ hours: 60 });
     await syncOnce(configOf(desk));
     desk.wait(60_000);
@@ -445,7 +445,7 @@ describe.concurrent('--again', () => {
     return result;
   };
 
-  test('for tickets goes on without what another one has read since', async () => {
+  test('for tickets goes on without what another one has read since', long, async () => {
     await using desk = await openDesk();
     await syncOnce(configOf(desk), ['tickets']);
     desk.wait(60_000);
@@ -631,7 +631,7 @@ describe('on the command line', () => {
     [['--since', '2025-02-01', '--until', '2025-01-01'], '--since is not before --until'],
   ] as const)('%j is one as well', long, refused);
 
-  test('--again without names leaves messages out; --json is one document', async () => {
+  test('--again without names leaves messages out; --json is one document', long, async () => {
     await using desk = await openDesk({ hours: 60 });
     await syncOnce(configOf(desk));
     desk.wait(60_000);

@@ -15,6 +15,7 @@ import {
   openCatalog,
   placesOf,
 } from '../support/books.ts';
+import { long } from '../support/long.ts';
 import { backfillOnce, syncOnce } from '../support/mirror.ts';
 
 const hourMs = 3_600_000;
@@ -98,49 +99,53 @@ describe.concurrent('a record that is odd', () => {
   /** PostgreSQL takes no such number, not even into jsonb. */
   const tooBig = '"weight":1e400000';
 
-  test('a shelf that cannot be stored has its row and its contents; a row that is there is not emptied', async () => {
-    await using catalog = await openCatalog(adaOnly);
-    const { world } = catalog;
-    addShelf(world, 'ada', 1, 2);
-    addShelf(world, 'ada', 2, 1);
-    const refuse = (id: number): void => {
-      catalog.fault = ({ path }) =>
-        path === list ? text(json => json.replace(`"id":${id},`, `"id":${id},${tooBig},`)) : undefined;
-    };
-    refuse(1);
-    const first = await catalog.sync();
-    expect(first).toMatchObject({ state: 'partial', exitCode: 3 });
-    expect(first.streams[0]).toMatchObject({ rejected: 1, error: '1 record could not be stored' });
-    const reject = { record_id: 'ada/1', ask_id: 'ada/1' };
-    expect(await openRejects(catalog)).toEqual([{ ...reject, attempts: 1 }]);
-    const titles = () => catalog.rows('select id, title, volume_count from books.shelves order by id');
-    expect(await titles()).toEqual([
-      { id: '1', title: null, volume_count: null },
-      { id: '2', title: 'Shelf 2', volume_count: 1 },
-    ]);
-    expect(await onShelf(catalog, 1)).toEqual(['s1-0', 's1-1']);
-    expect(await catalog.rows(`select id from books.volumes where _detail = 'full' order by id`)).toEqual(
-      ['s1-0', 's1-1', 's2-0'].map(id => ({ id })),
-    );
+  test(
+    'a shelf that cannot be stored has its row and its contents; a row that is there is not emptied',
+    long,
+    async () => {
+      await using catalog = await openCatalog(adaOnly);
+      const { world } = catalog;
+      addShelf(world, 'ada', 1, 2);
+      addShelf(world, 'ada', 2, 1);
+      const refuse = (id: number): void => {
+        catalog.fault = ({ path }) =>
+          path === list ? text(json => json.replace(`"id":${id},`, `"id":${id},${tooBig},`)) : undefined;
+      };
+      refuse(1);
+      const first = await catalog.sync();
+      expect(first).toMatchObject({ state: 'partial', exitCode: 3 });
+      expect(first.streams[0]).toMatchObject({ rejected: 1, error: '1 record could not be stored' });
+      const reject = { record_id: 'ada/1', ask_id: 'ada/1' };
+      expect(await openRejects(catalog)).toEqual([{ ...reject, attempts: 1 }]);
+      const titles = () => catalog.rows('select id, title, volume_count from books.shelves order by id');
+      expect(await titles()).toEqual([
+        { id: '1', title: null, volume_count: null },
+        { id: '2', title: 'Shelf 2', volume_count: 1 },
+      ]);
+      expect(await onShelf(catalog, 1)).toEqual(['s1-0', 's1-1']);
+      expect(await catalog.rows(`select id from books.volumes where _detail = 'full' order by id`)).toEqual(
+        ['s1-0', 's1-1', 's2-0'].map(id => ({ id })),
+      );
 
-    refuse(2);
-    catalog.pass();
-    addVolumes(world, ['x']);
-    world.add('ada', 2, 'x');
-    expect((await catalog.sync()).exitCode).toBe(3);
-    expect(await titles()).toEqual([
-      { id: '1', title: 'Shelf 1', volume_count: 2 },
-      { id: '2', title: 'Shelf 2', volume_count: 1 },
-    ]);
-    expect(await onShelf(catalog, 2)).toEqual(['x', 's2-0']);
-    expect(await openRejects(catalog)).toMatchObject([{ record_id: 'ada/2' }]);
-    catalog.fault = () => undefined;
-    expect((await catalog.sync()).exitCode).toBe(0);
-    expect(await openRejects(catalog)).toEqual([]);
-    expect(await bookDifferences(catalog.pool, world, ['ada'])).toEqual([]);
-  });
+      refuse(2);
+      catalog.pass();
+      addVolumes(world, ['x']);
+      world.add('ada', 2, 'x');
+      expect((await catalog.sync()).exitCode).toBe(3);
+      expect(await titles()).toEqual([
+        { id: '1', title: 'Shelf 1', volume_count: 2 },
+        { id: '2', title: 'Shelf 2', volume_count: 1 },
+      ]);
+      expect(await onShelf(catalog, 2)).toEqual(['x', 's2-0']);
+      expect(await openRejects(catalog)).toMatchObject([{ record_id: 'ada/2' }]);
+      catalog.fault = () => undefined;
+      expect((await catalog.sync()).exitCode).toBe(0);
+      expect(await openRejects(catalog)).toEqual([]);
+      expect(await bookDifferences(catalog.pool, world, ['ada'])).toEqual([]);
+    },
+  );
 
-  test('so has a volume that a list shows so', async () => {
+  test('so has a volume that a list shows so', long, async () => {
     await using catalog = await openCatalog(adaOnly);
     const { world } = catalog;
     addShelf(world, 'ada', 1, 2);
@@ -183,7 +188,7 @@ describe.concurrent('a list of shelves that shows less than there is', () => {
   const graves = async (catalog: Catalog) =>
     (await catalog.rows('select id from books.shelves where _deleted_at is not null order by id')).map(({ id }) => id);
 
-  test('no items, whatever it counts, and 503 by id: nothing is buried', async () => {
+  test('no items, whatever it counts, and 503 by id: nothing is buried', long, async () => {
     await using catalog = await openCatalog(adaOnly);
     const { world, pool } = catalog;
     addShelf(world, 'ada', 1, 2);
@@ -309,7 +314,7 @@ describe.concurrent('a shelf that shows less than it counts', () => {
     expect(await bookDifferences(catalog.pool, world, ['ada'])).toEqual([]);
   });
 
-  test('with a record without an id it is read once more by the next run, and then no more', async () => {
+  test('with a record without an id it is read once more by the next run, and then no more', long, async () => {
     await using catalog = await openCatalog(adaOnly);
     const { world } = catalog;
     addShelf(world, 'ada', 1, 3);
@@ -337,7 +342,7 @@ describe.concurrent('when it was', () => {
   /** What the catalog tells is cut to whole seconds. */
   const seen = (catalog: Catalog) => new Date(Math.floor(catalog.now() / 1000) * 1000 + 999).toISOString();
 
-  test('a shelf that was private for a while: its history keeps the absence', async () => {
+  test('a shelf that was private for a while: its history keeps the absence', long, async () => {
     await using catalog = await openCatalog(adaOnly);
     const { world } = catalog;
     addShelf(world, 'ada', 1, 2);
@@ -406,46 +411,50 @@ describe.concurrent('when it was', () => {
   });
 });
 
-test.concurrent('of an owner who is not mirrored any more nothing is asked, and nothing waits; when he comes back, it goes on', async () => {
-  const both = ['ada', 'bob'];
-  await using catalog = await openCatalog({ config: { library: false, users: both } });
-  const { world, pool } = catalog;
-  world.addUser('bob').shelves.clear();
-  addShelf(world, 'ada', 1, 1, 'a');
-  addShelf(world, 'bob', 2, 2, 'b');
-  catalog.fault = ({ path }) =>
-    path === '/volumes/b1' ? { kind: 'status', status: 404, reason: 'notFound' } : undefined;
-  expect((await catalog.sync()).exitCode).toBe(3);
-  catalog.pass();
-  addVolumes(world, ['b2', 'b3']);
-  world.add('bob', 2, 'b2');
-  expect((await catalog.sync(undefined, shelvesOnly)).exitCode).toBe(0);
-  const waiting = async () =>
-    (await catalog.rows('select id from sync.waiting_volumes order by id')).map(({ id }) => id);
-  expect(await waiting()).toEqual(['b1', 'b2']);
-  catalog.pass(60 * dayMs);
-  await pool.query(`update sync.rejects set next_try_at = '2026-01-01Z'`);
-  catalog.asked();
-  const volumeAgeMs = 30 * dayMs;
-  expect((await catalog.sync({ users: ['ada'], volumeAgeMs })).exitCode).toBe(0);
-  expect(catalog.asked()).toEqual([list, '/volumes/a0']);
-  expect(await waiting()).toEqual([]);
-  const through = await completeThrough(catalog, 'volumes');
-  expect(through).toEqual(await completeThrough(catalog, 'shelves'));
-  expect(through!.getTime()).toBeGreaterThan(catalog.now() - 60_000);
-  expect(await catalog.rows(`select id from books.shelves where _deleted_at is not null`)).toEqual([]);
+test.concurrent(
+  'of an owner who is not mirrored any more nothing is asked, and nothing waits; when he comes back, it goes on',
+  long,
+  async () => {
+    const both = ['ada', 'bob'];
+    await using catalog = await openCatalog({ config: { library: false, users: both } });
+    const { world, pool } = catalog;
+    world.addUser('bob').shelves.clear();
+    addShelf(world, 'ada', 1, 1, 'a');
+    addShelf(world, 'bob', 2, 2, 'b');
+    catalog.fault = ({ path }) =>
+      path === '/volumes/b1' ? { kind: 'status', status: 404, reason: 'notFound' } : undefined;
+    expect((await catalog.sync()).exitCode).toBe(3);
+    catalog.pass();
+    addVolumes(world, ['b2', 'b3']);
+    world.add('bob', 2, 'b2');
+    expect((await catalog.sync(undefined, shelvesOnly)).exitCode).toBe(0);
+    const waiting = async () =>
+      (await catalog.rows('select id from sync.waiting_volumes order by id')).map(({ id }) => id);
+    expect(await waiting()).toEqual(['b1', 'b2']);
+    catalog.pass(60 * dayMs);
+    await pool.query(`update sync.rejects set next_try_at = '2026-01-01Z'`);
+    catalog.asked();
+    const volumeAgeMs = 30 * dayMs;
+    expect((await catalog.sync({ users: ['ada'], volumeAgeMs })).exitCode).toBe(0);
+    expect(catalog.asked()).toEqual([list, '/volumes/a0']);
+    expect(await waiting()).toEqual([]);
+    const through = await completeThrough(catalog, 'volumes');
+    expect(through).toEqual(await completeThrough(catalog, 'shelves'));
+    expect(through!.getTime()).toBeGreaterThan(catalog.now() - 60_000);
+    expect(await catalog.rows(`select id from books.shelves where _deleted_at is not null`)).toEqual([]);
 
-  world.add('bob', 2, 'b3');
-  catalog.fault = () => undefined;
-  expect((await catalog.sync({ volumeAgeMs })).exitCode).toBe(0);
-  const asked = catalog.asked();
-  expect(asked.filter(path => path.startsWith('/volumes/')).toSorted()).toEqual(
-    ['b0', 'b1', 'b2', 'b3'].map(id => `/volumes/${id}`),
-  );
-  expect(await waiting()).toEqual([]);
-  expect(await openRejects(catalog)).toEqual([]);
-  expect(await bookDifferences(pool, world, both)).toEqual([]);
-});
+    world.add('bob', 2, 'b3');
+    catalog.fault = () => undefined;
+    expect((await catalog.sync({ volumeAgeMs })).exitCode).toBe(0);
+    const asked = catalog.asked();
+    expect(asked.filter(path => path.startsWith('/volumes/')).toSorted()).toEqual(
+      ['b0', 'b1', 'b2', 'b3'].map(id => `/volumes/${id}`),
+    );
+    expect(await waiting()).toEqual([]);
+    expect(await openRejects(catalog)).toEqual([]);
+    expect(await bookDifferences(pool, world, both)).toEqual([]);
+  },
+);
 
 describe.concurrent('keys and tokens', () => {
   test('403 without either: exit 4, and what to set', async () => {
@@ -518,26 +527,30 @@ describe.concurrent('keys and tokens', () => {
   });
 });
 
-test.concurrent('a day that is spent is tried again by a sync and a backfill of the catalog, not by those of tickets', async () => {
-  await using catalog = await openCatalog({ ...adaOnly, helpdesk: { tickets: 1 } });
-  addShelf(catalog.world, 'ada', 1, 1);
-  catalog.fault = () => ({ kind: 'status', status: 403, reason: 'dailyLimitExceeded' });
-  const frozenUntil = async () =>
-    Number(
-      (await catalog.rows(`select state -> 'frozenUntilMs' as until from sync.budget where source = 'books'`))[0]!
-        .until,
-    );
-  expect((await catalog.sync(undefined, shelvesOnly)).exitCode).toBe(3);
-  const until = await frozenUntil();
-  expect(until).toBeGreaterThan(Date.now() + 60_000);
-  catalog.asked();
-  expect((await catalog.sync(undefined, ['tickets'])).exitCode).toBe(0);
-  expect((await backfillOnce(catalog.config(), ['tickets'])).exitCode).toBe(0);
-  expect(await frozenUntil()).toBe(until);
-  expect((await backfillOnce(catalog.config(), shelvesOnly)).exitCode).toBe(3);
-  expect(catalog.asked()).toEqual([list]);
-  catalog.fault = () => undefined;
-  expect((await catalog.sync(undefined, shelvesOnly)).exitCode).toBe(0);
-  expect(await frozenUntil()).toBeLessThan(Date.now());
-  expect(await bookDifferences(catalog.pool, catalog.world, ['ada'])).not.toContain('shelves ada/1: missing');
-});
+test.concurrent(
+  'a day that is spent is tried again by a sync and a backfill of the catalog, not by those of tickets',
+  long,
+  async () => {
+    await using catalog = await openCatalog({ ...adaOnly, helpdesk: { tickets: 1 } });
+    addShelf(catalog.world, 'ada', 1, 1);
+    catalog.fault = () => ({ kind: 'status', status: 403, reason: 'dailyLimitExceeded' });
+    const frozenUntil = async () =>
+      Number(
+        (await catalog.rows(`select state -> 'frozenUntilMs' as until from sync.budget where source = 'books'`))[0]!
+          .until,
+      );
+    expect((await catalog.sync(undefined, shelvesOnly)).exitCode).toBe(3);
+    const until = await frozenUntil();
+    expect(until).toBeGreaterThan(Date.now() + 60_000);
+    catalog.asked();
+    expect((await catalog.sync(undefined, ['tickets'])).exitCode).toBe(0);
+    expect((await backfillOnce(catalog.config(), ['tickets'])).exitCode).toBe(0);
+    expect(await frozenUntil()).toBe(until);
+    expect((await backfillOnce(catalog.config(), shelvesOnly)).exitCode).toBe(3);
+    expect(catalog.asked()).toEqual([list]);
+    catalog.fault = () => undefined;
+    expect((await catalog.sync(undefined, shelvesOnly)).exitCode).toBe(0);
+    expect(await frozenUntil()).toBeLessThan(Date.now());
+    expect(await bookDifferences(catalog.pool, catalog.world, ['ada'])).not.toContain('shelves ada/1: missing');
+  },
+);

@@ -220,7 +220,7 @@ describe.concurrent('the requests of a day', () => {
     },
   );
 
-  test('as long as volumes sleep, status says that they take longer than that', async () => {
+  test('as long as volumes sleep, status says that they take longer than that', long, async () => {
     await using catalog = await openCatalog({ config: { library: false } });
     addShelf(catalog.world, 'ada', 1, 2);
     const config = catalog.config({ limits: { credits: 1000, periodMs: dayMs, requestsPerSecond: 1, reserve: 0 } });
@@ -292,7 +292,7 @@ describe.concurrent('what cannot be stored as it came', () => {
     expect(await placesOf(pool)).toEqual(before);
   });
 
-  test('a volume without an id in a list is a reject, and nothing is taken off that shelf', async () => {
+  test('a volume without an id in a list is a reject, and nothing is taken off that shelf', long, async () => {
     await using catalog = await openCatalog();
     const { world } = catalog;
     addShelf(world, 'ada', 1, 4);
@@ -316,7 +316,7 @@ describe.concurrent('what cannot be stored as it came', () => {
     expect(await catalog.differences()).toEqual([]);
   });
 
-  test('a shelf without an id in the list may be any: none is taken for gone', async () => {
+  test('a shelf without an id in the list may be any: none is taken for gone', long, async () => {
     await using catalog = await openCatalog();
     const { world } = catalog;
     addShelf(world, 'ada', 1, 1);

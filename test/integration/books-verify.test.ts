@@ -104,7 +104,7 @@ const contents = (catalog: Catalog) =>
     union all select 'place', owner_id || '/' || shelf_id || '/' || volume_id, position::text, null from books.shelf_volumes where _removed_at is null
     order by 1, 2`);
 
-test('what has changed since the mirror was last complete is read, and is no difference', async () => {
+test('what has changed since the mirror was last complete is read, and is no difference', long, async () => {
   await using catalog = await mirrored();
   const { world } = catalog;
   addShelf(world, 'ada', 2002, 2, 'z');

@@ -8,6 +8,7 @@ import { expect, test, vi } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { type BudgetDeps, makeBudget } from '../../src/engine/budget/budget.ts';
 import { Spent, UsageError } from '../../src/errors.ts';
+import { long } from '../support/long.ts';
 import { freshDatabase } from '../support/postgres.ts';
 
 const limits = { credits: 100, periodMs: 60_000, requestsPerSecond: 1000, reserve: 10 };
@@ -128,7 +129,7 @@ test('instances that ask at the same moment are granted exactly what there is', 
   expect((await stateOf(db.pool)).flights).toHaveLength(89);
 });
 
-test('the credits of a process that was killed come back after its deadline and a period', async () => {
+test('the credits of a process that was killed come back after its deadline and a period', long, async () => {
   await using db = await freshDatabase();
   const change = { timeoutMs: 100, limits: { ...limits, periodMs: 1000 } };
   const child = spawnChild(

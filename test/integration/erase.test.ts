@@ -19,6 +19,7 @@ import { streams } from '../../src/sources/index.ts';
 import { command } from '../support/command.ts';
 import { type InProcess, inProcess } from '../support/in-process.ts';
 import { keysOf } from '../support/keys.ts';
+import { long } from '../support/long.ts';
 import { configFor, differences } from '../support/mirror.ts';
 import { listStream } from '../support/sources.ts';
 
@@ -333,6 +334,7 @@ const mark = (customer: string) => `of-${customer}-only`;
 
 test.each(process.env.CI ? [1, 2, 3, 4, 5, 6, 7, 8, 9, 10] : [1])(
   'whatever happens, in whatever order, with a fifth of the requests failing: seed %d',
+  long,
   async seed => {
     const rng = makeRng(seed);
     await using s = await inProcess({ tickets: 0, customers: 0, seed, paging: { perPage: 5, depth: 50 } });

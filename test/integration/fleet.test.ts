@@ -134,7 +134,7 @@ test('one process serves them all; one that cannot be served stops nobody, and i
   });
 });
 
-test('none that can be served is an error, and commands say which there are', async () => {
+test('none that can be served is an error, and commands say which there are', long, async () => {
   await given(['ada', 'ben'], {}, async ({ fleet }) => {
     for (const name of ['ada', 'ben']) rmSync(join(fleet.folder, `${name}-token`));
     const { code, stderr } = await fleet.start().finished;

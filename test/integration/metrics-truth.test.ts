@@ -90,7 +90,7 @@ async function readAll(url: string, world: World, touched: Map<string, number>):
 }
 
 const worlds = [
-  { tickets: process.env.CI ? 250 : 80, changes: process.env.CI ? 200 : 60, rounds: 2, way: 'by HTTP', takes: {} },
+  { tickets: process.env.CI ? 250 : 30, changes: process.env.CI ? 200 : 25, rounds: 2, way: 'by HTTP', takes: {} },
   // TRUTH_TICKETS=20000 takes seven minutes.
   {
     tickets: Number(process.env.TRUTH_TICKETS || 2000),

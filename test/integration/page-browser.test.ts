@@ -124,7 +124,7 @@ describeInBrowser('the page', open => {
     expect(await page.getByRole('button', { name: 'Pause users' }).count()).toBe(1);
   });
 
-  test('changes as the warehouse does, and leaves alone what somebody has at hand', async () => {
+  test('changes as the warehouse does, and leaves alone what somebody has at hand', long, async () => {
     const { page, complaints } = await open(`${url}accounts/gaps`, { viewport: { width: 900, height: 500 } });
     await isLive(page);
     await page.getByText('Where the gaps are').click();
@@ -181,7 +181,7 @@ describeInBrowser('the page', open => {
     expect(await page.getByRole('button', { name: 'Sync now' }).count()).toBe(1);
   });
 
-  test('shows the words of strangers as text', async () => {
+  test('shows the words of strangers as text', long, async () => {
     const { page, complaints } = await open(`${url}accounts/failing`);
     await isLive(page);
     expect(await page.locator('#runs').textContent()).toContain(markup);

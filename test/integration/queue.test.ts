@@ -349,7 +349,7 @@ function conformance(redisUrl: string | undefined): void {
         });
       }
 
-      test('what fails while the database is away is told to the run when it is back', async () => {
+      test('what fails while the database is away is told to the run when it is back', long, async () => {
         await using desk = await deskOf();
         const run = await desk.open(['users']);
         const hold = await desk.pool.connect();
@@ -376,24 +376,28 @@ function conformance(redisUrl: string | undefined): void {
         expect(await desk.progress(run)).toMatchObject({ state: 'failed', streams: { users: { state: 'failed' } } });
       });
 
-      test('what can be told to nobody, since the database refuses it, is done again when it is asked for', async () => {
-        await using desk = await deskOf();
-        await desk.rows(`create function refuse() returns trigger language plpgsql
+      test(
+        'what can be told to nobody, since the database refuses it, is done again when it is asked for',
+        long,
+        async () => {
+          await using desk = await deskOf();
+          await desk.rows(`create function refuse() returns trigger language plpgsql
         as $$ begin raise exception 'canceled' using errcode = 'query_canceled'; end $$`);
-        await desk.rows('create trigger refuse before update on sync.stored_run_streams execute function refuse()');
-        const run = await desk.open(['users']);
-        await desk.worker();
-        await desk.addJobs();
-        const job = `run-${run}-helpdesk.users-0`;
-        await eventually(async () =>
-          expect(await desk.stand(job)).toMatchObject({ state: 'failed', failedReason: 'canceled' }),
-        );
-        expect((await desk.progress(run)).streams.users).toMatchObject({ state: 'waiting', token: 0 });
-        await desk.rows('drop trigger refuse on sync.stored_run_streams');
-        await desk.addJobs();
-        expect((await completed(desk, run)).streams.users).toMatchObject({ token: 1, job });
-        await eventually(async () => expect(await desk.counts()).toEqual(nothing));
-      });
+          await desk.rows('create trigger refuse before update on sync.stored_run_streams execute function refuse()');
+          const run = await desk.open(['users']);
+          await desk.worker();
+          await desk.addJobs();
+          const job = `run-${run}-helpdesk.users-0`;
+          await eventually(async () =>
+            expect(await desk.stand(job)).toMatchObject({ state: 'failed', failedReason: 'canceled' }),
+          );
+          expect((await desk.progress(run)).streams.users).toMatchObject({ state: 'waiting', token: 0 });
+          await desk.rows('drop trigger refuse on sync.stored_run_streams');
+          await desk.addJobs();
+          expect((await completed(desk, run)).streams.users).toMatchObject({ token: 1, job });
+          await eventually(async () => expect(await desk.counts()).toEqual(nothing));
+        },
+      );
     }
   });
 

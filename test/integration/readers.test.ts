@@ -203,33 +203,37 @@ test('roles for backups that row-level security would stop are named', async () 
   }
 });
 
-test('an owner that may make roles but is no superuser migrates, lets in and revokes; one that may not is told what it lacks', async () => {
-  await using db = await emptyDatabase();
-  const [owner, ada] = [aName('owner'), aName('ada')];
-  const at = new URL(db.url);
-  const database = at.pathname.slice(1);
-  [at.username, at.password] = [owner, 'x'];
-  await withRoles(db.pool, [ada, owner], async () => {
-    await db.pool.query(`create role ${owner} login password 'x'; alter database ${database} owner to ${owner}`);
-    const env = { ...settingsFor(at.href, nowhere), SCHEDULE_FRESH: '', SCHEDULE_NIGHTLY: '' };
-    expect(await shelfdesk(['migrate'], env).finished).toMatchObject({ code: 0 });
-    const refused = await shelfdesk(['reader', 'create', ada], env).finished;
-    expect(refused).toMatchObject({
-      code: 1,
-      stdout: '',
-      stderr: expect.stringContaining(`alter role ${owner} createrole`),
+test(
+  'an owner that may make roles but is no superuser migrates, lets in and revokes; one that may not is told what it lacks',
+  long,
+  async () => {
+    await using db = await emptyDatabase();
+    const [owner, ada] = [aName('owner'), aName('ada')];
+    const at = new URL(db.url);
+    const database = at.pathname.slice(1);
+    [at.username, at.password] = [owner, 'x'];
+    await withRoles(db.pool, [ada, owner], async () => {
+      await db.pool.query(`create role ${owner} login password 'x'; alter database ${database} owner to ${owner}`);
+      const env = { ...settingsFor(at.href, nowhere), SCHEDULE_FRESH: '', SCHEDULE_NIGHTLY: '' };
+      expect(await shelfdesk(['migrate'], env).finished).toMatchObject({ code: 0 });
+      const refused = await shelfdesk(['reader', 'create', ada], env).finished;
+      expect(refused).toMatchObject({
+        code: 1,
+        stdout: '',
+        stderr: expect.stringContaining(`alter role ${owner} createrole`),
+      });
+      await db.pool.query(`alter role ${owner} createrole; grant shelfdesk_reader to ${owner} with admin option`);
+      const made = await shelfdesk(['reader', 'create', ada], env).finished;
+      expect(made).toMatchObject({ code: 0, stderr: expect.stringContaining('all accounts') });
+      const session = await sessionOf(made.stdout.trim());
+      expect(await session.rows('select * from tickets')).toEqual([]);
+      const revoked = await shelfdesk(['reader', 'revoke', ada], env).finished;
+      expect(revoked).toMatchObject({ code: 0, stderr: expect.stringContaining('1 session ended') });
+      await expect(session.rows('select 1')).rejects.toThrow();
+      await db.pool.query(`alter database ${database} owner to current_user; revoke shelfdesk_reader from ${owner}`);
     });
-    await db.pool.query(`alter role ${owner} createrole; grant shelfdesk_reader to ${owner} with admin option`);
-    const made = await shelfdesk(['reader', 'create', ada], env).finished;
-    expect(made).toMatchObject({ code: 0, stderr: expect.stringContaining('all accounts') });
-    const session = await sessionOf(made.stdout.trim());
-    expect(await session.rows('select * from tickets')).toEqual([]);
-    const revoked = await shelfdesk(['reader', 'revoke', ada], env).finished;
-    expect(revoked).toMatchObject({ code: 0, stderr: expect.stringContaining('1 session ended') });
-    await expect(session.rows('select 1')).rejects.toThrow();
-    await db.pool.query(`alter database ${database} owner to current_user; revoke shelfdesk_reader from ${owner}`);
-  });
-});
+  },
+);
 
 test(
   'a worker of shelfdesk_writer mirrors a help desk, on the queue of PostgreSQL, and can make, change and drop no table',

@@ -26,7 +26,7 @@ describe('a reader that has gone', () => {
     expect(await unread(['--no-such-option'], 'stderr')).toEqual({ code: 2, said: '' });
   });
 
-  test('does not mind a long answer of the warehouse', async () => {
+  test('does not mind a long answer of the warehouse', long, async () => {
     await using database = await freshDatabase();
     const many = "select n, repeat('x', 60) as text from generate_series(1, 3000) as n";
     const { url: DATABASE_URL } = database;

@@ -343,63 +343,68 @@ test('an interrupted sweep marks nothing beyond what it has proven, and goes on 
   expect(lists_asked.length - new Set(lists_asked).size).toBeLessThan(8);
 });
 
-test('rows of a page that was read long before a sweep, and committed after it, are suspects; a list that becomes redundant is swept anew', async () => {
-  await using s = await inProcess({ tickets: 40, customers: 10, seed: 15, paging });
-  const { world, ctx } = s;
-  for (const { id } of world.tickets.values()) world.patchTicket(id, { spam: false, trash: false }, { quiet: true });
-  await s.sync(['tickets']);
-  s.nowMs += dayMs;
-  const { id } = world.addTicket({ created_at: '2024-05-05T05:05:05Z', updated_at: s.nowMs - hourMs } as never);
-  const open = ctx.sources.get('helpdesk')!;
-  const { send } = open;
-  let deletedMs = Number.NaN;
-  const suspended = async (...asked: Parameters<typeof send>) => {
-    const reply = await send(...asked);
-    if (!Number.isNaN(deletedMs) || !reply.text.includes(id)) return reply;
-    deletedMs = s.nowMs;
-    world.deleteTicket(id);
-    s.nowMs += hourMs;
-    s.ctx = ctx;
+test(
+  'rows of a page that was read long before a sweep, and committed after it, are suspects; a list that becomes redundant is swept anew',
+  long,
+  async () => {
+    await using s = await inProcess({ tickets: 40, customers: 10, seed: 15, paging });
+    const { world, ctx } = s;
+    for (const { id } of world.tickets.values()) world.patchTicket(id, { spam: false, trash: false }, { quiet: true });
+    await s.sync(['tickets']);
+    s.nowMs += dayMs;
+    const { id } = world.addTicket({ created_at: '2024-05-05T05:05:05Z', updated_at: s.nowMs - hourMs } as never);
+    const open = ctx.sources.get('helpdesk')!;
+    const { send } = open;
+    let deletedMs = Number.NaN;
+    const suspended = async (...asked: Parameters<typeof send>) => {
+      const reply = await send(...asked);
+      if (!Number.isNaN(deletedMs) || !reply.text.includes(id)) return reply;
+      deletedMs = s.nowMs;
+      world.deleteTicket(id);
+      s.nowMs += hourMs;
+      s.ctx = ctx;
+      await s.run('sweep', ['tickets'], again);
+      expect((await checked(s))!.getTime()).toBeGreaterThan(deletedMs);
+      return reply;
+    };
+    s.ctx = { ...ctx, sources: sourcesOf({ ...open, send: Object.assign(suspended, send) as typeof send }) };
+    await s.run('sync', ['tickets']);
+    expect(await s.rows('select _deleted_at from helpdesk.tickets where id = $1', id)).toEqual([{ _deleted_at: null }]);
+    expect((await checked(s))!.getTime()).toBeLessThanOrEqual(deletedMs);
     await s.run('sweep', ['tickets'], again);
-    expect((await checked(s))!.getTime()).toBeGreaterThan(deletedMs);
-    return reply;
-  };
-  s.ctx = { ...ctx, sources: sourcesOf({ ...open, send: Object.assign(suspended, send) as typeof send }) };
-  await s.run('sync', ['tickets']);
-  expect(await s.rows('select _deleted_at from helpdesk.tickets where id = $1', id)).toEqual([{ _deleted_at: null }]);
-  expect((await checked(s))!.getTime()).toBeLessThanOrEqual(deletedMs);
-  await s.run('sweep', ['tickets'], again);
-  expect(deletedOf(await tombstones(s, 'tickets'))).toEqual([id]);
+    expect(deletedOf(await tombstones(s, 'tickets'))).toEqual([id]);
 
-  // The first spam that the default list shows: from now on it speaks for spam as well, but has not done so yet.
-  s.nowMs += hourMs;
-  const lists = () => s.rows('select list from sync.swept group by 1 order by 1');
-  expect((await lists()).map(({ list }) => list)).toEqual(['default', 'spam', 'trash']);
-  world.setSpam([...world.tickets.keys()][20]!, true);
-  await s.sync(['tickets']);
-  expect(await lists()).toEqual([{ list: 'spam' }, { list: 'trash' }]);
-  expect(await checked(s)).toBeNull();
-  world.setTrash([...world.tickets.keys()][30]!, true, { quiet: true });
-  await s.run('sweep', ['tickets'], again);
-  expect(await checked(s)).toEqual(expect.any(Date));
-  expect(await s.rows(`select list from sync.coverage where redundant and stream = 'tickets' order by 1`)).toEqual([
-    { list: 'spam' },
-    { list: 'trash' },
-  ]);
+    // The first spam that the default list shows: from now on it speaks for spam as well, but has not done so yet.
+    s.nowMs += hourMs;
+    const lists = () => s.rows('select list from sync.swept group by 1 order by 1');
+    expect((await lists()).map(({ list }) => list)).toEqual(['default', 'spam', 'trash']);
+    world.setSpam([...world.tickets.keys()][20]!, true);
+    await s.sync(['tickets']);
+    expect(await lists()).toEqual([{ list: 'spam' }, { list: 'trash' }]);
+    expect(await checked(s)).toBeNull();
+    world.setTrash([...world.tickets.keys()][30]!, true, { quiet: true });
+    await s.run('sweep', ['tickets'], again);
+    expect(await checked(s)).toEqual(expect.any(Date));
+    expect(await s.rows(`select list from sync.coverage where redundant and stream = 'tickets' order by 1`)).toEqual([
+      { list: 'spam' },
+      { list: 'trash' },
+    ]);
 
-  // The last one of a page goes before the next page, which begins with it, is asked for.
-  const tenth = [...world.tickets.values()].sort((a, b) => (a.created_at < b.created_at ? -1 : 1))[paging.perPage - 1]!
-    .id;
-  let requests = 0;
-  s.between = () => {
-    if (++requests !== 2) return;
-    s.nowMs += hourMs;
-    world.deleteTicket(tenth);
-    s.nowMs += hourMs;
-  };
-  await s.run('sweep', ['tickets'], again);
-  expect(deletedOf(await tombstones(s, 'tickets'))).toEqual(asc([id, tenth]));
-});
+    // The last one of a page goes before the next page, which begins with it, is asked for.
+    const tenth = [...world.tickets.values()].sort((a, b) => (a.created_at < b.created_at ? -1 : 1))[
+      paging.perPage - 1
+    ]!.id;
+    let requests = 0;
+    s.between = () => {
+      if (++requests !== 2) return;
+      s.nowMs += hourMs;
+      world.deleteTicket(tenth);
+      s.nowMs += hourMs;
+    };
+    await s.run('sweep', ['tickets'], again);
+    expect(deletedOf(await tombstones(s, 'tickets'))).toEqual(asc([id, tenth]));
+  },
+);
 
 test('a large part gone at once is believed only when somebody says so', async () => {
   await using s = await inProcess({ tickets: 110, customers: 30, seed: 14, paging });
@@ -538,41 +543,45 @@ test('what came unreadable is not said to be as it is here', async () => {
   expect((await known()).filter(at => (at as Date).getTime() < s.nowMs - hourMs)).toEqual([]);
 });
 
-test('tombstones come as soon as they are certain; what was gone long ago, or is shown since, is asked for anew', async () => {
-  const sweep = { ageMs: 7 * dayMs, mostDeleted: 1 };
-  await using s = await inProcess({ tickets: 130, customers: 5, seed: 17, paging, sweep });
-  const { world, ctx } = s;
-  await s.sync(['tickets']);
-  s.nowMs += dayMs;
-  const gone = [...world.tickets.keys()].slice(10, 120);
-  const kept = new Map(gone.map(id => [id, { ...world.ticket(id), messages: [] }]));
-  for (const id of gone) world.deleteTicket(id);
+test(
+  'tombstones come as soon as they are certain; what was gone long ago, or is shown since, is asked for anew',
+  long,
+  async () => {
+    const sweep = { ageMs: 7 * dayMs, mostDeleted: 1 };
+    await using s = await inProcess({ tickets: 130, customers: 5, seed: 17, paging, sweep });
+    const { world, ctx } = s;
+    await s.sync(['tickets']);
+    s.nowMs += dayMs;
+    const gone = [...world.tickets.keys()].slice(10, 120);
+    const kept = new Map(gone.map(id => [id, { ...world.ticket(id), messages: [] }]));
+    for (const id of gone) world.deleteTicket(id);
 
-  const stopped = new AbortController();
-  s.ctx = { ...ctx, signal: stopped.signal };
-  let asked = 0;
-  s.before = path => {
-    if (oneById.test(path) && ++asked === 104) stopped.abort(new Interrupted());
-    return undefined;
-  };
-  const run = await s.open('sweep', ['tickets'], again);
-  expect(await s.goOn(run, 'tickets')).toMatchObject({ state: 'waiting', deleted: 100 });
-  s.ctx = ctx;
-  s.before = () => undefined;
-  const noted = (await suspects(s)).filter(({ gone_at }) => gone_at !== null).map(({ id }) => id as string);
-  expect(noted.length).toBe(4);
+    const stopped = new AbortController();
+    s.ctx = { ...ctx, signal: stopped.signal };
+    let asked = 0;
+    s.before = path => {
+      if (oneById.test(path) && ++asked === 104) stopped.abort(new Interrupted());
+      return undefined;
+    };
+    const run = await s.open('sweep', ['tickets'], again);
+    expect(await s.goOn(run, 'tickets')).toMatchObject({ state: 'waiting', deleted: 100 });
+    s.ctx = ctx;
+    s.before = () => undefined;
+    const noted = (await suspects(s)).filter(({ gone_at }) => gone_at !== null).map(({ id }) => id as string);
+    expect(noted.length).toBe(4);
 
-  // One is back, and a list shows it unchanged; another one comes back while nobody goes on with the sweep.
-  world.addTicket(kept.get(noted[0]!)!);
-  await s.run('backfill', ['tickets'], again);
-  expect(deletedOf((await suspects(s)) as never)).not.toContain(noted[0]);
-  s.nowMs += 5 * dayMs;
-  world.addTicket(kept.get(noted[1]!)!);
-  expect(await s.goOn(run, 'tickets')).toMatchObject({ state: 'completed' });
-  expect(deletedOf(await tombstones(s, 'tickets'))).toEqual(asc(gone.filter(id => !noted.slice(0, 2).includes(id))));
-});
+    // One is back, and a list shows it unchanged; another one comes back while nobody goes on with the sweep.
+    world.addTicket(kept.get(noted[0]!)!);
+    await s.run('backfill', ['tickets'], again);
+    expect(deletedOf((await suspects(s)) as never)).not.toContain(noted[0]);
+    s.nowMs += 5 * dayMs;
+    world.addTicket(kept.get(noted[1]!)!);
+    expect(await s.goOn(run, 'tickets')).toMatchObject({ state: 'completed' });
+    expect(deletedOf(await tombstones(s, 'tickets'))).toEqual(asc(gone.filter(id => !noted.slice(0, 2).includes(id))));
+  },
+);
 
-test('where the mirror begins later, a sweep neither brings what is not wanted nor misses what is', async () => {
+test('where the mirror begins later, a sweep neither brings what is not wanted nor misses what is', long, async () => {
   const sinceMs = Date.UTC(2026, 1, 1);
   await using s = await inProcess({ tickets: 50, customers: 10, seed: 16, paging, sinceMs });
   const { world } = s;

@@ -383,7 +383,7 @@ describe.concurrent('hands', () => {
   test.each([
     { in: 'shelves', at: /^\/users\/ada\/bookshelves\/1\/volumes$/, nth: 2 },
     { in: 'volumes', at: /^\/volumes\//, nth: 25 },
-  ])('killed in the middle of $in: another one goes on', async ({ at, nth }) => {
+  ])('killed in the middle of $in: another one goes on', long, async ({ at, nth }) => {
     await using both = await openBoth();
     let seen = 0;
     let kill: (() => void) | undefined;

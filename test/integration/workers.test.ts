@@ -213,20 +213,22 @@ describeOnRedis('workers, with the queue in Redis', ({ url }) => onQueue({ REDIS
   takesLong: true,
 });
 
-test('a ticket of the backlog that changes before its turn is read as fresh, and not once more in its turn', async ({
-  signal,
-}) => {
-  const delays: NonNullable<SandboxOptions['fault']> = ({ path }) =>
-    path.startsWith('/tickets/') ? { kind: 'delay', ms: 100 } : undefined;
-  await given({ tickets: 40, fault: delays }, {}, async ({ pool, sandbox, asked, at, start }) => {
-    const last = sandbox.world.byUpdated.at(0)!.id;
-    at(1, () => void sandbox.world.addMessage(last, { body: 'just now' }));
-    start({ SCHEDULE_FRESH: '* * * * * *', SCHEDULE_NIGHTLY: '0 2 * * *' });
-    await until(signal, async () => asked.some(({ path }) => path === `/tickets/${last}`));
-    await until(signal, async () => (await differences(pool, sandbox.world)).length === 0);
-    expect(askedAgain(asked, []).filter(({ kind }) => kind === 'ticket')).toEqual([]);
-  });
-});
+test(
+  'a ticket of the backlog that changes before its turn is read as fresh, and not once more in its turn',
+  long,
+  async ({ signal }) => {
+    const delays: NonNullable<SandboxOptions['fault']> = ({ path }) =>
+      path.startsWith('/tickets/') ? { kind: 'delay', ms: 100 } : undefined;
+    await given({ tickets: 40, fault: delays }, {}, async ({ pool, sandbox, asked, at, start }) => {
+      const last = sandbox.world.byUpdated.at(0)!.id;
+      at(1, () => void sandbox.world.addMessage(last, { body: 'just now' }));
+      start({ SCHEDULE_FRESH: '* * * * * *', SCHEDULE_NIGHTLY: '0 2 * * *' });
+      await until(signal, async () => asked.some(({ path }) => path === `/tickets/${last}`));
+      await until(signal, async () => (await differences(pool, sandbox.world)).length === 0);
+      expect(askedAgain(asked, []).filter(({ kind }) => kind === 'ticket')).toEqual([]);
+    });
+  },
+);
 
 // What a command does beside them is the same on any queue.
 describe.concurrent('a command beside workers, or without any', () => watching({}));

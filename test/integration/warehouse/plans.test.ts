@@ -15,6 +15,7 @@ import { messages } from '../../../src/sources/helpdesk/messages/messages.ts';
 import { claimMessages, firstWaiting, nameThem, nextWaiting } from '../../../src/sources/helpdesk/messages/waiting.ts';
 import { tickets } from '../../../src/sources/helpdesk/tickets.ts';
 import { users } from '../../../src/sources/helpdesk/users.ts';
+import { long } from '../../support/long.ts';
 import { freshDatabase } from '../../support/postgres.ts';
 import { at, iso, message, second, ticket } from '../../support/scripted.ts';
 
@@ -162,7 +163,7 @@ test('tickets: a page into 30,000 rows reads what a page into an empty table rea
     );
   }));
 
-test('waiting tickets are found by their index, however many wait or do not, and whatever fails', () =>
+test('waiting tickets are found by their index, however many wait or do not, and whatever fails', long, () =>
   untouched(async pool => {
     const when = { ripeMs: second(1e6), futureMs: second(2e6), startedMs: second(0), namesMs: 0 };
     const next = (limit: number) => nextWaiting(pool, claim, when, limit);
@@ -200,7 +201,8 @@ test('waiting tickets are found by their index, however many wait or do not, and
         withKeptPlans,
       ),
     );
-  }));
+  }),
+);
 
 test('messages, attachments and names: a ticket into 10,000 messages reads what a ticket has', () =>
   untouched(async pool => {
@@ -247,7 +249,7 @@ test('messages, attachments and names: a ticket into 10,000 messages reads what 
     );
   }));
 
-test('customers, contacts and users: a page into 15,000 rows reads what a page has', () =>
+test('customers, contacts and users: a page into 15,000 rows reads what a page has', long, () =>
   untouched(async pool => {
     const page = (n: number, values: number) => {
       const ids = idsOf(n);
@@ -275,7 +277,8 @@ test('customers, contacts and users: a page into 15,000 rows reads what a page h
       expect(counts).toMatchObject({ updated: perPage, deleted: perPage });
     });
     await expectReads(pool, most, () => write(pool, team(7, 'B'), 4));
-  }));
+  }),
+);
 
 test('of thousands that a sweep suspects, and that were shown since, each is looked up once', async () => {
   await untouched(async pool => {
