@@ -2638,7 +2638,7 @@ language sql stable
 begin atomic
   select case
     when sync.key_of(complete_through.stream) = 'helpdesk.messages' then case
-      -- least() passes over null, and what was never read is complete through nothing.
+      -- least() ignores null. A stream that was never read has no complete_through.
       when sync.lists_complete_through(account, 'helpdesk.tickets') is not null then least(
         sync.lists_complete_through(account, 'helpdesk.tickets'),
         (select t.updated_at
@@ -2656,7 +2656,7 @@ begin atomic
   end;
 end;
 comment on function sync.complete_through is
-  'The stream is complete in the mirror up to this time, except for its open rejects; null if it was never read. Messages: up to the first ticket that waits for its messages. Volumes: up to the first volume that waits to be read in full. The stream is named by its key, or by a short name that only one source has.';
+  'The stream is complete up to this time, except for its open rejects; null if it was never read. Messages: up to the first ticket with pending messages. Volumes: up to the first volume with a pending fetch by id. The argument is the stream''s key, or its short name if only one source has a stream of that name.';
 
 create or replace function sync.void_since(account text, source text, since timestamptz) returns void
 language sql
@@ -2669,7 +2669,7 @@ begin atomic
   where k.source = void_since.source and w.stream_key = k.stream_key and w.account_id = account and w.as_of > since;
   delete from sync.swept s using sync.streams k
   where k.source = void_since.source and s.stream_key = k.stream_key and s.account_id = account and s.as_of > since;
-  -- Rows from after that time give way to each reply that is later, also to a version that is dated earlier.
+  -- Any later reply overwrites rows from after that time, even with a version of an older date.
   update helpdesk.tickets t set
     _observed_at = least(t._observed_at, since),
     -- `since` is early by the tolerance of the clock.
@@ -2711,7 +2711,7 @@ begin atomic
   where void_since.source = 'helpdesk' and h.account_id = p.account_id and h.ticket_id = p.ticket_id and h.valid_from = p.valid_from;
 end;
 comment on function sync.void_since is
-  'The clock of the source was set back to this time: claims of complete, swept and checked end there, rows of a later time give way to what is read next, and the history of tickets has none of a later time.';
+  'Handles a source clock that was set back to this time. Synced, swept and confirmed ranges end there; later replies overwrite rows with later times; the history of tickets has no later rows.';
 
 create table sync.targets (
   account_id text,
@@ -2720,9 +2720,9 @@ create table sync.targets (
   primary key (account_id, subject)
 );
 comment on table sync.targets is
-  'What was promised: how far each stream may be behind, and how long a night may take. From the settings, at each start.';
-comment on column sync.targets.subject is 'The key of a stream, source.stream, or nightly.';
-comment on column sync.targets.target is 'So far behind, or so long, at most.';
+  'Freshness targets: the longest lag of each stream, and the longest duration of a nightly run. Copied from the settings at each start.';
+comment on column sync.targets.subject is 'Key of a stream, source.stream, or nightly.';
+comment on column sync.targets.target is 'Longest lag, or longest duration.';
 
 create or replace function sync.behind(account text, stream text, at timestamptz default now()) returns interval
 language sql stable
@@ -2757,7 +2757,7 @@ begin atomic
   where n.top > n.mirrored_since - interval '1 hour';
 end;
 comment on function sync.behind is
-  'How far the newest part of the stream is behind: all that changed longer ago than this, and after the mirror began, is here, but for open rejects. History that is still missing does not count. Null until its first load has come to where the mirror began, and where a list of it was never read. The lookback (HELPDESK_LOOKBACK_SECONDS) is part of it: so much is never certain.';
+  'Lag of the newest part of the stream: every change older than this, and later than the start of the mirror, is stored, except for open rejects. Missing history does not count. Null until the first load has reached the start of the mirror, and while a list of the stream was never read. The lookback (HELPDESK_LOOKBACK_SECONDS) is part of the lag, because changes that young may be missing.';
 
 create or replace view sync.status as
 select s.account_id, k.stream,
@@ -2780,7 +2780,7 @@ select s.account_id, k.stream,
   k.source,
   l.sleeps_until,
   sync.deletes_checked_at(s.account_id, s.stream_key) as deletes_checked_at,
-  -- As sync.audit_confidence has it for any field; here by stream, and not at all where nobody asks for it.
+  -- As sync.audit_confidence computes it over all fields, but only for the requested stream.
   (select case when count(*) > 0 then
       sync.at_most(count(distinct u.record_id) filter (where u.differences is not null), count(distinct u.record_id) filter (where not u.unread)) end
    from sync.audit u
@@ -2827,13 +2827,13 @@ left join lateral (
       then 'interrupted' else r.state end as state,
     r.finished_at, r.error, r.remedy, r.sleeps_until
   from sync.run_streams r
-  -- Audits and verifications compare what others have read: they say nothing of how far that is.
+  -- Audits and verifications do not extend coverage, so their runs do not count here.
   where r.account_id = s.account_id and r.stream_key = s.stream_key
     and (select u.kind from sync.stored_runs u where u.id = r.run_id) not in ('audit', 'verify')
   order by r.run_id desc
   limit 1
 ) l on true
--- One that is at work says nothing yet of how it ends.
+-- A running run has no result yet.
 left join lateral (
   select r.state, r.sleeps_until
   from sync.stored_run_streams r
@@ -2842,35 +2842,35 @@ left join lateral (
   order by r.run_id desc
   limit 1
 ) d on true;
-comment on view sync.status is 'For every account and stream: how far it is complete, and what is missing.';
+comment on view sync.status is 'How complete each stream of each account is, and what is missing.';
 comment on column sync.status.account_id is 'The account.';
 comment on column sync.status.stream is 'The stream.';
 comment on column sync.status.complete_through is
-  'Up to this time the table is complete, but for its open rejects; null if it was never read.';
-comment on column sync.status.lag is 'How long ago that was.';
-comment on column sync.status.gaps is 'Ranges below the top that have not been read; see sync.gaps.';
-comment on column sync.status.waiting is 'Tickets that wait for their messages, volumes that wait to be read in full.';
-comment on column sync.status.open_rejects is 'Records that could not be stored; see sync.rejects.';
-comment on column sync.status.last_run is 'The last run that read the stream: not one that only compared (audit, verify).';
-comment on column sync.status.last_state is 'How that run stands.';
-comment on column sync.status.last_finished_at is 'When that run ended; null while it is at work.';
-comment on column sync.status.last_success_at is 'When a run that read the stream last completed.';
-comment on column sync.status.last_error is 'What went wrong in the last run.';
-comment on column sync.status.source is 'helpdesk or books.';
+  'The table is complete up to this time, except for its open rejects; null if it was never read.';
+comment on column sync.status.lag is 'Time since complete_through.';
+comment on column sync.status.gaps is 'Number of unread ranges below the high-water mark; see sync.gaps.';
+comment on column sync.status.waiting is 'Tickets with pending messages; volumes with a pending fetch by id.';
+comment on column sync.status.open_rejects is 'Number of records that could not be stored; see sync.rejects.';
+comment on column sync.status.last_run is 'The last run that read the stream. Audits and verifications do not count.';
+comment on column sync.status.last_state is 'State of that run.';
+comment on column sync.status.last_finished_at is 'End of that run; null while it is running.';
+comment on column sync.status.last_success_at is 'End of the last completed run that read the stream.';
+comment on column sync.status.last_error is 'Error of the last run.';
+comment on column sync.status.source is 'Source of the stream: helpdesk or books.';
 comment on column sync.status.deletes_checked_at is
-  'Nothing that is shown here had been deleted at the source before this time; null where that was never checked whole. Of messages nobody can tell: see sync.ticket_completeness.';
+  'None of the rows shown here had been deleted at the source before this time; null if the stream was never swept whole. Unknown for messages; see sync.ticket_completeness.';
 comment on column sync.status.differ_at_most_percent is
-  'Of its records that are here at most so many percent differ from the source, with a confidence of 95 %: what random checks of the last seven days prove; of messages, tickets whose messages are complete. Null if there were none. By field, and how many could not be read: sync.audit_confidence.';
-comment on column sync.status.differ_as_of is 'The oldest check that this is drawn from, by the source''s clock.';
+  'Upper bound, in percent with 95 % confidence, of the share of stored records that differ from the source, from random comparisons of the last seven days. For messages: of tickets with complete messages. Null without comparisons. sync.audit_confidence has the bounds by field.';
+comment on column sync.status.differ_as_of is 'The oldest comparison behind this bound, by the source''s clock.';
 comment on column sync.status.behind is
-  'How far its newest part is behind: what changed longer ago, and after the mirror began, is here. Unlike lag it leaves out history that is still missing. See sync.behind.';
-comment on column sync.status.target is 'How far it may be behind: what the settings promise. See sync.targets.';
+  'Lag of the newest part of the stream: every older change since the start of the mirror is stored. Unlike lag, it ignores missing history. See sync.behind.';
+comment on column sync.status.target is 'Freshness target from the settings; see sync.targets.';
 comment on column sync.status.state is
-  'fresh; catching_up (within its target, but history or what waits is still missing, or its first load is under way, or the requests of the day are spent); stale (behind its target); failing (the last run that has ended failed); never_synced; paused (by people, or what it follows is).';
+  'fresh; catching_up (within its target, but history or details are pending, the first load is running, or the daily quota is used up); stale (behind its target); failing (the last finished run failed); never_synced; paused (by a person, or because the stream that it depends on is paused).';
 comment on column sync.status.age_p50 is
-  'Half of the changes of the last hour were at most so old when they were here; null if none came.';
+  'Median change latency of the last hour: age of a change when it was stored. Null without changes.';
 comment on column sync.status.age_p95 is
-  '95 % of the changes of the last hour were at most so old when they were here; null if none came.';
+  '95th percentile of the change latency of the last hour. Null without changes.';
 
 create or replace view sync.ticket_completeness as
 select t.account_id, t.id as ticket_id,
@@ -2885,15 +2885,16 @@ cross join lateral (
   where r.account_id = t.account_id and r.stream_key in ('helpdesk.tickets', 'helpdesk.messages') and r.ask_id = t.id and r.cleared_at is null) r
 where t._deleted_at is null;
 comment on view sync.ticket_completeness is
-  'For every ticket that is here: whether all its messages are here as well, and when the source was last seen to have it as it is here.';
+  'For every existing ticket: whether all its messages are stored, and when the source last confirmed the ticket as stored here.';
 comment on column sync.ticket_completeness.account_id is 'The account.';
 comment on column sync.ticket_completeness.messages_complete is
-  'True if its messages were read when it was as it is here, and nothing of it was set aside. A message that changes without the ticket is not announced: see messages_as_of.';
+  'True if the messages were read in the current version of the ticket and none was rejected. The source does not announce a change of a message without a change of the ticket; see messages_as_of.';
 comment on column sync.ticket_completeness.messages_as_of is
-  'Its messages are as the source showed them at this time; null if they were never read.';
+  'The source showed the messages at this time; null if they were never read.';
 comment on column sync.ticket_completeness.checked_at is
-  'When the source was last seen to have this ticket as it is here, in what a list shows of it: sync.ticket_checked_at.';
-comment on column sync.ticket_completeness.open_rejects is 'What of it could not be stored, or read; see sync.rejects.';
+  'Last time at which a list of the source confirmed the ticket as stored here; see sync.ticket_checked_at.';
+comment on column sync.ticket_completeness.open_rejects is
+  'Number of parts of the ticket that could not be stored or fetched; see sync.rejects.';
 
 create or replace function sync.require_complete(account text, stream text, through timestamptz, rejects_allowed bigint default 0)
 returns timestamptz
@@ -2948,7 +2949,7 @@ begin
 end
 $$;
 comment on function sync.require_complete is
-  'For the beginning of a report: up to when the stream is complete, if that is as far as the report goes; else it raises, and says what is missing. Records that were set aside raise as well, if there are more than rejects_allowed.';
+  'Guard at the beginning of a report. Returns complete_through of the stream if it reaches the given time; otherwise raises an error that says what is missing. Also raises if more than rejects_allowed records are rejected.';
 -- Problems and alarms.
 
 create table sync.alarms (
@@ -2978,33 +2979,37 @@ end) stored not null,
 create index alarms_due on sync.alarms (next_try_at) where (next_try_at is not null);
 create unique index alarms_open on sync.alarms (account_id, problem, stream_key) where (ended_at is null);
 comment on table sync.alarms is
-  'Problems of sync.problems that people are told of, by a webhook where one is set: one row from the beginning of each to its end. Kept for 35 days after that.';
-comment on column sync.alarms.id is 'Number of the alarm; what is sent carries it.';
+  'Problems of sync.problems that are reported to people, through the webhook if one is set. One row from the start to the end of a problem, kept for 35 days afterwards.';
+comment on column sync.alarms.id is 'Number of the alarm, part of each notification.';
 comment on column sync.alarms.account_id is 'The operator''s name for the mirrored account.';
 comment on column sync.alarms.problem is 'The problem, as in sync.problems.';
-comment on column sync.alarms.stream is 'The stream; empty: the whole account.';
+comment on column sync.alarms.stream is 'The stream; empty for the whole account.';
 comment on column sync.alarms.severity is 'critical or warning.';
-comment on column sync.alarms.says is 'What is wrong, as it was when it was last seen.';
-comment on column sync.alarms.remedy is 'What to do about it.';
-comment on column sync.alarms.began_at is 'When it was first seen. It is told once it has lasted for a minute.';
-comment on column sync.alarms.gone_at is 'Since when it is not seen any more; null while it is. Gone for a minute, it has ended.';
-comment on column sync.alarms.ended_at is 'When it ended; null while it lasts.';
-comment on column sync.alarms.told_begin_at is 'When the webhook took the word of its beginning; null if it has not.';
-comment on column sync.alarms.told_end_at is 'When the webhook took the word of its end; null if it has not.';
-comment on column sync.alarms.tries is 'How often the webhook was tried in vain for what is to be told next.';
+comment on column sync.alarms.says is 'Description of the problem when it was last seen.';
+comment on column sync.alarms.remedy is 'Remedy.';
+comment on column sync.alarms.began_at is
+  'When the problem was first seen. A notification is due once the problem has lasted one minute.';
+comment on column sync.alarms.gone_at is
+  'Since when the problem is no longer seen; null while it is. After one minute the alarm ends.';
+comment on column sync.alarms.ended_at is 'End of the alarm; null while it lasts.';
+comment on column sync.alarms.told_begin_at is
+  'When the webhook accepted the notification of the start; null if it has not.';
+comment on column sync.alarms.told_end_at is
+  'When the webhook accepted the notification of the end; null if it has not.';
+comment on column sync.alarms.tries is 'Number of failed deliveries of the next notification.';
 comment on column sync.alarms.next_try_at is
-  'When the webhook is tried next, or again should whoever tries it now die; null: nothing is to be told.';
-comment on column sync.alarms.last_error is 'Why the webhook did not take it the last time; null if it was not tried in vain.';
-comment on column sync.alarms.source is 'The source of the stream: helpdesk or books. Empty for the whole account.';
+  'Time of the next delivery, and of the retry if the delivering process dies; null if no notification is due.';
+comment on column sync.alarms.last_error is 'Error of the last delivery; null if none failed.';
+comment on column sync.alarms.source is 'Source of the stream: helpdesk or books. Empty for the whole account.';
 comment on column sync.alarms.stream_key is
-  'The key of the stream: source.stream, as helpdesk.tickets. Empty for the whole account.';
+  'Key of the stream: source.stream, as helpdesk.tickets. Empty for the whole account.';
 
 create or replace view sync.problems as
 with streams as not materialized (
   select distinct c.account_id, k.stream_key
   from sync.coverage c join sync.streams k on c.source = k.source and c.stream in (k.stream, k.follows)),
 last_runs as (
-  -- The last run that has ended, of those that read the top of a stream; and the last one that swept it.
+  -- The last finished run that read the top of a stream, and the last that swept it.
   select s.account_id, k.stream, s.stream_key, k.source, false as sweeps, d.*
   from streams s join sync.streams k using (stream_key)
   cross join lateral (
@@ -3044,7 +3049,7 @@ failing as (
              else (select u.kind from sync.stored_runs u where u.id = g.run_id) not in ('sweep', 'audit', 'verify', 'backfill') end
          order by g.run_id desc limit 1), 0)) as failing_since
   from last_runs d
-  -- Whatever the source has answered since, it has taken the token.
+  -- Any later reply proves that the source accepts the token.
   cross join lateral (
     select exists (
       select from sync.streams k join sync.stored_run_streams o on o.account_id = d.account_id and o.stream_key = k.stream_key
@@ -3058,7 +3063,7 @@ nights as (
     where s.account_id = a.account_id and s.schedule = 'nightly' and s.run_id is not null
     order by s.slot desc limit 1) n
   left join sync.targets t on (t.account_id, t.subject) = (a.account_id, 'nightly')),
--- Apart, since whatever looks at the locks takes no condition from outside: one account would cost what all of them do.
+-- A query of its own, because pg_locks cannot be filtered by account: otherwise each account would pay for all.
 alive as materialized (
   select distinct w.account_id from sync.live_workers w where w.works),
 found as (
@@ -3095,7 +3100,7 @@ found as (
       where r.account_id = a.account_id and r.kind = 'nightly' and r.finished_at is not null
       order by r.id desc limit 1) r
     union all
-    -- What a night sweeps is a run of its own, opened with its slot.
+    -- The sweep of a night is a run of its own, opened with its slot.
     select r.* from sync.accounts a
     cross join lateral (
       select r.account_id, r.kind, r.id, r.state, r.finished_at from sync.stored_runs r
@@ -3108,14 +3113,14 @@ found as (
         select from sync.stored_runs o
         where o.account_id = r.account_id and o.kind = 'sweep' and o.id > r.id and o.state in ('completed', 'partial')
         offset 0)
-      -- Where it stopped for so many deletions, that is said.
+      -- A run that stopped for a mass deletion has a problem of its own.
       and exists (
         select from sync.stored_run_streams s
         where s.run_id = r.id and s.state in ('failed', 'interrupted')
           and coalesce(s.error, '') not like '%seem to have been deleted at the source%'
         offset 0)) n
   where n.state = 'failed' or n.state = 'interrupted' and not exists (
-    -- Whoever has ended it knows.
+    -- The person who canceled the run knows about it.
     select from sync.operations o
     where o.account_id = n.account_id and o.action = 'cancel' and o.subject = n.id::text and o.outcome = 'done'
     offset 0)
@@ -3202,7 +3207,7 @@ found as (
       where p.account_id = a.account_id and p.schedule = w.schedule
       order by p.slot desc limit 1) l) s
   where s.last_at is not null
-    -- Somebody reads it by himself, as by a cron of his own.
+    -- A person reads the stream without the scheduler, for example with cron.
     and not coalesce((
       select r.started_at > greatest(s.last_at, now() - interval '26 hours') from sync.stored_runs r
       where r.account_id = a.account_id and r.kind = 'sync' order by r.id desc limit 1), false)
@@ -3236,18 +3241,18 @@ where f.problem in ('paused', 'alarms_undelivered') or not exists (
   where p.account_id = f.account_id
     and p.stream_key in ('', f.stream_key, case when f.problem = 'past_target' then k.source || '.' || k.follows end));
 comment on view sync.problems is
-  'What is wrong now, one row for each problem of an account or a stream: what the page, the alarms, `doctor` and the health endpoints say. Empty if all is well. Of what people have paused only that is said.';
+  'Current problems, one row per problem of an account or stream: the content of the page, the alarms, `doctor` and the health endpoints. Empty if everything is well. A paused stream shows only that it is paused.';
 comment on column sync.problems.account_id is 'The account.';
-comment on column sync.problems.stream is 'The stream; null: the whole account.';
+comment on column sync.problems.stream is 'The stream; null for the whole account.';
 comment on column sync.problems.problem is
-  'Its code: token_refused, run_failed, nightly_failed, nightly_late, past_target, credits_refused, mass_deletion_stopped, audit_found_drift, gap, rejects_open, no_worker, alarms_undelivered, paused, proposal.';
+  'Code of the problem: token_refused, run_failed, nightly_failed, nightly_late, past_target, credits_refused, mass_deletion_stopped, audit_found_drift, gap, rejects_open, no_worker, alarms_undelivered, paused, recommendation.';
 comment on column sync.problems.severity is
-  'critical: nothing goes on before a person acts; warning: something was promised and is not kept; info.';
-comment on column sync.problems.says is 'What is wrong, in a sentence.';
-comment on column sync.problems.since is 'Since when, as far as it is known.';
-comment on column sync.problems.source is 'The source of the stream: helpdesk or books; null for the whole account.';
+  'critical: work has stopped until a person acts; warning: a target is missed; info.';
+comment on column sync.problems.says is 'Description in one sentence.';
+comment on column sync.problems.since is 'Start of the problem, if known.';
+comment on column sync.problems.source is 'Source of the stream: helpdesk or books; null for the whole account.';
 comment on column sync.problems.stream_key is
-  'The key of the stream: source.stream, as helpdesk.tickets; null for the whole account.';
+  'Key of the stream: source.stream, as helpdesk.tickets; null for the whole account.';
 -- Business hours, and seconds of business time.
 
 create table analytics.calendars (
@@ -3256,9 +3261,9 @@ create table analytics.calendars (
   check (name <> '')
 );
 comment on table analytics.calendars is
-  'Business hours by name: weekly hours and holidays, in a time zone. Made with npx shelfdesk calendar set.';
+  'Business calendars by name: weekly hours and holidays in a time zone. Created with npx shelfdesk calendar set.';
 comment on column analytics.calendars.name is 'Name of the calendar.';
-comment on column analytics.calendars.time_zone is 'The zone in which its hours and holidays are meant, such as Europe/Berlin.';
+comment on column analytics.calendars.time_zone is 'Time zone of the hours and holidays, such as Europe/Berlin.';
 
 create table analytics.calendar_hours (
   calendar text,
@@ -3271,11 +3276,11 @@ create table analytics.calendar_hours (
   check ((weekday >= 1) and (weekday <= 7))
 );
 comment on table analytics.calendar_hours is
-  'Weekly hours of a calendar: several spans a day are fine, and what two of them share counts once. A day without a row is closed.';
+  'Weekly hours of a calendar. A day may have several spans; overlapping time counts once. A day without rows is closed.';
 comment on column analytics.calendar_hours.weekday is 'Day of the week: 1 Monday to 7 Sunday.';
-comment on column analytics.calendar_hours.opens is 'From this local time on.';
+comment on column analytics.calendar_hours.opens is 'Opening time, local.';
 comment on column analytics.calendar_hours.closes is
-  'Up to this local time, without; 24:00 is the end of the day. Hours that go on after midnight are two rows.';
+  'Closing time, local and exclusive; 24:00 is the end of the day. Hours that cross midnight are two rows.';
 
 create table analytics.calendar_holidays (
   calendar text,
@@ -3284,9 +3289,10 @@ create table analytics.calendar_holidays (
   primary key (calendar, day),
   foreign key (calendar) references analytics.calendars(name) on update cascade on delete cascade
 );
-comment on table analytics.calendar_holidays is 'Local days on which a calendar is closed, whatever its weekly hours say.';
+comment on table analytics.calendar_holidays is
+  'Local days on which a calendar is closed, whatever its weekly hours are.';
 comment on column analytics.calendar_holidays.day is 'The day, from midnight to midnight in the zone of the calendar.';
-comment on column analytics.calendar_holidays.name is 'What day it is; null if nobody said.';
+comment on column analytics.calendar_holidays.name is 'Name of the holiday; null if not given.';
 
 create table internal.stored_calendar_assignments (
   account_id text not null,
@@ -3296,18 +3302,20 @@ create table internal.stored_calendar_assignments (
   foreign key (calendar) references analytics.calendars(name) on update cascade
 );
 create index stored_calendar_assignments_calendar on internal.stored_calendar_assignments (calendar);
-comment on table internal.stored_calendar_assignments is 'What analytics.calendar_assignments shows, of all accounts.';
+comment on table internal.stored_calendar_assignments is
+  'Storage of analytics.calendar_assignments, for all accounts.';
 comment on column internal.stored_calendar_assignments.account_id is 'The operator''s name for the mirrored account.';
-comment on column internal.stored_calendar_assignments.inbox_id is 'The inbox; null for all others of the account.';
+comment on column internal.stored_calendar_assignments.inbox_id is
+  'The inbox; null for all other inboxes of the account.';
 
 create or replace view analytics.calendar_assignments with (security_barrier) as
 select a.account_id, a.inbox_id, a.calendar
 from internal.stored_calendar_assignments a
 where a.account_id = any (array(select account_id from sync.readable_accounts));
 comment on view analytics.calendar_assignments is
-  'Which calendar holds for which inbox. Where there is none, business time is null. Made with npx shelfdesk calendar assign.';
+  'Calendar of each inbox. Without a calendar, business time is null. Created with npx shelfdesk calendar assign.';
 comment on column analytics.calendar_assignments.inbox_id is
-  'The inbox; joins helpdesk.inboxes.id. Null: for tickets of all inboxes that have none of their own, and those without an inbox.';
+  'The inbox; joins helpdesk.inboxes.id. Null for tickets without an inbox, and of inboxes without a calendar of their own.';
 
 create table analytics.calendar_spans (
   calendar text,
@@ -3319,10 +3327,10 @@ create table analytics.calendar_spans (
   constraint calendar_spans_check check (opens_at < closes_at)
 );
 comment on table analytics.calendar_spans is
-  'When each calendar is open, from 2000 to the end of 2059, as instants. Kept by triggers on the calendars; do not write here.';
-comment on column analytics.calendar_spans.opens_at is 'Business hours begin.';
-comment on column analytics.calendar_spans.closes_at is 'Business hours end.';
-comment on column analytics.calendar_spans.seconds_before is 'Seconds of business time in all spans before this one.';
+  'Open spans of each calendar as instants, from 2000 to the end of 2059. Maintained by triggers on the calendars; do not write here.';
+comment on column analytics.calendar_spans.opens_at is 'Start of business hours.';
+comment on column analytics.calendar_spans.closes_at is 'End of business hours.';
+comment on column analytics.calendar_spans.seconds_before is 'Seconds of business time in all earlier spans.';
 
 create or replace function analytics.calendar_of(account text, inbox text) returns text
 language plpgsql stable parallel safe
@@ -3336,9 +3344,9 @@ begin
 end
 $$;
 comment on function analytics.calendar_of is
-  'The calendar that holds for tickets of an inbox: its own one, else that of the account; null if there is neither.';
+  'Calendar for tickets of an inbox: that of the inbox, else that of the account; null without either.';
 
--- A zone that PostgreSQL does not know is refused where it is said.
+-- Rejects an unknown time zone at the write, where the error names it.
 create or replace function internal.check_time_zone() returns trigger
 language plpgsql
 as $$
@@ -3347,14 +3355,14 @@ begin
   return new;
 end
 $$;
-comment on function internal.check_time_zone is 'Refuses a calendar in a time zone that PostgreSQL does not know.';
+comment on function internal.check_time_zone is 'Rejects a calendar whose time zone PostgreSQL does not know.';
 
 create or replace function analytics.zone_offsets(time_zone text, since timestamptz, until timestamptz)
 returns table (starts timestamptz, ends timestamptz, utc_offset interval)
 language plpgsql stable strict parallel safe rows 300
 as $$
 declare
-  -- Whole seconds: no clock is ever changed between two of them.
+  -- Whole seconds suffice: no zone changes its offset between two seconds.
   low bigint := floor(extract(epoch from since));
   last constant bigint := ceil(extract(epoch from until));
   high bigint;
@@ -3371,7 +3379,7 @@ begin
       low := high;
       continue;
     end if;
-    -- Somewhere on this day: halve it until one second is left.
+    -- The offset changes on this day: bisect until one second is left.
     while high - low > 1 loop
       middle := (low + high) / 2;
       if (to_timestamp(middle) at time zone time_zone) - (to_timestamp(middle) at time zone 'UTC') = utc_offset then
@@ -3391,7 +3399,7 @@ begin
 end
 $$;
 comment on function analytics.zone_offsets is
-  'How far the clocks of a time zone are from UTC between two instants: one row for as long as nobody changes them.';
+  'UTC offsets of a time zone between two instants: one row per period with a constant offset.';
 
 create or replace function analytics.open_spans(calendar text, since timestamptz, until timestamptz)
 returns table (opens_at timestamptz, closes_at timestamptz)
@@ -3402,7 +3410,7 @@ as $$
     select range_agg(tstzrange(s.opens_at, s.closes_at))
     from analytics.calendars c
     cross join lateral analytics.zone_offsets(c.time_zone, $2, $3) z
-    -- The local days that this offset has a part of.
+    -- Local days that overlap the period of this offset.
     cross join lateral generate_series(
       date_trunc('day', (z.starts at time zone 'UTC') + z.utc_offset), (z.ends at time zone 'UTC') + z.utc_offset, interval '1 day') d (day)
     join analytics.calendar_hours h on h.calendar = c.name and h.weekday = extract(isodow from d.day)
@@ -3413,11 +3421,11 @@ as $$
       and not exists (select from analytics.calendar_holidays f where f.calendar = c.name and f.day = d.day::date))) open (span)
 $$;
 comment on function analytics.open_spans is
-  'When a calendar is open between two instants, from its hours and holidays, in order. analytics.calendar_spans holds the answer for 2000 to 2059.';
+  'Open spans of a calendar between two instants, in order, from its hours and holidays. analytics.calendar_spans stores them for 2000 to 2059.';
 
 create or replace function analytics.business_seconds(calendar text, since timestamptz, until timestamptz) returns float8
 language plpgsql stable strict parallel safe
--- The worker has plans made anew for each statement; here that would be for each call.
+-- The worker's connections plan each statement anew. Here that would mean each call.
 set plan_cache_mode = force_generic_plan
 as $$
 declare
@@ -3429,7 +3437,7 @@ declare
   of_until float8;
   seconds float8;
 begin
-  -- Two small statements: a third less than one that joins them.
+  -- Two small statements take a third less time than one with a join.
   select s.seconds_before, date_part('epoch', least($2, s.closes_at) - s.opens_at) into before_since, of_since
   from analytics.calendar_spans s where s.calendar = $1 and s.opens_at <= $2 order by s.opens_at desc limit 1;
   select s.seconds_before, date_part('epoch', least($3, s.closes_at) - s.opens_at) into before_until, of_until
@@ -3440,7 +3448,7 @@ begin
     return seconds;
   end if;
 
-  -- Beyond what is stored it is worked out.
+  -- Beyond the stored spans it computes them.
   if not isfinite($2) or not isfinite($3) or not exists (select from analytics.calendars c where c.name = $1) then return null; end if;
   return seconds + case when $3 < $2 then -1 else 1 end * (
     select coalesce(sum(extract(epoch from o.closes_at - o.opens_at)), 0)
@@ -3452,13 +3460,13 @@ begin
 end
 $$;
 comment on function analytics.business_seconds is
-  'Seconds of business time from one instant to another, by a calendar: real ones, also where clocks are changed. Below zero if the second instant is the earlier one. Null if there is no such calendar, or an instant is null or infinite.';
+  'Seconds of business time from one instant to another in a calendar. Counts elapsed seconds, also across clock changes. Negative if the second instant is earlier. Null for an unknown calendar and for instants that are null or infinite.';
 
 create or replace function internal.rebuild_calendar(calendar text) returns void
 language plpgsql
 as $$
 begin
-  -- One at a time: who waits sees what the other one has written.
+  -- One rebuild at a time: the waiting one sees what the other wrote.
   perform from analytics.calendars c where c.name = rebuild_calendar.calendar for no key update;
   delete from analytics.calendar_spans s where s.calendar = rebuild_calendar.calendar;
   insert into analytics.calendar_spans (calendar, opens_at, closes_at, seconds_before)
@@ -3468,7 +3476,7 @@ begin
 end
 $$;
 comment on function internal.rebuild_calendar is
-  'Works out analytics.calendar_spans of a calendar anew. Triggers do it on every change; by hand only when PostgreSQL has learned new rules of a time zone.';
+  'Recomputes analytics.calendar_spans of a calendar. Triggers call it on every change; call it by hand only after PostgreSQL has received new time zone rules.';
 
 create or replace function internal.keep_calendar_spans() returns trigger
 language plpgsql
@@ -3477,7 +3485,7 @@ declare
   changed text;
 begin
   if tg_table_name = 'calendars' then
-    -- A new one has no hours yet, and with an old one they go.
+    -- A new calendar has no hours yet; deleting a calendar deletes its hours.
     for changed in select n.name from news n join olds o on o.name = n.name and o.time_zone <> n.time_zone loop
       perform internal.rebuild_calendar(changed);
     end loop;
@@ -3486,7 +3494,7 @@ begin
       perform internal.rebuild_calendar(changed);
     end loop;
   elsif tg_op = 'DELETE' then
-    -- Of those that are still there.
+    -- Only calendars that still exist.
     for changed in select c.name from analytics.calendars c where c.name in (select o.calendar from olds o) loop
       perform internal.rebuild_calendar(changed);
     end loop;
@@ -3500,18 +3508,17 @@ begin
   return null;
 end
 $$;
-comment on function internal.keep_calendar_spans is
-  'Brings analytics.calendar_spans up to date with what has changed in a calendar.';
+comment on function internal.keep_calendar_spans is 'Updates analytics.calendar_spans after a change of a calendar.';
 
 create table internal.stored_recomputes (
   account_id text primary key,
   asked integer default 1 not null
 );
 comment on table internal.stored_recomputes is
-  'Accounts whose calendars have changed since analytics.recompute last went through: see analytics.integrity.';
+  'Accounts whose calendars changed since the last analytics.recompute; see analytics.integrity.';
 comment on column internal.stored_recomputes.account_id is 'The account.';
 comment on column internal.stored_recomputes.asked is
-  'How often they have changed since: so that what changes while it is at work is not forgotten.';
+  'Number of changes since the last recompute. The counter keeps changes that happen during a recompute.';
 
 create or replace function internal.ask_for_recompute() returns trigger
 language plpgsql
@@ -3531,17 +3538,16 @@ begin
 end
 $$;
 comment on function internal.ask_for_recompute is
-  'Notes in internal.stored_recomputes whose business times are those of before.';
+  'Records in internal.stored_recomputes which accounts have outdated business times.';
 
--- What days and hours are told in.
+-- The time zone in which days and hours are shown.
 create or replace view analytics.account_zones with (security_barrier) as
 select r.account_id, coalesce(c.time_zone, 'UTC') as time_zone
 from sync.readable_accounts r
 left join internal.stored_calendar_assignments z on z.account_id = r.account_id and z.inbox_id is null
 left join analytics.calendars c on c.name = z.calendar;
-comment on view analytics.account_zones is
-  'The time zone in which days and hours of an account are told: that of its calendar, or UTC.';
-comment on column analytics.account_zones.time_zone is 'The zone.';
+comment on view analytics.account_zones is 'Time zone for days and hours of an account: that of its calendar, or UTC.';
+comment on column analytics.account_zones.time_zone is 'The time zone.';
 
 create trigger keep_spans after update on analytics.calendars referencing old table as olds new table as news for each statement execute function internal.keep_calendar_spans();
 create trigger keep_spans_inserted after insert on analytics.calendar_hours referencing new table as news for each statement execute function internal.keep_calendar_spans();
@@ -3562,7 +3568,7 @@ select h.account_id, h.ticket_id, h.state, h.user_id, h.inbox_id, h.label_ids, h
 from helpdesk.ticket_history h
 where h.account_id = any (array(select r.account_id from sync.readable_accounts r));
 comment on view analytics.ticket_history is
-  'What each ticket was, from when to when: a row for each change of state, user_id, inbox_id, label_ids (their order is none), spam or trash. Rows of a ticket do not overlap; there is a gap only while it was gone. Neighbours may be alike: two changes within one second are one row, with the values after both.';
+  'Past and present state of each ticket: a new row for each change of state, user_id, inbox_id, label_ids (unordered), spam or trash. Rows of a ticket do not overlap; the only gaps are deletions. Adjacent rows may be equal, because two changes within one second share a row.';
 
 create or replace view analytics.ticket_state_intervals with (security_barrier) as
 select i.account_id, i.ticket_id, i.state, i.valid_from,
@@ -3572,7 +3578,7 @@ select i.account_id, i.ticket_id, i.state, i.valid_from,
   case when i.ends then i.deleted_after else i.next_deleted_after end as deleted_after,
   i.change_by
 from (
-  -- Of each run of rows the first and the last are left: the one has its begin, the other its end.
+  -- Keeps the first and the last row of each series with one state: the first has the start, the last the end.
   select b.*, lead(b.valid_to) over once as next_valid_to, lead(b.deleted_after) over once as next_deleted_after
   from (
     select h.account_id, h.ticket_id, h.state, h.valid_from, h.valid_to, h.change_after, h.change_by, h.deleted_after,
@@ -3585,20 +3591,21 @@ from (
   window once as (partition by b.account_id, b.ticket_id order by b.valid_from)) i
 where i.begins;
 comment on view analytics.ticket_state_intervals is
-  'In which state each ticket was, from when to when: helpdesk.ticket_history, a row for each change of state.';
+  'Past and present states of each ticket: helpdesk.ticket_history with one row per change of state.';
 comment on column analytics.ticket_state_intervals.account_id is 'The account.';
-comment on column analytics.ticket_state_intervals.state is 'The state; null where the source showed none.';
+comment on column analytics.ticket_state_intervals.state is 'The state; null if the source showed none.';
 comment on column analytics.ticket_state_intervals.valid_from is
-  'In this state from then on. Of the first time of a ticket it is only an upper bound: updated_at when it was first seen here.';
-comment on column analytics.ticket_state_intervals.valid_to is 'Up to then, without; null if it is in this state still.';
+  'Start of the state. For the first state of a ticket only an upper bound: the updated_at at which the ticket was first seen.';
+comment on column analytics.ticket_state_intervals.valid_to is
+  'End of the state, exclusive; null for the current state.';
 comment on column analytics.ticket_state_intervals.change_after is
-  'It came into this state after this time, and by valid_from, or by change_by where that is set; null where that is not known.';
+  'Lower bound of the time of the change; the upper bound is change_by, or valid_from if change_by is null. Null if unknown.';
 comment on column analytics.ticket_state_intervals.error_seconds is
-  'By how much too late valid_from may be, in seconds: valid_from − change_after.';
+  'Upper bound of the error of valid_from in seconds: valid_from − change_after.';
 comment on column analytics.ticket_state_intervals.deleted_after is
-  'Where it ended because the ticket was deleted: after this time, and by valid_to. Null otherwise, and where that is not known.';
+  'For a state that ends with the deletion of the ticket: the deletion happened after this time and by valid_to. Null otherwise, or if unknown.';
 comment on column analytics.ticket_state_intervals.change_by is
-  'It came into this state by this time, if that is later than valid_from: see helpdesk.ticket_history.change_by.';
+  'Upper bound of the time of the change, if later than valid_from; see helpdesk.ticket_history.change_by.';
 
 create or replace view internal.ticket_basics with (security_barrier) as
 select t.account_id, t.id as ticket_id, t.number, t.customer_id, t.type, t.created_at, t.updated_at, t._first_seen_at as first_seen_at,
@@ -3606,15 +3613,16 @@ select t.account_id, t.id as ticket_id, t.number, t.customer_id, t.type, t.creat
 from helpdesk.tickets t
 where t.account_id = any (array(select r.account_id from sync.readable_accounts r));
 comment on view internal.ticket_basics is
-  'Of every ticket what its history does not tell: number, customer, channel, and when it was created and deleted.';
+  'Columns of each ticket that its history lacks: number, customer, channel, and times of creation and deletion.';
 comment on column internal.ticket_basics.account_id is 'The account.';
 comment on column internal.ticket_basics.ticket_id is 'The ticket.';
 comment on column internal.ticket_basics.customer_id is 'The customer.';
 comment on column internal.ticket_basics.type is 'Channel: email, chat, phone and so on.';
-comment on column internal.ticket_basics.first_seen_at is 'When the ticket was first written here.';
+comment on column internal.ticket_basics.first_seen_at is 'When the ticket was first stored here.';
 comment on column internal.ticket_basics.deleted_after is
-  'It was deleted after this time, and by deleted_at; null while it is there.';
-comment on column internal.ticket_basics.deleted_at is 'By then the source had it no more; null while it is there.';
+  'Deleted after this time and by deleted_at; null while the ticket exists.';
+comment on column internal.ticket_basics.deleted_at is
+  'Deleted at the source by this time; null while the ticket exists.';
 
 create or replace function analytics.tickets_as_of(at timestamptz)
 returns table (account_id text, ticket_id text, number bigint, customer_id text, inbox_id text, user_id text, state text, type text,
@@ -3631,7 +3639,7 @@ begin atomic
   left join analytics.ticket_history h
     on h.account_id = t.account_id and h.ticket_id = t.ticket_id
       and h.valid_from <= tickets_as_of.at and (h.valid_to is null or h.valid_to > tickets_as_of.at)
-  -- The row that follows on it at once; where there is none, the ticket was deleted.
+  -- The row that follows directly. If there is none, the ticket was deleted.
   left join analytics.ticket_history n
     on n.account_id = h.account_id and n.ticket_id = h.ticket_id and n.valid_from = h.valid_to
   where coalesce(t.created_at <= tickets_as_of.at, h.valid_from is not null) and (h.valid_from is not null or exists (
@@ -3639,7 +3647,7 @@ begin atomic
     where f.account_id = t.account_id and f.ticket_id = t.ticket_id and f.is_first and f.valid_from > tickets_as_of.at));
 end;
 comment on function analytics.tickets_as_of is
-  'Every ticket that was there at a time, as it was then. certain is false where it may have been otherwise: where the change that ended the row may have happened by then; where the one that began it may have happened later; and where nobody can tell what it was, since it was first seen, or had changed, later: then its values are null. Certain is so as far as changes were seen: what was changed and changed back between two readings left no trace. Times after analytics.completeness says are as far as the mirror knows.';
+  'Every ticket that existed at a given time, with its values at that time. certain is false if the values may have been different: the change that ended the row may have happened by then, or the change that began the row may have happened later. If the ticket was first seen or changed later, its values are null. certain covers observed changes only: a change that was undone between two reads left no trace. For times after complete_through in analytics.completeness, the answer covers what the mirror knows so far.';
 
 create or replace function analytics.backlog_daily(from_day date, to_day date, time_zone text default 'UTC')
 returns table (account_id text, day date, state text, inbox_id text, user_id text, tickets bigint, uncertain bigint)
@@ -3648,14 +3656,15 @@ begin atomic
   with days as materialized (
     select g.n::int as n, from_day + g.n::int - 1 as day
     from generate_series(1, to_day - from_day + 1) g (n)),
-  -- When they end, a microsecond later: so the number of a time is how many days have ended before it. Where clocks go back to
-  -- midnight there are two, of which PostgreSQL takes the later one: the day ends with the first.
+  -- Ends of days plus one microsecond, so that the number of a time is the number of days that ended before it. Where
+  -- clocks go back to midnight, that midnight occurs twice and PostgreSQL takes the later one; the day ends with the
+  -- first.
   ends as materialized (
     select array_agg(m.at - case
       when (m.at - interval '1 hour') at time zone time_zone >= (d.day + 1)::timestamp then interval '1 hour'
       else interval '0' end + interval '1 microsecond' order by d.n) as at
     from days d cross join lateral (select (d.day + 1)::timestamp at time zone time_zone as at) m),
-  -- The ends of days after the first number, up to the second one.
+  -- Ends of days after the first number, up to the second.
   span as (
     select h.account_id, h.state, h.inbox_id, h.user_id, width_bucket(h.valid_from, (select e.at from ends e)) as after,
       coalesce(width_bucket(h.valid_to, (select e.at from ends e)), (select cardinality(e.at) from ends e)) as through,
@@ -3664,19 +3673,20 @@ begin atomic
     where analytics.is_backlog(h.state, h.spam, h.trash) and (h.valid_to is null or h.valid_to >= (select e.at[1] from ends e))
     group by 1, 2, 3, 4, 5, 6
     union all
-    -- What it was before its first row.
+    -- Values before the first row.
     select h.account_id, null, null, null, width_bucket(h.change_after + interval '1 second', (select e.at from ends e)),
       width_bucket(h.valid_from, (select e.at from ends e)), 1, 1
     from analytics.ticket_history h
     where h.is_first and h.valid_from >= (select e.at[1] from ends e) and h.change_after < (select e.at[cardinality(e.at)] from ends e)
     union all
-    -- What it was between its first row and the reply that showed it.
+    -- Values between the first row and the reply that showed them.
     select h.account_id, null, null, null, width_bucket(h.valid_from, (select e.at from ends e)),
       width_bucket(h.change_by, (select e.at from ends e)), 0, 1
     from analytics.ticket_history h
     where h.is_first and h.change_by >= (select e.at[1] from ends e) and h.valid_from < (select e.at[cardinality(e.at)] from ends e)
     union all
-    -- A change that may have happened before the end of a day as well as after it, of what it was before and after.
+    -- A change that may have happened before or after the end of a day makes both the old and the new values
+    -- uncertain.
     select n.account_id, d.state, d.inbox_id, d.user_id, greatest(n.after, o.after), n.through, 0, 1
     from (
       select h.*,
@@ -3691,7 +3701,7 @@ begin atomic
       select h.state, h.inbox_id, h.user_id, h.valid_to, analytics.is_backlog(h.state, h.spam, h.trash) as counts,
         width_bucket(h.valid_from, (select e.at from ends e)) as after
       from analytics.ticket_history h
-      -- By the primary key.
+      -- Found by the primary key.
       where h.account_id = n.account_id and h.ticket_id = n.ticket_id and h.valid_from < n.valid_from
       order by h.valid_from desc
       limit 1) o on o.valid_to = n.valid_from
@@ -3702,7 +3712,7 @@ begin atomic
     where n.after < n.through and not (coalesce(o.counts, false) and analytics.is_backlog(n.state, n.spam, n.trash)
       and n.state is not distinct from o.state and n.inbox_id is not distinct from o.inbox_id and n.user_id is not distinct from o.user_id)
     union all
-    -- As well a deletion.
+    -- The same for a deletion.
     select h.account_id, h.state, h.inbox_id, h.user_id,
       greatest(width_bucket(h.valid_from, (select e.at from ends e)), width_bucket(h.deleted_after + interval '1 microsecond', (select e.at from ends e))),
       width_bucket(h.valid_to, (select e.at from ends e)), 0, 1
@@ -3727,7 +3737,7 @@ begin atomic
   where t.tickets > 0 or t.uncertain > 0;
 end;
 comment on function analytics.backlog_daily is
-  'How many tickets were open work at the end of each day of a time zone, by state, inbox and user: as analytics.tickets_as_of tells for that midnight, without spam, trash, closed and archived ones. Under state null: tickets that were there, and of which nobody can tell what they were. uncertain: the true number may differ by so many; of so many tickets the change that brought them in or took them out may have happened on either side of that midnight, since it lies between change_after and valid_from, or change_by, or nothing is known. So it may be more than tickets. What was changed and changed back between two readings is in neither; a deletion of which deleted_after is not known counts as of valid_to. A day that is not over shows what is known so far.';
+  'Number of open tickets at the end of each day in a time zone, by state, inbox and user: analytics.tickets_as_of at that midnight, without spam, trash, closed and archived tickets. State null counts tickets whose values at that time are unknown. uncertain is the number of tickets that may belong on the other side: their change lies between change_after and valid_from (or change_by), or is unknown, and the midnight is in that range. It can exceed tickets. A change that was undone between two reads is in neither number; a deletion without deleted_after counts as of valid_to. A day that is not over shows the state so far.';
 
 create or replace view analytics.shelf_events with (security_barrier) as
 select h.account_id, h.owner_id, h.shelf_id, h.volume_id,
@@ -3741,18 +3751,18 @@ from (
   select s.*, lag(s.position) over (partition by s.account_id, s.owner_id, s.shelf_id, s.volume_id order by s.valid_from) is not null as was_on_shelf
   from books.shelf_volume_history s
   where s.account_id = any (array(select account_id from sync.readable_accounts))) h
--- That something was not there is no event.
+-- An absence is no event.
 where h.position is not null or h.was_on_shelf;
 comment on view analytics.shelf_events is
-  'What happened on the shelves. The catalog announces nothing: each event happened after change_after and by "at", and what came and went between two readings is not here.';
+  'Events on the shelves. The catalog announces nothing: each event happened after change_after and by "at". A volume that came and went between two reads is missing.';
 comment on column analytics.shelf_events.account_id is 'The operator''s name for the mirrored account.';
 comment on column analytics.shelf_events.owner_id is 'The owner of the shelf.';
 comment on column analytics.shelf_events.event is
-  'added; moved to another place; removed; or found: it was there when the shelf was first read, since when is not known.';
-comment on column analytics.shelf_events.position is 'Its place from then on, from 0; null when removed.';
-comment on column analytics.shelf_events.at is 'By then it had happened.';
+  'added; moved (to another position); removed; or found: present at the first read of the shelf, since an unknown time.';
+comment on column analytics.shelf_events.position is 'New position on the shelf, from 0; null if removed.';
+comment on column analytics.shelf_events.at is 'Upper bound of the time of the event.';
 comment on column analytics.shelf_events.change_after is
-  'It happened after this time; null where nothing is known of the time before.';
+  'Lower bound of the time of the event; null if the time before is unknown.';
 -- Metrics of tickets, maintained by triggers.
 
 create table analytics.metric_definitions (
@@ -4802,7 +4812,7 @@ as $$
     select from sync.readers r
     where r.role_name = asks.name and (r.accounts is null or s.account_id = any (r.accounts)))
 $$;
-comment on function internal.stream_completeness is 'For analytics.completeness, which shows the same.';
+comment on function internal.stream_completeness is 'Rows of analytics.completeness, with the rights of the owner.';
 
 create or replace view analytics.completeness with (security_barrier) as
 select c.account_id, c.stream, c.complete_through, c.gaps, c.waiting, c.open_rejects, c.deletes_checked_at, c.state,
@@ -4810,17 +4820,19 @@ select c.account_id, c.stream, c.complete_through, c.gaps, c.waiting, c.open_rej
 from internal.stream_completeness() c
 where c.account_id = any (array(select account_id from sync.readable_accounts));
 comment on view analytics.completeness is
-  'What a report may rely on: for every account and stream how far it is complete. A part of sync.status.';
+  'Completeness of each stream of each account, for reports. An extract of sync.status.';
 comment on column analytics.completeness.account_id is 'The operator''s name for the mirrored account.';
 comment on column analytics.completeness.complete_through is
-  'Up to this time the table is complete, but for its open rejects; null if it was never read.';
-comment on column analytics.completeness.gaps is 'Ranges below the top that have not been read; see sync.gaps.';
-comment on column analytics.completeness.waiting is 'Tickets that wait for their messages, volumes that wait to be read in full.';
-comment on column analytics.completeness.open_rejects is 'Records that could not be stored; see sync.rejects.';
+  'The table is complete up to this time, except for its open rejects; null if it was never read.';
+comment on column analytics.completeness.gaps is 'Number of unread ranges below the high-water mark; see sync.gaps.';
+comment on column analytics.completeness.waiting is
+  'Tickets with pending messages; volumes with a pending fetch by id.';
+comment on column analytics.completeness.open_rejects is
+  'Number of records that could not be stored; see sync.rejects.';
 comment on column analytics.completeness.deletes_checked_at is
-  'Nothing that is shown here had been deleted at the source before this time; null where that was never checked whole. Of messages nobody can tell: see sync.ticket_completeness.';
+  'None of the rows shown here had been deleted at the source before this time; null if the stream was never swept whole. Unknown for messages; see sync.ticket_completeness.';
 comment on column analytics.completeness.state is
-  'fresh; catching_up (within its target, but history or what waits is still missing, or its first load is under way, or the requests of the day are spent); stale (behind its target); failing (the last run that has ended failed); never_synced; paused (by people, or what it follows is).';
+  'fresh; catching_up (within its target, but history or details are pending, the first load is running, or the daily quota is used up); stale (behind its target); failing (the last finished run failed); never_synced; paused (by a person, or because the stream that it depends on is paused).';
 
 create or replace view analytics.integrity with (security_barrier) as
 select c.check_name, a.account_id, c.found, c.means
@@ -4921,11 +4933,11 @@ cross join lateral (values
     'A shelf is written before what is on it: there should be none.')
 ) c (check_name, found, means);
 comment on view analytics.integrity is
-  'Whether what is here fits together: each check counts what does not, account by account. It reads everything.';
-comment on column analytics.integrity.check_name is 'What is counted.';
+  'Integrity checks: each counts inconsistent rows per account. The view reads all tables.';
+comment on column analytics.integrity.check_name is 'Name of the check.';
 comment on column analytics.integrity.account_id is 'The operator''s name for the mirrored account.';
-comment on column analytics.integrity.found is 'How many there are.';
-comment on column analytics.integrity.means is 'What it means, and whether there may be any.';
+comment on column analytics.integrity.found is 'Number of findings.';
+comment on column analytics.integrity.means is 'Meaning of the check, and whether findings are allowed.';
 -- Search in messages, subjects and addresses.
 
 create or replace function helpdesk.search_query(query text) returns tsquery
@@ -4935,21 +4947,21 @@ begin atomic
     replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(query, '_', ' '), '.', ' '), '/', ' '), ':', ' '), '@', ' '), '&', ' '), '<', ' '), '~', ' '), '+', ' '), '#', ' '), '%', ' '), '?', ' '), '=', ' '), '([^\s"])-+', '\1 ', 'g'));
 end;
 comment on function helpdesk.search_query is
-  'What people write into a search box, for helpdesk.search_words: all words, "words in this order", one or the other, -without this one.';
+  'Converts the text of a search box for helpdesk.search_words: all words, "words in this order", one or the other, -without this one.';
 
 create or replace function helpdesk.search_messages(query text, at_most int default 20)
 returns table (
   account_id text, message_id text, ticket_id text, number bigint, subject text, created_at timestamptz, type text, direction text, excerpt text)
 language plpgsql stable security definer rows 20
 set search_path = pg_catalog, pg_temp
--- Tables that were never analysed tell nothing of how rare a word is, nor that an index has the newest first.
+-- Without statistics PostgreSQL knows neither how rare a word is nor that an index returns the newest messages first.
 set enable_seqscan = off
 set enable_sort = off
 as $$
 #variable_conflict use_column
 declare
   asked constant tsquery := helpdesk.search_query(query);
-  -- To show where it stands: the first of the words.
+  -- Position of the first matching word, for the excerpt.
   word constant text := lower((regexp_match(asked::text, '''((?:[^'']|'''')+)'''))[1]);
   wanted constant int := greatest(coalesce(at_most, 20), 0);
   accounts constant text[] := sync.searched_accounts('helpdesk.messages');
@@ -4964,8 +4976,8 @@ declare
 begin
   if asked is null or numnode(asked) = 0 or wanted = 0 then return; end if;
   foreach account in array accounts loop
-    -- A word that is everywhere is found among the newest messages; a rare one by the index alone. What is between is looked for
-    -- in eight times as much each time. A hundred messages of the future are no reason to go wrong.
+    -- Common words are found among the newest messages, rare words by the index alone. For words in between, each
+    -- attempt covers a range eight times as long. A hundred messages dated in the future do no harm.
     found := null;
     select m.created_at into newest from helpdesk.messages m
     where m.account_id = account and m.created_at is not null order by m.created_at desc offset 100 limit 1;
@@ -4977,7 +4989,7 @@ begin
       for round in 1..4 loop
         found := array(
           select f.id from (
-            -- Apart from the order: an index that has the one, but not the words, would have all texts looked at.
+            -- The order is a separate step: an index for the order alone would read all texts.
             select m.id, m.created_at from helpdesk.messages m
             where m.account_id = account and date_trunc('hour', m.created_at at time zone 'UTC') >= since
               and helpdesk.search_words(m.body_text) @@ asked
@@ -4985,7 +4997,7 @@ begin
           order by f.created_at desc, f.id limit wanted);
         exit when cardinality(found) = wanted;
         found := null;
-        -- Where few messages come, eight times as much four times is before time began.
+        -- With few messages, eight times the range, four times over, would reach before the beginning of time.
         step := least(step * 8, interval '500 years');
         since := since - step;
       end loop;
@@ -5012,10 +5024,10 @@ begin
 end
 $$;
 comment on function helpdesk.search_messages is
-  'Messages with these words, the newest first: what helpdesk.search_query takes, in all accounts that whoever asks may read. Messages of removed tickets are among them.';
+  'Messages that match helpdesk.search_query, newest first, in all accounts that the caller may read. Includes messages of deleted tickets.';
 
--- To compare with everything takes seconds. What two slips of the pen leave untouched is one third of a text at least: so it is
--- enough to compare with what has one of its thirds, for which the index needs letters that stand together.
+-- Comparing with every text takes seconds. Two typos leave at least one third of a text unchanged, so candidates must
+-- contain one of the thirds. The index finds them by groups of three adjacent letters.
 create or replace function sync.thirds(value text) returns text[]
 language sql immutable parallel safe
 begin atomic
@@ -5027,14 +5039,14 @@ begin atomic
   where t.piece ~ '[[:alnum:]]{3}';
 end;
 comment on function sync.thirds is
-  'The thirds of a text as patterns for LIKE: what has one of them may be nearly alike. Of short texts the whole. Only such as have three letters or digits in a row: the index knows no others.';
+  'Thirds of a text as LIKE patterns: similar texts contain at least one of them. Short texts are one pattern. Skips patterns without three adjacent letters or digits, because the index does not contain them.';
 
 create or replace function helpdesk.similar_subjects(like_this text, at_most int default 20)
 returns table (account_id text, ticket_id text, number bigint, subject text, state text, created_at timestamptz, similarity real)
 language plpgsql stable security definer rows 20
 set search_path = pg_catalog, pg_temp
 set client_min_messages = error
--- Only the index that has both, the account and the letters, is to be used.
+-- Uses only the index over both account and letters.
 set enable_seqscan = off
 set enable_indexscan = off
 set enable_bitmapscan = on
@@ -5042,7 +5054,7 @@ as $$
 #variable_conflict use_column
 declare
   accounts constant text[] := sync.searched_accounts('helpdesk.tickets');
-  -- Without what answering and forwarding have put before it.
+  -- Without prefixes of replies and forwards.
   meant constant text := lower(btrim(regexp_replace(left(like_this, 500), '^(\s*(re|fw|fwd|aw|wg|sv|tr|rv)\s*:)+', '', 'i')));
 begin
   return query
@@ -5053,7 +5065,7 @@ begin
       cross join lateral (
         select x.account_id, x.id, x.subject from helpdesk.tickets x
         where lower(x.subject) like p.pattern and x.account_id = a.account and x._deleted_at is null
-        -- Of what is written a thousand times some are enough.
+        -- A sample is enough for texts that occur a thousand times.
         limit 300) f) c
     join helpdesk.tickets t on t.account_id = c.account_id and t.id = c.id
     where c.alike >= 0.3
@@ -5062,14 +5074,14 @@ begin
 end
 $$;
 comment on function helpdesk.similar_subjects is
-  'Tickets whose subject is written nearly like this, the most similar first: similarity is the share of groups of three letters that both have. Found is what has at least one third of it unchanged; of what very many have, 300 of each account.';
+  'Tickets with a similar subject, most similar first. similarity is the share of common groups of three letters. Finds subjects with at least one unchanged third; at most 300 candidates per account.';
 
 create or replace function helpdesk.similar_contacts(address text, at_most int default 20)
 returns table (account_id text, contact_id text, customer_id text, type text, value text, similarity real)
 language plpgsql stable security definer rows 20
 set search_path = pg_catalog, pg_temp
 set client_min_messages = error
--- Only the index that has both, the account and the letters, is to be used.
+-- Uses only the index over both account and letters.
 set enable_seqscan = off
 set enable_indexscan = off
 set enable_bitmapscan = on
@@ -5078,7 +5090,7 @@ as $$
 declare
   accounts constant text[] := sync.searched_accounts('helpdesk.contacts');
   meant constant text := lower(btrim(left(address, 500)));
-  -- Of addresses what stands before the @: half of all people are at the same few hosts.
+  -- Compares the part of an address before the @, because half of all people share a few hosts.
   own constant text := coalesce(nullif(split_part(meant, '@', 1), ''), meant);
 begin
   return query
@@ -5097,14 +5109,14 @@ begin
 end
 $$;
 comment on function helpdesk.similar_contacts is
-  'Addresses of customers that are written nearly like this, the most similar first: similarity is the share of groups of three letters that both have. Found is what has at least one third of what stands before the @ unchanged.';
+  'Customer addresses with a similar spelling, most similar first. similarity is the share of common groups of three letters. Finds addresses with at least one unchanged third of the part before the @.';
 
 alter function helpdesk.search_messages(text, int) set client_min_messages = error;
 alter function helpdesk.search_messages(text, int) set enable_bitmapscan = on;
 -- The star schema for BI tools.
 
--- A star for BI tools: facts and dimensions of one grain each, whose first column names the row, whose keys are one column each
--- and are called alike wherever they stand, and which have neither JSON nor arrays. Days are those of analytics.account_zones.
+-- A star schema for BI tools: facts and dimensions of one grain each. The first column is the row's key; each key is
+-- one column with the same name everywhere; no column has JSON or arrays. Days follow analytics.account_zones.
 
 create or replace view analytics.dim_date with (security_barrier) as
 select d.day as date_key, extract(year from d.day)::int as year, extract(quarter from d.day)::int as quarter,
@@ -5134,22 +5146,23 @@ from sync.accounts a
 join analytics.account_zones z on z.account_id = a.account_id
 where a.account_id = any (array(select account_id from sync.readable_accounts));
 comment on view analytics.dim_account is 'One row for each mirrored account.';
-comment on column analytics.dim_account.account_key is 'Names the account in every fact and dimension.';
+comment on column analytics.dim_account.account_key is 'Key of the account in every fact and dimension.';
 comment on column analytics.dim_account.account_id is 'The operator''s name for the account.';
-comment on column analytics.dim_account.time_zone is 'The zone that days and hours of the account are told in.';
-comment on column analytics.dim_account.mirrored_since is 'The mirror wants everything from here on; null: everything.';
+comment on column analytics.dim_account.time_zone is 'Time zone for days and hours of the account.';
+comment on column analytics.dim_account.mirrored_since is
+  'The mirror covers records from this time on; null: all records.';
 
 create or replace view analytics.dim_inbox with (security_barrier) as
 select i.account_id || '/' || i.id as inbox_key, i.account_id as account_key, i.id as inbox_id, coalesce(i.name, i.id) as inbox_name
 from safe.inboxes i;
 comment on view analytics.dim_inbox is 'One row for each inbox.';
-comment on column analytics.dim_inbox.inbox_key is 'Names the inbox: account and inbox_id.';
+comment on column analytics.dim_inbox.inbox_key is 'Key of the inbox: account and inbox_id.';
 comment on column analytics.dim_inbox.account_key is 'The account; joins analytics.dim_account.account_key.';
 comment on column analytics.dim_inbox.inbox_id is 'Id at the source.';
-comment on column analytics.dim_inbox.inbox_name is 'Name; the id until a reply has shown one.';
+comment on column analytics.dim_inbox.inbox_name is 'Name; the id while no reply has shown a name.';
 
--- Who has left before the mirror began is in no list, and has still answered. Each is looked for by the index: a step for each
--- member of the team, however many messages there are.
+-- Former team members appear in no list, but in messages. One index lookup per member finds them, however many
+-- messages exist.
 create or replace view analytics.dim_agent with (security_barrier) as
 select a.account_id || '/' || k.user_id as agent_key, a.account_id as account_key, k.user_id, u._deleted_at is not null as is_deleted,
   u.id is not null as is_mirrored
@@ -5173,17 +5186,17 @@ cross join lateral (
       from has h where h.user_id is not null)
     select h.user_id from has h where h.user_id is not null) h
   union
-  -- The backlog of days past is theirs as well; for these there is no index, and the history is small beside the messages.
+  -- They also appear in the past backlog. The history has no index for that; it is small compared with the messages.
   select h.user_id from helpdesk.ticket_history h where h.account_id = a.account_id and h.user_id is not null) k
 left join helpdesk.users u on u.account_id = a.account_id and u.id = k.user_id;
 comment on view analytics.dim_agent is
-  'One row for each member of the team, without the name: who may see names joins helpdesk.users, who may not sees their keyed hashes in safe.users. Also those of whom only a message, a ticket or its history tells.';
-comment on column analytics.dim_agent.agent_key is 'Names the member of the team: account and user_id.';
+  'One row per team member, without names: join helpdesk.users for names, or safe.users for their keyed hashes. Includes members who appear only in a message, a ticket or its history.';
+comment on column analytics.dim_agent.agent_key is 'Key of the team member: account and user_id.';
 comment on column analytics.dim_agent.account_key is 'The account; joins analytics.dim_account.account_key.';
 comment on column analytics.dim_agent.user_id is 'Id at the source; joins safe.users.id.';
-comment on column analytics.dim_agent.is_deleted is 'True if the source was found to have it no more.';
+comment on column analytics.dim_agent.is_deleted is 'True if the record was deleted at the source.';
 comment on column analytics.dim_agent.is_mirrored is
-  'False if it is only mentioned: the source had it no more before it could be read, or it has not been read yet.';
+  'False if the record is only referenced: it was deleted before it could be read, or was not read yet.';
 
 create or replace view analytics.dim_customer with (security_barrier) as
 select c.account_id || '/' || c.id as customer_key, c.account_id as account_key, c.id as customer_id,
@@ -5197,24 +5210,25 @@ from helpdesk.tickets t
 where t.account_id = any (array(select account_id from sync.readable_accounts)) and t.customer_id is not null
   and not exists (select from helpdesk.customers c where c.account_id = t.account_id and c.id = t.customer_id);
 comment on view analytics.dim_customer is
-  'One row for each customer, without what identifies a person. Also those of whom only a ticket tells.';
-comment on column analytics.dim_customer.customer_key is 'Names the customer: account and customer_id.';
+  'One row per customer, without personal data. Includes customers who appear only in a ticket.';
+comment on column analytics.dim_customer.customer_key is 'Key of the customer: account and customer_id.';
 comment on column analytics.dim_customer.account_key is 'The account; joins analytics.dim_account.account_key.';
 comment on column analytics.dim_customer.customer_id is 'Id at the source; joins safe.customers.id.';
-comment on column analytics.dim_customer.created_after is 'Created at or after this time: the source does not say when.';
+comment on column analytics.dim_customer.created_after is
+  'Created at or after this time. The source does not state the exact time.';
 comment on column analytics.dim_customer.created_before is 'Created before this time.';
-comment on column analytics.dim_customer.is_deleted is 'True if the source was found to have it no more.';
+comment on column analytics.dim_customer.is_deleted is 'True if the record was deleted at the source.';
 comment on column analytics.dim_customer.is_mirrored is
-  'False if it is only mentioned: the source had it no more before it could be read, or it has not been read yet.';
+  'False if the record is only referenced: it was deleted before it could be read, or was not read yet.';
 
 create or replace view analytics.dim_label with (security_barrier) as
 select l.account_id || '/' || l.id as label_key, l.account_id as account_key, l.id as label_id, coalesce(l.name, l.id) as label_name
 from safe.labels l;
 comment on view analytics.dim_label is 'One row for each label.';
-comment on column analytics.dim_label.label_key is 'Names the label: account and label_id.';
+comment on column analytics.dim_label.label_key is 'Key of the label: account and label_id.';
 comment on column analytics.dim_label.account_key is 'The account; joins analytics.dim_account.account_key.';
 comment on column analytics.dim_label.label_id is 'Id at the source.';
-comment on column analytics.dim_label.label_name is 'Name; the id until a reply has shown one.';
+comment on column analytics.dim_label.label_name is 'Name; the id while no reply has shown a name.';
 
 create or replace view analytics.dim_shelf with (security_barrier) as
 select s.account_id || '/' || s.owner_id || '/' || s.id as shelf_key, s.account_id as account_key, s.owner_id, s.id as shelf_id,
@@ -5222,12 +5236,12 @@ select s.account_id || '/' || s.owner_id || '/' || s.id as shelf_key, s.account_
 from books.shelves s
 where s.account_id = any (array(select account_id from sync.readable_accounts));
 comment on view analytics.dim_shelf is 'One row for each shelf.';
-comment on column analytics.dim_shelf.shelf_key is 'Names the shelf: account, owner_id and shelf_id.';
+comment on column analytics.dim_shelf.shelf_key is 'Key of the shelf: account, owner_id and shelf_id.';
 comment on column analytics.dim_shelf.account_key is 'The account; joins analytics.dim_account.account_key.';
-comment on column analytics.dim_shelf.owner_id is 'The user whose shelf it is, or mylibrary.';
-comment on column analytics.dim_shelf.shelf_id is 'Id at the source; only together with owner_id it names one shelf.';
+comment on column analytics.dim_shelf.owner_id is 'Owner of the shelf: a user id, or mylibrary.';
+comment on column analytics.dim_shelf.shelf_id is 'Id at the source, unique per owner_id.';
 comment on column analytics.dim_shelf.shelf_title is 'Title.';
-comment on column analytics.dim_shelf.is_deleted is 'True if the source was found to have it no more.';
+comment on column analytics.dim_shelf.is_deleted is 'True if the record was deleted at the source.';
 
 create or replace view analytics.dim_volume with (security_barrier) as
 select v.account_id || '/' || v.id as volume_key, v.account_id as account_key, v.id as volume_id, v.title, v.subtitle,
@@ -5237,12 +5251,13 @@ select v.account_id || '/' || v.id as volume_key, v.account_id as account_key, v
 from books.volumes v
 where v.account_id = any (array(select account_id from sync.readable_accounts));
 comment on view analytics.dim_volume is 'One row for each volume.';
-comment on column analytics.dim_volume.volume_key is 'Names the volume: account and volume_id.';
+comment on column analytics.dim_volume.volume_key is 'Key of the volume: account and volume_id.';
 comment on column analytics.dim_volume.account_key is 'The account; joins analytics.dim_account.account_key.';
 comment on column analytics.dim_volume.volume_id is 'Id at the source.';
-comment on column analytics.dim_volume.authors is 'Authors in their order, with commas; null where the source names none.';
-comment on column analytics.dim_volume.categories is 'Subjects in their order, with commas.';
-comment on column analytics.dim_volume.is_deleted is 'True if the source was found to have it no more.';
+comment on column analytics.dim_volume.authors is
+  'Authors in order, separated by commas; null if the source names none.';
+comment on column analytics.dim_volume.categories is 'Subjects in order, separated by commas.';
+comment on column analytics.dim_volume.is_deleted is 'True if the record was deleted at the source.';
 
 create or replace view analytics.fact_tickets with (security_barrier) as
 select m.account_id || '/' || m.ticket_id as ticket_key, m.account_id as account_key,
@@ -5263,24 +5278,24 @@ select m.account_id || '/' || m.ticket_id as ticket_key, m.account_id as account
 from analytics.ticket_metrics m
 left join analytics.account_zones z on z.account_id = m.account_id;
 comment on view analytics.fact_tickets is
-  'One row for each ticket: analytics.ticket_metrics for BI tools. Spam, trash, deleted and half-mirrored tickets are in it: leave them out where they would be wrong.';
-comment on column analytics.fact_tickets.ticket_key is 'Names the ticket: account and ticket_id.';
+  'One row per ticket: analytics.ticket_metrics for BI tools. Includes spam, trash, deleted and incomplete tickets: filter them where they would distort.';
+comment on column analytics.fact_tickets.ticket_key is 'Key of the ticket: account and ticket_id.';
 comment on column analytics.fact_tickets.account_key is 'The account; joins analytics.dim_account.account_key.';
 comment on column analytics.fact_tickets.customer_key is
-  'The customer, null where there is none; joins analytics.dim_customer.customer_key.';
-comment on column analytics.fact_tickets.inbox_key is 'The inbox, null where there is none; joins analytics.dim_inbox.inbox_key.';
+  'The customer, or null; joins analytics.dim_customer.customer_key.';
+comment on column analytics.fact_tickets.inbox_key is 'The inbox, or null; joins analytics.dim_inbox.inbox_key.';
 comment on column analytics.fact_tickets.agent_key is
-  'Who it is assigned to, null while nobody; joins analytics.dim_agent.agent_key.';
+  'The assigned team member; null while unassigned. Joins analytics.dim_agent.agent_key.';
 comment on column analytics.fact_tickets.first_responder_key is
-  'Who gave the first response; joins analytics.dim_agent.agent_key.';
-comment on column analytics.fact_tickets.created_date is 'The day on which it was created; joins analytics.dim_date.date_key.';
+  'Team member who gave the first response; joins analytics.dim_agent.agent_key.';
+comment on column analytics.fact_tickets.created_date is 'Day of the creation; joins analytics.dim_date.date_key.';
 comment on column analytics.fact_tickets.first_closed_date is
-  'The day of first_closed_at; an upper bound where first_closing_seen is false. Joins analytics.dim_date.date_key.';
+  'Day of first_closed_at; an upper bound if first_closing_seen is false. Joins analytics.dim_date.date_key.';
 comment on column analytics.fact_tickets.ticket_id is 'Id at the source; joins safe.tickets.id.';
 comment on column analytics.fact_tickets.channel is 'email, chat, web, phone and so on.';
-comment on column analytics.fact_tickets.is_spam is 'True if it is marked as spam.';
-comment on column analytics.fact_tickets.is_trash is 'True if it is in the trash.';
-comment on column analytics.fact_tickets.is_deleted is 'True if the source was found to have it no more.';
+comment on column analytics.fact_tickets.is_spam is 'True if the ticket is marked as spam.';
+comment on column analytics.fact_tickets.is_trash is 'True if the ticket is in the trash.';
+comment on column analytics.fact_tickets.is_deleted is 'True if the ticket was deleted at the source.';
 
 create or replace view analytics.fact_messages with (security_barrier) as
 select k.account_id || '/' || k.message_id as message_key, k.account_id || '/' || k.ticket_id as ticket_key, k.account_id as account_key,
@@ -5292,21 +5307,21 @@ left join analytics.account_zones z on z.account_id = k.account_id
 left join helpdesk.tickets t on t.account_id = k.account_id and t.id = k.ticket_id
 cross join lateral (select k.created_at at time zone z.time_zone as at) l;
 comment on view analytics.fact_messages is 'One row for each message, without its text.';
-comment on column analytics.fact_messages.message_key is 'Names the message: account and id.';
+comment on column analytics.fact_messages.message_key is 'Key of the message: account and id.';
 comment on column analytics.fact_messages.ticket_key is 'The ticket; joins analytics.fact_tickets.ticket_key.';
 comment on column analytics.fact_messages.account_key is 'The account; joins analytics.dim_account.account_key.';
 comment on column analytics.fact_messages.customer_key is
-  'The customer, null where there is none; joins analytics.dim_customer.customer_key.';
-comment on column analytics.fact_messages.inbox_key is
-  'The inbox, null where there is none; joins analytics.dim_inbox.inbox_key.';
+  'The customer, or null; joins analytics.dim_customer.customer_key.';
+comment on column analytics.fact_messages.inbox_key is 'The inbox, or null; joins analytics.dim_inbox.inbox_key.';
 comment on column analytics.fact_messages.agent_key is
-  'Who of the team wrote it, null if a customer or nobody; joins analytics.dim_agent.agent_key.';
-comment on column analytics.fact_messages.created_date is 'The day on which it was created; joins analytics.dim_date.date_key.';
-comment on column analytics.fact_messages.created_hour is 'Hour of its day, 0 to 23.';
-comment on column analytics.fact_messages.created_at is 'When it was created, at the source.';
-comment on column analytics.fact_messages.kind is 'inbound, authored, automatic, note or other, as analytics.message_kinds says.';
-comment on column analytics.fact_messages.channel is 'Channel of its ticket.';
-comment on column analytics.fact_messages.position is 'Place within its ticket, from 1.';
+  'Author, if a team member; null for customers and automatic replies. Joins analytics.dim_agent.agent_key.';
+comment on column analytics.fact_messages.created_date is 'Day of the creation; joins analytics.dim_date.date_key.';
+comment on column analytics.fact_messages.created_hour is 'Hour of the creation, 0 to 23.';
+comment on column analytics.fact_messages.created_at is 'Creation time at the source.';
+comment on column analytics.fact_messages.kind is
+  'inbound, authored, automatic, note or other; see analytics.message_kinds.';
+comment on column analytics.fact_messages.channel is 'Channel of the ticket.';
+comment on column analytics.fact_messages.position is 'Position in the ticket, from 1.';
 
 create or replace view analytics.fact_turns with (security_barrier) as
 select r.account_id || '/' || r.ticket_id || '/' || r.turn as turn_key, r.account_id || '/' || r.ticket_id as ticket_key,
@@ -5318,24 +5333,26 @@ from analytics.reply_turns r
 left join analytics.account_zones z on z.account_id = r.account_id
 left join helpdesk.tickets t on t.account_id = r.account_id and t.id = r.ticket_id;
 comment on view analytics.fact_turns is
-  'One row for each wait of a customer: a burst of messages and the reply that ended it, if there is one.';
-comment on column analytics.fact_turns.turn_key is 'Names the turn: account, ticket and number.';
+  'One row per wait of a customer: a burst of messages, and the reply that ended the wait, if any.';
+comment on column analytics.fact_turns.turn_key is 'Key of the turn: account, ticket and number.';
 comment on column analytics.fact_turns.ticket_key is 'The ticket; joins analytics.fact_tickets.ticket_key.';
 comment on column analytics.fact_turns.account_key is 'The account; joins analytics.dim_account.account_key.';
 comment on column analytics.fact_turns.customer_key is
-  'The customer, null where there is none; joins analytics.dim_customer.customer_key.';
-comment on column analytics.fact_turns.inbox_key is 'The inbox, null where there is none; joins analytics.dim_inbox.inbox_key.';
-comment on column analytics.fact_turns.agent_key is 'Who replied, null while nobody has; joins analytics.dim_agent.agent_key.';
-comment on column analytics.fact_turns.waiting_date is 'The day of waiting_since; joins analytics.dim_date.date_key.';
-comment on column analytics.fact_turns.answered_date is 'The day of answered_at; joins analytics.dim_date.date_key.';
+  'The customer, or null; joins analytics.dim_customer.customer_key.';
+comment on column analytics.fact_turns.inbox_key is 'The inbox, or null; joins analytics.dim_inbox.inbox_key.';
+comment on column analytics.fact_turns.agent_key is
+  'Team member who replied; null while unanswered. Joins analytics.dim_agent.agent_key.';
+comment on column analytics.fact_turns.waiting_date is 'Day of waiting_since; joins analytics.dim_date.date_key.';
+comment on column analytics.fact_turns.answered_date is 'Day of answered_at; joins analytics.dim_date.date_key.';
 
 create or replace view analytics.fact_ticket_labels with (security_barrier) as
 select l.account_id || '/' || l.ticket_id || '/' || l.label_id as ticket_label_key,
   l.account_id || '/' || l.ticket_id as ticket_key, l.account_id || '/' || l.label_id as label_key, l.account_id as account_key
 from helpdesk.ticket_labels l
 where l.account_id = any (array(select account_id from sync.readable_accounts));
-comment on view analytics.fact_ticket_labels is 'One row for each label on a ticket: a ticket with two labels counts under both.';
-comment on column analytics.fact_ticket_labels.ticket_label_key is 'Names the row: ticket and label.';
+comment on view analytics.fact_ticket_labels is
+  'One row per label of a ticket. A ticket with two labels counts under both.';
+comment on column analytics.fact_ticket_labels.ticket_label_key is 'Key of the row: ticket and label.';
 comment on column analytics.fact_ticket_labels.ticket_key is 'The ticket; joins analytics.fact_tickets.ticket_key.';
 comment on column analytics.fact_ticket_labels.label_key is 'The label; joins analytics.dim_label.label_key.';
 comment on column analytics.fact_ticket_labels.account_key is 'The account; joins analytics.dim_account.account_key.';
@@ -5353,17 +5370,17 @@ from (
 cross join lateral analytics.backlog_daily(d.last_day - 89, d.last_day, d.time_zone) b
 join analytics.account_zones z on z.account_id = b.account_id and z.time_zone = d.time_zone;
 comment on view analytics.fact_backlog is
-  'One row for each day, state, inbox and member of the team: unresolved tickets at the end of the day, over the last 90 days that are here. analytics.backlog_daily answers for any days.';
-comment on column analytics.fact_backlog.backlog_key is 'Names the row: account, day, state, inbox and user.';
+  'One row per day, state, inbox and team member: open tickets at the end of the day, for the last 90 days in the mirror. analytics.backlog_daily covers any days.';
+comment on column analytics.fact_backlog.backlog_key is 'Key of the row: account, day, state, inbox and user.';
 comment on column analytics.fact_backlog.date_key is 'The day; joins analytics.dim_date.date_key.';
 comment on column analytics.fact_backlog.account_key is 'The account; joins analytics.dim_account.account_key.';
-comment on column analytics.fact_backlog.inbox_key is 'The inbox, null where there is none; joins analytics.dim_inbox.inbox_key.';
+comment on column analytics.fact_backlog.inbox_key is 'The inbox, or null; joins analytics.dim_inbox.inbox_key.';
 comment on column analytics.fact_backlog.agent_key is
-  'Who they were assigned to then, null if nobody; joins analytics.dim_agent.agent_key.';
-comment on column analytics.fact_backlog.state is 'Their state at the end of the day; null where it is not known.';
-comment on column analytics.fact_backlog.tickets is 'How many, spam and trash left out.';
+  'Assigned team member at that time; null if unassigned. Joins analytics.dim_agent.agent_key.';
+comment on column analytics.fact_backlog.state is 'State at the end of the day; null if unknown.';
+comment on column analytics.fact_backlog.tickets is 'Number of tickets, without spam and trash.';
 comment on column analytics.fact_backlog.uncertain is
-  'How many of them, or beside them, may have been otherwise: see analytics.backlog_daily.';
+  'Number of tickets whose state at that time is uncertain; see analytics.backlog_daily.';
 
 create or replace view analytics.fact_shelf_volumes with (security_barrier) as
 select s.account_id || '/' || s.owner_id || '/' || s.shelf_id || '/' || s.volume_id as shelf_volume_key,
@@ -5372,19 +5389,21 @@ select s.account_id || '/' || s.owner_id || '/' || s.shelf_id || '/' || s.volume
   (s._first_seen_at at time zone z.time_zone)::date as first_seen_date, (s._removed_at at time zone z.time_zone)::date as removed_date
 from books.shelf_volumes s
 left join analytics.account_zones z on z.account_id = s.account_id;
-comment on view analytics.fact_shelf_volumes is 'One row for each volume that is, or was, on a shelf.';
-comment on column analytics.fact_shelf_volumes.shelf_volume_key is 'Names the row: shelf and volume.';
+comment on view analytics.fact_shelf_volumes is 'One row per volume that is or was on a shelf.';
+comment on column analytics.fact_shelf_volumes.shelf_volume_key is 'Key of the row: shelf and volume.';
 comment on column analytics.fact_shelf_volumes.shelf_key is 'The shelf; joins analytics.dim_shelf.shelf_key.';
 comment on column analytics.fact_shelf_volumes.volume_key is 'The volume; joins analytics.dim_volume.volume_key.';
 comment on column analytics.fact_shelf_volumes.account_key is 'The account; joins analytics.dim_account.account_key.';
 comment on column analytics.fact_shelf_volumes.position is
-  'Its place on the shelf, from 0; the last one that it had, once it is removed.';
-comment on column analytics.fact_shelf_volumes.is_on_shelf is 'False if it was on the shelf and is not any more.';
+  'Position on the shelf, from 0; for a removed volume its last position.';
+comment on column analytics.fact_shelf_volumes.is_on_shelf is 'False if the volume was removed from the shelf.';
 comment on column analytics.fact_shelf_volumes.first_seen_date is
-  'The day on which it was first seen there; joins analytics.dim_date.date_key.';
-comment on column analytics.fact_shelf_volumes.removed_date is 'The day by which it was gone; joins analytics.dim_date.date_key.';
+  'Day on which the volume was first seen on the shelf; joins analytics.dim_date.date_key.';
+comment on column analytics.fact_shelf_volumes.removed_date is
+  'Day by which the volume was gone; joins analytics.dim_date.date_key.';
 
--- As the other views of the star, it joins the zone by a left join: see 0043_turns.sql.
+-- Joins the time zone with a left join, like the other views of the star. With an inner join PostgreSQL expects far
+-- too few rows.
 create or replace view analytics.fact_credits with (security_barrier) as
 select m.account_id || '/' || m.source || '/' || to_char(m.hour at time zone 'UTC', 'YYYY-MM-DD"T"HH24') as credit_key,
   (m.hour at time zone z.time_zone)::date as date_key, m.account_id as account_key, m.source, m.hour,
@@ -5399,25 +5418,26 @@ from (
   group by c.account_id, c.source, date_trunc('hour', c.minute, 'UTC')) m
 left join analytics.account_zones z on z.account_id = m.account_id;
 comment on view analytics.fact_credits is
-  'One row for each hour and source in which requests were sent: what they cost, and what for. Of what is more than a year ago one row for each day.';
-comment on column analytics.fact_credits.credit_key is 'Names the row: account, source and hour.';
+  'One row per hour and source with requests: their cost and purpose. After one year, one row per day.';
+comment on column analytics.fact_credits.credit_key is 'Key of the row: account, source and hour.';
 comment on column analytics.fact_credits.date_key is 'The day of that hour; joins analytics.dim_date.date_key.';
 comment on column analytics.fact_credits.account_key is 'The account; joins analytics.dim_account.account_key.';
-comment on column analytics.fact_credits.source is 'helpdesk or books; a credit of the catalog is a request.';
-comment on column analytics.fact_credits.hour is 'When the hour began; of a day the first hour with a request.';
-comment on column analytics.fact_credits.interactive is 'Credits used for something that a person waits for.';
-comment on column analytics.fact_credits.fresh is 'Credits used to keep up with what has just changed.';
-comment on column analytics.fact_credits.backfill is 'Credits used to read history.';
-comment on column analytics.fact_credits.sweep is 'Credits used to read everything again, for what nothing announces.';
+comment on column analytics.fact_credits.source is 'helpdesk or books. A credit of the catalog is one request.';
+comment on column analytics.fact_credits.hour is
+  'Start of the hour; for a row per day, the first hour with a request.';
+comment on column analytics.fact_credits.interactive is 'Credits for work that a person waits for.';
+comment on column analytics.fact_credits.fresh is 'Credits for incremental syncs.';
+comment on column analytics.fact_credits.backfill is 'Credits for history.';
+comment on column analytics.fact_credits.sweep is 'Credits for sweeps, which find deletions and silent changes.';
 comment on column analytics.fact_credits.others is
-  'The most credits that other clients of the account were seen to use, summed over minutes.';
-comment on column analytics.fact_credits.refused is 'Requests that the source refused for want of credits.';
-comment on column analytics.fact_credits.waited_seconds is 'How long its requests had waited for credits, all together.';
+  'Estimated credits of other clients of the account: the sum of the highest observed use per minute.';
+comment on column analytics.fact_credits.refused is 'Requests that the source refused for lack of credits.';
+comment on column analytics.fact_credits.waited_seconds is 'Total time that requests waited for credits.';
 comment on column analytics.fact_credits.hours is
-  'How many hours the row stands for: 1, or a day (24) of what is more than a year ago.';
+  'Hours in this row: 1, or 24 for a day that is more than a year ago.';
 -- The data dictionary.
 
--- The comments are the manual; here they can be asked for with SQL, by readers as well, who see of it what they may read.
+-- Makes the comments available in SQL, also to readers, who see the entries of what they may read.
 
 create or replace view analytics.data_dictionary with (security_barrier) as
 with ours as (
@@ -5437,7 +5457,7 @@ from relations
 union all
 select r.schema, r.relation, r.kind, (row_number() over (partition by r.oid order by a.attnum))::int, a.attname::text,
   pg_catalog.format_type(a.atttypid, a.atttypmod),
-  -- Nobody tells PostgreSQL which columns of a view may be null.
+  -- PostgreSQL does not know which columns of a view may be null.
   case when r.kind = 'table' then not a.attnotnull end,
   pg_catalog.col_description(r.oid, a.attnum)
 from relations r
@@ -5449,25 +5469,25 @@ select ours.schema, p.proname || '(' || pg_catalog.pg_get_function_arguments(p.o
 from ours
 join pg_catalog.pg_proc p on p.pronamespace = ours.oid
 where has_function_privilege(p.oid, 'execute') and p.prorettype <> 'pg_catalog.trigger'::pg_catalog.regtype
-  -- What an extension brings has a manual of its own.
+  -- Objects of extensions have their own documentation.
   and not exists (select from pg_catalog.pg_depend d
     where d.classid = 'pg_catalog.pg_proc'::pg_catalog.regclass and d.objid = p.oid and d.deptype = 'e');
 comment on view analytics.data_dictionary is
-  'Every table, view and function that whoever asks may read, and every column of them, with what it means.';
+  'Data dictionary: every table, view and function that the caller may read, with its columns and their meaning.';
 comment on column analytics.data_dictionary.schema is 'The schema: analytics, safe, helpdesk, books or sync.';
 comment on column analytics.data_dictionary.relation is 'The table or view; a function with its arguments.';
 comment on column analytics.data_dictionary.kind is 'table, view or function.';
 comment on column analytics.data_dictionary.position is
-  'Place of the column, from 1; 0 in the row that tells of the relation itself.';
-comment on column analytics.data_dictionary.column_name is 'The column; null in the row that tells of the relation itself.';
-comment on column analytics.data_dictionary.type is 'Type of the column; what a function gives.';
+  'Position of the column, from 1; 0 in the row of the relation itself.';
+comment on column analytics.data_dictionary.column_name is 'The column; null in the row of the relation itself.';
+comment on column analytics.data_dictionary.type is 'Type of the column; return type of a function.';
 comment on column analytics.data_dictionary.nullable is
-  'False if it is never null; null for columns of views, of which PostgreSQL does not know.';
-comment on column analytics.data_dictionary.comment is 'What it means.';
--- Comments of columns that no file above comments, and the rights of the roles.
+  'False if the column is never null; null for columns of views, because PostgreSQL does not know.';
+comment on column analytics.data_dictionary.comment is 'Meaning.';
+-- Comments for columns without a comment of their own, and the rights of the roles.
 
--- A column of a view gets the comment of the column of that name in the first relation that the view reads and that has one.
--- Any other column gets the comment that its name has everywhere.
+-- A column of a view inherits the comment of the same column in the first relation of the view that has one. Any
+-- other column gets the general comment for its name.
 create or replace function sync.settle_comments() returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -5479,21 +5499,21 @@ declare
   "account_id": "The operator's name for the mirrored account; part of every key.",
   "id": "Id at the source: opaque text.",
   "customer_id": "The customer; joins helpdesk.customers.id.",
-  "_first_seen_at": "When this row was first written here.",
+  "_first_seen_at": "When this row was first stored here.",
   "_synced_at": "When the content of this row last changed here.",
-  "_observed_at": "The content is as the source showed it at this time, by the source's clock; null where nothing has shown it yet.",
-  "_payload": "The record as it came, unknown fields included; without records of other tables and without long texts that have a column of their own.",
+  "_observed_at": "The source showed this content at this time, by its own clock; null while no reply has shown it.",
+  "_payload": "The record as the source sent it, with unknown fields; without records of other tables, and without long texts that have their own column.",
   "ticket_id": "The ticket; joins helpdesk.tickets.id.",
-  "_deleted_at": "When the source was found to have it no more; null while it is there.",
+  "_deleted_at": "When the deletion at the source was found; null while the record exists.",
   "source": "The source of the stream: helpdesk or books.",
-  "stream_key": "The key of the stream: source.stream, as helpdesk.tickets.",
+  "stream_key": "Key of the stream: source.stream, as helpdesk.tickets.",
   "stream": "The stream.",
   "list": "The list of the stream.",
   "run_id": "The run.",
   "calendar": "The calendar; joins analytics.calendars.name."
 }$said$;
 begin
-  -- In the order in which they were made: a view may read a view.
+  -- In order of creation, because a view may read a view.
   for one in
     select c.oid, a.attnum, format('%s.%I', c.oid::regclass, a.attname) as name, a.attname, c.relkind
     from pg_class c
