@@ -2,7 +2,7 @@
 
 import type { Context } from '../engine/context.ts';
 import type { Job } from '../engine/queue/job.ts';
-import { keepTending, openWaiting, tend } from '../engine/queue/reconcile.ts';
+import { keepReconciling, openWaiting, reconcile } from '../engine/queue/reconcile.ts';
 import { keepSchedule } from '../engine/queue/schedule.ts';
 import { work } from '../engine/queue/worker.ts';
 import { forgetOld } from '../engine/runs/slots.ts';
@@ -40,24 +40,24 @@ export async function serve(ground: Ground, config: Config, { jobs, signal, besi
   const look = async () => {
     await schedule.look();
     await openWaiting(ctx, presence.id);
-    await tend(ctx, queue, { worker: presence.id, jobs: working.jobs });
+    await reconcile(ctx, queue, { worker: presence.id, jobs: working.jobs });
     await report();
     if (ctx.clock.monotonic() - forgotMs < dayMs) return;
     await forgetOld(ctx.pg, ctx.account, new Date(ctx.clock.now()));
     forgotMs = ctx.clock.monotonic();
   };
-  const tending = keepTending(ctx, look, beside);
+  const reconciling = keepReconciling(ctx, look, beside);
   // Chance decides each time who is first: so nobody is always the last.
   const alarm = () => {
     const waitMs = beside > 1 ? ctx.random() * beside * apartMs : 0;
-    ctx.clock.sleep(waitMs, over).then(tending.ring, () => {});
+    ctx.clock.sleep(waitMs, over).then(reconciling.ring, () => {});
   };
   const schedule = stack.use(keepSchedule(ctx, config.schedule, presence.id, alarm));
-  const working = stack.use(work(ctx, queue, jobs, { worker: presence.id, afterEach: tending.ring }));
+  const working = stack.use(work(ctx, queue, jobs, { worker: presence.id, afterEach: reconciling.ring }));
   stack.defer(() => {
     leaving.abort();
-    tending.stop();
+    reconciling.stop();
   });
   const opened = stack.move();
-  return { worker: presence.id, failed: tending.failed, [Symbol.asyncDispose]: () => opened.disposeAsync() };
+  return { worker: presence.id, failed: reconciling.failed, [Symbol.asyncDispose]: () => opened.disposeAsync() };
 }

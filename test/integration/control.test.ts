@@ -46,7 +46,7 @@ function conformance(redisUrl: string | undefined): void {
     long,
     async () => {
       await using desk = await deskOf();
-      const worker = await desk.worker({ tends: true, settings: poor });
+      const worker = await desk.worker({ reconciles: true, settings: poor });
       const run = await desk.open();
       await waitsForCredits(desk, run);
       await pause(desk.pool, me, now());
@@ -69,7 +69,7 @@ function conformance(redisUrl: string | undefined): void {
 
       await worker.leave();
       await resume(desk.pool, me, now());
-      await desk.worker({ tends: true });
+      await desk.worker({ reconciles: true });
       const streams = await ended(desk, run, 'completed');
       await ended(desk, other, 'completed');
       expect(streams.messages).toMatchObject({ token: 2 });
@@ -82,7 +82,7 @@ function conformance(redisUrl: string | undefined): void {
 
   test('canceled while it waits for credits: it stops, and writes no further page', long, async () => {
     await using desk = await deskOf();
-    await desk.worker({ tends: true, settings: poor });
+    await desk.worker({ reconciles: true, settings: poor });
     const run = await desk.open();
     await waitsForCredits(desk, run);
     expect(await cancelRun(desk.pool, { ...me, run }, now())).toEqual({ kind: 'sync', streams: ['messages'] });
@@ -100,7 +100,7 @@ function conformance(redisUrl: string | undefined): void {
     await desk.addJobs();
     expect(await desk.counts()).toMatchObject({ wait: 1 });
     await cancelRun(desk.pool, { ...me, run }, now());
-    await desk.worker({ tends: true });
+    await desk.worker({ reconciles: true });
     await isClean(desk);
     expect(desk.sandbox.totals.requests).toBe(0);
   });
@@ -111,7 +111,7 @@ describe.concurrent('with the queue in PostgreSQL', () => {
 
   test('a stream that is paused holds up no other one of its run, which ends when it is resumed', long, async () => {
     await using desk = await openDesk({ redisUrl: undefined, tickets: 30 });
-    await desk.worker({ tends: true });
+    await desk.worker({ reconciles: true });
     await pause(desk.pool, { ...me, stream: 'customers' }, now());
     const run = await desk.open();
     await eventually(async () => expect((await desk.progress(run)).streams.messages!.state).toBe('completed'));
@@ -128,7 +128,7 @@ describe.concurrent('with the queue in PostgreSQL', () => {
 
   test('a page that is in flight when its run is canceled is not written', long, async () => {
     await using desk = await openDesk({ redisUrl: undefined, tickets: 450 });
-    await desk.worker({ tends: true });
+    await desk.worker({ reconciles: true });
     const run = await desk.open(['tickets']);
     const canceled = Promise.withResolvers<unknown>();
     desk.onRequest = () => {
@@ -154,7 +154,7 @@ describe.concurrent('with the queue in PostgreSQL', () => {
   test('a run that failed is retried: what failed in it is read, and nothing else', long, async () => {
     await using desk = await openDesk({ redisUrl: undefined, tickets: 30 });
     desk.fault = ({ path }) => (path === '/customers' ? { kind: 'status', status: 400 } : undefined);
-    await desk.worker({ tends: true });
+    await desk.worker({ reconciles: true });
     const run = await desk.open();
     await ended(desk, run, 'failed');
     desk.fault = () => undefined;

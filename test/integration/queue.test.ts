@@ -169,7 +169,7 @@ function conformance(redisUrl: string | undefined): void {
   test.concurrent('a job that is delivered again to the process that is at work on it is the same work, and paid once', async () => {
     await using desk = await deskOf({ tickets: 450 });
     desk.slow = true;
-    await desk.worker({ tends: true });
+    await desk.worker({ reconciles: true });
     const run = await desk.open(['tickets']);
     await desk.addJobs();
     await goesOn(desk, 1);
@@ -188,7 +188,7 @@ function conformance(redisUrl: string | undefined): void {
     test('is waited for, and then read', async () => {
       await using desk = await deskOf({ tickets: 450 });
       desk.slow = true;
-      const [one, other] = [await desk.worker({ tends: true }), await desk.worker()];
+      const [one, other] = [await desk.worker({ reconciles: true }), await desk.worker()];
       const first = await desk.open(['tickets']);
       await desk.addJobs();
       await goesOn(desk, 1);
@@ -229,7 +229,7 @@ function conformance(redisUrl: string | undefined): void {
     if (redisUrl === undefined) {
       test('messages: a run for which nothing is left ends at once, and says who has read them', long, async () => {
         await using desk = await deskOf({ tickets: 40 });
-        await desk.worker({ tends: true });
+        await desk.worker({ reconciles: true });
         await desk.worker();
         desk.onRequest = ({ path }) => {
           if (path.startsWith('/tickets/')) desk.slow = true;
@@ -275,7 +275,7 @@ function conformance(redisUrl: string | undefined): void {
       async () => {
         await using desk = await deskOf();
         desk.fault = ({ path }) => (path === '/customers' ? { kind: 'status', status: 400 } : undefined);
-        await desk.worker({ tends: true });
+        await desk.worker({ reconciles: true });
         const run = await desk.open();
         const { streams } = await eventually(async () => {
           const progress = await desk.progress(run);
@@ -450,7 +450,7 @@ function conformance(redisUrl: string | undefined): void {
         const victim = await desk.process();
         const run = await desk.open();
         await eventually(() => expect(details(desk).length).toBeGreaterThan(3));
-        const heir = await desk.worker({ tends: true });
+        const heir = await desk.worker({ reconciles: true });
         expect((await desk.progress(run)).streams.messages).toMatchObject({
           state: 'running',
           token: 1,
@@ -492,7 +492,7 @@ function conformance(redisUrl: string | undefined): void {
         await eventually(() => expect(details(desk).length).toBeGreaterThan(10));
         const inHand = details(desk)[10]!.path;
         desk.slow = true;
-        const heir = await desk.worker({ tends: true });
+        const heir = await desk.worker({ reconciles: true });
         const stoppedMs = performance.now();
         await eventually(
           async () =>
@@ -527,8 +527,8 @@ function conformance(redisUrl: string | undefined): void {
     test('a queue that is emptied in the middle: the run ends all the same', long, async () => {
       await using desk = await deskOf();
       desk.slow = true;
-      await desk.worker({ tends: true });
-      await desk.worker({ tends: true });
+      await desk.worker({ reconciles: true });
+      await desk.worker({ reconciles: true });
       const run = await desk.open();
       // At work on the users and the customers, and on the tickets and their messages.
       for (const requests of [1, 2, 3, 8]) {

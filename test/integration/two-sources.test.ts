@@ -93,7 +93,7 @@ describe.concurrent('one run of both', () => {
   test('the catalog does not wait for a help desk that is slow, and the run ends when both have', long, async () => {
     await using both = await openBoth({ tickets: 60 });
     both.slow = true;
-    await both.worker({ tends: true });
+    await both.worker({ reconciles: true });
     const run = await both.begin(all);
     await eventually(async () =>
       expect(await statesOf(both, run)).toMatchObject({ shelves: 'completed', volumes: 'completed' }),
@@ -107,7 +107,7 @@ describe.concurrent('one run of both', () => {
   test('the help desk does not wait for a catalog that is slow', long, async () => {
     await using both = await openBoth();
     both.catalog.slow = true;
-    await both.worker({ tends: true });
+    await both.worker({ reconciles: true });
     const run = await both.begin(all);
     await eventually(async () => expect(await statesOf(both, run)).toMatchObject({ messages: 'completed' }));
     expect(await statesOf(both, run)).toMatchObject({
@@ -123,7 +123,7 @@ describe.concurrent('one run of both', () => {
     await using both = await openBoth();
     both.catalog.fault = () => ({ kind: 'status', status: 401, reason: 'authError' });
     both.slow = true;
-    await both.worker({ tends: true });
+    await both.worker({ reconciles: true });
     const run = await both.begin(all);
     await eventually(async () => expect(await statesOf(both, run)).toMatchObject({ shelves: 'failed' }));
     expect(await statesOf(both, run)).toMatchObject({ run: 'running', volumes: 'failed', messages: 'waiting' });
@@ -142,7 +142,7 @@ describe.concurrent('one run of both', () => {
     await using both = await openBoth();
     both.fault = () => ({ kind: 'status', status: 401 });
     both.catalog.slow = true;
-    await both.worker({ tends: true });
+    await both.worker({ reconciles: true });
     const run = await both.begin(all);
     await eventually(async () => expect(await statesOf(both, run)).toMatchObject({ messages: 'failed' }));
     expect(await statesOf(both, run)).toMatchObject({
@@ -166,7 +166,7 @@ describe.concurrent('of its own accord', () => {
   /** Shelves are read, and all their volumes wait. */
   const withWaiting = async () => {
     const both = await openBoth();
-    await using worker = await both.worker({ tends: true });
+    await using worker = await both.worker({ reconciles: true });
     await completed(both, await both.begin(['shelves']));
     await worker.leave();
     return both;
@@ -195,7 +195,7 @@ describe.concurrent('of its own accord', () => {
     await using both = await withWaiting();
     for (let i = 0; i < 2; i++) await opening(both);
     expect(await runsOf(both, 'hydrate')).toEqual([{ kind: 'hydrate', streams: ['volumes'] }]);
-    await both.worker({ tends: true });
+    await both.worker({ reconciles: true });
     await completed(both, await opened(both));
     expect(await bookDifferences(both.pool, both.world, owners)).toEqual([]);
     await opening(both);
@@ -234,7 +234,7 @@ describe.concurrent('of its own accord', () => {
       !path.startsWith('/volumes/') || left-- > 0
         ? undefined
         : { kind: 'status', status: 403, reason: 'dailyLimitExceeded' };
-    const worker = await both.worker({ tends: true });
+    const worker = await both.worker({ reconciles: true });
     const { streams } = await ended(both, await both.begin(['shelves', 'volumes', 'users']));
     expect(streams).toMatchObject({
       shelves: { state: 'completed' },
@@ -326,7 +326,7 @@ describe.concurrent('one reader at a time', () => {
 
   test.each(['shelves', 'volumes'])('%s: a backfill and a sync wait for each other', async stream => {
     await using both = await openBoth();
-    await both.worker({ tends: true });
+    await both.worker({ reconciles: true });
     if (stream === 'volumes') await completed(both, await both.begin(['shelves']));
     both.catalog.slow = true;
     const first = await both.begin([stream]);
@@ -361,7 +361,7 @@ describe.concurrent('one reader at a time', () => {
     const [one, other] = await Promise.all([ask(), ask()]);
     expect(one!.run).toBe(other!.run);
     expect([one!.resumed, other!.resumed].sort()).toEqual([false, true]);
-    await both.worker({ tends: true });
+    await both.worker({ reconciles: true });
     await both.addJobs();
     await completed(both, one!.run);
     expect(await bookDifferences(both.pool, both.world, owners)).toEqual([]);
@@ -400,7 +400,7 @@ describe.concurrent('hands', () => {
     const run = await both.begin(['shelves', 'volumes']);
     expect(await victim.finished).toMatchObject({ signal: 'SIGKILL' });
     expect(await statesOf(both, run)).toMatchObject({ run: 'running' });
-    const worker = await both.worker({ tends: true });
+    const worker = await both.worker({ reconciles: true });
     await completed(both, run);
     expect((await both.progress(run)).streams.volumes).toMatchObject({ worker: worker.id });
     expect(await bookDifferences(both.pool, both.world, owners)).toEqual([]);
@@ -414,12 +414,12 @@ describe.concurrent('hands', () => {
     'a process without settings for the catalog that gets %s: it says so',
     async stream => {
       await using both = await openBoth();
-      await using able = await both.worker({ tends: true });
+      await using able = await both.worker({ reconciles: true });
       await completed(both, await both.begin(['shelves']));
       await able.leave();
       const asked = both.asked();
       const rows = await both.rows('select * from books.volumes order by id');
-      const worker = await both.worker({ tends: true, settings: { books: undefined } });
+      const worker = await both.worker({ reconciles: true, settings: { books: undefined } });
       const run = await both.begin(['users', stream]);
       const { state, streams } = await ended(both, run);
       expect(state).toBe('failed');

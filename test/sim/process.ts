@@ -1,4 +1,4 @@
-/** A process of Shelfdesk within the simulation, as `start` is one: it tends runs, opens some, and takes jobs. */
+/** A process of Shelfdesk within the simulation, as `start` is one: it reconciles runs, opens some, and takes jobs. */
 
 import { pino } from 'pino';
 import type { Rng } from '../../packages/sandbox/src/random.ts';
@@ -10,7 +10,7 @@ import { type Dialect, fixedToken } from '../../src/engine/http/dialect.ts';
 import { type Fetch, makeSend, type Send, timeoutMs } from '../../src/engine/http/send.ts';
 import type { Job } from '../../src/engine/queue/job.ts';
 import type { JobQueue } from '../../src/engine/queue/queue.ts';
-import { keepTending, openWaiting, type Tending, tend } from '../../src/engine/queue/reconcile.ts';
+import { keepReconciling, openWaiting, type Reconciling, reconcile } from '../../src/engine/queue/reconcile.ts';
 import { type Working, work } from '../../src/engine/queue/worker.ts';
 import { Interrupted } from '../../src/errors.ts';
 import { helpdeskDialect } from '../../src/sources/helpdesk/dialect.ts';
@@ -59,7 +59,7 @@ export class Process {
   id = 0;
   readonly #around: Around;
   readonly #leaving = new AbortController();
-  #tending: Tending | undefined;
+  #reconciling: Reconciling | undefined;
   #working: Working | undefined;
 
   constructor(name: string, around: Around) {
@@ -112,19 +112,19 @@ export class Process {
     });
     const queue = queueOf(this.by);
     const { ctx, id } = this;
-    const tending = keepTending(ctx, async () => {
+    const reconciling = keepReconciling(ctx, async () => {
       await openWaiting(ctx, id);
-      await tend(ctx, queue, { worker: id, jobs: working.jobs });
+      await reconcile(ctx, queue, { worker: id, jobs: working.jobs });
     });
-    const working: Working = work(ctx, queue, jobs, { worker: id, afterEach: tending.ring });
-    tending.failed.catch(this.#around.failed);
-    this.#tending = tending;
+    const working: Working = work(ctx, queue, jobs, { worker: id, afterEach: reconciling.ring });
+    reconciling.failed.catch(this.#around.failed);
+    this.#reconciling = reconciling;
     this.#working = working;
   }
 
   /** Somebody has opened a run. */
   ring(): void {
-    this.#tending?.ring();
+    this.#reconciling?.ring();
   }
 
   /** As SIGSTOP does, and SIGCONT after a while. */
@@ -135,7 +135,7 @@ export class Process {
   /** As SIGTERM does. */
   async leave(): Promise<void> {
     this.#leaving.abort(new Interrupted());
-    this.#tending?.stop();
+    this.#reconciling?.stop();
     await this.#working?.[Symbol.asyncDispose]();
     await this.#around.scheduler.effect(actor('goodbye'), `${this.by.name} has left`, () => this.kill());
   }

@@ -18,7 +18,7 @@ import { type Account, openAccount } from '../../src/app/account.ts';
 import type { Config } from '../../src/app/config.ts';
 import { makePool } from '../../src/engine/database/pool.ts';
 import type { Job } from '../../src/engine/queue/job.ts';
-import { keepTending, tend } from '../../src/engine/queue/reconcile.ts';
+import { keepReconciling, reconcile } from '../../src/engine/queue/reconcile.ts';
 import { noJobs, work } from '../../src/engine/queue/worker.ts';
 import { type NewRun, type RunState, readProgress, type StreamProgress } from '../../src/engine/runs/runs.ts';
 import { Interrupted } from '../../src/errors.ts';
@@ -79,8 +79,8 @@ export interface Desk extends AsyncDisposable {
   /** Adds the jobs that are missing, once. */
   addJobs(): Promise<void>;
   progress(run: number): Promise<{ state: RunState; streams: Record<string, StreamProgress & Hands> }>;
-  /** A worker in this process. `tends`: it looks after the runs, as `start` does. `settings`: others than those of the desk. */
-  worker(options?: { tends?: boolean; definitions?: readonly Job[]; settings?: Partial<Config> }): Promise<Worker>;
+  /** A worker in this process. `reconciles`: it looks after the runs, as `start` does. `settings`: others than those of the desk. */
+  worker(options?: { reconciles?: boolean; definitions?: readonly Job[]; settings?: Partial<Config> }): Promise<Worker>;
   /** `start`, or another command that works, as a process of its own. */
   process(args?: readonly string[], settings?: Record<string, string>): Promise<Process>;
   /** The job as the queue has it; undefined if it has none. */
@@ -149,25 +149,25 @@ export async function openDesk({ redisUrl, settings, ways = {}, ...options }: De
     rows,
     open: (streams = deskStreams, more = {}) =>
       open(db.pool, streams, new Date(), { opener: watcher.presence.id, ...more }),
-    addJobs: () => tend(watcher.ctx, watcher.queue, { worker: watcher.presence.id, jobs: noJobs }),
+    addJobs: () => reconcile(watcher.ctx, watcher.queue, { worker: watcher.presence.id, jobs: noJobs }),
     async progress(run) {
       const { state, streams } = await readProgress(db.pool, run);
       const hands = await rows('select stream, token, worker, job from sync.stored_run_streams where run_id = $1', run);
       const merged = streams.map(one => [one.stream, { ...one, ...hands.find(h => h.stream === one.stream) }]);
       return { state, streams: Object.fromEntries(merged) };
     },
-    async worker({ tends = false, definitions = jobs, settings } = {}) {
+    async worker({ reconciles = false, definitions = jobs, settings } = {}) {
       const leaving = new AbortController();
       const own = new AsyncDisposableStack();
       const account = own.use(await join(true, leaving.signal, settings));
       const { ctx, presence } = account;
-      const tending = tends
-        ? keepTending(ctx, () => tend(ctx, account.queue, { worker: presence.id, jobs: working.jobs }))
+      const reconciling = reconciles
+        ? keepReconciling(ctx, () => reconcile(ctx, account.queue, { worker: presence.id, jobs: working.jobs }))
         : undefined;
       const working = own.use(
-        work(ctx, account.queue, definitions, { worker: presence.id, afterEach: () => tending?.ring() }),
+        work(ctx, account.queue, definitions, { worker: presence.id, afterEach: () => reconciling?.ring() }),
       );
-      own.defer(() => tending?.stop());
+      own.defer(() => reconciling?.stop());
       opened.defer(() => own.disposeAsync());
       return {
         id: presence.id,

@@ -10,7 +10,7 @@ import type { Context } from '../../engine/context.ts';
 import { nameOfKey, type StreamKey } from '../../engine/database/stream-key.ts';
 import { untilBack } from '../../engine/outage.ts';
 import type { Job } from '../../engine/queue/job.ts';
-import { keepTending, tend } from '../../engine/queue/reconcile.ts';
+import { keepReconciling, reconcile } from '../../engine/queue/reconcile.ts';
 import { noJobs, type Working, work } from '../../engine/queue/worker.ts';
 import { ambiguous } from '../../engine/runs/operations.ts';
 import { command, pausedOf, since, unlessPaused } from '../../engine/runs/pauses.ts';
@@ -211,7 +211,9 @@ function localWorker({ ctx, queue, presence }: Account, jobs: readonly Job[]): L
   let working: Working | undefined;
   let said = false;
   let watched: number | undefined;
-  const tending = keepTending(ctx, () => tend(ctx, queue, { worker: presence.id, jobs: working?.jobs ?? noJobs }));
+  const reconciling = keepReconciling(ctx, () =>
+    reconcile(ctx, queue, { worker: presence.id, jobs: working?.jobs ?? noJobs }),
+  );
   return {
     async lookForWorkers() {
       if (working) return;
@@ -227,16 +229,16 @@ function localWorker({ ctx, queue, presence }: Account, jobs: readonly Job[]): L
       // Another command may have opened the run and exited.
       if (watched !== undefined) await adoptRun(ctx.pg, watched, presence.id);
       await buryRuns(ctx.pg, ctx.account, new Date(ctx.clock.now()));
-      working = work(ctx, queue, jobs, { worker: presence.id, afterEach: tending.ring });
+      working = work(ctx, queue, jobs, { worker: presence.id, afterEach: reconciling.ring });
     },
     areOurs: () => working !== undefined,
     watch(run) {
       watched = run;
-      tending.ring();
+      reconciling.ring();
     },
-    failed: tending.failed,
+    failed: reconciling.failed,
     async [Symbol.asyncDispose]() {
-      tending.stop();
+      reconciling.stop();
       await working?.[Symbol.asyncDispose]();
     },
   };

@@ -18,7 +18,7 @@ import { isAuditDue } from '../verify/findings.ts';
 import type { JobQueue } from './queue.ts';
 import type { Jobs } from './worker.ts';
 
-export async function tend(ctx: Context, queue: JobQueue, me: { worker: number; jobs: Jobs }): Promise<void> {
+export async function reconcile(ctx: Context, queue: JobQueue, me: { worker: number; jobs: Jobs }): Promise<void> {
   await stopWhatMayNotGoOn(ctx, me.jobs);
   // Claims that this process lost while the database was away are looked up first, and compared with its jobs of now.
   const held = await heldBy(ctx.pg, me.worker);
@@ -110,9 +110,9 @@ async function wake(ctx: Context, opener: number): Promise<void> {
 }
 
 /** How often the reconciler looks for lost jobs, due slots and waiting messages when no one notifies it. */
-const tendMs = 5000;
+const reconcileMs = 5000;
 
-export interface Tending {
+export interface Reconciling {
   /** Something has changed: look now. */
   ring(): void;
   stop(): void;
@@ -127,8 +127,8 @@ const looksPerSecond = 10;
  * Calls `look` immediately, on each notification, and every few seconds, never twice concurrently. While the database
  * is away it waits. `beside`: the number of accounts of the process; their looks are spread at random.
  */
-export function keepTending(ctx: Context, look: () => Promise<void>, beside = 1): Tending {
-  const everyMs = Math.max(tendMs, (beside * 1000) / looksPerSecond);
+export function keepReconciling(ctx: Context, look: () => Promise<void>, beside = 1): Reconciling {
+  const everyMs = Math.max(reconcileMs, (beside * 1000) / looksPerSecond);
   const untilNextMs = () => (beside > 1 ? everyMs * (0.5 + ctx.random()) : everyMs);
   const stopped = new AbortController();
   const signal = AbortSignal.any([ctx.signal, stopped.signal]);

@@ -7,7 +7,7 @@ import { noteFailure } from '../../../src/engine/load/failures.ts';
 import { syncList } from '../../../src/engine/load/list-loop.ts';
 import { runStream } from '../../../src/engine/load/run-stream.ts';
 import type { JobQueue } from '../../../src/engine/queue/queue.ts';
-import { tend } from '../../../src/engine/queue/reconcile.ts';
+import { reconcile } from '../../../src/engine/queue/reconcile.ts';
 import { noJobs } from '../../../src/engine/queue/worker.ts';
 import {
   type Claimant,
@@ -563,7 +563,7 @@ describe('who takes up what', () => {
     const looks = async (worker: number, ...jobs: string[]) => {
       const added: string[] = [];
       const add = async (_name: string, id: string) => void added.push(id);
-      await tend(s.ctx, { add } as unknown as JobQueue, {
+      await reconcile(s.ctx, { add } as unknown as JobQueue, {
         worker,
         jobs: { ...noJobs, has: id => new Set<string>(jobs).has(id) },
       });

@@ -1,6 +1,6 @@
 /** The job queue: on Redis, or in PostgreSQL. Losing it loses nothing, but makes everybody wait. */
 
-import { tend } from '../../../engine/queue/reconcile.ts';
+import { reconcile } from '../../../engine/queue/reconcile.ts';
 import { isOlder, redisVersions } from '../../../engine/queue/redis.ts';
 import { noJobs } from '../../../engine/queue/worker.ts';
 import { command } from '../../../engine/runs/pauses.ts';
@@ -182,7 +182,7 @@ function lost(context: AccountContext, many: number) {
     {
       says: 'add them again',
       async do() {
-        await tend(await context.ctx(), await context.queue(), { worker: 0, jobs: noJobs });
+        await reconcile(await context.ctx(), await context.queue(), { worker: 0, jobs: noJobs });
         return `added the jobs of ${count(many, 'stream')}`;
       },
     },
