@@ -1,4 +1,4 @@
-/** Clears the rows of a stream with a declaration (declared.ts), and their traces beside the mirrored tables. */
+/** Erases people from a stream with a declaration (declared.ts): from its rows, and from their traces in other tables. */
 import type { Client } from '../engine/database/pool.ts';
 import { cleanText } from '../engine/json-text.ts';
 import { carries, patternsOf } from './contact-normalisation.ts';
@@ -9,7 +9,7 @@ import type { PersonalRules } from './redact.ts';
 type Queryable = Pick<Client, 'query'>;
 
 export interface Cleared {
-  /** By table how many rows were cleared or deleted. */
+  /** Number of cleared or deleted rows per table. */
   readonly rows: Readonly<Record<string, number>>;
   readonly changes: number;
   readonly comparisons: number;
@@ -24,7 +24,7 @@ export async function clearRows(
   which: { readonly forms: readonly string[] } | { readonly ids: readonly string[] },
   now: Date,
 ): Promise<Cleared> {
-  // An earlier merge of the transaction has switched sync.changes on: these updates would keep the old values there.
+  // An earlier merge of the transaction enabled sync.changes. There these updates would keep the old values.
   await client.query(`select set_config('shelfdesk.merge', '', true)`);
   const forms = 'forms' in which ? which.forms : [];
   const ids = 'ids' in which ? which.ids.map(id => cleanText(id).text) : await idsOf(client, account, declared, forms);
@@ -50,7 +50,7 @@ export async function clearRows(
   };
 }
 
-/** A row that is clear already is left alone. */
+/** Skips rows that are clear already. */
 async function clear(
   client: Queryable,
   account: string,
@@ -75,7 +75,7 @@ async function idsOf(
   { table, contacts }: Declaration,
   forms: readonly string[],
 ): Promise<string[]> {
-  // Fields and columns may be lists and objects; a column may hold what `_payload` lacks.
+  // Fields and columns may be arrays and objects. A column may hold values that `_payload` lacks.
   const values = [
     ...contacts.columns.map(column => `to_jsonb(t.${column})`),
     ...contacts.fields.map(field => `t._payload -> '${field}'`),
@@ -97,8 +97,8 @@ async function idsOf(
 const nameOf = (table: string): string => table.replace(/^.*\./, '');
 
 /**
- * Ids of the rows of sync.changes that tell of these records, or of members that a parent of these ids had before. Another
- * source may have a table of the same name: there the rows may have a parent.
+ * Ids of rows of sync.changes about these records, or about members that one of these ids had as parent. If another
+ * source has a table of the same name, rows may have a parent.
  */
 async function changesOf(
   client: Queryable,

@@ -1,7 +1,7 @@
-/** By what a contact value is compared (sync.contact_forms), and SQL that finds fields which hold one. */
+/** Normalised forms of contact values (sync.contact_forms), and SQL that finds fields with such a value. */
 import type { Client } from '../engine/database/pool.ts';
 
-/** Of contact values, or of fields that hold some. */
+/** Normalised forms of contact values, or of fields that hold several. */
 export async function formsIn(client: Client, values: readonly string[]): Promise<string[]> {
   const { rows } = await client.query<{ forms: string[] }>(
     'select array(select distinct f.form from unnest($1::text[]) v (value), unnest(sync.contact_forms(v.value)) f (form)) as forms',
@@ -13,19 +13,20 @@ export async function formsIn(client: Client, values: readonly string[]): Promis
 const escaped = (text: string): string => text.replaceAll(/[\\%_]/g, found => `\\${found}`);
 const isPhone = (form: string): boolean => /^\d+$/.test(form);
 
-/** LIKE patterns of the e-mail addresses among them. */
+/** LIKE patterns of the e-mail addresses among the forms. */
 export const patternsOf = (forms: readonly string[]): string[] =>
   forms.filter(form => form.includes('@')).map(form => `%${escaped(form)}%`);
 
-/** LIKE patterns of their phone numbers, for a text without the signs between digits. */
+/** LIKE patterns of the phone numbers among the forms, for text without separators between digits. */
 export const digitsOf = (forms: readonly string[]): string[] => forms.filter(isPhone).map(form => `%${form}%`);
 
-/** LIKE patterns of JSON in which one of the ids is a value. */
+/** LIKE patterns for JSON that has one of the ids as a value. */
 export const holdingOf = (ids: readonly string[]): string[] => ids.map(id => `%${escaped(JSON.stringify(id))}%`);
 
 /**
- * SQL: whether a field holds one of the forms $2, whose patterns are $3. What cannot is told first, and cheaply: no index helps,
- * and there may be millions. Letters that nobody sees may stand within an address: what is not plain is looked at closely.
+ * SQL condition: the field holds one of the forms $2, whose patterns are $3. A cheap test comes first, because no index
+ * helps and there may be millions of rows. Invisible characters may split an address, so only plain text passes the
+ * cheap test.
  */
 export function carries(field: string, forms: readonly string[]): string {
   const may = [
@@ -38,6 +39,6 @@ export function carries(field: string, forms: readonly string[]): string {
   return `(${field} is not null and (${may.join(' or ')}) and sync.contact_forms(${field}) && $2::text[])`;
 }
 
-/** SQL: the same of a field that is no address unless there is an @ in it, such as a name. */
+/** The same SQL condition for a field that holds an address only if it contains an @, such as a name. */
 export const carriesAddress = (field: string, forms: readonly string[]): string =>
   `(strpos(${field}, '@') > 0 and ${carries(field, forms)})`;

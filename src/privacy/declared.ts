@@ -1,30 +1,30 @@
 /**
- * The personal data of a stream, as it is declared: which columns tell who somebody is, and which fields hold a contact
- * value. From this follow the rules of a stream without rules of its own: a record that shows a contact value of an
- * erased person keeps the fields of its other columns (id, times, states), and no other field.
+ * Personal data that a stream declares: columns that identify a person, and fields that hold contact values. A stream
+ * without rules of its own gets its rules from the declaration: a record with a contact value of an erased person keeps
+ * only the fields of its other columns (id, times, states).
  */
 import { type Column, keyOf } from '../engine/commit/merge.ts';
 import type { Stream } from '../sources/source.ts';
 import { clearRows } from './clear-rows.ts';
 import { carries, eachOf, isAnybody, type Json, noClues, objectIn, only, type PersonalRules } from './redact.ts';
 
-/** As much of a stream as tells of its personal data. */
+/** The parts of a stream that declare its personal data. */
 export type Declaring = Pick<Stream, 'key' | 'merge'> & Partial<Pick<Stream, 'kind' | 'personal' | 'personalRules'>>;
 
-/** What erasure does to the tables of a stream without rules of its own. */
+/** Effects of an erasure on the tables of a stream without rules of its own. */
 export interface Declaration {
   readonly stream: Stream['key'];
-  /** With its schema: `crm.contacts`. */
+  /** Table with schema: `crm.contacts`. */
   readonly table: string;
-  /** Columns that become null. */
+  /** Columns that are set to null. */
   readonly cleared: readonly string[];
   /** Fields that stay in a record. */
   readonly kept: readonly string[];
   /** Columns that stay. */
   readonly columns: readonly string[];
-  /** Fields of a record, and columns, that hold a contact value. */
+  /** Record fields and columns that hold a contact value. */
   readonly contacts: { readonly fields: readonly string[]; readonly columns: readonly string[] };
-  /** Tables whose rows belong to a record of the stream, by their column with its id. */
+  /** Child tables, with the column that holds the id of the record. */
   readonly sets: readonly { readonly table: string; readonly parent: string }[];
 }
 
@@ -40,7 +40,7 @@ export function declarationIn(stream: Declaring): Declaration | undefined {
 }
 
 const fieldOf = ({ name, field, within }: Column) => field ?? within ?? name;
-/** Whether the SQL of a column takes this field out of the record. */
+/** Whether the SQL of a column reads this field of the record. */
 const reads = ({ sql }: Column, field: string) =>
   [`'${field}'`, `{${field}}`, `{${field},`].some(one => sql.includes(one));
 
@@ -65,7 +65,7 @@ function declarationOf({ key, kind = 'list', merge, personal }: Declaring): Decl
     stream: key,
     table: root.name,
     cleared: cleared.map(({ name }) => name),
-    // Of a derived column the name is no field.
+    // The name of a derived column is no field.
     kept: [...new Set(['id', ...left.filter(column => reads(column, fieldOf(column))).map(fieldOf)])],
     columns: left.map(({ name }) => name),
     contacts: {

@@ -1,6 +1,6 @@
 /**
- * Removes the stored data of people in one transaction. Rows stay as a redacted record would leave them, so that a sync
- * changes nothing of them. Nobody stores anything in the account meanwhile: earlier writers have committed.
+ * Erases people in one transaction. Their rows stay in redacted form, as a later sync would write them, so that a sync
+ * changes nothing. The lock of the account excludes concurrent writers; earlier writers have committed.
  */
 
 import type { Client } from '../engine/database/pool.ts';
@@ -11,13 +11,13 @@ import { changesNaming, emptyAudit, emptyChanges, emptyDrift, emptyRejects } fro
 import type { Clues, People } from './redact.ts';
 
 export interface Removed {
-  /** Erased people: the requested one first, then those with a contact value in common. */
+  /** Erased people: the requested person first, then people who share a contact value. */
   readonly customers: readonly string[];
-  /** Of each kind how many rows were reduced, emptied, or deleted. */
+  /** Number of redacted, emptied or deleted rows per kind. */
   readonly rows: Readonly<Record<string, number>>;
 }
 
-/** The people of the first source that knows some by id. Every version has one. */
+/** The people of the first source that knows people by id. Every version of Shelfdesk has such a source. */
 export const peopleIn = (streams: readonly Declaring[]): People =>
   streams.map(rulesOf).find(rules => rules?.people !== undefined)!.people!;
 
@@ -30,7 +30,7 @@ export async function isKnown(client: Client, account: string, people: People, i
   return rowCount === 1 || people.isKnown(client, account, id);
 }
 
-/** Whether the account mirrors the source of these people, or has mirrored it. */
+/** Whether the account mirrors, or has mirrored, the source of these people. */
 export async function hasPeople(client: Client, account: string, { source }: People): Promise<boolean> {
   const { rows } = await client.query<{ bound: boolean }>(
     `select exists (select from sync.sources where (account_id, source) = ($1, $2))
@@ -40,7 +40,7 @@ export async function hasPeople(client: Client, account: string, { source }: Peo
   return rows[0]!.bound;
 }
 
-/** Erases these people, everybody who shares a contact value with them, and what they wrote. */
+/** Erases these people, everybody who shares a contact value with them, and their messages. */
 export async function erase(
   client: Client,
   account: string,
@@ -58,8 +58,8 @@ export async function erase(
 }
 
 /**
- * Erases people who came again: under other ids, or with further contact values. Contact values of people who were only
- * found are not kept out: else a shared one would reach ever further.
+ * Erases people who reappeared under other ids or with further contact values. Contact values of reappeared people are
+ * not blocked, because a shared value would spread to ever more people.
  */
 export async function eraseMore(
   client: Client,
@@ -76,7 +76,7 @@ export async function eraseMore(
   return remove(client, account, { customers, tickets: found.tickets, forms, kept, people, streams }, now);
 }
 
-/** The other side of sync.any_erased. */
+/** Takes the exclusive lock; sync.any_erased takes the shared one. */
 async function alone(client: Client, account: string): Promise<void> {
   await client.query('select pg_advisory_xact_lock(1397245266, hashtext($1))', [account]);
 }
@@ -84,7 +84,7 @@ async function alone(client: Client, account: string): Promise<void> {
 const sharing = async (client: Client, account: string, people: People, forms: readonly string[]): Promise<string[]> =>
   forms.length === 0 ? [] : people.sharing(client, account, forms);
 
-/** Answers how many contact values are kept out from now on. */
+/** Returns the number of contact values that are blocked from now on. */
 async function note(
   client: Client,
   account: string,
@@ -106,7 +106,7 @@ async function note(
 
 interface Whom extends Pick<Clues, 'customers' | 'tickets'> {
   readonly forms: readonly string[];
-  /** How many of them are new. */
+  /** Number of newly blocked values. */
   readonly kept: number;
   readonly people: People;
   readonly streams: readonly Declaring[];

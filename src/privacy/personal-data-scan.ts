@@ -1,6 +1,7 @@
 /**
- * Traces of erased people beside the mirrored tables: old values, comparisons, rejects, samples. An index finds them by
- * ids. By contact values all rows of the account are looked through, which is done only if there are such values.
+ * Finds and empties traces of erased people outside the mirrored tables: old values, comparisons, rejects, drift
+ * samples. An index finds traces by id. For contact values it scans all rows of the account, and only if there are any
+ * values.
  */
 
 import { ofErased } from '../engine/commit/rejects.ts';
@@ -11,16 +12,16 @@ import { concerning } from './screen.ts';
 
 type Queryable = Pick<Client, 'query'>;
 
-/** Names in old values and comparisons of every source that tell nothing of a person. */
+/** Names in old values and comparisons, of any source, that hold no personal data. */
 export const besides = ['_deleted_at', '_deleted_after', '_removed_at', 'row', 'position'];
 
-/** Rejects that are looked through at once. */
+/** Rejects per batch. */
 const batchSize = 200;
 
 const valuesOf = (field: string) =>
   `jsonb_array_elements_text(case when jsonb_typeof(c.changes -> ${field}) = 'array' then c.changes -> ${field} end)`;
 
-/** Ids of the rows of sync.changes that hold one of the contact values. `fields`: those whose values may be addresses. */
+/** Ids of the rows of sync.changes that hold one of the contact values. `fields`: the fields that may hold addresses. */
 export async function changesNaming(
   client: Queryable,
   account: string,
@@ -38,7 +39,7 @@ export async function changesNaming(
   return rows.map(({ id }) => id);
 }
 
-/** Empties these rows of sync.changes, but for the fields that stay in their tables. Answers how many were emptied. */
+/** Empties these rows of sync.changes, except for fields that also stay in their tables. Returns the number of rows. */
 export async function emptyChanges(
   client: Queryable,
   ids: readonly string[],
@@ -54,7 +55,10 @@ export async function emptyChanges(
   return rowCount ?? 0;
 }
 
-/** That records differed stays, since it is counted; the values go. Answers how many comparisons changed. */
+/**
+ * Removes values from comparisons. The fact that a record differed stays, because it is counted. Returns the number of
+ * changed comparisons.
+ */
 export async function emptyAudit(
   client: Queryable,
   account: string,
@@ -87,7 +91,7 @@ export async function emptyAudit(
   return rowCount ?? 0;
 }
 
-/** Without `forms` only rejects that have one of the ids are looked at. Answers how many were emptied. */
+/** Without `forms` it checks only rejects with one of the ids. Returns the number of emptied rejects. */
 export async function emptyRejects(
   client: Queryable,
   account: string,
@@ -133,7 +137,10 @@ export async function emptyRejects(
   }
 }
 
-/** A sample is cut, so that nobody can tell whose it is: the next record that differs gives another one. */
+/**
+ * Empties all drift samples, because a sample is cut and cannot be assigned to a person. The next drifting record gives
+ * a new sample.
+ */
 export async function emptyDrift(
   client: Queryable,
   account: string,

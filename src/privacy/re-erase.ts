@@ -1,4 +1,4 @@
-/** Who comes again under another id, or with another contact value, is erased by the worker, in a transaction of its own. */
+/** Erases a person who reappears under another id or with another contact value, in a transaction of its own. */
 import type pg from 'pg';
 import { transaction } from '../engine/database/pool.ts';
 import { noteOperation, toldOf } from '../engine/runs/operations.ts';
@@ -6,7 +6,10 @@ import type { Declaring } from './declared.ts';
 import { eraseMore } from './erase.ts';
 import type { FoundAgain } from './screen.ts';
 
-/** Nobody has asked for it: so it is written down. Of tickets alone it is not, since there are many. */
+/**
+ * Records the operation, because nobody requested it. Operations for tickets alone are not recorded, because there are
+ * many.
+ */
 export async function eraseFound(
   { pg: pool, streams }: { readonly pg: pg.Pool; readonly streams: readonly Declaring[] },
   { account, found, nowMs }: FoundAgain,

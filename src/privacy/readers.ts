@@ -1,7 +1,7 @@
 /**
- * Who reads the warehouse besides us: a login of the server for each, in one of two groups that carry the rights, and a
- * row in sync.readers that says which accounts it sees. A password is made here, told once, and kept by nobody: the
- * server is given what SCRAM keeps of it, so that no log of statements can show it.
+ * Manages readers of the warehouse. Each reader has a login of the database server, in one of two groups that carry the
+ * rights, and a row in sync.readers with its accounts. The password is generated here, shown once and stored nowhere:
+ * the server gets only its SCRAM verifier, so that no statement log can contain it.
  */
 import { createHash, createHmac, pbkdf2Sync, randomBytes } from 'node:crypto';
 import pg from 'pg';
@@ -12,9 +12,9 @@ import { exitCodes, ShelfdeskError, UsageError } from '../errors.ts';
 
 export interface NewReader {
   readonly name: string;
-  /** It sees names, addresses and texts as well. */
+  /** The reader also sees personal data: names, addresses and texts. */
   readonly pii: boolean;
-  /** Null: all, also those to come. */
+  /** Null: all accounts, including future ones. */
   readonly accounts: readonly string[] | null;
   readonly who: string;
 }
@@ -25,22 +25,22 @@ export interface Reader {
   readonly accounts: string[] | null;
   readonly created_at: Date;
   readonly created_by: string;
-  /** `gone`: somebody has dropped the role; `shut out`: it may not log in, or is in no group of ours. */
+  /** `gone`: the role was dropped; `shut out`: the role may not log in, or is in none of the groups. */
   readonly state: 'let in' | 'shut out' | 'gone';
   readonly sessions: number;
 }
 
-/** Plain enough that nobody has to quote it, and short enough for PostgreSQL. */
+/** A name that needs no quotes and is short enough for PostgreSQL. */
 const nameLike = /^[a-z][a-z0-9_]{0,62}$/;
 const reserved = /^(pg_|shelfdesk_)|^(public|none)$/;
 const connections = 20;
 const terminateMs = 5000;
-/** A transaction that somebody has forgotten keeps the server from clearing up. */
+/** A forgotten transaction would keep the server from cleaning up. */
 const forgotten = '15min';
 const groupOf = (pii: boolean) => (pii ? 'shelfdesk_reader_pii' : 'shelfdesk_reader');
 const id = pg.escapeIdentifier;
 
-/** Makes the login. Answers with its password. */
+/** Creates the login. Returns its password. */
 export async function letIn(db: pg.Pool, { name, pii, accounts, who }: NewReader, now: Date): Promise<string> {
   if (!nameLike.test(name) || reserved.test(name))
     throw new UsageError(
@@ -76,7 +76,7 @@ export async function letIn(db: pg.Pool, { name, pii, accounts, who }: NewReader
       if (!may_connect) await client.query(`grant connect on database ${id(database)} to ${id(name)}`);
       const setting = `alter role ${id(name)} in database ${id(database)} set`;
       await client.query(`${setting} search_path = ${await searchPathOf(client, pii)}`);
-      // As in pool.ts: compiling a view of many parts takes longer than all of its work.
+      // As in pool.ts: compiling a large view takes longer than running it.
       await client.query(`${setting} jit = off`);
       await client.query(`${setting} idle_in_transaction_session_timeout = '${forgotten}'`);
       await client.query(
@@ -90,7 +90,7 @@ export async function letIn(db: pg.Pool, { name, pii, accounts, who }: NewReader
   return password;
 }
 
-/** The schemas that such a reader may read. Without personal data the views of `safe` come first. */
+/** Schemas that such a reader may read. Without personal data the views of `safe` come first. */
 async function searchPathOf(client: Client, pii: boolean): Promise<string> {
   const { rows } = await client.query<{ name: string }>(
     `select quote_ident(source) as name from sync.streams group by source having $1 or not bool_or(personal) order by min(place)`,
@@ -113,7 +113,7 @@ export async function readersOf(db: pg.Pool): Promise<Reader[]> {
   return rows;
 }
 
-/** Roles that may read everything, as those for backups, and whose `pg_dump` row-level security stops. */
+/** Roles with the right to read everything, such as backup roles. Row-level security would stop their `pg_dump`. */
 export async function stoppedDumpers(db: Pick<pg.ClientBase, 'query'>): Promise<string[]> {
   const { rows } = await db.query<{ name: string }>(
     `select r.rolname::text as name
@@ -125,7 +125,7 @@ export async function stoppedDumpers(db: Pick<pg.ClientBase, 'query'>): Promise<
   return rows.map(({ name }) => name);
 }
 
-/** Views that show every account to whoever was let read them by hand, as before there were readers: so no reader may. */
+/** Views that show every account to roles with a manual grant from before readers existed. Readers may not use them. */
 export async function unfilteredViews(db: Pick<pg.ClientBase, 'query'>): Promise<string[]> {
   const { rows } = await db.query<{ name: string }>(
     `select c.oid::regclass::text as name from pg_class c
@@ -137,7 +137,7 @@ export async function unfilteredViews(db: Pick<pg.ClientBase, 'query'>): Promise
   return rows.map(({ name }) => name);
 }
 
-/** In databases that were made before PostgreSQL 15 everybody may make tables in schema public. */
+/** In databases that were created before PostgreSQL 15, everybody may create tables in schema public. */
 export async function publicMayCreate(db: Pick<pg.ClientBase, 'query'>): Promise<boolean> {
   const { rows } = await db.query<{ may: boolean }>(
     `select exists (
@@ -148,8 +148,8 @@ export async function publicMayCreate(db: Pick<pg.ClientBase, 'query'>): Promise
 }
 
 /**
- * It sees nothing from the first step on and can come in no more; then its sessions end, and it is removed. Interrupted,
- * the same again goes on. Answers how many sessions were ended.
+ * Removes the reader's rights and login first, then ends its sessions and drops the role. An interrupted call can be
+ * repeated. Returns the number of ended sessions.
  */
 export async function revoke(db: pg.Pool, name: string, who: string, now: Date): Promise<number> {
   const readers = await readersOf(db);
@@ -179,7 +179,7 @@ export async function revoke(db: pg.Pool, name: string, who: string, now: Date):
   });
 }
 
-/** Whoever ends the sessions of a role has to have its rights. Who made a role may give them to itself. */
+/** Ending the sessions of a role requires its rights. The creator of a role may grant them to itself. */
 async function endSessions(db: pg.Pool, name: string): Promise<number> {
   return transaction(db, async client => {
     const { rows } = await client.query(`select pg_has_role($1::name, 'usage') as ours, current_user as me`, [name]);
@@ -201,7 +201,7 @@ async function drop(client: Client, name: string): Promise<void> {
       [name],
     );
     if (rows[0]!.granted) await client.query(`revoke all on database ${id(rows[0]!.database)} from ${id(name)}`);
-    // Everybody may make large objects, and who has some cannot be removed.
+    // Everybody may create large objects, and a role that owns some cannot be dropped.
     await client.query(
       `select lo_unlink(l.oid) from pg_largeobject_metadata l join pg_roles r on r.oid = l.lomowner where r.rolname = $1`,
       [name],
@@ -218,7 +218,7 @@ async function drop(client: Client, name: string): Promise<void> {
   }
 }
 
-/** PostgreSQL 16 lets a member have the rights of a group without being able to become it. */
+/** In PostgreSQL 16 a member can have the rights of a group without the right to become it. */
 export async function join(client: Client, group: string, member: string): Promise<void> {
   const { rows } = await client.query(`select current_setting('server_version_num')::int >= 160000 as told`);
   await client.query(`grant ${id(group)} to ${id(member)}${rows[0].told ? ' with inherit true, set false' : ''}`);
@@ -239,7 +239,7 @@ async function requireGroup(client: Client, group: string): Promise<void> {
   );
 }
 
-/** One row for each account that is concerned, so that each of them tells of it. */
+/** Writes one operation per affected account. */
 async function note(
   client: Client,
   operation: Pick<Parameters<typeof noteOperation>[1], 'who' | 'action' | 'subject' | 'outcome'>,
@@ -254,7 +254,7 @@ async function note(
     await noteOperation(client, { account, ...operation }, now);
 }
 
-/** What a role may not do is said with what would allow it. */
+/** Turns a missing right into an error that names the grant. */
 async function allowed<T>(db: pg.Pool, group: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
@@ -272,7 +272,7 @@ async function allowed<T>(db: pg.Pool, group: string, work: () => Promise<T>): P
 
 export const newPassword = (): string => randomBytes(24).toString('base64url');
 
-/** What PostgreSQL keeps of a password: RFC 5803. */
+/** SCRAM verifier of a password, RFC 5803. */
 export function verifierOf(password: string): string {
   const rounds = 4096;
   const salt = randomBytes(16);

@@ -1,7 +1,6 @@
 /**
- * What every source needs to find erased people in its records and to redact these. The rules of a stream are pure
- * functions over JSON text; the database says who was erased (screen.ts). A text without erased people stays as it is,
- * digit by digit.
+ * Types and JSON functions for finding and redacting erased people. The rules of a stream are pure functions over JSON
+ * text; the database knows who was erased (screen.ts). A text without erased people stays unchanged, digit by digit.
  */
 import type { Client } from '../engine/database/pool.ts';
 import type { StreamKey } from '../engine/database/stream-key.ts';
@@ -9,15 +8,15 @@ import { cleanText, elementsOf, fieldsOf, objectOf } from '../engine/json-text.t
 
 /** Ids and values that may belong to an erased person. */
 export interface Clues {
-  /** Ids of people: those of sync.erased. */
+  /** Ids of people, as in sync.erased. */
   readonly customers: readonly string[];
-  /** Ids of what people wrote: those of sync.erased_tickets. */
+  /** Ids of records that people wrote, as in sync.erased_tickets. */
   readonly tickets: readonly string[];
-  /** Contact values, and fields that hold some. */
+  /** Contact values, or fields that hold several. */
   readonly contacts: readonly string[];
 }
 
-/** The clues that belong to erased people. */
+/** The clues that match erased people. */
 export interface Erased {
   readonly customers: ReadonlySet<string>;
   readonly tickets: ReadonlySet<string>;
@@ -25,7 +24,7 @@ export interface Erased {
   readonly contacts: ReadonlySet<string>;
   /** The customers that an operator erased by id. */
   readonly asked: ReadonlySet<string>;
-  /** Contact values of no erased person. */
+  /** Contact values that belong to no erased person. */
   readonly further: ReadonlySet<string>;
 }
 
@@ -33,70 +32,75 @@ const none: ReadonlySet<string> = new Set();
 export const nobody: Erased = { customers: none, tickets: none, contacts: none, asked: none, further: none };
 export const noClues: Clues = { customers: [], tickets: [], contacts: [] };
 
-/** How a stream finds and redacts erased people. A `text` goes to the merge of the stream. */
+/**
+ * Rules of a stream for finding and redacting erased people. A `text` is the JSON that goes to the merge of the stream.
+ */
 export interface PersonalRules {
   readonly stream: StreamKey;
   cluesIn(text: string): Clues;
   /**
-   * The clues of one record, readable or not. `of` holds the ids that the caller knows it by. Throws SyntaxError or
-   * RangeError if the text is no JSON.
+   * Returns the clues of one record, readable or not. `of`: ids by which the caller knows the record. Throws
+   * SyntaxError or RangeError if the text is no JSON.
    */
   cluesOf(text: string | undefined, of: readonly (string | undefined)[]): Clues;
-  /** The ids, for `cluesOf`, of a reject. */
+  /** Ids of a reject, for `cluesOf`. */
   idsOf(recordId: string | undefined, askId: string | undefined): readonly (string | undefined)[];
-  /** Erased people, and what they wrote, under ids that are not known yet. */
+  /** Erased people, and records that they wrote, under ids that are not in the tables of erased people yet. */
   foundIn(text: string, erased: Erased): Pick<Clues, 'customers' | 'tickets'>;
-  /** Contact values of erased people that are not known yet. */
+  /** Contact values of erased people that are not in the tables of erased people yet. */
   furtherIn(text: string, erased: Erased): Clues;
   redact(text: string, erased: Erased): string;
-  /** Clears the stored rows of the page's records that belong to erased people: they may have had other contact values. */
+  /**
+   * Clears the stored rows of the page's records that belong to erased people, because these rows may hold other
+   * contact values.
+   */
   clearStored?(
     client: Pick<Client, 'query'>,
     account: string,
     of: { readonly page: string; readonly erased: Erased; readonly now: Date },
   ): Promise<void>;
-  /** Of new ids of `tickets`: notes those without stored rows as erased. Answers the others. */
+  /** Gets new ids of `tickets`. Records those without stored rows as erased, and returns the others. */
   noteNew?(
     client: Pick<Client, 'query'>,
     account: string,
     tickets: readonly string[],
     nowMs: number,
   ): Promise<string[]>;
-  /** Set where the source knows people by ids: `erase` starts from such an id. */
+  /** Set if the source knows people by id: `erase` starts with such an id. */
   readonly people?: People;
 }
 
-/** Who is removed. */
+/** The people to erase. */
 export interface Who extends Pick<Clues, 'customers' | 'tickets'> {
-  /** By what their contact values are compared (sync.contact_forms). */
+  /** Normalised forms of their contact values (sync.contact_forms). */
   readonly forms: readonly string[];
-  /** Ids of the rows of sync.changes that hold such a value. */
+  /** Ids of rows of sync.changes that hold one of the values. */
   readonly changes: readonly string[];
 }
 
 /** The people of a source, and its tables that hold their data. */
 export interface People {
   readonly source: string;
-  /** As people read it: `the help desk`. */
+  /** Name for people: `the help desk`. */
   readonly label: string;
-  /** The settings that connect it, as people read them. */
+  /** Settings that connect the source, as text for people. */
   readonly requires: string;
   /** Where an operator finds the ids of people. */
   readonly whereIds: string;
-  /** Fields of its records and columns of its tables whose values may be addresses. */
+  /** Record fields and table columns that may hold addresses. */
   readonly addressed: readonly string[];
   isKnown(client: Client, account: string, id: string): Promise<boolean>;
-  /** Contact values that these people have, or had as far as is known. */
+  /** Known current and former contact values of these people. */
   contactsOf(client: Client, account: string, customers: readonly string[]): Promise<readonly string[]>;
-  /** People who have one of the contact values. */
+  /** Ids of people with one of the contact values. */
   sharing(client: Client, account: string, forms: readonly string[]): Promise<string[]>;
-  /** Reduces the rows of the source, and notes in sync.erased_tickets what belongs to these people. */
+  /** Redacts the rows of the source, and records in sync.erased_tickets what belongs to these people. */
   remove(client: Client, account: string, who: Who, now: Date): Promise<Remains>;
 }
 
-/** What is left to be emptied beside the mirrored tables. */
+/** Traces that remain to be emptied outside the mirrored tables. */
 export interface Remains {
-  /** Of each kind how many rows were reduced, emptied, or deleted. */
+  /** Number of redacted, emptied or deleted rows per kind. */
   readonly rows: Readonly<Record<string, number>>;
   /** Ids of rows in sync.changes. */
   readonly changes: readonly string[];
@@ -104,13 +108,13 @@ export interface Remains {
   readonly keptInChanges: {
     /** By the name of the table without its schema. */
     readonly tables: Readonly<Record<string, readonly string[]>>;
-    /** In any other table. */
+    /** For all other tables. */
     readonly others: readonly string[];
   };
   /** Comparisons in sync.audit. */
   readonly audits: {
     readonly records: readonly { readonly stream: StreamKey; readonly ids: readonly string[] }[];
-    /** Ids by which the comparison of another record tells of members that belong to these people. */
+    /** Ids by which the comparison of another record mentions members that belong to these people. */
     readonly members: readonly string[];
     /** Fields that stay. */
     readonly kept: readonly string[];
@@ -121,11 +125,11 @@ export interface Remains {
 /** Rejects of one stream that may belong to erased people. */
 export interface TheirRejects {
   readonly rules: PersonalRules;
-  /** Looked at closely if the record or the request has one of these ids. */
+  /** A reject is checked in detail if its record or request has one of these ids. */
   readonly ids: readonly string[];
-  /** Looked at closely if the payload holds one of these ids as a value. */
+  /** A reject is checked in detail if its payload has one of these ids as a value. */
   readonly holding: readonly string[];
-  /** Records of these ids belong to them. */
+  /** Records with these ids belong to the people. */
   readonly own: readonly string[];
 }
 
@@ -150,7 +154,7 @@ export const arrayIn = (value: unknown): readonly unknown[] => (Array.isArray(va
 export const texts = (...values: unknown[]): string[] =>
   values.filter(value => typeof value === 'string' && value !== '') as string[];
 
-/** Each element of a JSON array changed. */
+/** Applies a change to each element of a JSON array. */
 export const eachOf = (json: string, change: (one: string) => string): string =>
   `[${elementsOf(json).map(change).join(',')}]`;
 

@@ -1,6 +1,7 @@
 /**
- * Who of a page was erased: asked in the transaction that stores it, and under a lock that keeps everybody from being erased
- * until it ends. Where nobody was erased in the account the merge finds so itself (commit.ts); else what the page holds is looked up.
+ * Screens a page for erased people, in the transaction that stores it and under a lock that excludes erasures until it
+ * ends. If the account has no erased people, the merge itself notices that (commit.ts); otherwise this file looks up
+ * the ids and contact values of the page.
  */
 import type pg from 'pg';
 import { cleanText } from '../engine/json-text.ts';
@@ -9,7 +10,10 @@ import { type Clues, concerns, type Erased, isAnybody, nobody, type PersonalRule
 
 type Queryable = Pick<pg.ClientBase, 'query'>;
 
-/** The page shows erased people under ids that are not known: what is here of them goes first, then it is stored anew. */
+/**
+ * The page shows erased people under unknown ids. The caller erases their stored data first and then stores the page
+ * again.
+ */
 export class FoundAgain extends Error {
   readonly account: string;
   readonly found: Clues;
@@ -23,7 +27,7 @@ export class FoundAgain extends Error {
   }
 }
 
-/** Before anything of a text is stored or compared. `text` is asked for only where somebody was erased. */
+/** Runs before a text is stored or compared. Calls `text` only if the account has erased people. */
 export async function screen(
   client: Queryable,
   account: string,
@@ -44,13 +48,13 @@ export async function screen(
   return { ...erased, tickets: new Set([...erased.tickets, ...found.tickets]) };
 }
 
-/** A text beside the record that it belongs to: ids, of its own or of its ticket. */
+/** A text outside its record, with ids of the record or of its ticket. */
 export interface Aside {
   readonly text: string | undefined;
   readonly of: readonly (string | undefined)[];
 }
 
-/** Which of them, that nothing can be stored of, are of erased people; also those of which that cannot be told. */
+/** Returns those of the unstorable records that belong to erased people, and those for which that is unknown. */
 export async function concerning(
   client: Queryable,
   account: string,

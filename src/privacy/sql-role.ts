@@ -1,8 +1,7 @@
 /**
- * Who asks the warehouse what somebody has written in SQL: a login that can read, and do nothing else, made for the one
- * statement and removed after it. The role of DATABASE_URL may be allowed anything, and whatever that session gives up, the
- * statement can take back: `reset role`, a new transaction, a function that does either. What its own session was never
- * given it cannot take.
+ * Runs SQL of a person as a login that can only read, created for one statement and dropped afterwards. The role of
+ * DATABASE_URL may have any right, and a statement can take back what its session gave up: with `reset role`, a new
+ * transaction, or a function. A login without rights cannot.
  */
 import pg from 'pg';
 import { lineFor } from '../engine/database/connection-url.ts';
@@ -12,19 +11,19 @@ import { exitCodes, ShelfdeskError } from '../errors.ts';
 import { join, newPassword, verifierOf } from './readers.ts';
 
 const group = 'shelfdesk_sql';
-/** Logins that were left behind by a process that was killed: none may log in after this, and the next command removes them. */
+/** Lifetime of a login. A login that a killed process left behind expires after it, and the next command drops it. */
 const validMs = 3_600_000;
 const id = pg.escapeIdentifier;
 
 export interface Asker extends AsyncDisposable {
   readonly client: Client;
-  /** What does not hold here as it should, and what would mend it. */
+  /** A missing protection, and its remedy. */
   readonly warning?: string;
 }
 
 interface Role {
   readonly me: string;
-  /** Beyond the database: files and programs of the server, sessions of others. */
+  /** The role has rights beyond the database: files and programs of the server, sessions of others. */
   readonly reaches: boolean;
   readonly writes: boolean;
 }
@@ -44,7 +43,7 @@ const rolesSql = `
         and has_table_privilege(c.oid, 'insert, update, delete, truncate')) as writes
   from pg_roles r where r.rolname = current_user`;
 
-/** Throws where nothing but a role that reaches beyond the database could ask. */
+/** Throws if only a role with rights beyond the database could run the statement. */
 export async function openAsker({ pg: db, url }: { pg: pg.Pool; url: string }, now: Date): Promise<Asker> {
   const { me, reaches, writes } = (await db.query<Role>(rolesSql)).rows[0]!;
   if (!reaches && !writes) return ofPool(db);
@@ -70,7 +69,7 @@ export async function openAsker({ pg: db, url }: { pg: pg.Pool; url: string }, n
 
 async function ofPool(db: pg.Pool): Promise<Asker> {
   const client = await db.connect();
-  // Nobody goes on with a session in which somebody has done as they liked.
+  // A session is never reused after a foreign statement.
   return { client, [Symbol.asyncDispose]: async () => client.release(true) };
 }
 
@@ -90,7 +89,7 @@ async function asLogin(db: pg.Pool, url: string, now: Date): Promise<Asker> {
     await join(client, group, name);
   });
   const client = new pg.Client({ connectionString: line, application_name: 'shelfdesk: sql', options: sessionOptions });
-  client.on('error', () => {}); // The statement in flight fails with the same.
+  client.on('error', () => {}); // The running statement fails with the same error.
   const close = async () => {
     await client.end().catch(() => {});
     await db.query(`drop role ${id(name)}`);
@@ -104,7 +103,7 @@ async function asLogin(db: pg.Pool, url: string, now: Date): Promise<Asker> {
   return { client, [Symbol.asyncDispose]: close };
 }
 
-/** Where the role is missing, or new tables, the owner of the tables gives it what it lacks. */
+/** If the role, or its rights on new tables, are missing, the owner of the tables grants them. */
 async function requireRights(client: Client): Promise<void> {
   const { rows } = await client.query<{
     there: boolean;
@@ -119,7 +118,7 @@ async function requireRights(client: Client): Promise<void> {
   );
   const { there, settles, may_connect, database } = rows[0]!;
   if (!there && settles) await client.query('select sync.settle_roles()');
-  // Before there are tables there is nothing that it could lack.
+  // Without tables no right can be missing.
   if (!there && settles === null) await client.query(`create role ${group} nologin`);
   if (!may_connect) await client.query(`grant connect on database ${id(database)} to ${group}`);
 }
@@ -131,6 +130,6 @@ async function removeForgotten(db: pg.Pool, now: Date): Promise<void> {
        and not exists (select from pg_stat_activity a where a.usesysid = r.oid)`,
     [now],
   );
-  // Of another command at the same time, or of another owner in this server.
+  // Logins of a concurrent command, or of another owner on this server, stay.
   for (const { name } of rows) await db.query(`drop role ${id(name)}`).catch(() => {});
 }
