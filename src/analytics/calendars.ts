@@ -1,4 +1,4 @@
-/** Business hours: calendars by name, and which inbox keeps which. The spans that are counted follow by triggers. */
+/** Manages business calendars and their assignment to inboxes. Triggers maintain the open spans. */
 import type pg from 'pg';
 import { transaction } from '../engine/database/pool.ts';
 import { noteOperation } from '../engine/runs/operations.ts';
@@ -30,7 +30,7 @@ export interface Calendar {
   readonly assigned: { account: string; inbox: string | null }[];
 }
 
-/** What is not named stays as it is. */
+/** Undefined fields stay unchanged. */
 interface CalendarChange {
   readonly timeZone?: string | undefined;
   readonly hours?: readonly Hours[] | undefined;
@@ -63,7 +63,7 @@ export async function readCalendar(db: Queryable, name: string): Promise<Calenda
   return calendar;
 }
 
-/** Makes it, or changes what is named. Answers the accounts whose business times change with it. */
+/** Creates or changes a calendar. Returns the accounts whose business times change. */
 export async function setCalendar(
   db: pg.Pool,
   { name, who, timeZone, hours, holidays }: CalendarChange & { name: string; who: string },
@@ -82,7 +82,7 @@ export async function setCalendar(
        on conflict (name) do update set time_zone = excluded.time_zone where calendars.time_zone <> excluded.time_zone`,
       [name, timeZone ?? before?.time_zone],
     );
-    // Holidays first: while there are no hours, there is nothing to work out.
+    // Holidays first: without hours, the triggers have nothing to compute.
     if (hours !== undefined) await client.query('delete from analytics.calendar_hours where calendar = $1', [name]);
     if (holidays !== undefined) {
       await client.query('delete from analytics.calendar_holidays where calendar = $1', [name]);
@@ -117,7 +117,7 @@ async function requireZone(db: Queryable, zone: string): Promise<void> {
 interface Assignment {
   readonly account: string;
   readonly who: string;
-  /** None: the account as a whole. */
+  /** Empty: the account as a whole. */
   readonly inboxes: readonly string[];
 }
 
@@ -185,7 +185,7 @@ async function requireAccount(db: Queryable, account: string): Promise<void> {
     );
 }
 
-/** Only one that nobody keeps. */
+/** Removes a calendar without assignments; throws if it has any. */
 export async function removeCalendar(db: pg.Pool, name: string): Promise<void> {
   await transaction(db, async client => {
     const { assigned } = await readCalendar(client, name);
@@ -199,7 +199,9 @@ export async function removeCalendar(db: pg.Pool, name: string): Promise<void> {
   });
 }
 
-/** What is stored of an account's tickets was worked out with the hours of before. In batches, each a transaction of its own. */
+/**
+ * Recomputes the stored business times of an account's tickets with the new hours, in batches with a transaction each.
+ */
 export async function recompute(db: pg.Pool, account: string): Promise<void> {
   await db.query('call analytics.recompute($1)', [account]);
 }

@@ -1,13 +1,13 @@
 /**
- * What the warehouse says of itself: relations, columns, keys, and what joins what. The comments say it, which are the
- * analysts' manual: `joins helpdesk.customers.id` is a sentence for people, and here it is an edge.
+ * Reads the catalog of the warehouse: relations, columns, keys and joins. Joins come from the comments, which are the
+ * analysts' manual: the sentence `joins helpdesk.customers.id` becomes an edge.
  */
 import type pg from 'pg';
 
 export interface Column {
   readonly name: string;
   readonly type: string;
-  /** Undefined in views, of which PostgreSQL does not know it. */
+  /** Undefined for views, because PostgreSQL does not know. */
   readonly nullable: boolean | undefined;
   readonly comment: string;
 }
@@ -18,12 +18,12 @@ export interface Relation {
   readonly kind: 'table' | 'view';
   readonly comment: string;
   readonly columns: readonly Column[];
-  /** Columns that name one row; empty where nobody says so. */
+  /** Columns of the key; empty if unknown. */
   readonly key: readonly string[];
   readonly joins: readonly Join[];
 }
 
-/** Equal columns, pair by pair; the account is one of them wherever both have one. */
+/** Pairs of equal columns, including the account if both relations have one. */
 export interface Join {
   readonly columns: readonly string[];
   /** `helpdesk.customers` */
@@ -32,7 +32,7 @@ export interface Join {
 }
 
 interface Routine {
-  /** With its arguments. */
+  /** Functions have their arguments in the name. */
   readonly name: string;
   readonly gives: string;
   readonly comment: string;
@@ -41,7 +41,7 @@ interface Routine {
 export interface Schema {
   readonly name: string;
   readonly comment: string;
-  /** It holds the mirrored tables of a source. */
+  /** The schema holds the mirrored tables of a source. */
   readonly isMirror: boolean;
   readonly relations: readonly Relation[];
   readonly routines: readonly Routine[];
@@ -52,7 +52,10 @@ export const nameOf = (relation: Pick<Relation, 'schema' | 'name'>): string => `
 /** The schemas of mirrored tables stand between these, in the order of the streams. */
 const [first, last] = [['analytics', 'safe'], ['sync']];
 
-/** A view has no key that PostgreSQL knows of. Those of `safe` have the keys of what they show; those of the star begin with theirs. */
+/**
+ * PostgreSQL knows no keys of views. Views of `safe` have the keys of their tables; views of the star begin with their
+ * key.
+ */
 const keysOfViews: Readonly<Record<string, readonly string[]>> = {
   'analytics.agent_daily': ['account_id', 'day', 'user_id'],
   'analytics.arrivals_hourly': ['account_id', 'hour'],
@@ -92,7 +95,7 @@ const mirrors = `
 const schemata = `
   select nspname::text as name, obj_description(oid, 'pg_namespace') as comment from pg_namespace`;
 
-/** What whoever asks may read. */
+/** The relations that the current role may read. */
 export async function readCatalog(db: Pick<pg.Pool, 'query'>): Promise<Schema[]> {
   const { rows } = await db.query<Row>(entries);
   const { rows: keyed } = await db.query<{ relation: string; columns: string[] }>(keys);
@@ -153,9 +156,9 @@ function keyFor(relation: Omit<Relation, 'key' | 'joins'>, { keys }: Known): rea
 
 const joining = /\bjoins ([a-z]+\.[a-z_]+)\.([a-z_]+)/gi;
 
-/** Columns that join one relation belong together: owner and id of a shelf. */
+/** Columns that join the same relation form one join: owner and id of a shelf. */
 function joinsOf(relation: Omit<Relation, 'key' | 'joins'>, { ofAccounts }: Known): Join[] {
-  // An array holds several ids: what one joins can be drawn, and tested, of the table that has a row for each.
+  // An array of ids cannot be drawn or tested as a join. The table with one row per element can.
   const single = relation.columns.filter(column => !column.type.endsWith('[]'));
   const edges = single.flatMap(column =>
     [...column.comment.matchAll(joining)].map(([, to, field]) => ({ column: column.name, to: to!, field: field! })),

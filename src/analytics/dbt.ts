@@ -1,15 +1,18 @@
 /**
- * The warehouse as sources of dbt: descriptions from the comments, how fresh they are from what the mirror knows of itself,
- * and tests from keys, joins and the values that the comments name.
+ * Renders the warehouse as dbt sources: descriptions from the comments; freshness from the completeness of the mirror;
+ * tests from keys, joins and the values that comments name.
  */
 import { stringify } from 'yaml';
 import type { Stream } from '../sources/source.ts';
 import { type Join, nameOf, type Relation, type Schema } from './catalog.ts';
 
-/** Mirrored schemas, and these. Only the worker and readers of everything see rows of sync. */
+/**
+ * Offered besides the mirrored schemas. sync is left out, because only the worker and readers of everything see its
+ * rows.
+ */
 const offered = ['analytics', 'safe'];
 
-/** What a view of the same name shows, to whom it may. */
+/** Storage of the view with the same name. Readers use the view. */
 const isStore = ({ name }: Relation): boolean => name.startsWith('stored_');
 
 type Bringing = Pick<Stream, 'source' | 'name' | 'merge' | 'relations'>;
@@ -17,7 +20,7 @@ type Bringing = Pick<Stream, 'source' | 'name' | 'merge' | 'relations'>;
 const opening = `# Generated: \`npx shelfdesk schema dbt\` prints it. Who wants to change a description changes a comment, in a migration.
 `;
 
-/** `streams`: all that there are, with the relations that each one brings. */
+/** `streams`: all streams, with their relations. */
 export function dbtSources(all: readonly Schema[], streams: readonly Bringing[]): string {
   const schemas = all
     .filter(schema => schema.isMirror || offered.includes(schema.name))
@@ -64,7 +67,10 @@ function tableOf(relation: Relation, there: ReadonlySet<string>, stream: Bringin
 
 // --- tests ----------------------------------------------------------------------------------------------------------
 
-/** What the source may do any day is a warning: new values, and rows whose other side has not arrived yet. */
+/**
+ * Conditions that the source may break any day are warnings: new values, and rows whose referenced row has not arrived
+ * yet.
+ */
 const doubt = { severity: 'warn' };
 
 const sourceOf = (name: string): string => `source('${name.replace('.', "', '")}')`;
@@ -77,9 +83,9 @@ const joinTest = ({ columns, to, fields }: Join) => ({
   joins: { arguments: { columns: [...columns], to: sourceOf(to), fields: [...fields] }, config: doubt },
 });
 
-/** `open, hold or closed; other values pass as they come.` */
+/** Values that a comment names: `open, hold or closed. Other values are stored unchanged.` */
 export function valuesIn(comment: string): string[] | undefined {
-  const [, list] = /(?:^|: )(\w+(?:, \w+)* or \w+); other values pass/.exec(comment) ?? [];
+  const [, list] = /(?:^|: )(\w+(?:, \w+)* or \w+)\. Other values are stored unchanged/.exec(comment) ?? [];
   return list?.split(/, | or /);
 }
 
@@ -90,7 +96,7 @@ const freshness = {
   error_after: { count: 24, period: 'hour' },
 };
 
-/** The stream that brings a relation: its rows are as new as the stream is complete. */
+/** The stream that fills a relation. The relation is as fresh as the stream is complete. */
 const streamOf = (streams: readonly Bringing[], { schema, name }: Relation): Bringing | undefined => {
   const brings = ({ source, name: stream, merge, relations = [] }: Bringing) =>
     relations.includes(name) ||
@@ -98,6 +104,6 @@ const streamOf = (streams: readonly Bringing[], { schema, name }: Relation): Bri
   return streams.find(brings);
 };
 
-/** Of several accounts the one that is furthest behind. */
+/** With several accounts, the one that is furthest behind counts. */
 const loadedAt = ({ source, name }: Bringing): string =>
   `select min(complete_through) from analytics.completeness where source = '${source}' and stream = '${name}'`;

@@ -1,4 +1,4 @@
-/** The dictionary as a page: a table for each relation, from the comments. */
+/** Renders the data dictionary as Markdown: one table per relation, from the comments. */
 import { nameOf, type Relation, type Schema } from './catalog.ts';
 
 const opening = `# Every table and every column
@@ -21,7 +21,7 @@ function contents(schemas: readonly Schema[]): string {
     .join('\n');
 }
 
-/** As GitHub makes it of a heading. */
+/** Anchor of a heading, by GitHub's rules. */
 const anchor = (relation: Relation): string => nameOf(relation).replaceAll('.', '');
 
 function chapter({ name, comment, relations, routines }: Schema): string {
@@ -61,7 +61,7 @@ function grid(head: readonly string[], rows: readonly (readonly string[])[]): st
 
 const code = (word: string): string => `\`${word.replaceAll('|', '\\|')}\``;
 
-/** What Markdown would take for something else; commands as such. */
+/** Escapes Markdown characters; formats commands as code. */
 const text = (words: string): string =>
   words
     .replaceAll(/\s*\n\s*/g, ' ')

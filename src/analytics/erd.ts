@@ -1,7 +1,7 @@
-/** The tables and what joins them as a diagram, in the language of Mermaid, which GitHub and many editors draw. */
+/** Renders tables and joins as a Mermaid diagram, which GitHub and many editors display. */
 import { isOfStar, type Join, nameOf, type Relation, type Schema } from './catalog.ts';
 
-/** The mirrors, or the star for BI tools: one diagram of both is read by nobody. */
+/** The mirrors, or the star for BI tools. One diagram of both would be unreadable. */
 export const diagrams = {
   mirror: (_relation: Relation, { isMirror }: Schema) => isMirror,
   star: (relation: Relation) => isOfStar(relation),
@@ -15,7 +15,7 @@ interface Edge {
   readonly join: Join;
 }
 
-/** What of the catalog is on it: relations, and the joins between those. */
+/** Relations of the diagram, and the joins between them. */
 export function drawn(schemas: readonly Schema[], diagram: Diagram): { relations: Relation[]; edges: Edge[] } {
   const relations = schemas.flatMap(schema => schema.relations.filter(relation => diagrams[diagram](relation, schema)));
   const edges = relations.flatMap(from =>
@@ -33,7 +33,7 @@ export function mermaid(schemas: readonly Schema[], diagram: Diagram): string {
     '%% Generated: `npx shelfdesk schema erd` prints it.',
     'erDiagram',
     ...relations.flatMap(entity),
-    // The one may be missing: rows arrive in any order.
+    // The referenced row may be missing, because rows arrive in any order.
     ...edges.map(({ from, to, join }) => `  ${id(to)} |o--o{ ${id(from)} : "${named(join)}"`),
   ];
   return `${lines.join('\n')}\n`;

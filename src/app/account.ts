@@ -1,4 +1,4 @@
-/** What every command that works on accounts opens: contexts, queues, and a place among the living. */
+/** Opens an account for a command: its context, its queue, and its row in sync.workers. */
 
 import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
@@ -16,7 +16,7 @@ import { boundSources, openContext, openLog, requireSource, type Warehouse } fro
 import { promisesOf } from './freshness-targets.ts';
 import { migrateWarehouse } from './migrate.ts';
 
-/** What all accounts of a process have in common. */
+/** Resources that all accounts of a process share. */
 export interface Ground extends AsyncDisposable {
   readonly warehouse: Warehouse;
   readonly queues: Queues;
@@ -24,7 +24,7 @@ export interface Ground extends AsyncDisposable {
   readonly log: Logger;
 }
 
-/** Migrates. */
+/** Opens the shared resources and applies pending migrations. */
 export async function openGround(
   { redisUrl, logLevel }: Pick<Fleet, 'redisUrl' | 'logLevel'>,
   warehouse: Warehouse,
@@ -47,8 +47,8 @@ export interface Account extends AsyncDisposable {
 }
 
 /**
- * What is asked of an account that is opened. `works`: this process takes jobs at once. `binds`, by default: what it finds in
- * the settings holds from now on, sources, lists and promises.
+ * `works`: this process takes jobs immediately. `binds` (default true): stores the sources, lists and freshness targets
+ * of the settings in the warehouse.
  */
 interface How {
   signal: AbortSignal;
@@ -56,7 +56,7 @@ interface How {
   binds?: boolean;
 }
 
-/** One account alone, with a ground of its own. */
+/** Opens one account, with shared resources of its own. */
 export async function openAccount(config: Config, warehouse: Warehouse, how: How): Promise<Account> {
   requireSource(config);
   await using stack = new AsyncDisposableStack();
@@ -66,7 +66,7 @@ export async function openAccount(config: Config, warehouse: Warehouse, how: How
   return { ...account, [Symbol.asyncDispose]: () => opened.disposeAsync() };
 }
 
-/** Makes sure that the account is the one of these sources. */
+/** Opens an account. Throws if the warehouse has mirrored other sources under its name. */
 export async function openAccountOn(
   ground: Ground,
   config: Config,

@@ -263,7 +263,7 @@ function settle(given: Given): { value: Values; wrong: readonly UsageError[] } {
   const wrong = [...issues].map(([name, message]) => wrongSetting(name, message, given));
   const fine = Object.entries(given.values).filter(([name]) => !issues.has(name));
   const value = shape.parse(Object.fromEntries(fine)) as Values;
-  // What another one misses is there, if it is one of the wrong ones.
+  // Rules between settings apply only if all settings involved are valid.
   const others = contradictions(value, given).filter(
     ({ message }) => ![...issues.keys()].some(one => message.includes(one)),
   );

@@ -1,6 +1,6 @@
 /**
- * What every piece of work is given: the warehouse, the source, the clock, the log. Whatever varies comes in here, so
- * that the same code runs in a simulation. Opened in order, closed last in, first out.
+ * Opens the context of every piece of work: warehouse, sources, clock, log. Everything that varies is in the context,
+ * so that the same code runs in a simulation. Opened in order, closed in reverse order.
  */
 import { join } from 'node:path';
 import type pg from 'pg';
@@ -31,7 +31,7 @@ export function openLog(config: Pick<Config, 'logLevel'>): Logger {
   return pino({ level: config.logLevel }, pino.destination(2));
 }
 
-/** The configured database, or the embedded one: started if nobody has, stopped by the last one out. */
+/** The configured database, or the embedded one. The first process starts the embedded server, the last one stops it. */
 export async function openWarehouse(
   config: Pick<Config, 'databaseUrl'> & { accounts?: readonly unknown[] },
   options: { folder?: string; signal?: AbortSignal } = {},
@@ -85,7 +85,7 @@ export const boundSources = (config: Config): Bound[] =>
     return connection === undefined ? [] : [{ name, setting, label, address: connection.baseUrl }];
   });
 
-/** Opens the sources that are configured. */
+/** Opens the configured sources. */
 export function openContext(
   config: Config,
   pool: pg.Pool,

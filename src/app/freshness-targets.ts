@@ -1,4 +1,7 @@
-/** What the settings promise of an account: how far each stream may be behind, and how long a night may take. */
+/**
+ * Freshness targets of an account from its settings: the longest lag of each stream, and the longest duration of a
+ * nightly run.
+ */
 
 import { longestPauseMs } from '../engine/queue/longest-pause.ts';
 import type { Target } from '../engine/runs/freshness-targets.ts';
@@ -11,8 +14,8 @@ const minuteMs = 60_000;
 const dayMs = 24 * 60 * minuteMs;
 
 /**
- * A target that nobody has set holds for the schedule that nobody has set: where a stream is read more seldom, it is as much
- * longer, and where the schedule does not read it at all, nothing is promised. One that was set is promised as it is.
+ * Default targets assume the default schedule. If a stream is read less often, its default target grows accordingly; if
+ * the schedule does not read the stream, it has no target. A target that was set stays as it is.
  */
 export function promisesOf(config: Config): Target[] {
   const { targets, nightlyMs } = config.promises;
@@ -34,7 +37,7 @@ export function promisesOf(config: Config): Target[] {
   return [...found, ...(pauseMs.nightly === undefined ? [] : [{ subject: 'nightly', ms: nightlyMs }])];
 }
 
-/** What is asked for by id follows what its list has shown. */
+/** A stream that is fetched by id follows the schedule of its list. */
 function scheduleOf(stream: Stream): Stream['schedule'] {
   if (stream.kind === 'detail') return stream.of.schedule;
   return stream.kind === 'volumes'

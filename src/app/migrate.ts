@@ -1,4 +1,4 @@
-/** Brings the warehouse to the tables of this version and of its sources. */
+/** Migrates the warehouse to the tables of this version and of its sources. */
 import { type Migrated, migrate } from '../engine/database/migrate.ts';
 import { sources } from '../sources/index.ts';
 

@@ -1,4 +1,4 @@
-/** One account in a process of `start`: its jobs, its runs and its schedule, until it is disposed of. */
+/** Runs one account in a process of `start`: its jobs, runs and schedule, until it is disposed of. */
 
 import type { Context } from '../engine/context.ts';
 import type { Job } from '../engine/queue/job.ts';
@@ -11,20 +11,20 @@ import type { Config } from './config.ts';
 
 const dayMs = 24 * 3_600_000;
 
-/** The alarms of all accounts ring in the same second: so much is put between two of them on average. */
+/** The timers of all accounts fire in the same second. This is the mean distance between two accounts. */
 const apartMs = 20;
 
 export interface Served extends AsyncDisposable {
-  /** The number of this process in sync.workers, for this account. */
+  /** Number of this process in sync.workers, for this account. */
   readonly worker: number;
-  /** Rejects when what looks after the account failed, for a reason that does not pass. */
+  /** Rejects when the reconcile loop of the account fails for a permanent reason. */
   readonly failed: Promise<never>;
 }
 
 interface How {
   readonly jobs: readonly Job[];
   readonly signal: AbortSignal;
-  /** The number of accounts that the process serves. It spreads their looks at the database. */
+  /** Number of accounts that the process serves. It spreads their database queries over time. */
   readonly beside: number;
   /** Makes the function that reports finished runs after each look. */
   readonly reporter: (ctx: Context, worker: number) => () => Promise<void>;
@@ -47,7 +47,7 @@ export async function serve(ground: Ground, config: Config, { jobs, signal, besi
     forgotMs = ctx.clock.monotonic();
   };
   const reconciling = keepReconciling(ctx, look, beside);
-  // Chance decides each time who is first: so nobody is always the last.
+  // A random order, so that no account is always the last.
   const alarm = () => {
     const waitMs = beside > 1 ? ctx.random() * beside * apartMs : 0;
     ctx.clock.sleep(waitMs, over).then(reconciling.ring, () => {});

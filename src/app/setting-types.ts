@@ -1,24 +1,27 @@
-/** The kinds of values that settings take. Pure. */
+/** Types of setting values. Pure. */
 import { z } from 'zod';
 
-/** A setting: what it takes, its default as people write it, and what it means. */
+/** A setting: its type, its default as text, and its description. */
 export interface Setting {
   readonly schema: z.ZodType;
   readonly default?: string;
-  /** One or two sentences for people. */
+  /** Description: one or two sentences. */
   readonly says: string;
   /** No message, log or page shows its value. */
   readonly secret?: boolean;
-  /** An empty value switches it off. Else an empty value is none. */
+  /** An empty value switches the setting off. Without this, an empty value counts as unset. */
   readonly emptyIsValue?: boolean;
-  /** It may stand in the accounts file: as it is, or only as a reference. Without it the setting belongs to the process. */
+  /** May appear in the accounts file, as a plain value or only as a reference. Undefined: a setting of the process. */
   readonly inFile?: 'plain' | 'reference';
 }
 
-/** The values of a table of settings. */
+/** Value types of a table of settings. */
 export type ValuesOf<T extends Readonly<Record<string, Setting>>> = { [N in keyof T]: z.infer<T[N]['schema']> };
 
-/** This machine itself, and names without a dot: those of a private network, such as `sandbox` in docker-compose.yml. */
+/**
+ * Hosts that need no TLS: this machine, and names without a dot in private networks, such as `sandbox` in
+ * docker-compose.yml.
+ */
 const withoutTls = /^([\w-]+|127(\.\d+){3}|\[::1\])$/;
 
 export const address = z
@@ -50,7 +53,7 @@ export const count = (least: number) =>
 
 export const percent = count(1).refine(value => value <= 100, { error: 'must be 100 or less' });
 
-/** In ms. A day, or a time with its offset: without one it would mean another moment on each machine. */
+/** In ms. A day, or a time with an offset: a time without one would depend on the machine's time zone. */
 export const moment = z
   .union([z.iso.datetime({ offset: true }), z.iso.date()], { error: 'must be a time such as 2024-01-01T00:00:00Z' })
   .transform(value => Date.parse(value));

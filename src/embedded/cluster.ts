@@ -1,8 +1,8 @@
 /**
- * One PostgreSQL data folder and the server on it, as seen from outside: is it made, does it run, make it, start it,
- * stop it. Any number of processes may do all of that at once, none of them is in charge, and each may be killed at any
- * line. So nothing here is guarded by a lock of ours: a folder is made beside and renamed into place, and whether a second
- * server may start is left to PostgreSQL's own `postmaster.pid` and shared memory.
+ * Creates, inspects, starts and stops one PostgreSQL data folder. Any number of processes may do so concurrently, no
+ * process is in charge, and each may be killed at any line. So no lock of ours guards anything: a folder is created as
+ * a sibling and renamed into place, and PostgreSQL's own `postmaster.pid` and shared memory decide whether a second
+ * server may start.
  */
 import { randomBytes } from 'node:crypto';
 import { lchown, link, mkdir, readFile, readlink, realpath, rename, rm, stat, writeFile } from 'node:fs/promises';
@@ -14,16 +14,16 @@ import { isRunning, type Outcome, type Place, putInPlace, run, stagingName, swee
 
 export type Settings = Record<string, string>;
 
-/** `busy`: it is starting or stopping, so look again later. */
+/** `busy`: the server is starting or stopping; check again later. */
 export type Server = { state: 'down' } | { state: 'busy' } | { state: 'ready'; port: number };
 
-/** With pauses that grow to a second, about two minutes: longer than a recovery or a slow stop takes. */
+/** About two minutes, with pauses that grow to one second: longer than a recovery or a slow stop takes. */
 export const maxLooks = 130;
 export const pauseMs = (attempt: number): number => Math.min(1000, 20 * 1.5 ** attempt);
 
 const dataOf = (place: Pick<Place, 'home'>): string => join(place.home, 'data');
 
-/** Makes the data folder if there is none. Two at once: both make one, the first rename wins. */
+/** Creates the data folder if missing. Two concurrent processes both create one, and the first rename wins. */
 export async function ensureCluster(place: Place, settings: Settings): Promise<void> {
   refuseShellCharacters(place);
   const written = await readFile(join(dataOf(place), 'PG_VERSION'), 'utf8').catch(error => {
@@ -54,7 +54,7 @@ async function initialise(place: Place, settings: Settings): Promise<void> {
     await rm(staging, { recursive: true, force: true });
     throw error;
   }
-  // Where somebody else was first there is a database now; else something that is not ours is in the way.
+  // If another process was first, the folder holds a cluster. Otherwise a foreign folder is in the way.
   await stat(join(dataOf(place), 'PG_VERSION')).catch(cause => {
     throw new ShelfdeskError(
       `${place.home} is not empty and holds no database of ours`,
@@ -71,7 +71,7 @@ const initdbArgs = (staging: string, settings: Settings): string[] => [
   `--pwfile=${join(staging, 'password')}`,
   '--auth=scram-sha-256',
   '--encoding=UTF8',
-  // Code point order with Unicode's upper and lower case: the same on every machine, whatever its locales.
+  // Code point order with Unicode case mapping: the same on every machine, whatever its locales.
   '--locale=C',
   '--locale-provider=builtin',
   '--builtin-locale=C.UTF-8',
@@ -95,7 +95,7 @@ const notOurs = (place: Place, cause: unknown): ShelfdeskError =>
     cause,
   );
 
-/** What `postmaster.pid` says, checked against the process that it names. */
+/** Reads `postmaster.pid` and checks the process that it names. */
 export async function look(place: Pick<Place, 'home'>): Promise<Server> {
   const { text, pid } = await pidFile(place);
   if (text === undefined || (pid !== undefined && !(await isPostmaster(pid, dataOf(place))))) return { state: 'down' };
@@ -104,7 +104,7 @@ export async function look(place: Pick<Place, 'home'>): Promise<Server> {
   return lines[7]?.trim() === 'ready' && port > 0 ? { state: 'ready', port } : { state: 'busy' };
 }
 
-/** No text: no file. No pid: PostgreSQL has made the file but not written it yet. */
+/** No text: the file does not exist. No pid: PostgreSQL has created the file but not written it yet. */
 export async function pidFile(place: Pick<Place, 'home'>): Promise<{ text?: string; pid?: number }> {
   const text = await readFile(join(dataOf(place), 'postmaster.pid'), 'utf8').catch(unless('ENOENT'));
   if (text === undefined) return {};
@@ -113,13 +113,13 @@ export async function pidFile(place: Pick<Place, 'home'>): Promise<{ text?: stri
 }
 
 /**
- * Is this process the server of this folder? The number alone does not tell: after a restart of the machine, and above
- * all of a container, where numbers are small, the one in a file left behind belongs to somebody else.
+ * Whether this process is the server of this folder. The process id alone does not tell: after a restart of the machine
+ * or container, another process may have the id of a stale file.
  */
 async function isPostmaster(pid: number, data: string): Promise<boolean> {
   if (!isRunning(pid)) return false;
   const state = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => undefined);
-  // A zombie: killed, and the first process of the container does not collect its orphans.
+  // A zombie: it was killed, and the first process of the container does not collect orphans.
   if (state && /^\d+ \(.*\) [ZX]/s.test(state)) return false;
   const folder = await readlink(`/proc/${pid}/cwd`).catch(() => undefined);
   if (folder !== undefined) return folder === (await realpath(data));
@@ -127,14 +127,17 @@ async function isPostmaster(pid: number, data: string): Promise<boolean> {
   return code !== 0 || output.includes('postgres');
 }
 
-/** Starts the server on a free port. A failure is no exception: perhaps somebody else has started it meanwhile. */
+/**
+ * Starts the server on a free port. A failure throws no exception, because another process may have started the server
+ * meanwhile.
+ */
 export async function start(place: Place, settings: Settings): Promise<Outcome> {
   await sweepStaging(place.home);
   await removeStalePidFile(place);
   const log = join(place.home, 'log');
   const all: Settings = {
-    // For a machine that has other things to do: more than PostgreSQL's own defaults, which are for a very small one. A first load
-    // writes much, and pages that a checkpoint lies behind are written whole.
+    // Sized for a machine with other work, but above PostgreSQL's defaults, which fit a very small one. A first load
+    // writes much, and each first change of a page after a checkpoint logs the whole page.
     shared_buffers: '256MB',
     max_wal_size: '4GB',
     ...settings,
@@ -151,7 +154,7 @@ export async function start(place: Place, settings: Settings): Promise<Outcome> 
   return { code: outcome.code, output: [outcome.output, ...said.trimEnd().split('\n').slice(-6)].join('\n') };
 }
 
-/** PostgreSQL's programs hand these paths to a shell between double quotes. */
+/** PostgreSQL's programs pass these paths to a shell in double quotes. */
 function refuseShellCharacters(place: Place): void {
   if (!/["$`\\\n]/.test(place.home + place.bin)) return;
   throw new ShelfdeskError(
@@ -161,9 +164,9 @@ function refuseShellCharacters(place: Place): void {
 }
 
 /**
- * PostgreSQL itself steps over a `postmaster.pid` whose process is gone, but not over one whose number has been given to
- * another process. That file is moved away, not deleted, and looked at once more: if it was a new server's, it goes back
- * (and no third one could start meanwhile, since servers find each other by shared memory too).
+ * PostgreSQL ignores a `postmaster.pid` of a dead process, but not one whose id belongs to another process now. This
+ * function moves such a file away and checks it once more: if it belongs to a new server, the file goes back. No third
+ * server can start meanwhile, because servers also find each other by shared memory.
  */
 async function removeStalePidFile(place: Place): Promise<void> {
   const { text, pid } = await pidFile(place);
@@ -176,7 +179,7 @@ async function removeStalePidFile(place: Place): Promise<void> {
   await rm(away, { force: true });
 }
 
-/** A port that is free now. Should somebody take it before the server does, the start fails and is tried again. */
+/** A port that is free now. If another program takes it first, the start fails and is retried. */
 export function freePort(): Promise<number> {
   return new Promise((done, fail) => {
     const server = createServer();
@@ -189,8 +192,8 @@ export function freePort(): Promise<number> {
 }
 
 /**
- * Stops the server and waits for its end. `pg_ctl` could wait too, but for the end of whatever server is on the folder,
- * and somebody who was thrown out just now may have started the next one between two of its looks.
+ * Stops the server and waits for its end. Does not wait through `pg_ctl`, because that waits for any server on the
+ * folder, and another process may start a new one in between.
  */
 export async function stop(place: Place): Promise<void> {
   const { pid } = await pidFile(place);
@@ -205,12 +208,12 @@ export async function stop(place: Place): Promise<void> {
 }
 
 export function failed(what: string, { code, output }: Outcome, cause?: unknown): ShelfdeskError {
-  // 126 and 127: the program, or a library that it needs, could not be loaded at all.
+  // 126 and 127: the program, or one of its libraries, could not be loaded.
   const remedy =
     code === 126 || code === 127
       ? 'Its binaries do not run here; `npm rebuild` puts the links between their libraries right. Or set DATABASE_URL.'
       : 'Put right what it complains of and run the same command again, or set DATABASE_URL.';
-  // What went wrong stands at the end, after all that went well.
+  // The errors stand at the end of the output.
   const words = output.split('\n').slice(-8).join('\n');
   return new ShelfdeskError(`${what}: ${words}`, remedy, undefined, cause);
 }

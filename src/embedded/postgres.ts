@@ -1,11 +1,11 @@
 /**
- * A PostgreSQL server for people who have none, shared by all Shelfdesk processes of a project: the first one to come
- * starts it, the last one to go stops it, and nobody is in charge, since each may be killed at any time.
+ * An embedded PostgreSQL server, shared by all Shelfdesk processes of a project. The first process starts it and the
+ * last one stops it. No process is in charge, because each may be killed at any time.
  *
- * Who is still there is counted by PostgreSQL: everybody holds one connection with a shared advisory lock. Whoever leaves
- * gives that up and tries the exclusive lock; getting it means that nobody else is there. A killed process drops out of
- * the count with its connection. Whoever arrives while the last one is stopping the server waits for the shared lock, is
- * thrown out together with everybody else, and comes back to start it anew.
+ * PostgreSQL counts the processes: each holds one connection with a shared advisory lock. A leaving process releases
+ * its lock and tries the exclusive lock; if it gets that lock, no other process is left. A killed process leaves the
+ * count with its connection. A process that arrives while the server is being stopped waits for the shared lock, loses
+ * its connection like all others, and starts the server again.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
@@ -15,24 +15,27 @@ import { findPlace, type Place } from './place.ts';
 export interface Embedded {
   /** postgres://shelfdesk:<password>@127.0.0.1:<port>/shelfdesk */
   url: string;
-  /** Where data, password and log really are: not the folder asked for when root's server cannot enter that one. */
+  /**
+   * The real folder of data, password and log. It differs from the requested folder if root's server cannot enter that
+   * one.
+   */
   dataFolder: string;
-  /** True if this call has started the server, false if it has joined a running one. */
+  /** True if this call started the server, false if the server was running. */
   started: boolean;
-  /** Leaves; stops the server if nobody else is there. Further calls wait for the same end. */
+  /** Leaves the server, and stops it if no other process uses it. Further calls wait for the same end. */
   release(): Promise<void>;
 }
 
-/** 'SHLF': in database `postgres`, where the holders meet. */
+/** 'SHLF', taken in the database `postgres`. */
 const lockKey = 0x53_48_4c_46;
-/** Failures that time alone does not mend, such as a disk that is full, are not repeated that often. */
+/** Most retries after failures that do not pass by themselves, such as a full disk. */
 const maxFailures = 8;
 
 export async function joinEmbedded(options: {
-  /** As a rule .shelfdesk/postgres in the project. Everybody who names the same one shares a server. */
+  /** Usually .shelfdesk/postgres in the project. Processes with the same folder share a server. */
   folder: string;
   signal?: AbortSignal;
-  /** Further settings for the server, if it is this call that starts it. */
+  /** Further settings of the server, if this call starts it. */
   settings?: Settings;
 }): Promise<Embedded> {
   const { folder, signal, settings = {} } = options;
@@ -61,7 +64,7 @@ async function join(folder: string, settings: Settings, signal?: AbortSignal): P
       if (outcome.code === 0) started = true;
       else trouble = failed(`PostgreSQL in ${place.home} does not start`, outcome);
       server = await look(place);
-      // The backends of a server that was killed end by themselves, but not before their statement does.
+      // Backends of a killed server end by themselves, but only after their statement.
       if (server.state === 'down' && !outcome.output.includes('shared memory block')) failures++;
     }
     if (server.state === 'ready') {
@@ -79,7 +82,7 @@ async function join(folder: string, settings: Settings, signal?: AbortSignal): P
   throw trouble;
 }
 
-/** What a server answers, or does not, while it starts, stops or recovers. */
+/** Whether the error is temporary: the server is starting, stopping or recovering. */
 function isPassing(error: unknown): boolean {
   const { code, message } = error as { code?: string; message?: string };
   const codes = ['ECONNREFUSED', 'ECONNRESET', 'EPIPE', '57P01', '57P02', '57P03', '53300', '55P03'];
@@ -101,7 +104,7 @@ async function enter(place: Place, port: number, started: boolean, signal?: Abor
   return { url, dataFolder: place.home, started, release };
 }
 
-/** A connection with the shared lock: as long as it lives, nobody stops the server. */
+/** A connection with the shared lock. While it exists, no process stops the server. */
 async function hold(port: number, password: string): Promise<pg.Client> {
   const client = new pg.Client({
     host: '127.0.0.1',
@@ -112,10 +115,10 @@ async function hold(port: number, password: string): Promise<pg.Client> {
     ssl: false,
     application_name: 'shelfdesk: holds the embedded server',
     connectionTimeoutMillis: 10_000,
-    // Not for ever: whoever has the exclusive lock is about to stop the server, or was stopped itself just then.
+    // With a time limit: the holder of the exclusive lock is about to stop the server, or was suspended.
     options: '-c lock_timeout=30s -c statement_timeout=0 -c idle_session_timeout=0',
   });
-  // A lost connection must not end the process: whoever uses the database will see the loss in its own connections.
+  // A lost connection must not end the process. Other connections report the loss.
   client.on('error', () => {});
   try {
     await client.connect();
@@ -128,8 +131,9 @@ async function hold(port: number, password: string): Promise<pg.Client> {
 }
 
 /**
- * Keeps the hold until `release`. When one backend crashes, PostgreSQL throws everybody out and goes on at the same port;
- * then nobody holds the server any more, and the first to leave would stop it for the others. So take hold again.
+ * Keeps the shared lock until `release`. If a backend crashes, PostgreSQL drops all connections and continues on the
+ * same port. Then no process holds the lock, and the first to leave would stop the server for the others. So this
+ * function takes the lock again.
  */
 function keepHold(place: Place, first: pg.Client, port: number, password: string): () => Promise<void> {
   let leaving: Promise<void> | undefined;
@@ -146,7 +150,7 @@ function keepHold(place: Place, first: pg.Client, port: number, password: string
         const client = await hold(port, password).catch(() => undefined);
         if (client) watch(client);
         if (client) return client;
-      } else if (server?.state !== 'busy') return undefined; // It is gone, or is another one by now.
+      } else if (server?.state !== 'busy') return undefined; // The server is gone or was replaced.
     }
     return undefined;
   };
@@ -161,7 +165,7 @@ async function leave(place: Place, client: pg.Client): Promise<void> {
   try {
     if (await isLast(client)) await stop(place);
   } finally {
-    // Only now: the exclusive lock keeps those who arrive waiting until the server is gone.
+    // Ends the connection last: its exclusive lock makes arriving processes wait until the server is gone.
     await client.end().catch(() => {});
   }
 }
@@ -172,16 +176,16 @@ async function isLast(client: pg.Client): Promise<boolean> {
     const { rows } = await client.query('select pg_try_advisory_lock($1) as alone', [lockKey]);
     return rows[0].alone;
   } catch {
-    return false; // The connection is lost, and with it our part in the count.
+    return false; // The connection is lost, and the lock with it.
   }
 }
 
-/** Whoever comes first makes it, and may be killed before: so everybody looks. */
+/** Every process checks for the database, because the one that creates it may be killed before. */
 async function ensureDatabase(client: pg.Client): Promise<void> {
   const { rowCount } = await client.query("select from pg_database where datname = 'shelfdesk'");
   if (rowCount) return;
   await client.query('create database shelfdesk template template0').catch((error: { code?: string }) => {
-    // Somebody else was faster: seen either by PostgreSQL itself or by its unique index.
+    // Another process was faster; the error comes from PostgreSQL's check or from its unique index.
     if (error.code !== '42P04' && error.code !== '23505') throw error;
   });
 }

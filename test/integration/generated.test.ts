@@ -72,9 +72,12 @@ describe('what the comments say', () => {
   });
 
   test('values are those that they list', () => {
-    expect(valuesIn('open, hold or closed; other values pass as they come.')).toEqual(['open', 'hold', 'closed']);
-    expect(valuesIn('Channel: email or chat; other values pass as they come.')).toEqual(['email', 'chat']);
+    expect(valuesIn('open, hold or closed. Other values are stored unchanged.')).toEqual(['open', 'hold', 'closed']);
+    expect(valuesIn('Channel: email or chat. Other values are stored unchanged.')).toEqual(['email', 'chat']);
     expect(valuesIn('Title.')).toBeUndefined();
+    const tickets = relations.find(one => nameOf(one) === 'helpdesk.tickets')!;
+    const state = tickets.columns.find(({ name }) => name === 'state')!;
+    expect(valuesIn(state.comment)).toEqual(['open', 'hold', 'closed', 'snoozed', 'archived']);
   });
 });
 
