@@ -1,21 +1,21 @@
-/** Which accounts there are: those that have settings here, and those that the warehouse holds, with or without. */
+/** Lists the accounts: those with settings in this process, and those in the warehouse. */
 import type { Config } from '../app/config.ts';
 import type { SourceName } from '../engine/http/request.ts';
 
-/** An account that this process has settings for. */
+/** An account with settings in this process. */
 export interface Served {
   readonly config: Config;
-  /** Those that are configured. */
+  /** The configured sources. */
   readonly sources: ReadonlySet<SourceName>;
 }
 
-/** The names of those whose settings name a source, or are refused. */
+/** Names of accounts whose settings name a source, or are invalid. */
 export const setAccounts = (served: readonly Served[], refused: readonly string[]): string[] => [
   ...served.filter(({ sources }) => sources.size > 0).map(({ config }) => config.account),
   ...refused,
 ];
 
-/** All names, in order. Settings that name no source are an account only where there is no other: `default`. */
+/** All names, sorted. `default` without a source counts only if there is no other account. */
 export function allAccounts(
   served: readonly Served[],
   refused: readonly string[],

@@ -1,19 +1,19 @@
-/** Until what waits is in, at the credits that the limits allow. */
+/** Estimates the time until all pending records are read, at the configured limits. */
 import type { Config } from '../app/config.ts';
 import type { SourceName } from '../engine/http/request.ts';
 
-/** Of a stream that is asked for by id. */
+/** A stream that is fetched by id. */
 export interface Waiting {
   readonly source: SourceName;
-  /** Tickets or volumes. */
+  /** Pending tickets or volumes. */
   readonly waiting: number;
-  /** The requests of the day are spent until then. */
+  /** End of the used-up daily quota. */
   readonly sleeps_until: Date | null;
 }
 
 /**
- * In seconds; null if nothing waits, or no limits are known. Two credits for a ticket with its messages, one for a volume;
- * where the requests of the day are spent, only from when it goes on.
+ * Seconds; null if nothing is pending or the limits are unknown. Two credits per ticket with messages, one request per
+ * volume. If the daily quota is used up, the time begins when it resets.
  */
 export function timeLeft(
   { source, waiting, sleeps_until }: Waiting,
@@ -25,7 +25,7 @@ export function timeLeft(
   if (limits === undefined) return null;
   const { credits, reserve, periodMs, requestsPerSecond } = limits;
   if (source === 'helpdesk') return Math.ceil((waiting * 2 * periodMs) / (credits - reserve) / 1000);
-  // The requests of a day may all go at once.
+  // All requests of a day may be sent immediately.
   const days = Math.ceil(waiting / credits) - 1;
   const sleepsMs = Math.max(0, (sleeps_until?.getTime() ?? 0) - nowMs);
   return Math.ceil((sleepsMs + days * periodMs) / 1000 + (waiting - days * credits) / requestsPerSecond);

@@ -1,19 +1,20 @@
 /**
- * Alarms: problems that people are told of, one row from the beginning of each to its end (sync.alarms). What is told, and by
- * whom, is decided here: any number of processes look, and each word goes out once, unless a process dies with it on its way.
+ * Manages alarms: problems that are reported to people, one row from start to end of a problem (sync.alarms). This file
+ * decides which notifications are due and which process sends them. Any number of processes may check, and each
+ * notification is sent once, unless a process dies while sending it.
  */
 import type pg from 'pg';
 import { transaction } from '../../engine/database/pool.ts';
 
-/** 'SHAL': whoever compares holds this lock for its transaction; others need not. */
+/** 'SHAL': held during the transaction that compares problems with alarms. */
 const lockKey = 0x53_48_41_4c;
 
-/** Whoever tries the webhook and dies leaves it to others after this. */
+/** After this time another process takes over a notification whose sender died. */
 const leaseMs = 60_000;
 const minuteMs = 60_000;
-/** What is measured swings around its limit: such a problem has ended when it was gone for so long. */
+/** A measured value swings around its limit. Such a problem ends after it was gone for this time. */
 const swings = { problems: ['past_target'], holdMs: 10 * minuteMs };
-/** After so many minutes it is tried again; the last one goes on for ever. */
+/** Delays between failed deliveries, in minutes. The last one repeats forever. */
 const againMinutes = [1, 5, 15, 60];
 const keptMs = 35 * 24 * 3_600_000;
 
@@ -21,29 +22,29 @@ export interface Alarm {
   readonly id: number;
   readonly account: string;
   readonly problem: string;
-  /** Null: the whole account. */
+  /** Null for the whole account. */
   readonly stream: string | null;
   readonly severity: 'critical' | 'warning';
   readonly says: string;
   readonly remedy: string;
   readonly state: 'begin' | 'end';
   readonly since: Date;
-  /** Null while it lasts. */
+  /** Null while the problem lasts. */
   readonly ended: Date | null;
-  /** How often it was tried, this time included. */
+  /** Number of deliveries, including the current one. */
   readonly tries: number;
 }
 
 export interface Watched {
   readonly accounts: readonly string[];
-  /** Of them those that have somebody to tell. */
+  /** Accounts with a webhook. */
   readonly told: readonly string[];
   readonly problems: readonly string[];
-  /** What does not last so long is not told; and what is gone has ended after so long. */
+  /** A shorter problem is not reported; a problem that is gone for this time has ended. */
   readonly holdMs: number;
 }
 
-/** Opens and closes alarms as the problems are now, and says what is to be told. */
+/** Opens and closes alarms according to the current problems, and marks due notifications. */
 export async function compareProblems(
   db: pg.Pool,
   { accounts, told, problems, holdMs }: Watched,
@@ -77,7 +78,7 @@ export async function compareProblems(
            and gone_at < began_at + $2 * interval '1 millisecond')`,
       [accounts, holdMs, new Date(now.getTime() - keptMs)],
     );
-    // Where nobody is told, nothing is due; and what ended meanwhile is not told later.
+    // Without a webhook nothing is due, and problems that end meanwhile are not reported later.
     await client.query(
       `update sync.alarms set next_try_at = null, last_error = null
        where account_id = any ($1) and account_id <> all ($2) and next_try_at is not null`,
@@ -96,7 +97,7 @@ export async function compareProblems(
   });
 }
 
-/** The next word that is to be told, taken by this process: nobody else tries it before the lease is over. */
+/** Takes the next due notification. No other process tries it before the lease ends. */
 export async function takeAlarm(db: pg.Pool, accounts: readonly string[], now: Date): Promise<Alarm | undefined> {
   const { rows } = await db.query<Alarm>(
     `update sync.alarms set next_try_at = $3, tries = tries + 1
@@ -111,7 +112,7 @@ export async function takeAlarm(db: pg.Pool, accounts: readonly string[], now: D
   return rows[0];
 }
 
-/** It was taken. One that has ended meanwhile has its end to be told. */
+/** Records a delivery. If the problem has ended meanwhile, the notification of its end is due next. */
 export async function noteTold(db: pg.Pool, { id, state }: Pick<Alarm, 'id' | 'state'>, now: Date): Promise<void> {
   await db.query(
     state === 'begin'

@@ -1,7 +1,7 @@
 /**
- * Tells people of problems, by a webhook: once when one begins and once when it ends, with what to do about it. In a loop of its
- * own: whatever the webhook does, the work goes on. A word may come twice only if a process dies between the webhook's answer
- * and its own note of it; `alarm` and `state` tell that it is the same.
+ * Sends notifications of problems to a webhook: one at the start and one at the end, with the remedy. Runs in a loop of
+ * its own, so that a slow webhook does not delay other work. A notification is repeated only if a process dies between
+ * the webhook's reply and its own record; `alarm` and `state` identify the repetition.
  */
 import type pg from 'pg';
 import type { Logger } from 'pino';
@@ -11,7 +11,7 @@ import type { Clock } from '../../clock.ts';
 import { isAway } from '../../errors.ts';
 import { type Alarm, compareProblems, noteTold, noteUntold, takeAlarm } from './open-alarms.ts';
 
-/** Of sync.problems those that a person is told of. */
+/** Problems of sync.problems that raise an alarm. */
 const alarming = [
   'token_refused',
   'nightly_failed',
@@ -23,16 +23,16 @@ const alarming = [
   'no_worker',
 ];
 
-/** How often it is looked; and what does not last so long was none, as a restart. */
+/** Interval of the check. A shorter problem, such as a restart, raises no alarm. */
 const everyMs = 60_000;
 const holdMs = 60_000;
 const timeoutMs = 10_000;
-/** Slack cuts longer ones. */
+/** Slack truncates longer texts. */
 const longestText = 3000;
 
 export interface Told {
   readonly account: string;
-  /** Undefined: nobody is told, and the table is kept all the same. */
+  /** Undefined: nobody is notified; sync.alarms is maintained all the same. */
   readonly alarm: AlarmConfig | undefined;
 }
 
@@ -45,8 +45,8 @@ interface Deps {
 }
 
 /**
- * Everybody of the fleet, also those whose settings are wrong now, and whom nobody serves: of them the webhook that they had
- * (`had`, by account), or the one that all others have.
+ * All accounts of the fleet with their webhooks. An account with invalid settings keeps its last webhook (`had`, by
+ * account), or gets the webhook that all others share.
  */
 export function toldOf(
   { accounts, refused }: Pick<Fleet, 'accounts' | 'refused'>,
@@ -62,8 +62,8 @@ export function toldOf(
 }
 
 /**
- * Looks every minute until it is disposed of; `accounts` is asked each time. Never fails. Those that share a webhook wait for
- * each other, and for nobody else: one that takes its time is left to it, while the others are looked after.
+ * Checks every minute until it is disposed of; calls `accounts` each time. Never throws. Accounts with the same webhook
+ * wait for each other. A slow webhook does not delay other webhooks.
  */
 export function keepAlarms(deps: Deps, accounts: () => readonly Told[]): AsyncDisposable {
   const leaving = new AbortController();
@@ -73,7 +73,7 @@ export function keepAlarms(deps: Deps, accounts: () => readonly Told[]): AsyncDi
     const reason = error instanceof Error ? error.message : String(error);
     if (!signal.aborted) deps.log[isAway(error) ? 'debug' : 'error']({ reason }, 'alarms could not be looked after');
   };
-  /** By webhook, while it is at it. */
+  /** The running delivery, by webhook. */
   const telling = new Map<string, Promise<void>>();
   const looking = (async () => {
     while (!signal.aborted) {
@@ -101,7 +101,7 @@ export function keepAlarms(deps: Deps, accounts: () => readonly Told[]): AsyncDi
   };
 }
 
-/** One look, to its end: compares, and tells what is due. */
+/** Runs one complete check: compares problems with alarms, then sends what is due. */
 export async function lookAfterAlarms(deps: Deps, all: readonly Told[]): Promise<void> {
   const webhooks = await compare(deps, all);
   const done = await Promise.allSettled([...webhooks.values()].map(({ to, accounts }) => tellAll(deps, to, accounts)));
@@ -110,7 +110,7 @@ export async function lookAfterAlarms(deps: Deps, all: readonly Told[]): Promise
 
 type Webhooks = ReadonlyMap<string, { readonly to: AlarmConfig; readonly accounts: readonly string[] }>;
 
-/** Opens and closes alarms; answers whom each webhook is told of. */
+/** Opens and closes alarms. Returns the accounts of each webhook. */
 async function compare({ pg, clock }: Deps, all: readonly Told[]): Promise<Webhooks> {
   const webhooks = new Map<string, { to: AlarmConfig; accounts: string[] }>();
   for (const { account, alarm } of all) {
@@ -130,7 +130,7 @@ async function compare({ pg, clock }: Deps, all: readonly Told[]): Promise<Webho
   return webhooks;
 }
 
-/** Until nothing is due, or it is not taken: then what is left has time until the next look. */
+/** Sends until nothing is due or a delivery fails. The next check sends the rest. */
 async function tellAll(deps: Deps, to: AlarmConfig, accounts: readonly string[]): Promise<void> {
   const { pg, clock, log } = deps;
   const now = () => new Date(clock.now());
@@ -151,7 +151,7 @@ async function tellAll(deps: Deps, to: AlarmConfig, accounts: readonly string[])
   }
 }
 
-/** Answers why it was not taken, without the address: that is a secret. */
+/** Returns the reason of a failed delivery, without the webhook's address, which is a secret. */
 async function post(
   { dispatcher, signal }: Deps,
   { url, format }: AlarmConfig,
@@ -178,7 +178,7 @@ async function post(
   }
 }
 
-/** As docs/ALARMS.md documents it. */
+/** The JSON that docs/ALARMS.md documents. */
 export function jsonOf({ id, account, problem, stream, state, severity, says, remedy, since, ended }: Alarm) {
   const times = { since: since.toISOString(), ended: ended?.toISOString() ?? null };
   return { alarm: id, account, problem, stream, state, severity, says, remedy, ...times };
@@ -195,5 +195,5 @@ function slackOf(alarm: Alarm): { text: string } {
   return { text: text.slice(0, longestText) };
 }
 
-/** Slack takes these three for its own. */
+/** Slack treats these three characters as markup. */
 const harmless = (text: string) => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');

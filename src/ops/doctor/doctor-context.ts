@@ -20,10 +20,10 @@ import { queueName } from './doctor-state.ts';
 export interface DoctorEnvironment {
   readonly clock: Clock;
   readonly signal: AbortSignal;
-  /** The working folder: of `.env`, and of the embedded server. */
+  /** Working folder, with `.env` and the embedded server. */
   readonly folder: string;
   readonly look: SettingsLook;
-  /** Throws UsageError where the settings of all accounts are wrong. */
+  /** Throws UsageError if the settings of all accounts are invalid. */
   readonly fleet: () => Fleet;
   /** Measures again how the help desk behaves, and replaces the stored results. */
   readonly again: boolean;
@@ -39,9 +39,9 @@ export interface DoctorContext extends DoctorEnvironment {
   /** The settings of the process, if they can be read. */
   readonly fleetIfAny: Fleet | undefined;
   warehouse(): Promise<Warehouse>;
-  /** What the database server says of itself. */
+  /** Facts about the database server. */
   server(): Promise<ServerFacts>;
-  /** Only where REDIS_URL is set. */
+  /** Only if REDIS_URL is set. */
   redis(): Promise<RedisFacts>;
   queues(): Promise<Queues>;
 }
@@ -51,9 +51,9 @@ export interface AccountContext extends DoctorContext {
   readonly config: Config;
   ctx(): Promise<Context>;
   queue(): Promise<OpenQueue>;
-  /** The tickets that changed longest ago: one request, which says whether the help desk answers. */
+  /** The tickets with the oldest updates: one request, which also proves that the help desk answers. */
   oldest(): Promise<Reply<Ticket>>;
-  /** Credits of the help desk, and requests of the catalog, that were used so far. */
+  /** Credits of the help desk and requests of the catalog, used so far. */
   used(): { helpdesk: number; books: number };
 }
 

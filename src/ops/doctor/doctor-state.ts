@@ -37,13 +37,13 @@ export async function openProblems(db: pg.Pool, account: string): Promise<readon
 interface LimitsTold {
   /** Rate-Limit-Limit as last seen. */
   readonly limit: number | null;
-  /** Nobody sends before this, by the database's clock. */
+  /** No request is sent before this time, by the database's clock. */
   readonly frozen_until: Date;
-  /** The most that others used in one period of the last day. */
+  /** Highest use of other clients in one period of the last day. */
   readonly others: number;
-  /** Requests of the last day that were refused. */
+  /** Refused requests of the last day. */
   readonly refused: number;
-  /** Ours of the last day. */
+  /** Our requests of the last day. */
   readonly used: number;
 }
 
@@ -68,7 +68,7 @@ export async function limitsTold(
   return rows[0];
 }
 
-/** Runs that are open, the oldest first, whether anybody alive can go on with each, and whether people told all of it to wait. */
+/** Open runs, oldest first, with whether a living process can continue each, and whether it is paused as a whole. */
 export async function openRuns(
   db: pg.Pool,
   account: string,
@@ -84,7 +84,7 @@ export async function openRuns(
   return rows;
 }
 
-/** Processes of all accounts that live. */
+/** Living processes of all accounts. */
 export async function liveProcesses(
   db: pg.Pool,
 ): Promise<{ account: string; host: string; pid: number; version: string; works: boolean }[]> {
@@ -94,7 +94,7 @@ export async function liveProcesses(
   return rows;
 }
 
-/** Kinds of difference from the documentation that were first seen since then, of a mirror that is older than that. */
+/** Kinds of drift that were first seen after this time, if the mirror is older. */
 export async function newDrift(
   db: pg.Pool,
   account: string,
@@ -109,7 +109,7 @@ export async function newDrift(
   return rows;
 }
 
-/** Accounts of which a run began since then. */
+/** Accounts with a run that began after this time. */
 export async function knownAccounts(db: pg.Pool, since: Date): Promise<{ account: string }[]> {
   const { rows } = await db.query<{ account: string }>(
     `select a.account_id as account from sync.accounts a
@@ -120,7 +120,7 @@ export async function knownAccounts(db: pg.Pool, since: Date): Promise<{ account
   return rows;
 }
 
-/** Any volume that is here. */
+/** Any stored volume. */
 export async function someVolume(db: pg.Pool, account: string): Promise<string | undefined> {
   const { rows } = await db.query<{ id: string }>(
     'select id from books.volumes where account_id = $1 and _deleted_at is null order by id limit 1',

@@ -1,6 +1,7 @@
 /**
- * Runs the doctor's checks, one after the other, each for all accounts at once. A check that breaks is a failed check; one
- * that does not end is given up; one that needs what is not well is skipped, and says so. No secret gets out.
+ * Runs the doctor's checks one after the other, each for all accounts concurrently. A check that throws counts as
+ * failed; one that does not end is abandoned; one that needs a failed check is skipped with a reason. Secrets are
+ * removed from all texts.
  */
 import type { Config } from '../../app/config.ts';
 import { ShelfdeskError } from '../../errors.ts';
@@ -17,29 +18,29 @@ import {
 export interface Result {
   readonly area: Area;
   readonly name: string;
-  /** Null: it concerns all of them. */
+  /** Null: all accounts. */
   readonly account: string | null;
   readonly state: State;
   readonly says: string;
   readonly remedy: string | null;
-  /** The check for whose sake it was not looked at. */
+  /** The failed check because of which this one was skipped. */
   readonly because: string | null;
   /** What `--fix` would do. */
   readonly fix: string | null;
-  /** What `--fix` has done. */
+  /** What `--fix` did. */
   readonly fixed: string | null;
 }
 
 export interface Report {
   readonly results: readonly Result[];
-  /** Credits of the help desks, and requests of the catalogs, that it took. */
+  /** Credits of the help desks and requests of the catalogs that the checks used. */
   readonly credits: number;
   readonly requests: number;
 }
 
-/** Whoever waits for credits of the next minute has them by then. */
+/** Long enough for a request that waits for the credits of the next minute. */
 const patienceMs = 75_000;
-/** Found by chance in any text. */
+/** A shorter secret would match any text by chance. */
 const leastSecret = 4;
 
 export async function examine(
@@ -50,7 +51,7 @@ export async function examine(
   const over = new AbortController();
   const signal = AbortSignal.any([around.signal, over.signal]);
   await using stack = new AsyncDisposableStack();
-  // What was given up waits no more, so that everything can be closed.
+  // Aborts abandoned checks, so that everything can be closed.
   stack.defer(() => over.abort(new Error('the examination is over')));
   const context = createDoctorContext({ ...around, signal }, stack);
   const accounts = new Map<Config, AccountContext>();
@@ -60,7 +61,7 @@ export async function examine(
   const worst = new Map<string, State>();
   const clean = cleaner(context);
 
-  /** Why it cannot be looked at: the first of what it needs that is not well, and what that one needed. */
+  /** Reason of a skipped check: its first needed check that did not pass, and the root cause of that one. */
   const roots = new Map<string, string>();
   const hindrance = ({ needs = [] }: Check, account: string | null): string | undefined => {
     const keysOf = (name: string) => [keyOf(name, account), keyOf(name, null)];
@@ -103,7 +104,7 @@ export async function examine(
     };
   }
 
-  /** What fails here is our own, and told like anything else. */
+  /** An exception here is an error of Shelfdesk and becomes a failed check. */
   async function inTime(run: () => Promise<Answer> | Answer): Promise<Answer> {
     const ended = new AbortController();
     const late = around.clock.sleep(patienceMs, AbortSignal.any([ended.signal, around.signal])).then(
@@ -128,7 +129,7 @@ export async function examine(
       check.of === 'process'
         ? await make(check, null, () => check.run(context))
         : await Promise.all([...accounts.values()].map(one => make(check, one.account, () => check.run(one))));
-    // Settings that cannot be read name no account.
+    // Unreadable settings name no account.
     const all = check.of === 'account' && accounts.size === 0 ? [leaveOut(check, null, 'settings')] : made.flat();
     for (const result of all) {
       const key = keyOf(check.name, result.account);

@@ -1,6 +1,6 @@
 /**
- * How the help desk reads what its specification leaves open: what has been found out (sync.source_behaviour), and what
- * our own rows tell of it, which costs no credit.
+ * Stored answers about the behaviour of the help desk (sync.source_behaviour), and answers from stored rows, which cost
+ * no credits.
  */
 import type pg from 'pg';
 
@@ -34,7 +34,7 @@ export async function keepReading(
   );
 }
 
-/** Whether the default list has shown such a ticket itself, as far as the reading of the lists has noticed. */
+/** Whether the default list has shown such a ticket, according to sync.separate_lists. */
 export async function hasShown(db: pg.Pool, account: string, list: 'spam' | 'trash'): Promise<boolean> {
   const { rows } = await db.query<{ shown: boolean }>(
     `select coalesce(bool_or(redundant), false) as shown from sync.coverage
@@ -49,7 +49,7 @@ export interface Known {
   readonly updated_at: Date;
 }
 
-/** A ticket of this kind that has been quiet for longest, of those that were seen to be of it. */
+/** The ticket of this kind with the oldest update. */
 export async function quietTicket(
   db: pg.Pool,
   account: string,
@@ -64,14 +64,14 @@ export async function quietTicket(
   return rows[0];
 }
 
-/** So many of the newest messages tell enough. */
+/** A sufficient sample of the newest messages. */
 const mostMessages = 2000;
-/** Both times have grains of a second, and a reply changes its ticket a moment later. */
+/** Both times are whole seconds, and a reply updates its ticket a moment later. */
 const grain = `interval '2 seconds'`;
 
 /**
- * Of the newest messages of this kind that did not begin their ticket: how many are later than their ticket says that it
- * was changed, and how many are from the very moment of its last change.
+ * Among the newest messages of this kind that did not open their ticket: the number of messages later than the ticket's
+ * last update, and of messages at that very time.
  */
 export async function messagesAgainstTickets(
   db: pg.Pool,
@@ -92,7 +92,7 @@ export async function messagesAgainstTickets(
   return rows[0]!;
 }
 
-/** Tickets that are here and that every reading of the default list shows. */
+/** Tickets that are stored and that every read of the default list shows. */
 export async function listedTickets(db: pg.Pool, account: string): Promise<number> {
   const { rows } = await db.query<{ n: number }>(
     `select count(*) as n from helpdesk.tickets
@@ -103,7 +103,7 @@ export async function listedTickets(db: pg.Pool, account: string): Promise<numbe
   return rows[0]!.n;
 }
 
-/** Tickets that were read again and compared since then, and those of which a change had been missed. */
+/** Tickets that were compared since then, and those with a missed change. */
 export async function missedChanges(
   db: pg.Pool,
   account: string,

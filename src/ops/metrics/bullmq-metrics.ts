@@ -1,13 +1,13 @@
-/** BullMQ's own figures of each account's queue. Its queues have names that nobody chose; ours are the accounts'. */
+/** BullMQ's metrics of each account's queue, labelled by account instead of by BullMQ's queue name. */
 import type { Queue } from 'bullmq';
 
-/** Prometheus' text format, each metric explained once. */
+/** Prometheus text format, with one HELP and TYPE per metric. */
 export async function exposed(queues: ReadonlyMap<string, Pick<Queue, 'exportPrometheusMetrics'>>): Promise<string> {
   const texts = await Promise.all([...queues].map(([account, queue]) => queue.exportPrometheusMetrics({ account })));
   return merged(texts);
 }
 
-/** Samples of the same metric from several texts stand together, as the format asks. */
+/** Groups samples of the same metric from several texts, as the format requires. */
 export function merged(texts: readonly string[]): string {
   const metrics = new Map<string, { words: string[]; samples: string[] }>();
   for (const line of texts.flatMap(text => text.split('\n'))) {

@@ -1,33 +1,34 @@
 /**
- * What a probe is told. livez: this process runs. readyz: what it needs answers, so that it can work. healthz: what was
- * promised is kept; it speaks for the mirror, not for this process, and so is for people and alarms, not for restarts.
+ * Answers of the health endpoints. livez: this process runs. readyz: its servers answer, so that it can work. healthz:
+ * freshness targets are met; it concerns the mirror and not this process, so it is for people and alarms, not for
+ * restarts.
  */
 import type pg from 'pg';
 import type { Clock } from '../../clock.ts';
 import { pendingMigrations } from '../../engine/database/migrate.ts';
 import { count } from '../../words.ts';
 
-/** What is not answered by then is as good as away: probes give up after a few seconds themselves. */
+/** A server that has not answered by then counts as unavailable. Probes give up after a few seconds, too. */
 const patienceMs = 2000;
-/** How everything stands takes longer to say, of many accounts on a server that is at work. */
+/** The state of many accounts on a busy server takes longer to read. */
 const standingMs = 10_000;
 
 export interface Watched {
   readonly pg: pg.Pool;
   readonly clock: Clock;
-  /** Fails where the server of the queues is away. */
+  /** Rejects if the server of the queues is unavailable. */
   readonly pingQueues: () => Promise<void>;
 }
 
 export interface Health {
-  /** 200 if all is well, 404 if nothing is known of what is asked for, else 503. */
+  /** 200 if everything is well, 404 for an unknown account, otherwise 503. */
   readonly status: 200 | 404 | 503;
   readonly body: Readonly<Record<string, unknown>>;
 }
 
 export const livez = (): Health => ({ status: 200, body: { status: 'ok' } });
 
-/** Each of `database`, `migrations` and `queue` is 'ok', or says what is wrong and what to do. */
+/** Each of `database`, `migrations` and `queue` is 'ok', or the error and its remedy. */
 export async function readyz(watched: Watched): Promise<Health> {
   const { pg, pingQueues } = watched;
   const database = await answer(watched, 'the database', async () => {
@@ -42,7 +43,7 @@ export async function readyz(watched: Watched): Promise<Health> {
   return { status: ready ? 200 : 503, body: { status: ready ? 'ok' : 'not ready', checks } };
 }
 
-/** For those who have shown no token: what is wrong may name servers and their addresses. */
+/** For callers without a token: the texts may name servers and their addresses. */
 export function forStrangers({ status, body: { checks, ...body } }: Health): Health {
   const told = Object.entries(checks as Record<string, string>).map(([what, said]) => [
     what,
@@ -59,7 +60,7 @@ async function whatIsPending(db: pg.Pool): Promise<string | undefined> {
   return undefined;
 }
 
-/** 'ok', or what is wrong: `look` answers with it, or throws. */
+/** Returns 'ok' or the error. `look` returns the error or throws it. */
 export async function answer(
   { clock }: Pick<Watched, 'clock'>,
   what: string,
@@ -91,9 +92,9 @@ interface Broken {
 }
 
 /**
- * 503 while a stream is past its target or something critical holds (sync.problems): of one account, or of all. The body
- * names what is broken with its remedy, and how each stream stands. 404 for an account of which nothing is here: a name
- * that is misspelled would be well for ever.
+ * 503 while a stream is behind its target or a critical problem is open (sync.problems), for one account or for all.
+ * The body names each problem with its remedy, and the state of each stream. 404 for an account without data: a
+ * misspelled name would be healthy forever.
  */
 export async function healthz(watched: Watched, account?: string): Promise<Health> {
   let found: Awaited<ReturnType<typeof standing>> | undefined;

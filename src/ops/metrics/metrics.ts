@@ -1,9 +1,9 @@
 /**
- * What Prometheus is told: a few questions to the warehouse at each scrape, and BullMQ's own figures. Base units; labels
- * are names that people gave or that this program knows, never ids.
+ * Metrics for Prometheus: a few queries per scrape, and BullMQ's own metrics. Base units; labels are names chosen by
+ * people or known to the program, never ids.
  *
- * Gauges say how it is now. Counters count what has ended since this process began, so that they begin anew with it, as
- * Prometheus expects; what ended is counted a little later, when nobody writes into its minute any more.
+ * Gauges show the current state. Counters count what ended since this process began, so they restart with it, as
+ * Prometheus expects. They lag a little, until no process writes into the counted minute any more.
  */
 import type { Queue } from 'bullmq';
 import type pg from 'pg';
@@ -13,7 +13,7 @@ import { answer, type Watched } from './health.ts';
 
 interface Family {
   readonly labels: readonly string[];
-  /** A row gives the labels and the values by the names of its columns; a value that is null is left out. */
+  /** Each row gives labels and values by column name. Null values are left out. */
   readonly sql: string;
   readonly of: readonly { readonly name: string; readonly help: string; readonly value: string }[];
 }
@@ -148,7 +148,7 @@ export const gauges: readonly Family[] = [
   },
 ];
 
-/** $1 and $2: what has ended later than the one, and not later than the other. */
+/** $1 and $2: counts what ended after $1 and not after $2. */
 export const counters: readonly Family[] = [
   {
     labels: ['account', 'source', 'lane'],
@@ -218,22 +218,22 @@ export const counters: readonly Family[] = [
   },
 ];
 
-/** So long after its minute nothing more is written into it: by then the slowest request has been answered. */
+/** This long after its minute nothing more is recorded in it, because the slowest request has been answered. */
 const settledMs = 120_000;
 
 export interface Measured extends Watched {
-  /** By the names of their accounts; those that come later join it when `findQueues` is called. */
+  /** By account. `findQueues` adds later accounts. */
   readonly queues: ReadonlyMap<string, Pick<Queue, 'exportPrometheusMetrics'>>;
   readonly findQueues: () => Promise<void>;
-  /** Accounts whose settings are wrong. */
+  /** Accounts with invalid settings. */
   readonly refused: () => readonly string[];
 }
 
 export interface Metrics {
   readonly contentType: string;
-  /** Prometheus' text format. Fails while the database is away: then the scrape fails, which is what it should tell. */
+  /** Prometheus text format. Rejects while the database is unavailable, so that the scrape fails. */
   text(): Promise<string>;
-  /** Somebody was refused at the door of this process. */
+  /** Counts a refused login of this process. */
   loginRefused(why: string): void;
 }
 
@@ -264,7 +264,7 @@ export function makeMetrics(
     labelNames: ['why'],
     registers: [registry],
   });
-  // From the first scrape on there is something that can grow.
+  // Creates the series at the first scrape, so that increases are visible.
   for (const why of refusals) loginsRefused.inc({ why }, 0);
   const counting = counters.map(family => ({
     family,
@@ -294,7 +294,7 @@ export function makeMetrics(
     return (await registry.metrics()) + ofQueues;
   }
 
-  /** That they are away, or slow, keeps nobody from all other figures. */
+  /** Unavailable or slow queues do not delay the other metrics. */
   async function askQueues(): Promise<string> {
     const answers = (await answer({ clock }, 'the queue', pingQueues)) === 'ok';
     queueAnswers.set(answers ? 1 : 0);
@@ -309,7 +309,7 @@ export function makeMetrics(
   return {
     contentType: registry.contentType,
     loginRefused: why => loginsRefused.inc({ why }),
-    // One after the other: what has ended is counted once.
+    // One scrape after the other, so that nothing is counted twice.
     text: () => {
       const mine = turn.then(collect, collect);
       turn = mine.catch(() => {});
@@ -326,7 +326,7 @@ const newGauge = ({ name, help }: Family['of'][number], { labels }: Family, regi
 const newCounter = ({ name, help }: Family['of'][number], { labels }: Family, registry: Registry) =>
   new Counter({ name, help, labelNames: [...labels], registers: [registry] });
 
-/** As many parameters as it has, of those that are given. */
+/** Passes as many parameters as the query has. */
 async function ask(db: pg.Pool, { sql }: Family, given: readonly Date[]): Promise<Values[]> {
   const many = given.filter((_, i) => sql.includes(`$${i + 1}`));
   return (await db.query<Values>(sql, many)).rows;

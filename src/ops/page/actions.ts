@@ -1,4 +1,7 @@
-/** What is pressed on the page: a word or two of the button, done as warehouse/operations.ts does it for commands too. */
+/**
+ * Actions of the page's buttons. A button sends one or two words; engine/runs/operations.ts performs the action, as it
+ * does for commands.
+ */
 
 import type pg from 'pg';
 import type { StreamKey } from '../../engine/database/stream-key.ts';
@@ -7,9 +10,9 @@ import { UsageError } from '../../errors.ts';
 
 export interface By {
   readonly account: string;
-  /** The role and the address of a browser. */
+  /** Role and address of the browser. */
   readonly who: string;
-  /** Those that are configured; undefined where that is not known. */
+  /** Streams of the configured sources; undefined if unknown. */
   readonly streams: readonly StreamKey[] | undefined;
 }
 
@@ -20,7 +23,7 @@ const number = (subject: string): number => {
   throw new UsageError(`'${subject}' is no number of a run`, 'Load the page again.');
 };
 
-const deeds: Record<string, Do> = {
+const actions: Record<string, Do> = {
   run: async (db, { account, who, streams }, subject, now) => {
     if (subject !== 'sync' && subject !== 'sweep')
       throw new UsageError(`there is no run '${subject}'`, 'Load the page again.');
@@ -45,21 +48,21 @@ const deeds: Record<string, Do> = {
   },
 };
 
-/** `retry 12` → its action and subject; undefined if there is no such action. */
-export function deedOf(value: string): { action: string; subject: string } | undefined {
+/** Parses `retry 12` into action and subject; undefined for an unknown action. */
+export function actionOf(value: string): { action: string; subject: string } | undefined {
   const [action = '', subject = ''] = value.split(' ', 2);
-  return Object.hasOwn(deeds, action) ? { action, subject } : undefined;
+  return Object.hasOwn(actions, action) ? { action, subject } : undefined;
 }
 
-/** Answers what came of it, in a sentence. Throws UsageError where it cannot be done. */
-export const doDeed = (
+/** Returns the result in one sentence. Throws UsageError if the action is not possible. */
+export const doAction = (
   db: pg.Pool,
   by: By,
   { action, subject }: { action: string; subject: string },
   now: Date,
-): Promise<string> => deeds[action]!(db, by, subject, now);
+): Promise<string> => actions[action]!(db, by, subject, now);
 
-/** What is said after a deed by a form without a script, which comes back to the page by a new request. */
+/** Messages after an action without JavaScript, which returns to the page with a new request. */
 export const saidOf: Readonly<Record<string, string>> = {
   run: 'A run was opened.',
   pause: 'It is paused.',

@@ -1,10 +1,10 @@
 /**
- * Who may look, and who may press. Without tokens the page is for this machine only, and everybody on it is an operator;
- * with them a token makes a viewer or an operator, as `Authorization: Bearer` of a program or as a session of a browser.
+ * Authentication of the page. Without tokens the page serves only this machine, and everybody is an operator. With
+ * tokens a visitor is a viewer or an operator, by `Authorization: Bearer` for programs or by a session for browsers.
  *
- * A session is a cookie that this file has signed: role, when it began, chance. The key comes from the tokens, so that a
- * session ends when one of them changes, and holds in every process with the same settings. What a form sends along is
- * signed too, and belongs to its session.
+ * A session is a cookie signed by this file: role, start, random bytes. The key derives from the tokens, so that
+ * changing a token ends its sessions, and all processes with the same settings accept them. Forms carry a signed CSRF
+ * token of their session.
  */
 import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 
@@ -17,11 +17,11 @@ export interface Tokens {
 
 export interface Visitor {
   readonly role: Role;
-  /** What its forms have to send along; null for a program, which no foreign page can make ask. */
+  /** CSRF token for the forms of the session; null for a program, because no foreign page can send its token. */
   readonly csrf: string | null;
 }
 
-/** What is looked at of a request. */
+/** The parts of a request that authentication reads. */
 export interface Asking {
   readonly authorization: string | undefined;
   readonly cookie: string | undefined;
@@ -29,9 +29,9 @@ export interface Asking {
 }
 
 export const cookieName = 'shelfdesk';
-/** A working day. */
+/** One working day. */
 export const sessionMs = 12 * 3_600_000;
-/** Wrong tokens from one address in a minute; then whoever sends another one is told to wait. */
+/** Most wrong tokens per address and minute. Further attempts are refused. */
 export const mostTries = 10;
 const tryMs = 60_000;
 const mostAddresses = 10_000;
@@ -39,16 +39,16 @@ const mostAddresses = 10_000;
 export type Login = { readonly role: Role; readonly session: string } | 'wrong' | 'wait';
 
 export interface Door {
-  /** False: nobody has to say who he is. */
+  /** False if no token is set. */
   readonly asks: boolean;
-  /** Undefined: a stranger. `wait`: a program that has tried too often. */
+  /** Undefined: not logged in. `wait`: a program with too many attempts. */
   visitor(asking: Asking): Visitor | 'wait' | undefined;
   logIn(token: string, address: string): Login;
-  /** Whether what the form has sent along is that of the session. */
+  /** Whether the CSRF token belongs to the session. */
   isOwn(visitor: Visitor, sent: string): boolean;
 }
 
-/** `wrong`: the token is none; `wait`: too many were tried from there. The token itself is told to nobody. */
+/** `wrong`: unknown token; `wait`: too many attempts from the address. Contains no token. */
 export interface Refusal {
   readonly why: 'wrong' | 'wait';
   readonly by: 'form' | 'bearer';
@@ -61,7 +61,7 @@ export function makeDoor(
   onRefusal: (refusal: Refusal) => void = () => {},
 ): Door {
   const asks = operator !== undefined || viewer !== undefined;
-  // Without tokens nobody else has to know it: it lives as long as this process.
+  // Without tokens the key is random and lives as long as this process.
   const key = asks
     ? createHash('sha256')
         .update(JSON.stringify(['shelfdesk session', operator ?? null, viewer ?? null]))
@@ -71,7 +71,7 @@ export function makeDoor(
   const tries = makeTries(now);
 
   function roleOf(token: string): Role | undefined {
-    // Both are compared, whatever the first one gives.
+    // Compares both tokens, whatever the first result is.
     const isOperator = operator !== undefined && same(token, operator);
     const isViewer = viewer !== undefined && same(token, viewer);
     if (isOperator) return 'operator';
@@ -79,8 +79,8 @@ export function makeDoor(
   }
 
   function tryToken(token: string, by: Refusal['by'], address: string): Role | Refusal['why'] {
-    // The right one always comes in: behind a proxy all have one address, and a stranger would shut everybody out. What
-    // keeps him from guessing is how long a token is.
+    // A correct token always passes: behind a proxy all visitors share one address, and a stranger could lock everybody
+    // out. The length of the token prevents guessing.
     const role = roleOf(token);
     if (role !== undefined) return role;
     const why = tries.areSpent(address) ? 'wait' : 'wrong';
@@ -121,7 +121,7 @@ export function makeDoor(
   };
 }
 
-/** In a time that does not tell how much of it was right, nor how long it is. */
+/** Compares in constant time, independent of matching parts and length. */
 function same(one: string, other: string): boolean {
   const [a, b] = [one, other].map(text => createHash('sha256').update(text).digest());
   return timingSafeEqual(a!, b!);
@@ -132,7 +132,7 @@ function cookieOf(header: string | undefined): string | undefined {
   return pairs.find(pair => pair.startsWith(`${cookieName}=`))?.slice(cookieName.length + 1);
 }
 
-/** Wrong ones are counted by address, in steps of a minute, of no more addresses than there is room for. */
+/** Counts wrong tokens per address and minute, for a limited number of addresses. */
 function makeTries(now: () => number): { areSpent(address: string): boolean; count(address: string): void } {
   const wrong = new Map<string, number>();
   let minute = 0;
@@ -154,7 +154,7 @@ function makeTries(now: () => number): { areSpent(address: string): boolean; cou
   };
 }
 
-/** Who has an address of IPv6 has all that begin with the same half; groups of zeros may be left out of it. */
+/** Groups IPv6 addresses by their first half, which one visitor controls. Groups of zeros may be abbreviated. */
 function placeOf(address: string): string {
   if (!address.includes(':') || address.includes('.')) return address;
   const [head, tail] = address.split('::').map(part => (part === '' ? [] : part.split(':')));
@@ -162,11 +162,11 @@ function placeOf(address: string): string {
   return [...head!, ...zeros, ...(tail ?? [])].slice(0, 4).join(':');
 }
 
-/** This machine itself, as an address to listen at, or as whoever asks calls it. */
+/** Loopback address or name, of a listener or in a Host header. */
 export const isLoopback = (host: string): boolean =>
   /^(localhost|127(\.\d{1,3}){3}|::1|\[::1\])$/i.test(host) || /^::ffff:127(\.\d{1,3}){3}$/i.test(host);
 
-/** Whether a proxy says that somebody else asks. */
+/** Whether a proxy forwards the request of somebody else. */
 export const isForwarded = (headers: Readonly<Record<string, unknown>>): boolean =>
   Object.keys(headers).some(name => /^(x-forwarded-|x-real-ip$|forwarded$|via$)/.test(name));
 
@@ -174,8 +174,8 @@ export const isForwarded = (headers: Readonly<Record<string, unknown>>): boolean
 export const hostOf = (header: string | undefined): string => (header ?? '').replace(/:\d+$/, '');
 
 /**
- * Whether a page of ours has sent it, as the browser says: `Sec-Fetch-Site`, and `Origin`, which names the host that was
- * asked. What neither header says was sent by no browser of today, and has what the form sends along to show.
+ * Whether a page of ours sent the request, according to `Sec-Fetch-Site` and `Origin`. No current browser omits both
+ * headers; such a request needs the CSRF token.
  */
 export function isSameOrigin(headers: {
   host?: string | undefined;

@@ -1,4 +1,4 @@
-/** BullMQ's own board of the queues, to be looked at: what people do is done on the page, where it is written down. */
+/** BullMQ's board of the queues, read-only. People act on the page, which records operations. */
 import { createBullBoard } from '@bull-board/api';
 import { BullMQAdapter } from '@bull-board/api/bullMQAdapter';
 import { FastifyAdapter } from '@bull-board/fastify';
@@ -7,11 +7,11 @@ import type { FastifyPluginCallback } from 'fastify';
 
 interface Board {
   readonly plugin: FastifyPluginCallback<{ prefix: string }>;
-  /** Also those that have come since. */
+  /** Adds queues of new accounts. */
   show(): void;
 }
 
-/** `queues` by the names of their accounts. */
+/** `queues`: by account. */
 export function boardOf(queues: ReadonlyMap<string, Queue>, path: string): Board {
   const serverAdapter = new FastifyAdapter();
   serverAdapter.setBasePath(path);
@@ -33,7 +33,7 @@ export function boardOf(queues: ReadonlyMap<string, Queue>, path: string): Board
   };
 }
 
-/** Its own program writes styles into its elements. */
+/** The board's script sets inline styles. */
 export const boardPolicy =
   "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self' data:; " +
   "connect-src 'self'; manifest-src 'self'; base-uri 'self'; form-action 'none'; frame-ancestors 'none'";

@@ -1,12 +1,12 @@
 /**
- * What the credits were spent on, minute by minute, as the graph shows it: a minute without a row is one in which nothing was
- * asked for, and is there as well. Longer ranges in longer steps, as the mean of their minutes.
+ * Credit use by minute for the graph. A minute without a row had no request and appears with zero. Longer ranges have
+ * longer steps, with the mean of their minutes.
  */
 
 import type { Client } from '../../engine/database/pool.ts';
 import type { SourceName } from '../../engine/http/request.ts';
 
-/** `requests`: a day by the hour, for what is counted by the day: the 24 hours before the next minute, not whole ones. */
+/** `requests`: the last 24 hours by hour, up to the next minute, for sources with a daily quota. */
 export const ranges = {
   hour: { stepMinutes: 1, steps: 60 },
   day: { stepMinutes: 10, steps: 144 },
@@ -15,26 +15,26 @@ export const ranges = {
 } as const;
 export type Range = 'hour' | 'day' | 'week';
 
-/** From the bottom to the top of the graph. */
+/** From bottom to top of the graph. */
 export const lanes = ['interactive', 'fresh', 'backfill', 'sweep'] as const;
 export type Lane = (typeof lanes)[number];
 
-/** Credits a minute, as the mean of the minutes of the step that have begun. */
+/** Credits per minute, as the mean of the step's elapsed minutes. */
 export interface Bucket extends Readonly<Record<Lane, number>> {
   readonly begins: Date;
-  /** Its minutes that have begun. */
+  /** Elapsed minutes of the step. */
   readonly minutes: number;
-  /** The most of one period that was seen in each minute, also as a mean. */
+  /** Mean of the highest use of other clients per minute. */
   readonly others: number;
-  /** Requests that were refused (429): all of the step. */
+  /** Refused requests (429), as a sum over the step. */
   readonly refused: number;
-  /** Credits a period, as the source said last; null before it has said anything. */
+  /** Credits per period that the source last announced; null if unknown. */
   readonly credit_limit: number | null;
 }
 
 export const used = (bucket: Bucket): number => lanes.reduce((sum, lane) => sum + bucket[lane], 0);
 
-/** In the order of time, the last one with the minute that it is now. */
+/** In order of time. The last step contains the current minute. */
 export async function creditBuckets(
   db: Client,
   account: string,

@@ -1,37 +1,36 @@
 /**
- * What changes is sent to those who look, as server-sent events: each part of a page whose HTML is another one than they
- * have. However many look at an account, it is read once for all of them, and not at all while nobody looks; a warehouse
- * that takes long to answer is asked less often.
+ * Sends changed parts of a page to its visitors, as server-sent events. All visitors of an account share one query, and
+ * without visitors there is none. A slow warehouse is queried less often.
  */
 import type { Clock } from '../../clock.ts';
 import type { Role } from './auth.ts';
 import type { Parts } from './render/account.ts';
 import { nameOf } from './render/layout.ts';
 
-/** So often at most; and looking takes this part of the time at most. */
+/** Shortest interval between two queries. It grows with the duration of a query. */
 const lookMs = 2000;
 const share = 5;
 const heartbeatMs = 15_000;
-/** Who does not take what is sent is left behind. */
+/** Most listeners. Further ones are refused. */
 export const mostListeners = 200;
 
 export interface Listener {
   readonly role: Role;
-  /** The parts that it has, by id: their names, see layout.ts. */
+  /** Hashes of the parts that the listener has, by part id; see layout.ts. */
   readonly have: Map<string, string>;
   send(event: string, data: unknown): void;
   /** Keeps the connection alive. */
   beat(): void;
-  /** False when it has no right to be told any more. */
+  /** False once the listener has lost its access. */
   mayStay(): boolean;
   end(): void;
 }
 
-/** Reads once, and renders for each role that looks. */
+/** Reads once, and renders for each role among the listeners. */
 export type Look = () => Promise<(role: Role) => Parts>;
 
 export interface Live {
-  /** False if there are too many already. `topic`: those of one topic look at the same. */
+  /** False if there are too many listeners. Listeners of one `topic` share queries. */
   listen(topic: string, look: Look, listener: Listener): boolean;
   leave(listener: Listener): void;
   /** Ends all connections. */
@@ -43,7 +42,7 @@ interface Topic {
   readonly done: Promise<void>;
 }
 
-/** `failed`: what people are told of an error. */
+/** `failed`: the text that visitors see for an error. */
 export function makeLive(clock: Clock, failed: (error: unknown) => string): Live {
   const topics = new Map<string, Topic>();
   const closing = new AbortController();
@@ -61,7 +60,7 @@ export function makeLive(clock: Clock, failed: (error: unknown) => string): Live
         tell(listeners, partsFor);
       } catch (error) {
         const words = failed(error);
-        // Also whoever has come meanwhile has to hear of it.
+        // New listeners must hear of it as well.
         each(listeners, one => one.send('away', words));
         away = words;
       }
@@ -99,7 +98,7 @@ export function makeLive(clock: Clock, failed: (error: unknown) => string): Live
   };
 }
 
-/** Over a copy: one that is ended leaves. */
+/** Iterates over a copy, because a listener that ends removes itself. */
 function each(listeners: ReadonlySet<Listener>, act: (one: Listener) => unknown): void {
   for (const one of [...listeners]) act(one);
 }

@@ -1,6 +1,6 @@
 /**
- * What the page shows, read from the warehouse: one account in one snapshot, so that its figures fit together; and of all
- * accounts what tells whether one needs a look. Times are those of the database.
+ * Reads the data of the page from the warehouse: one account in one snapshot, so that its figures agree; and a summary
+ * of all accounts. Times are the database's.
  */
 import type pg from 'pg';
 import { type Client, transaction } from '../../engine/database/pool.ts';
@@ -16,14 +16,14 @@ export interface StreamFigures {
   readonly source: SourceName;
   readonly state: State;
   readonly complete_through: Date | null;
-  /** Of its newest part, in seconds; null if it was never read. */
+  /** Lag of the newest part in seconds; null if never read. */
   readonly behind: number | null;
-  /** How far it may be behind, in seconds. */
+  /** Freshness target in seconds. */
   readonly target: number | null;
   readonly waiting: number;
   readonly gaps: number;
   readonly open_rejects: number;
-  /** Of the changes of the last hour, in seconds. */
+  /** Change latency of the last hour, in seconds. */
   readonly age_p50: number | null;
   readonly age_p95: number | null;
   readonly sleeps_until: Date | null;
@@ -38,7 +38,7 @@ export interface Gap {
 }
 
 export interface Problem {
-  /** Null: the whole account. */
+  /** Null for the whole account. */
   readonly stream: string | null;
   readonly problem: string;
   readonly severity: Severity;
@@ -48,7 +48,7 @@ export interface Problem {
 }
 
 export interface Paused {
-  /** Empty: the whole account. */
+  /** Empty for the whole account. */
   readonly stream: string;
   readonly paused_at: Date;
   readonly paused_by: string;
@@ -61,7 +61,7 @@ export interface RunFigures {
   readonly state: string;
   readonly started_at: Date;
   readonly finished_at: Date | null;
-  /** So long it took, or takes until now, in seconds. */
+  /** Duration in seconds, so far for a running one. */
   readonly took: number;
   readonly retries: number | null;
   readonly seen: number;
@@ -103,28 +103,28 @@ export interface Worker {
 }
 
 export interface AccountFigures {
-  /** When it was so, by the database's clock. */
+  /** Time of the snapshot, by the database's clock. */
   readonly at: Date;
   readonly account: string;
   readonly streams: readonly StreamFigures[];
   readonly gaps: readonly Gap[];
   readonly problems: readonly Problem[];
   readonly paused: readonly Paused[];
-  /** The last ones, newest first, but for those of every minute that found nothing. */
+  /** Recent runs, newest first, without runs of every minute that found nothing. */
   readonly runs: readonly RunFigures[];
-  /** So many of those there were in the last hour. */
+  /** Number of those quiet runs in the last hour. */
   readonly quiet: number;
   readonly workers: readonly Worker[];
   readonly operations: readonly Operation[];
   /** Of the help desk. */
   readonly credits: readonly Bucket[];
-  /** Of the catalog: the last 24 hours, by the hour. */
+  /** Of the catalog: the last 24 hours by hour. */
   readonly requests: readonly Bucket[];
 }
 
 const shownGaps = 30;
 const shownRuns = 15;
-/** The last ones are searched for those that are shown. */
+/** Number of recent runs from which the shown ones are selected. */
 const searchedRuns = 300;
 const shownOperations = 8;
 
@@ -159,7 +159,7 @@ const runsSql = `
     where s.run_id = o.id) t
   order by r.id desc`;
 
-/** `range`: of the graph. */
+/** `range`: time range of the graph. */
 export async function readAccount(db: pg.Pool, account: string, range: Range): Promise<AccountFigures> {
   return inSnapshot(db, async client => {
     const all = async <T extends pg.QueryResultRow>(sql: string): Promise<T[]> =>
@@ -202,7 +202,7 @@ export interface AccountLine {
   readonly workers: number;
 }
 
-/** Of every account, in the order of their names. */
+/** All accounts, by name. */
 export async function readFleetFigures(db: pg.Pool): Promise<{ at: Date; accounts: AccountLine[] }> {
   return inSnapshot(db, async client => {
     const { rows } = await client.query<{ at: Date; account: string; workers: number } & Record<Severity, number>>(
@@ -230,7 +230,7 @@ export async function readFleetFigures(db: pg.Pool): Promise<{ at: Date; account
   });
 }
 
-/** The accounts that the warehouse holds. */
+/** Names of the accounts in the warehouse. */
 export async function accountNames(db: pg.Pool): Promise<string[]> {
   const { rows } = await db.query<{ account: string }>(
     'select account_id as account from sync.accounts order by account_id',
@@ -238,7 +238,7 @@ export async function accountNames(db: pg.Pool): Promise<string[]> {
   return rows.map(({ account }) => account);
 }
 
-/** The names of the accounts' job queues, by those of the accounts. */
+/** Names of the job queues, by account. */
 export async function queueNames(db: pg.Pool): Promise<ReadonlyMap<string, string>> {
   const { rows } = await db.query<{ account: string; queue: string }>(
     'select account_id as account, queue from sync.accounts order by account_id',
@@ -246,7 +246,7 @@ export async function queueNames(db: pg.Pool): Promise<ReadonlyMap<string, strin
   return new Map(rows.map(({ account, queue }) => [account, queue]));
 }
 
-/** It only looks, and holds up nobody: what takes longer than this is given up. */
+/** Longest duration of a query. The page must not block other work. */
 const longestMs = 20_000;
 
 function inSnapshot<T>(db: pg.Pool, read: (client: Client) => Promise<T>): Promise<T> {

@@ -1,4 +1,4 @@
-/** From the rows of the warehouse and the settings of the accounts to the pages, and to what is sent of them later. */
+/** Renders pages, and later changes of them, from warehouse rows and account settings. */
 
 import type pg from 'pg';
 import type { Clock } from '../../clock.ts';
@@ -16,17 +16,17 @@ import { fleetParts, pathOf } from './render/fleet.ts';
 import { type Step, stepsOf, unknownScale } from './render/graph.ts';
 
 export interface Pages {
-  /** The names of all accounts: those of the warehouse, and those that have settings, right or wrong. */
+  /** All accounts: those in the warehouse, and those with settings, valid or not. */
   accounts(): Promise<readonly string[]>;
-  /** The streams of the configured sources of an account; undefined where it has no settings here. */
+  /** Streams of the account's configured sources; undefined without settings. */
   streamsOf(account: string): readonly StreamKey[] | undefined;
   account(account: string, range: Range): Look;
   fleet: Look;
-  /** Of the graph, in credits a minute. */
+  /** Values of the graph, in credits per minute. */
   credits(account: string, range: Range): Promise<Step[]>;
 }
 
-/** Of each schedule. */
+/** Shown slots per schedule. */
 const shownSlots = 3;
 
 export function makePages({
@@ -44,7 +44,7 @@ export function makePages({
   const all = (held: readonly string[]) => allAccounts(accounts(), refused(), held);
   const slots = new Map<string, { untilMs: number; next: Known['next'] }>();
 
-  /** Reckoned anew when the first of them is over. */
+  /** Computed anew once the first of the slots has passed. */
   function nextOf(account: string): Known['next'] {
     const one = find(account);
     if (one === undefined || one.sources.size === 0) return [];
@@ -97,7 +97,7 @@ export function makePages({
       const unread: AccountLine[] = all([...there])
         .filter(account => !there.has(account))
         .map(account => ({ account, streams: [], problems: { critical: 0, warning: 0, info: 0 }, workers: 0 }));
-      // Of all that is known of an account nothing else: when its schedule is due takes long to reckon.
+      // Reads nothing else about the accounts, because computing due times is slow.
       const parts = fleetParts({ at, accounts: [...lines, ...unread], refused: refused() }, stream =>
         timeLeft(stream, find(stream.account)?.config, clock.now()),
       );

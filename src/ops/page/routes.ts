@@ -1,4 +1,4 @@
-/** What there is to ask for behind the door: files, pages, deeds, and word of what changes. */
+/** Routes behind the login: files, pages, actions and events. */
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { gzipSync } from 'node:zlib';
@@ -7,7 +7,7 @@ import type pg from 'pg';
 import type { Clock } from '../../clock.ts';
 import { noteOperation } from '../../engine/runs/operations.ts';
 import { UsageError } from '../../errors.ts';
-import { deedOf, doDeed, saidOf } from './actions.ts';
+import { actionOf, doAction, saidOf } from './actions.ts';
 import type { Door, Visitor } from './auth.ts';
 import { type Range, ranges } from './credits.ts';
 import type { Listener, Live } from './live.ts';
@@ -18,7 +18,7 @@ import { framed, messagePage, nameOf, style } from './render/layout.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Null only where nobody has to say who he is. */
+    /** Null only if no login is needed. */
     visitor: Visitor | null;
   }
 }
@@ -33,7 +33,7 @@ export interface Behind {
 
 export function addRoutes(app: FastifyInstance, behind: Behind): void {
   showPages(app, behind, serveFiles(app));
-  takeDeeds(app, behind);
+  takeActions(app, behind);
   sendEvents(app, behind);
 }
 
@@ -46,7 +46,7 @@ const wantsJson = ({ headers: { accept = '' } }: FastifyRequest) =>
 
 type Files = Parameters<typeof framed>[0]['files'];
 
-/** What a page needs besides itself, under names that change with it: it is fetched once. */
+/** Serves the page's files under names with a hash, so that browsers fetch them once. */
 function serveFiles(app: FastifyInstance): Files {
   const ofUplot = (name: string) => readFileSync(createRequire(import.meta.url).resolve(`uplot/dist/${name}`));
   const script = readFileSync(new URL('render/page.js', import.meta.url), 'utf8');
@@ -90,7 +90,7 @@ async function accountPage(
     ...{ parts, rows: accountRows, visitor, files, said },
     canLeave: door.asks,
     events: `/events?account=${encodeURIComponent(account)}&range=${range}`,
-    deeds: visitor.role === 'operator' ? `${pathOf(account)}/deeds` : undefined,
+    actions: visitor.role === 'operator' ? `${pathOf(account)}/deeds` : undefined,
   });
 }
 
@@ -116,7 +116,7 @@ function showPages(app: FastifyInstance, behind: Behind, files: Files): void {
         heading: html`<h1>All accounts</h1>`,
         parts: (await pages.fleet())(visitor.role),
         rows: [['now'], ['accounts']],
-        ...{ visitor, files, deeds: undefined },
+        ...{ visitor, files, actions: undefined },
         canLeave: door.asks,
         events: '/events',
       }),
@@ -132,9 +132,9 @@ function showPages(app: FastifyInstance, behind: Behind, files: Files): void {
   });
 }
 
-// --- deeds ----------------------------------------------------------------------------------------------------------
+// --- actions ----------------------------------------------------------------------------------------------------------
 
-function takeDeeds(app: FastifyInstance, { pg, clock, pages, door }: Behind): void {
+function takeActions(app: FastifyInstance, { pg, clock, pages, door }: Behind): void {
   app.post<{ Params: { account: string }; Body: URLSearchParams | undefined }>(
     '/accounts/:account/deeds',
     async (request, reply) => {
@@ -142,27 +142,27 @@ function takeDeeds(app: FastifyInstance, { pg, clock, pages, door }: Behind): vo
       const visitor = request.visitor!;
       const who = `${visitor.role} at ${request.ip}`;
       const now = new Date(clock.now());
-      const deed = deedOf(request.body?.get('deed') ?? '');
+      const asked = actionOf(request.body?.get('deed') ?? '');
       const answer = (status: number, says: string, remedy?: string) => {
         if (wantsJson(request))
           return reply.code(status).send({ says, ...(remedy && { remedy: remedy.replaceAll('`', '') }) });
-        if (status === 200) return reply.redirect(`${pathOf(account)}?did=${deed!.action}`, 303);
+        if (status === 200) return reply.redirect(`${pathOf(account)}?did=${asked!.action}`, 303);
         return sendHtml(reply.code(status), messagePage(says, remedy ?? ''));
       };
       if (!door.isOwn(visitor, request.body?.get('csrf') ?? ''))
         return answer(403, 'This form is not of your session, or too old.', 'Load the page again.');
-      if (deed === undefined) return answer(400, 'There is nothing of that name to be done.', 'Load the page again.');
+      if (asked === undefined) return answer(400, 'There is nothing of that name to be done.', 'Load the page again.');
       if (!(await pages.accounts()).includes(account)) return reply.callNotFound();
       if (visitor.role !== 'operator') {
         await noteOperation(
           pg,
-          { account, who, ...deed, action: deed.action as never, outcome: 'refused: viewers only look' },
+          { account, who, ...asked, action: asked.action as never, outcome: 'refused: viewers only look' },
           now,
         );
         return answer(403, 'Viewers only look.', 'Log in with the token of operators.');
       }
       try {
-        return answer(200, await doDeed(pg, { account, who, streams: pages.streamsOf(account) }, deed, now));
+        return answer(200, await doAction(pg, { account, who, streams: pages.streamsOf(account) }, asked, now));
       } catch (error) {
         if (!(error instanceof UsageError)) throw error;
         return answer(409, `${error.message.charAt(0).toUpperCase()}${error.message.slice(1)}.`, error.remedy);
@@ -173,7 +173,7 @@ function takeDeeds(app: FastifyInstance, { pg, clock, pages, door }: Behind): vo
 
 // --- live -----------------------------------------------------------------------------------------------------------
 
-/** What waits to be taken by somebody who does not take it. */
+/** Most bytes that wait for a slow listener. Beyond it the connection is closed. */
 const mostWaiting = 1_000_000;
 
 function sendEvents(app: FastifyInstance, { pages, live, door }: Behind): void {
@@ -183,7 +183,7 @@ function sendEvents(app: FastifyInstance, { pages, live, door }: Behind): void {
     const range = rangeOf(request.query.range);
     if (typeof account === 'string' && !(await pages.accounts()).includes(account)) return reply.callNotFound();
     const raw = reply.raw;
-    // Who has left meanwhile has no `close` any more by which he would be heard of.
+    // A connection that is closed already emits no `close` event.
     if (raw.destroyed) return reply.hijack();
     const { authorization, cookie } = request.headers;
     const listener: Listener = {

@@ -1,6 +1,6 @@
 /**
- * The web server: who comes in, what is there to ask for, and how it ends. Whatever is asked, by whomever, goes through one
- * door first (auth.ts); what is shown and done stands in other files.
+ * The web server: access control, routes, and shutdown. Every request passes auth.ts first. Other files render pages
+ * and perform actions.
  */
 import type { Queue } from 'bullmq';
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
@@ -24,14 +24,14 @@ export interface Site {
   readonly clock: Clock;
   readonly log: Logger;
   readonly version: string;
-  /** Those that have settings now. */
+  /** Accounts with valid settings. */
   readonly accounts: () => readonly Served[];
-  /** Those whose settings are wrong. */
+  /** Accounts with invalid settings. */
   readonly refused: () => readonly string[];
-  /** By the names of their accounts; those that come later join it when `findQueues` is called. */
+  /** By account. `findQueues` adds later accounts. */
   readonly queues: ReadonlyMap<string, Queue>;
   readonly findQueues: () => Promise<void>;
-  /** Fails where the server of the queues is away. */
+  /** Rejects if the server of the queues is unavailable. */
   readonly pingQueues: () => Promise<void>;
   readonly web: Pick<WebConfig, 'host' | 'token' | 'viewerToken'>;
 }
@@ -40,14 +40,14 @@ export interface Serving extends AsyncDisposable {
   readonly url: string;
 }
 
-/** Another process has it, or this one may not. */
+/** Another process uses the port, or this process may not open it. */
 export class PortTaken extends ShelfdeskError {
   constructor(what: string, cause: unknown) {
     super(what, 'Choose another one: SHELFDESK_WEB_PORT, SHELFDESK_WEB_HOST, or --port and --host.', 1, cause);
   }
 }
 
-/** Probes: to a stranger they tell no more than what works and what does not. */
+/** Probes without a token. They tell strangers only what works and what does not. */
 const openPaths: ReadonlySet<string> = new Set(['/livez', '/readyz']);
 const board = '/queue';
 
@@ -55,7 +55,7 @@ const policy =
   `default-src 'none'; script-src 'self'; style-src 'self' ${styleHash}; img-src data:; connect-src 'self'; ` +
   "base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
 
-/** Throws UsageError where the page would be open to others than those who are meant. */
+/** Throws UsageError if the settings would open the page to strangers. */
 export function demandSafe({ host, token, viewerToken }: Site['web']): void {
   if (isLoopback(host) || token !== undefined || viewerToken !== undefined) return;
   throw new UsageError(
@@ -83,7 +83,7 @@ export async function servePage(site: Site, port: number): Promise<Serving> {
   };
 }
 
-/** Without a socket, for tests; `close` ends what is listened to as well. */
+/** Without a socket, for tests. `close` also ends event streams. */
 export async function makeApp(site: Site): Promise<{ app: FastifyInstance; close: () => Promise<void> }> {
   demandSafe(site.web);
   const { clock, log } = site;
@@ -94,7 +94,7 @@ export async function makeApp(site: Site): Promise<{ app: FastifyInstance; close
     () => clock.now(),
     ({ why, by, address }) => {
       metrics.loginRefused(why);
-      // Of one address ten a minute at most are wrong; whoever goes on fills no log.
+      // At most ten attempts per address and minute are logged as warnings, so that nobody can flood the log.
       log[why === 'wrong' ? 'warn' : 'debug']({ address, by, why }, 'a login of the page was refused');
     },
   );
@@ -165,7 +165,7 @@ function guard(app: FastifyInstance, door: Door): void {
       'content-security-policy': policy,
       'x-content-type-options': 'nosniff',
       'x-frame-options': 'DENY',
-      // To ourselves it is told, so that the browser says where a form comes from.
+      // Sent to our own pages, so that the browser names the origin of a form.
       'referrer-policy': 'same-origin',
       'cross-origin-resource-policy': 'same-origin',
       'cross-origin-opener-policy': 'same-origin',
@@ -173,7 +173,7 @@ function guard(app: FastifyInstance, door: Door): void {
     });
     const path = request.url.split('?')[0]!;
     const { host, origin, authorization, cookie } = request.headers;
-    // A name of somebody else that leads here would make his page one of ours, and behind a proxy are strangers.
+    // A foreign name for this address would make foreign pages same-origin, and a proxy brings strangers.
     const isStrange = !door.asks && (!isLoopback(hostOf(host)) || isForwarded(request.headers));
     if (openPaths.has(path)) {
       const known = isStrange ? undefined : door.visitor({ authorization, cookie, address: request.ip });
@@ -196,7 +196,7 @@ function guard(app: FastifyInstance, door: Door): void {
 
 function loggingIn(app: FastifyInstance, door: Door): void {
   const setCookie = (request: FastifyRequest, reply: FastifyReply, value: string, seconds: number) => {
-    // Only a proxy can tell, and only whoever is asked by it believes it: it makes a cookie stricter, never laxer.
+    // Only a proxy knows that the visitor uses HTTPS. The header can only make a cookie stricter.
     const secure = request.headers['x-forwarded-proto'] === 'https' ? '; Secure' : '';
     reply.header(
       'set-cookie',

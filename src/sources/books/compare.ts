@@ -1,7 +1,8 @@
 /**
- * Replies of the catalog beside what is here: a list of shelves, what stands on one, a volume by its id. A volume that waits
- * to be read, and a shelf that shows another version than it was read in, are behind: they are read, and are no difference.
- * While another run reads the same stream nothing is judged, since the order of commits is the order of readings there.
+ * Compares replies of the catalog with stored rows: a list of shelves, the content of a shelf, a volume by id. A volume
+ * with a pending fetch, and a shelf with another version than the one read, are merely behind: they are read, and are
+ * no difference. While another run reads the same stream nothing is compared, because rows are ordered by their commits
+ * there.
  */
 
 import { attempt, type Batch, textOf } from '../../engine/commit/commit.ts';
@@ -45,7 +46,7 @@ const options = ({ ctx }: Look) => ({ lane: 'sweep', signal: ctx.signal, tries: 
 
 type Judged = (id: string, ours: Standing | undefined) => Verdict;
 
-/** What streams of the catalog have in common. */
+/** Common parts of the catalog's streams. */
 function subjectOf(
   { ctx, claim }: Look,
   stream: StreamKey,
@@ -72,7 +73,10 @@ function subjectOf(
 
 type More = ((client: Client) => Promise<void>) | undefined;
 
-/** One volume by its id. What the catalog does not show, or not now, is unread: it does not tell the two apart. */
+/**
+ * Compares one volume by id. A volume that the catalog does not show counts as unread, because the catalog answers the
+ * same for deleted and temporarily unavailable volumes.
+ */
 export async function examineVolume(look: Look, { volumes }: Catalog, id: string, more?: More): Promise<Examined> {
   const { ctx, claim } = look;
   const askedMs = ctx.clock.now();
@@ -105,7 +109,7 @@ export async function examineVolume(look: Look, { volumes }: Catalog, id: string
 
 // --- shelves -----------------------------------------------------------------------------------------------------------
 
-/** Shelves of one owner, as a list or a reply about one of them shows them. */
+/** Compares the shelves of one owner, as a list or a reply about one shelf shows them. */
 export async function examineShelves(
   look: Look,
   { shelves }: Catalog,
@@ -129,7 +133,7 @@ export async function examineShelves(
   const batch = { ...own, records, parameters: () => [owner] };
   const throughMs = (await completeThrough(ctx.pg, claim.account, shelves.key)) ?? 0;
   const shown = new Map(reply.records.map(record => [named(record.id), record]));
-  // One that was read before, and is not here, was here.
+  // A shelf that was read before and has no row was stored once.
   const isNew = (record: Row) => !readings.has(record.id) && shelves.edited(record) > throughMs;
   const judged: Judged = (id, ours) => {
     const record = shown.get(id)!;
@@ -143,7 +147,7 @@ export async function examineShelves(
   return examine(look, { subject, reply, batch });
 }
 
-/** What stands on one shelf. Answers what was compared, or in words why that could not be. */
+/** Compares the content of one shelf. Returns what was compared, or the reason why nothing could be. */
 export async function examineContents(
   look: Look,
   { shelves }: Catalog,
@@ -172,7 +176,7 @@ export async function examineContents(
   if (isShort || ids.includes('')) return `shelf ${shelf.id} of ${owner} shows fewer volumes than it counts`;
   const { batch } = itemsBatch(shelves.members, replies);
   const record = recordOf(key);
-  // A volume that comes twice stands where it comes first.
+  // A volume that appears twice has the position of its first appearance.
   const places = batch.records.filter(({ id }, i) => ids.indexOf(id) === i).map(({ place }) => place);
   const seenMs = Math.max(latest(replies.at(-1)!.date), reading.asOfMs! + 1);
   const found = { ...read, reading, changedMs: seenMs, movedMs: seenMs };
@@ -195,7 +199,7 @@ export async function examineContents(
         return compare(client, { name: 'places', merge: shelves.members.places }, asked, { text, parameters });
       };
       if (care !== 'one by one') return { found: await compared(batch, places, [shelf.id]), refused: 0 };
-      // A volume that PostgreSQL refuses stands where it stands: only its content is not compared.
+      // A volume that PostgreSQL refuses keeps its position; only its content is not compared.
       const refused = new Set<string>();
       for (const { place, id } of batch.records.filter(one => places.includes(one.place))) {
         if (await attempt(client, async () => void (await compared(batch, [place], [])))) refused.add(id);
@@ -215,7 +219,7 @@ export async function examineContents(
   return examine(look, { subject, reply, batch: { ...batch, records: [{ place: 0, id: record }] } });
 }
 
-/** A shelf that no list shows: asked for by its id, twice, as a sweep would. Answers whether it is known now. */
+/** Fetches a shelf that no list shows twice by id, as a sweep does. Returns whether its existence is known now. */
 export async function examineShelfGone(look: Look, { shelves }: Catalog, key: ShelfKey): Promise<boolean> {
   const { ctx } = look;
   const askedMs = ctx.clock.now();

@@ -1,7 +1,8 @@
 /**
- * How the book catalog authorizes and refuses. Its specification leaves both open (5 Authentication, 7 Errors, 8 Limits:
- * not shown), so this follows the field notes: a key for what is public, a token for the library of its user; failures
- * are told by their `reason`. Newer services of this kind put it into `details` and `status`: all are looked at.
+ * Authorization and refusals of the book catalog. Its specification leaves both open (5 Authentication, 7 Errors, 8
+ * Limits: not shown), so this file follows the field notes: a key for public data, a token for the library of its user;
+ * failures have a `reason`. Newer services of this kind put the reason into `details` and `status`, so all three are
+ * checked.
  */
 
 import { retryAfterMs } from '../../engine/http/bearer-dialect.ts';
@@ -15,7 +16,7 @@ export interface BooksAccess {
   hasToken: boolean;
 }
 
-/** The quota of a day. `quotaExceeded` is that of a shorter time, where its message says so. */
+/** Reasons of a daily quota. `quotaExceeded` means a shorter quota if its message says so. */
 const daily = ['dailyLimitExceeded', 'dailyLimitExceededUnreg', 'quotaExceeded'];
 const brief = ['rateLimitExceeded', 'userRateLimitExceeded', 'rateLimitExceededUnreg', 'userRateLimitExceededUnreg'];
 const briefToo = ['RATE_LIMIT_EXCEEDED', 'RESOURCE_EXHAUSTED'];
@@ -42,7 +43,7 @@ export function booksDialect({ apiKey, country, hasToken }: BooksAccess): Dialec
       const limit = limitOf(said);
       if (limit === undefined) return undefined;
       const askedMs = retryAfterMs(said.header);
-      // A refusal that may be repeated at once says nothing: 0 counts as no answer.
+      // A retry delay of 0 means no delay was given.
       if (limit === 'day') return { spent: true, ...(askedMs && { freezeMs: askedMs }) };
       return { freezeMs: askedMs || firstPauseMs * 2 ** (refusals - 1) };
     },
@@ -50,7 +51,7 @@ export function booksDialect({ apiKey, country, hasToken }: BooksAccess): Dialec
       const { reasons, message } = envelopeOf(said.text);
       const words = clean([reasons[0], message].filter(Boolean).join(': ')).slice(0, 200);
       const anonymous = apiKey === undefined && !said.withToken;
-      // Without a key nobody is told what is visible.
+      // Without a key, an anonymous request may not see public data.
       if (anonymous && said.status === 403 && limitOf(said) === undefined && !reasons.includes('unknownLocation'))
         return refused(said, `${shown}: 403${words && ` ${words}`}`);
       return classify(request, said, reasons, `${shown}: ${said.status}${words && ` ${words}`}`, asOf);
@@ -113,7 +114,7 @@ function refused({ withToken }: Said, what: string): Fatal {
   );
 }
 
-/** Which limit refuses, if one does. */
+/** The limit that refused the request, if any. */
 function limitOf({ status, text }: Said): 'day' | 'pause' | undefined {
   if (status < 400) return undefined;
   const { reasons, message, metadata } = envelopeOf(text);
@@ -128,10 +129,10 @@ function limitOf({ status, text }: Said): 'day' | 'pause' | undefined {
 }
 
 interface Envelope {
-  /** The most telling first. */
+  /** Most specific reason first. */
   reasons: string[];
   message: string;
-  /** What `details` say of a limit, as text. */
+  /** The texts of `details` about a limit. */
   metadata: string;
 }
 
@@ -153,7 +154,7 @@ function parsed(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    // No JSON: the status alone has to do.
+    // Without JSON only the status counts.
     return undefined;
   }
 }

@@ -1,25 +1,25 @@
 /**
- * Every operation of the book catalog (spec, 4 Endpoints) as a pure function to a request value. The specification names
- * paths only; parameters are those of the field notes. Each costs one of the requests of the day. The key, the token and
- * the country are not part of a request: the sender adds them (sources/books/dialect.ts).
+ * Every operation of the book catalog (spec, 4 Endpoints) as a pure function that returns a request value. The
+ * specification names paths only; parameters come from the field notes. Each operation costs one request of the daily
+ * quota. The sender adds key, token and country (dialect.ts).
  */
 import { z } from 'zod';
 import type { Request } from '../../engine/http/request.ts';
 import { type Shelf, shelf, type Volume, volume } from './records.ts';
 
-/** The largest page (field notes: `maxResults` is 10 unless told, at most 40). */
+/** The largest page (field notes: `maxResults` defaults to 10 and is at most 40). */
 export const paging = { perPage: 40 };
 
-/** The owner whose shelves are those of the authenticated user. */
+/** Owner id of the authenticated user's shelves. */
 export const myLibrary = 'mylibrary';
 
-/** A part of a list: rows from `startIndex` (from 0), `maxResults` of them at most. */
+/** A page of a list: at most `maxResults` rows from `startIndex`, counted from 0. */
 export interface Page {
   startIndex: number;
   maxResults: number;
 }
 
-/** The specification names no paging here; `startIndex` is for a source that pages all the same. */
+/** The specification names no paging here. `startIndex` serves a source that pages anyway. */
 export function listShelves(owner: string, page: Partial<Page> = {}): Request<Shelf> {
   const { startIndex = 0, maxResults = paging.perPage } = page;
   return { ...get(owner, shelvesOf(owner), pageOf({ startIndex, maxResults })), shape: 'items', record: shelf };
@@ -66,7 +66,7 @@ function get(owner: string, path: string, query: Record<string, string> = {}): A
   return { path, query, cost: 1, ...(owner === myLibrary && { as: 'user' }) };
 }
 
-/** Parameters travel in the query, there is no body, and what comes back says nothing (field notes: 200 `{}` or 204). */
+/** Parameters are in the query, without a body. The reply has no content (field notes: 200 `{}` or 204). */
 function post(shelfId: string, verb: string, query: Record<string, string>): Request<unknown> {
   const path = `${shelfOf(myLibrary, shelfId)}/${verb}`;
   return { method: 'POST', path, query, cost: 1, as: 'user', shape: 'nothing', record: z.unknown() };

@@ -1,6 +1,6 @@
 /**
- * What reading the catalog will take. The list of an owner's shelves costs one request and tells which of them changed; how
- * a shelf is read, and whether it is, is decided as it will be.
+ * Forecast for the catalog. The list of an owner's shelves costs one request and tells which shelves changed. The same
+ * rules as in a run decide whether and how a shelf is read.
  */
 
 import type { Context } from '../../engine/context.ts';
@@ -53,7 +53,7 @@ async function waitingVolumes(ctx: Context, nowMs: number, again: boolean): Prom
   return Math.max(due.length, again ? 0 : await countWaitingVolumes(pg, account));
 }
 
-/** Requests for the list and the shelves that have to be read, and volumes that they bring for the first time. */
+/** Requests for the list and the changed shelves, and the new volumes on these shelves. */
 async function ofOwner(
   planning: Planning,
   stream: ShelfStream<Row, Row>,
@@ -87,7 +87,7 @@ async function ofOwner(
     const count = stream.count(shelf);
     const ids = imaginedOn(shelf.id, known, count);
     requests += requestsOfShelf({ known, look, perPage: stream.perPage, count }, ids, nowMs);
-    // When it changed is asked of the shelf itself.
+    // A changed shelf is fetched itself, for the time of its change.
     if (known && stream.changed(shelf) > (reading?.asOfMs ?? 0)) requests++;
     brought += Math.max(0, ids.length - (known?.length ?? 0));
   }
@@ -95,7 +95,7 @@ async function ofOwner(
   return { requests, brought };
 }
 
-/** What is known, and as many more as the shelf counts. */
+/** The known volumes, and placeholders for the rest of the shelf's count. */
 function imaginedOn(shelf: string, known: readonly string[] = [], count = known.length): string[] {
   const more = Array.from({ length: Math.max(0, count - known.length) }, (_, i) => `${shelf} ${i}`);
   return [...more, ...known].slice(0, Math.max(count, 0));
@@ -111,7 +111,7 @@ function requestsOfShelf(options: Parameters<typeof readShelf>[0], ids: readonly
   return requests;
 }
 
-/** A verification of the catalog: each shelf is read as it stands here, each volume that is on one asked for by its id. */
+/** Forecast of a verification: each stored shelf is read, and each volume on a shelf is fetched by id. */
 export async function partsOfVerifyBooks(
   { ctx, nowMs, assumed }: Planning,
   { shelves }: Catalog,
@@ -133,7 +133,7 @@ export async function partsOfVerifyBooks(
     }
     const pages = costs.reduce((sum, one) => sum + one, 0);
     const chosen = Math.min(sample ?? costs.length, costs.length);
-    // Of a sample each shelf is asked for by its id.
+    // Shelves of a sample are fetched by id.
     const many =
       sample === null
         ? booksOf(ctx).owners.length + pages

@@ -1,6 +1,4 @@
-/**
- * One shelf: what is on it, read until it is known to have stood there at one moment, and written down in one transaction.
- */
+/** Reads one shelf until its content at one moment is known, and stores it in one transaction. */
 
 import { createHash } from 'node:crypto';
 import type { Lane } from '../../engine/budget/budget.ts';
@@ -31,7 +29,7 @@ import { membersOf, noteReading, type Reading, type ShelfKey, shelve } from './s
 
 export type Shelves = ShelfStream<Row, Row>;
 
-/** Who compares gives way to who reads. */
+/** Comparisons yield to reads. */
 export const laneOfShelves = (claim: Claim): Lane => (laneOf(claim) === 'sweep' ? 'sweep' : 'fresh');
 
 export interface Job {
@@ -40,20 +38,20 @@ export interface Job {
   readonly stream: Shelves;
 }
 
-/** For what is nice to know, or may have gone: an id that is not known may answer like one that fails for a moment. */
+/** For optional requests, and for records that may be deleted: an unknown id may answer like a temporary failure. */
 export const fewTries = 2;
-/** A version that the catalog never shows: what was read is not proven by it. */
+/** A version that the catalog never shows, so that the next run reads the shelf again. */
 const unsettled = 'unsettled';
 
-/** What the catalog says of a shelf, and when it said so. */
+/** State of a shelf according to the catalog, with the time of the reply. */
 export interface Told {
   readonly shelf: Row;
   readonly dateMs: Ms;
 }
 
 /**
- * Answers why the shelf could not be read; undefined if it was, or has not changed. `due`: it is read whatever the catalog
- * says of it.
+ * Reads a shelf if it has changed. Returns the reason if it could not be read; undefined otherwise. `due`: reads it in
+ * any case.
  */
 export async function readOne(
   job: Job,
@@ -66,7 +64,7 @@ export async function readOne(
   const isUnchanged = (shelf: Row) => !due && reading?.version === stream.version(shelf);
   const proves = (shelf: Row) => stream.version(shelf) !== null;
   if (proves(listed.shelf) && isUnchanged(listed.shelf)) return undefined;
-  // The list may say less than the shelf itself. Of one that says nothing either, a look at its end has to do.
+  // The list may say less than the shelf itself. If the shelf says nothing either, reading its end must do.
   const look = !due && reading?.version === null && !proves(listed.shelf);
   const told = look || proves(listed.shelf) ? listed : ((await ask(job, owner, listed.shelf.id)) ?? listed);
   if (proves(told.shelf) && isUnchanged(told.shelf)) return undefined;
@@ -92,23 +90,23 @@ export async function readOne(
 }
 
 export interface Read {
-  /** Of the reading that counts, or of the look. */
+  /** Replies of the successful read, or of the read of the end. */
   readonly replies: readonly Reply<Row>[];
   readonly startIndex: number;
   readonly ids: readonly string[];
   readonly asOf: Ms;
-  /** All of the shelf; else its end, which is as it was. */
+  /** True for the whole shelf; false if only its end was read, and is unchanged. */
   readonly whole: boolean;
 }
 
-/** Answers what is on the shelf, or in words why that is not known. */
+/** Returns the content of the shelf, or the reason why it is unknown. */
 export async function readVolumes(
   { ctx, claim, stream }: Job,
   { owner, shelf }: ShelfKey,
   options: { known: readonly string[] | undefined; look: boolean; count: number | undefined },
 ): Promise<Read | string> {
   const steps = readShelf({ ...options, perPage: stream.perPage });
-  /** Of the reading that is under way. */
+  /** Replies of the current attempt. */
   let asked: { startIndex: number; reply: Reply<Row> }[] = [];
   let step = steps.next();
   while (!step.done) {
@@ -129,14 +127,14 @@ export async function readVolumes(
 }
 
 /**
- * Fewer than the shelf counts, and not what is known: replies may have come without their records, twice. Or records without
- * their ids. It is believed when the next run finds the very same: a catalog may count what it does not show. A version that
- * tells what was found.
+ * Version for a doubtful content: fewer volumes than the shelf counts, and not the known ones. Both replies may have
+ * lost records or ids. The next run believes the content if it finds the same, because a catalog may count volumes that
+ * it does not show. The version contains the ids that were found.
  */
 export const doubtOf = (ids: readonly string[]) =>
   `doubted ${createHash('sha256').update(ids.join('\n')).digest('hex').slice(0, 16)}`;
 
-/** What is here stays as it is. */
+/** The stored content stays. */
 async function noteDoubt({ ctx, claim }: Job, key: ShelfKey, reading: Reading): Promise<void> {
   const credits = booksOf(ctx).send.takeCredits();
   const at = { nowMs: ctx.clock.now(), asOfMs: 0 };
@@ -146,7 +144,7 @@ async function noteDoubt({ ctx, claim }: Job, key: ShelfKey, reading: Reading): 
   });
 }
 
-/** The shelf as it says of itself; undefined where it cannot be had, which the request for its volumes will tell better. */
+/** Fetches the shelf itself; undefined on failure, which the request for its volumes will report. */
 async function ask({ ctx, claim, stream }: Job, owner: string, id: string): Promise<Told | undefined> {
   try {
     const options = { lane: laneOfShelves(claim), signal: ctx.signal, tries: fewTries } as const;
@@ -165,14 +163,14 @@ function unlessGone<T>(reply: Promise<T>): Promise<T | undefined> {
   });
 }
 
-/** By their places: '' for a record whose id cannot be read. */
+/** Ids in order of position; '' for a record with an unreadable id. */
 function idsOf({ records, unreadable, arrived }: Reply<Row>): string[] {
   const gaps = new Set(unreadable.map(({ place }) => place));
   const readable = records.values();
   return Array.from({ length: arrived }, (_, place) => (gaps.has(place) ? '' : readable.next().value!.id));
 }
 
-/** The volumes of a reading as its list shows them, and their places. */
+/** Stores the volumes of a read, as the list shows them, and their positions. */
 export async function storeShelf(
   { claim, stream }: Job,
   key: ShelfKey,
@@ -181,14 +179,14 @@ export async function storeShelf(
 ): Promise<{ listed: Written; shelved: Awaited<ReturnType<typeof shelve>> }> {
   const { batch, unreadable } = itemsBatch(stream.members, found.replies);
   const listed = await writeBatch(client, claim, batch, at, care);
-  // Of a row that cannot be stored the id is: its place on the shelf is known, and the volume is asked for.
+  // If a row cannot be stored, its id still is: the position is known, and the volume is fetched by id.
   const left = new Set(listed.rejects.map(({ recordId }) => recordId!));
   if (left.size > 0) await writeBatch(client, claim, idsBatch(stream.members, batch, left), at, care);
   const places = batch.records.map(({ place }) => place);
   const shelved = await shelve(client, key, stream.members.varying, {
     text: textOf(left.size > 0 ? bareBatch(batch, left) : batch, places, care, nobody).text,
     positions: places.map(place => found.startIndex + place),
-    // One without a readable id may be any of those that are not seen.
+    // A record without a readable id may be any volume that was not seen.
     all: found.whole && unreadable.length === 0,
     nowMs: at.nowMs,
     asOfMs: at.asOfMs,
@@ -202,7 +200,7 @@ export async function storeShelf(
 interface Found extends Read {
   readonly reading: Reading | undefined;
   readonly version: string | null;
-  /** As for `shelve`. */
+  /** As in `shelve`. */
   readonly changedMs: Ms;
   readonly movedMs: Ms;
 }
@@ -215,7 +213,7 @@ async function commitShelf({ ctx, claim, stream }: Job, key: ShelfKey, found: Fo
   await withCare(ctx, async (client, care) => {
     const { listed, shelved } = await storeShelf({ ctx, claim, stream }, key, found, { client, care, at });
     if (found.whole) await noteReading(client, key, { asOfMs: found.asOf, version: found.version });
-    // Where the shelf does not say when it changed, only when that was seen is known: that is no age.
+    // If the shelf does not tell when it changed, only the time of the read is known, which is no change latency.
     if (shelved.inserted + shelved.updated + shelved.deleted > 0 && found.changedMs < found.asOf)
       await noteAges(
         client,
@@ -250,10 +248,10 @@ async function commitShelf({ ctx, claim, stream }: Job, key: ShelfKey, found: Fo
 }
 
 /**
- * When what has changed on the shelf did so at the latest: as the shelf itself says, if that is news; else when it was seen.
- * What the list of shelves said is older than what was read then: something may have changed in between. So the shelf is
- * asked once more, and if it does not say the same any more, when that was is not known. Nor is it known of a move beside
- * what was put on it or taken off, since a move may not show.
+ * Upper bound of the time of the changes on the shelf: the time that the shelf itself states, if it is new; otherwise
+ * the time of the read. The list of shelves may be older than the read, so the shelf is fetched once more; if it says
+ * something else by then, the time is unknown. The time of a move is unknown too if volumes were added or removed,
+ * because a move may not update the shelf's time.
  */
 async function changes(
   job: Job,
@@ -267,11 +265,11 @@ async function changes(
   const version = stream.version(shelf);
   const beforeMs = reading?.asOfMs ?? Number.NEGATIVE_INFINITY;
   const seenMs = Math.max(latest(replies.at(-1)!.date), beforeMs + 1);
-  // What was read included up to two seconds after its `as_of`: what the version was then tells.
+  // The read includes changes up to two seconds after its `as_of`; the version at that time decides.
   const isNews = said > beforeMs && said <= seenMs && version !== reading?.version;
   if (!isNews || (stream.count(shelf) ?? ids.length) !== ids.length) return { changedMs: seenMs, movedMs: seenMs };
   const still = await ask(job, owner, shelf.id).catch((error: unknown) => {
-    // What was read is not lost for it.
+    // The read is stored all the same.
     if (error instanceof Spent) return undefined;
     throw error;
   });
@@ -288,8 +286,8 @@ function isIn(ids: readonly string[]): (id: string) => boolean {
 }
 
 /**
- * Where times are whole seconds, a change within the second of the last one shows nowhere. One that came after the reading is
- * such a change, if the catalog spoke of the shelf within that second.
+ * With times in whole seconds, a second change within the same second is invisible. The version proves nothing if the
+ * catalog described the shelf within that second.
  */
 function versionOf(stream: Shelves, { shelf, dateMs }: Told): string | null {
   const changedMs = stream.changed(shelf);

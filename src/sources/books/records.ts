@@ -1,11 +1,11 @@
 /**
- * The records of the book catalog. The specification shows no fields (2 Resources and their fields: not shown), so
- * nothing but a readable id is asked of a record: everything else passes as it comes. What the field notes show of fields
- * and types is written down beside it, to count what differs (`…Expected`, `known`, `…Fields`).
+ * Records of the book catalog. The specification shows no fields (2 Resources and their fields: not shown), so a record
+ * needs only a readable id, and all other values are stored as they are. The fields and types of the field notes are
+ * declared beside it, to count drift (`…Expected`, `known`, `…Fields`).
  */
 import { z } from 'zod';
 
-/** What no table or index can hold identifies nothing; `.` and `..` would lead a path elsewhere. */
+/** A value that no index can hold is no id; `.` and `..` would change the path. */
 const textId = z
   .string()
   .min(1)
@@ -13,8 +13,8 @@ const textId = z
   .refine(value => value.isWellFormed() && !value.includes('\0') && !/^\.\.?$/.test(value), { error: 'not an id' });
 
 /**
- * Field notes: a number, unique for its owner only. A number beyond 2^53 has lost digits on its way here. A text is short enough to
- * stand in one key with the id of a volume.
+ * Field notes: a number, unique per owner. A number beyond 2^53 has lost digits in JSON. A text must fit into one key
+ * with a volume id.
  */
 const shelfId = z.union([
   textId.refine(({ length }) => length <= 100, { error: 'not an id' }),
@@ -91,7 +91,7 @@ export const volumeExpected = z.looseObject({
   searchInfo: z.looseObject({}).optional(),
 });
 
-/** The values that public clients of such services know; neither the specification nor the notes list any. */
+/** Values known from public clients of such services. Neither the specification nor the notes list any. */
 export const known = {
   access: ['PUBLIC', 'PRIVATE'],
   printType: ['BOOK', 'MAGAZINE'],
@@ -100,6 +100,6 @@ export const known = {
   viewability: ['PARTIAL', 'ALL_PAGES', 'NO_PAGES', 'UNKNOWN'],
 } as const;
 
-/** The fields of the outermost object that the notes name. */
+/** Top-level fields that the notes name. */
 export const shelfFields: ReadonlySet<string> = new Set(Object.keys(shelfExpected.shape));
 export const volumeFields: ReadonlySet<string> = new Set(Object.keys(volumeExpected.shape));

@@ -1,10 +1,10 @@
-/** The settings of the book catalog, and what they configure. */
+/** Settings of the book catalog, and the configuration that they make. */
 import { z } from 'zod';
 import { address, baseUrl, count, credential, type Setting, type ValuesOf } from '../../app/setting-types.ts';
 import type { Limits } from '../../engine/budget/budget.ts';
 import { UsageError } from '../../errors.ts';
 
-/** Ids of users, each once. Of the shelves of the authenticated user BOOKS_LIBRARY decides. */
+/** Unique ids of users. BOOKS_LIBRARY decides about the shelves of the authenticated user. */
 const users = z
   .string()
   .transform(value => [...new Set(value.split(/[\s,]+/).filter(id => id !== ''))])
@@ -112,32 +112,32 @@ export interface BooksConfig {
   baseUrl: URL;
   apiKey?: string;
   accessToken?: string;
-  /** Instead of a token: what gets one. */
+  /** Instead of a token: credentials to obtain one. */
   refresh?: { clientId: string; clientSecret: string; refreshToken: string; tokenUrl: URL };
   users: string[];
-  /** The authenticated user's shelves are mirrored as well: it is wanted, and there is a token. */
+  /** True if the authenticated user's shelves are mirrored: BOOKS_LIBRARY is set, and a token exists. */
   library: boolean;
   country?: string;
-  /** Credits are requests, and the period is a day. */
+  /** One credit is one request; the period is a day. */
   limits: Limits;
-  /** A shelf that shows no change is read again after so long. */
+  /** A shelf without changes is re-read after this time, in ms. */
   shelfAgeMs: number;
-  /** A volume is asked for again after so long. */
+  /** A volume is fetched again after this time, in ms. */
   volumeAgeMs: number;
-  /** Volumes that an audit compares in an hour; 0: no audit. */
+  /** Volumes that an audit compares per hour; 0: no audit. */
   auditVolumesPerHour: number;
 }
 
-/** What the catalog adds to the configuration of an account. */
+/** Part of the catalog in the configuration of an account. */
 export interface BooksPart {
-  /** Undefined while the catalog is not configured. */
+  /** Undefined if the catalog is not configured. */
   books: BooksConfig | undefined;
 }
 
 const dayMs = 24 * 3_600_000;
 const hourMs = 3_600_000;
 
-/** The catalog, if it is configured. What contradicts itself is an error, what is not set at all is none. */
+/** Configuration of the catalog; undefined if nothing of it is set. Throws for contradictory settings. */
 export function booksOf(value: ValuesOf<typeof booksSettings>, where: string): BooksConfig | undefined {
   const baseUrl = value.BOOKS_BASE_URL;
   const triple = ['BOOKS_CLIENT_ID', 'BOOKS_CLIENT_SECRET', 'BOOKS_REFRESH_TOKEN'] as const;

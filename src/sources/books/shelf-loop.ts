@@ -1,7 +1,7 @@
 /**
- * The loop that reads shelves: the list of each owner's shelves, then what is on those that have changed. One shelf, one
- * transaction: its volumes, their places, and that it was read. A shelf that moves too fast, or an owner that the catalog
- * does not show, is left out and said; everything else goes on.
+ * Reads shelves: the list of each owner's shelves, then the content of changed shelves. Each shelf is one transaction:
+ * its volumes, their positions, and the time of the read. A shelf that changes too fast, or an owner that the catalog
+ * does not show, is skipped and reported; the rest continues.
  */
 
 import { keepBooks, noCounts, withCare, writeBatch } from '../../engine/commit/commit.ts';
@@ -20,7 +20,10 @@ import { booksOf } from './open.ts';
 import { fewTries, type Job, laneOfShelves, latest, readOne, type Shelves } from './read-shelf.ts';
 import { againBefore, buryShelf, type Reading, type ShelfKey, shelve, shelvesOf } from './shelf-rows.ts';
 
-/** Pages are multiples of the default page of ten: such a list, also an empty one, may go on, if its total says so. */
+/**
+ * Pages are multiples of the default page of ten. A list of such a length, or an empty one, may have another page if
+ * its total says so.
+ */
 const defaultPerPage = 10;
 
 export async function readShelves(ctx: Context, claim: Claim, stream: Shelves): Promise<Outcome> {
@@ -32,7 +35,7 @@ export async function readShelves(ctx: Context, claim: Claim, stream: Shelves): 
   return { partly: missing.length > 0 ? missing.join('; ') : undefined };
 }
 
-/** Answers what could not be had of this owner. */
+/** Returns the reasons for shelves of this owner that could not be read. */
 async function readOwner(job: Job, owner: string): Promise<string[]> {
   const { ctx, claim, stream } = job;
   let replies: Reply<Row>[];
@@ -82,7 +85,7 @@ export async function requestShelves({ ctx, claim, stream }: Job, owner: string)
     replies.push(reply);
     for (const { id } of news) met.add(id);
     start += reply.arrived;
-    // Totals are guesses, so that one alone is no reason to ask on; with a page that looks like a whole one it is.
+    // Totals are estimates. A larger total leads to another request only after a page that looks full.
     const isLong = reply.arrived >= stream.perPage;
     if (!isLong && (reply.arrived % defaultPerPage > 0 || (reply.total ?? 0) <= start)) return replies;
   }
@@ -101,11 +104,11 @@ async function commitList({ ctx, claim, stream }: Job, owner: string, replies: r
     const credits = booksOf(ctx).send.takeCredits();
     const { batch: rows, unreadable } = itemsBatch(stream, [reply]);
     const batch = { ...rows, parameters: () => [owner] };
-    // A shelf id says little without its owner.
+    // A shelf id is unique only with its owner.
     const named = (id: string | undefined) => (id === undefined ? owner : `${owner}/${id}`);
     await withCare(ctx, async (client, care) => {
       const { counts, rejects } = await writeBatch(client, claim, batch, at, care);
-      // Of a row that cannot be stored the id is: what is on the shelf hangs on it.
+      // If a row cannot be stored, its id still is, because the content of the shelf refers to it.
       const left = new Set(rejects.map(({ recordId }) => recordId!));
       if (left.size > 0) await writeBatch(client, claim, idsBatch(stream, batch, left), at, care);
       const refused = [...unreadable.map(one => rejectOf(one, batch)), ...rejects].map(reject => ({
@@ -125,8 +128,9 @@ async function commitList({ ctx, claim, stream }: Job, owner: string, replies: r
 }
 
 /**
- * A shelf that the list does not show any more: only what the source says it has no more gets a tombstone. Where it cannot
- * be asked for the shelf itself, a second list that lacks it has to do, if it shows others. Answers why it is left as it was.
+ * Handles a shelf that the list no longer shows. It gets a tombstone only if the source says that it does not exist. If
+ * the shelf cannot be fetched, a second list must lack it and show others. Returns the reason if the shelf is left
+ * unchanged.
  */
 async function confirmGone(job: Job, owner: string, id: string, reading: Reading): Promise<string[]> {
   const { ctx, stream } = job;
@@ -175,7 +179,7 @@ async function bury(
   });
 }
 
-/** Everything of this owner is here, as of the list of shelves. */
+/** Records that all shelves of this owner are stored, as of the list. */
 async function coverOwner({ ctx, claim }: Job, owner: string, asOf: Ms): Promise<void> {
   const at = { nowMs: ctx.clock.now(), asOfMs: asOf };
   await transaction(ctx.pg, client =>

@@ -1,6 +1,6 @@
 /**
- * What is on a shelf, as one set: which volumes, in which places, since when. One reader at a time holds the token of the
- * stream, so the order of commits is the order of readings.
+ * Stores the content of a shelf as one set: volumes, positions, and times. One reader at a time holds the fencing token
+ * of the stream, so the order of commits is the order of reads.
  */
 
 import type pg from 'pg';
@@ -16,19 +16,19 @@ export interface ShelfKey {
   readonly shelf: string;
 }
 
-/** What is known of the last reading of a shelf. */
+/** Result of the last read of a shelf. */
 export interface Reading {
-  /** All of it was known then; undefined where it never was. */
+  /** Time of the last complete read; undefined if there was none. */
   readonly asOfMs: Ms | undefined;
   readonly version: string | null;
 }
 
-/** A version that none equals: what was on it was taken off with its shelf. */
+/** A version that never matches: the content was removed with the shelf. */
 const gone = 'gone';
 
 const keyOf = ({ account, owner, shelf }: ShelfKey) => [account, owner, shelf];
 
-/** The shelves of an owner by their ids. */
+/** Shelves of an owner, by id. */
 export async function shelvesOf(
   db: pg.Pool,
   account: string,
@@ -56,21 +56,21 @@ export async function membersOf(db: pg.Pool, key: ShelfKey): Promise<string[]> {
 }
 
 export interface Shelving {
-  /** JSON text of the list rows, and their places on the shelf. */
+  /** List rows as JSON text, and their positions on the shelf. */
   readonly text: string;
   readonly positions: readonly number[];
-  /** What is not among them has gone; false where some could not be read, or were not asked for. */
+  /** True if volumes that are missing in the rows have left the shelf; false if some rows were unreadable or not read. */
   readonly all: boolean;
   readonly nowMs: Ms;
   readonly asOfMs: Ms;
-  /** When what was put on it or taken off was so at the latest, and when what stands elsewhere now was moved. */
+  /** Upper bounds: time of additions and removals, and time of moves. */
   readonly changedMs: Ms;
   readonly movedMs: Ms;
-  /** It was otherwise then; undefined where nobody had looked. */
+  /** Lower bound: time of the previous read; undefined if there was none. */
   readonly beforeMs: Ms | undefined;
 }
 
-/** Puts the rows where they stand, takes off what has gone, and writes down since when. */
+/** Writes the positions of the rows, removes volumes that have left, and writes the history. */
 export async function shelve(
   client: Client,
   key: ShelfKey,
@@ -97,8 +97,9 @@ export async function shelve(
 }
 
 /**
- * $1 rows, $2 account, $3 owner, $4 shelf, $5 now, $6 as_of, $7 places. A volume that comes twice stands where it comes
- * first. One whose row is another than any shelf showed last waits to be asked for by its id: once, on however many it is.
+ * $1 rows, $2 account, $3 owner, $4 shelf, $5 now, $6 as_of, $7 positions. A volume that appears twice has its first
+ * position. A volume becomes pending if its row differs from the row that any shelf showed last; once, however many
+ * shelves show it.
  */
 const shelveSql = (varying: readonly string[]) => `
   with shown as (
@@ -157,7 +158,7 @@ async function takeOff(
   return rows.map(({ volume_id }) => volume_id);
 }
 
-/** An equal `valid_from` replaces the open row; it is never before the open row's. */
+/** An equal `valid_from` replaces the open row. It is never earlier than that of the open row. */
 async function writeHistory(
   client: Client,
   key: ShelfKey,
@@ -186,7 +187,7 @@ async function writeHistory(
   );
 }
 
-/** From now on this is what the shelf was read as. */
+/** Records the version with which the shelf was read. */
 export async function noteReading(client: Client, key: ShelfKey, { asOfMs, version }: Reading): Promise<void> {
   await client.query(
     `insert into sync.shelf_readings (account_id, owner_id, shelf_id, as_of, version) values ($1, $2, $3, $4, $5)
@@ -195,7 +196,7 @@ export async function noteReading(client: Client, key: ShelfKey, { asOfMs, versi
   );
 }
 
-/** The tombstone of a shelf. Were it to come back, it would be read anew: nothing has been on it since. */
+/** Writes the tombstone of a shelf. A shelf that comes back is read anew. */
 export async function buryShelf(
   client: Client,
   { run }: Pick<Claim, 'run'>,
@@ -213,8 +214,8 @@ export async function buryShelf(
 }
 
 /**
- * A backfill that reads again: shelves of this owner that were read before this time are to be read. It is settled when
- * the run first looks at the owner.
+ * For `backfill --again`: shelves of this owner that were read before this time are read again. The time is fixed when
+ * the run first reaches the owner.
  */
 export async function againBefore(db: pg.Pool, claim: Claim, list: string, asOfMs: Ms): Promise<Ms> {
   const { rows } = await db.query<{ until_ms: Ms }>(

@@ -1,6 +1,6 @@
 /**
- * Shelves of users and of the own library, and which volumes are on them. The list of shelves has no order and is short:
- * it is read whole. A shelf is read when that list shows a change of it, and in any case after a while.
+ * Shelves of users and of the own library, and the volumes on them. The list of shelves is short and has no order, so
+ * it is read whole. A shelf is read when the list shows a change of it, and after a maximum age.
  */
 
 import { bigintAt, buildMerge, derived, page, type Table, text, timeAt } from '../../engine/commit/merge.ts';
@@ -28,7 +28,7 @@ const table: Table = {
   ],
 };
 
-/** What is on one shelf, as it is compared: $7 its owner, $8 the shelf, $9 places. */
+/** Content of one shelf for comparison: $7 owner, $8 shelf, $9 positions. */
 const places: Table = {
   name: 'books.shelf_volumes',
   from: page,
@@ -80,7 +80,7 @@ function latestOf(values: readonly unknown[]): number {
   return times.length > 0 ? Math.max(...times) : Number.NaN;
 }
 
-/** A count alone proves nothing: one volume may have gone and another have come. But nothing is on a shelf that holds none. */
+/** A count alone proves nothing, because one volume may have replaced another. Only a count of 0 is conclusive. */
 function version({ volumesLastUpdated, volumeCount }: Shelf): string | null {
   if (typeof volumesLastUpdated === 'string' && volumesLastUpdated !== '')
     return JSON.stringify([volumesLastUpdated, typeof volumeCount === 'object' ? null : (volumeCount ?? null)]);

@@ -1,4 +1,4 @@
-/** What is here of the catalog for a comparison to begin with, and rows that nothing at the source stands behind. */
+/** Stored rows of the catalog from which a comparison starts, and stored rows without a record at the source. */
 import type pg from 'pg';
 import { isAhead, keepChanges } from '../../engine/commit/merge.ts';
 import type { Client } from '../../engine/database/pool.ts';
@@ -10,11 +10,11 @@ import type { ShelfKey } from './shelf-rows.ts';
 
 type Key = Pick<Claim, 'account'>;
 
-/** SQL over `m`: it stands on a shelf of an owner who is mirrored. */
+/** SQL over `m`: the volume is on a shelf of a mirrored owner. */
 const isShelved = `m._removed_at is null and exists (
   select from sync.coverage c where (c.account_id, c.stream_key, c.list) = (m.account_id, 'books.shelves', m.owner_id))`;
 
-/** Volumes that stand on a shelf, by their ids from behind `after` on; also those whose row is not here. */
+/** Volumes on a shelf, by id, after `after`; including volumes without a row. */
 export async function volumesAfter(db: pg.Pool, { account }: Key, after: string, limit: number): Promise<string[]> {
   const { rows } = await db.query<{ id: string }>(
     `select distinct m.volume_id as id from books.shelf_volumes m
@@ -32,7 +32,7 @@ export async function countVolumes(db: pg.Pool, { account }: Key): Promise<numbe
   return rows[0]!.n;
 }
 
-/** So many volumes that stand on a shelf, each as likely as any other. */
+/** This many random volumes on a shelf, with equal probability. */
 export async function volumesAtRandom(
   db: pg.Pool,
   { account }: Key,
@@ -60,7 +60,7 @@ export async function shelvesAtRandom(
   return rows;
 }
 
-/** Volumes that never stood on any shelf: no list has shown them. */
+/** Volumes that were never on a shelf: no list has shown them. */
 export async function volumesOfNoShelf(db: pg.Pool, { account }: Key): Promise<string[]> {
   const { rows } = await db.query<{ id: string }>(
     `select v.id from books.volumes v where v.account_id = $1 and not exists (
@@ -70,7 +70,7 @@ export async function volumesOfNoShelf(db: pg.Pool, { account }: Key): Promise<s
   return rows.map(({ id }) => id);
 }
 
-/** A volume that never stood on any shelf goes. */
+/** Removes a volume that was never on a shelf. */
 export async function takeVolume(client: Client, { account }: Key, id: string): Promise<number> {
   const { rowCount } = await client.query(
     `delete from books.volumes v where v.account_id = $1 and v.id = $2 and not exists (
@@ -80,7 +80,7 @@ export async function takeVolume(client: Client, { account }: Key, id: string): 
   return rowCount ?? 0;
 }
 
-/** Shelves on which something stands though they are not here, or gone: but for those that this run found so by mistake. */
+/** Missing or deleted shelves with volumes on them, except those that this run reported by mistake. */
 export async function shelvesOfNobody(
   db: pg.Pool,
   { account, run }: Pick<Claim, 'account' | 'run'>,
@@ -101,7 +101,9 @@ export async function shelvesOfNobody(
   return rows;
 }
 
-/** What stands on a shelf that is not here goes; on a shelf that is gone it was taken off when the shelf went. */
+/**
+ * Removes the content of a missing shelf. For a deleted shelf, marks the content as removed when the shelf was deleted.
+ */
 export async function clearShelf(client: Client, key: ShelfKey, now: Date, run: number): Promise<number> {
   const which = '(m.account_id, m.owner_id, m.shelf_id) = ($1, $2, $3) and m._removed_at is null';
   const values = [key.account, key.owner, key.shelf];
@@ -119,7 +121,7 @@ export async function clearShelf(client: Client, key: ShelfKey, now: Date, run: 
   return (gone.rowCount ?? 0) + (lost.rowCount ?? 0);
 }
 
-/** Living shelves of owners whom nobody ever read. */
+/** Existing shelves of owners that were never read. */
 export async function shelvesOfStrangers(db: pg.Pool, { account }: Key): Promise<{ owner: string; shelf: string }[]> {
   const { rows } = await db.query<{ owner: string; shelf: string }>(
     `select s.owner_id as owner, s.id as shelf from books.shelves s
@@ -131,7 +133,7 @@ export async function shelvesOfStrangers(db: pg.Pool, { account }: Key): Promise
   return rows;
 }
 
-/** When anything of this shelf was last written here, by our clock. */
+/** Time when any row of this shelf was last written, by our clock. */
 export async function lastWritten(client: Client, { account, owner, shelf }: ShelfKey, now: Date): Promise<Ms> {
   const { rows } = await client.query<{ ms: Ms }>(
     `select coalesce(extract(epoch from max(_synced_at)), 0)::float8 * 1000 as ms from books.shelf_volumes
@@ -150,7 +152,7 @@ const rowsOf: Readonly<Record<string, Rows>> = {
   },
 };
 
-/** Our rows of these records. `lock`: they stay as they are until the transaction ends. */
+/** Stored rows of these records. `lock`: locks them until the transaction ends. */
 export const standingOf = (
   client: Pick<Client, 'query'>,
   { account, stream }: Pick<Claim, 'account' | 'stream'>,

@@ -1,6 +1,6 @@
 /**
- * The catalog, or a sample of it, read again and compared: the lists of shelves with what stands on each, and each volume by
- * its id, a request each. It takes requests that nobody else wants, and ends when those of the day are spent: it resumes then.
+ * Re-reads the catalog, or a sample, and compares it: the lists of shelves with their content, and each volume by id,
+ * one request each. It uses spare requests and stops when the daily quota is used up. It resumes when the quota resets.
  */
 
 import { keepBooks, noCounts } from '../../engine/commit/commit.ts';
@@ -38,9 +38,9 @@ import {
   volumesOfNoShelf,
 } from './verify-rows.ts';
 
-/** Looked up at once. */
+/** Volumes per query. */
 const batchSize = 100;
-/** How often it is asked whether another run still reads the stream, and how long that is waited for. */
+/** Interval of the check whether another run reads the stream, and the longest wait for it. */
 const lookMs = 1000;
 const patienceMs = 15 * 60_000;
 
@@ -55,7 +55,7 @@ export async function verifyBooks(ctx: Context, claim: Claim, catalog: Catalog):
   return { partly: missing.length > 0 ? missing.join('; ') : undefined };
 }
 
-/** So many shelves with what stands on them, or so many volumes, each as likely as any other. */
+/** Compares this many random shelves with their content, or random volumes, with equal probability. */
 export async function verifyAtRandom(
   look: Look,
   catalog: Catalog,
@@ -86,7 +86,7 @@ export async function verifyAtRandom(
   return { partly };
 }
 
-/** Whoever reads the stream goes first: what it stores meanwhile could not be judged. */
+/** Waits for a run that reads the stream, because rows that it stores meanwhile could not be compared. */
 async function giveWay({ ctx, claim }: Look): Promise<void> {
   for (let waitedMs = 0; waitedMs < patienceMs; waitedMs += lookMs) {
     ctx.signal.throwIfAborted();
@@ -110,7 +110,7 @@ async function verifyVolumes(look: Look, catalog: Catalog): Promise<string[]> {
     for (const id of ids) {
       await giveWay(look);
       const isUnread = unreadOf(await examineVolume(look, catalog, id)) > 0;
-      // What another run stored meanwhile is asked for once more.
+      // A volume that another run stored meanwhile is fetched once more.
       if (isUnread) unread += unreadOf(await examineVolume(look, catalog, id));
       await movePlace(ctx.pg, claim, 'default', id);
     }
@@ -122,7 +122,7 @@ async function verifyVolumes(look: Look, catalog: Catalog): Promise<string[]> {
 
 const sourceNow = ({ ctx }: Look): Ms => booksOf(ctx).send.sourceNow() ?? ctx.clock.now();
 
-/** No list has ever shown it, so that nobody but a hand has written it. */
+/** No list has ever shown this volume, so it was written by hand. */
 async function noteVolumeOfNoShelf(look: Look, id: string): Promise<void> {
   const { ctx, claim } = look;
   const standing = async () => ({ ...unknown, observedAt: new Date(sourceNow(look)) });
@@ -137,7 +137,7 @@ async function noteVolumeOfNoShelf(look: Look, id: string): Promise<void> {
   await noteAbsent(look, absent, { asOfMs: sourceNow(look) });
 }
 
-/** A row that no reply can be put beside. */
+/** A row without a reply to compare. */
 const unknown = { buried: false, isItself: null, isOlder: true, updatedMs: null, hasMessages: null, waits: false };
 
 // --- shelves -----------------------------------------------------------------------------------------------------------
@@ -161,7 +161,7 @@ async function verifyShelves(look: Look, catalog: Catalog): Promise<string[]> {
   return missing;
 }
 
-/** One shelf by its id, and what stands on it. */
+/** Compares one shelf by id, with its content. */
 async function examineOne(look: Look, catalog: Catalog, owner: string, shelf: string): Promise<Examined | string> {
   const { ctx, claim } = look;
   const askedMs = ctx.clock.now();
@@ -182,7 +182,7 @@ async function examineOne(look: Look, catalog: Catalog, owner: string, shelf: st
   }
 }
 
-/** All shelves of an owner; what was compared before the run was interrupted is not compared again. */
+/** Compares all shelves of an owner. Skips what was compared before an interruption. */
 async function verifyOwner(look: Look, catalog: Catalog, owner: string): Promise<string[]> {
   const { ctx, claim } = look;
   const missing: string[] = [];
@@ -218,7 +218,7 @@ async function verifyOwner(look: Look, catalog: Catalog, owner: string): Promise
   return [...missing, ...uncompared(unread)];
 }
 
-/** What stands on a shelf that is not here, or gone. */
+/** Reports volumes on a missing or deleted shelf. */
 async function noteHanging(look: Look, one: { owner: string; shelf: string; volumes: string[] }): Promise<void> {
   const { ctx, claim, repair, random } = look;
   const at = { nowMs: ctx.clock.now(), asOfMs: sourceNow(look) };

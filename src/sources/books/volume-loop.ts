@@ -1,6 +1,6 @@
 /**
- * The loop that asks for volumes by their id, one request each. One that fails is marked, waits with a growing delay, and
- * stops nobody: an id that the catalog no longer knows answers like one that fails for a moment (field notes).
+ * Fetches volumes by id, one request each. A failed volume becomes a reject with a growing delay and does not stop the
+ * others: an id that the catalog no longer knows answers like a temporary failure (field notes).
  */
 
 import type { Lane } from '../../engine/budget/budget.ts';
@@ -30,19 +30,19 @@ import {
   type WaitingVolume,
 } from './volume-rows.ts';
 
-/** Tries for one volume, and again at the end of the run: each is a request of the day. */
+/** Tries per volume, in the loop and again at the end of the run. Each is a request of the daily quota. */
 const fewTries = 3;
-/** After so many in a row it is asked whether the catalog answers at all; or after so many, where none has answered yet. */
+/** After this many consecutive failures, the loop checks whether the catalog answers at all. */
 const mostFailures = 10;
 const mostAtFirst = 30;
-/** So many are looked up at once. */
+/** Volumes per query. */
 const batchSize = 50;
-/** A run that nobody has asked for ends after this. */
+/** Longest automatic run. */
 const longestMs = 10 * 60_000;
 
 type Volumes = VolumeStream<Row>;
 
-/** Whoever has asked for a run waits for it; what comes by itself gives way to lists. */
+/** A manual run takes precedence; an automatic one yields to lists. */
 const laneOf = ({ kind }: Claim): Lane => (kind === 'sync' ? 'fresh' : 'backfill');
 
 export async function hydrateVolumes(ctx: Context, claim: Claim, stream: Volumes): Promise<Outcome> {
@@ -63,7 +63,7 @@ export async function hydrateVolumes(ctx: Context, claim: Claim, stream: Volumes
       const failed = await ask(ctx, claim, stream, volume);
       failures = failed ? failures + 1 : 0;
       if (failures < mostFailures) continue;
-      // So many ids may all be dead: one that was there tells whether it is the catalog.
+      // All these ids may be deleted. A volume that existed recently tells whether the catalog itself fails.
       const known = await knownVolume(ctx.pg, claim);
       if (known === undefined ? failures >= mostAtFirst : await ask(ctx, claim, stream, known)) throw failed!;
       if (known) failures = 0;
@@ -77,16 +77,19 @@ export async function hydrateVolumes(ctx: Context, claim: Claim, stream: Volumes
   return { partly: open === 0 || ofItsOwnAccord ? undefined : `${count(open, 'volume')} could not be read` };
 }
 
-/** After a while each is asked for again; all of them, by a backfill that reads again, but for those that it has asked for. */
+/**
+ * Each volume is fetched again after a maximum age; `backfill --again` fetches all except those that it has already
+ * fetched.
+ */
 async function dueBefore(ctx: Context, claim: Claim): Promise<Ms> {
   const sourceMs = booksOf(ctx).send.sourceNow() ?? ctx.clock.now();
-  // Not the time of now: what is read in the next seconds counts as read before it, since `as_of` is held back.
+  // Not the current time: a volume that is read in the next seconds would count as older, because `as_of` is held back.
   if (claim.again)
     return againBefore(ctx.pg, claim, 'default', Math.min((await lastChecked(ctx.pg, claim)) + 1, sourceMs));
   return sourceMs - booksOf(ctx).volumeAgeMs;
 }
 
-/** Answers why the catalog had no answer. */
+/** Returns the reason if the catalog gave no answer. */
 async function ask(ctx: Context, claim: Claim, stream: Volumes, volume: WaitingVolume): Promise<Retry | undefined> {
   const options = { lane: laneOf(claim), signal: ctx.signal, tries: fewTries };
   try {
@@ -133,7 +136,7 @@ async function commitVolume(
   });
 }
 
-/** Whether volumes wait to be fetched by id, or a reject of theirs is due again. */
+/** Whether volumes need a fetch by id, or a retry of one of their rejects. */
 export async function volumesAreDue(ctx: Context): Promise<boolean> {
   const key = { account: ctx.account, stream: 'books.volumes' } as const;
   const nowMs = ctx.clock.now();

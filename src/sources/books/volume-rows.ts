@@ -1,6 +1,7 @@
 /**
- * Which volumes are to be asked for by their id: those that the list of a shelf showed, new or changed, and after a while
- * all that are on a shelf. It is derived from the rows themselves. One that could not be had waits under an open reject.
+ * Selects volumes to fetch by id: volumes that a shelf's list showed as new or changed, and after a maximum age all
+ * volumes on shelves. The selection derives from the rows themselves. A volume that could not be fetched has an open
+ * reject.
  */
 import type pg from 'pg';
 import type { Client } from '../../engine/database/pool.ts';
@@ -9,21 +10,21 @@ import type { Claim } from '../../engine/runs/claims.ts';
 
 export interface WaitingVolume {
   readonly id: string;
-  /** As `_waits_since` was when it was looked up, as text: to the microsecond. */
+  /** `_waits_since` at the time of the query, as text with microseconds. */
   readonly since: string | null;
 }
 
 export interface Wanted {
-  /** Those that were last asked for before this, by the source's clock, are asked for again. */
+  /** Volumes last fetched before this time, by the source's clock, are fetched again. */
   readonly beforeMs: Ms;
-  /** One that failed since then is left alone. */
+  /** Volumes that failed after this time are skipped. */
   readonly startedMs: Ms;
   readonly except?: readonly string[];
 }
 
 /**
- * Those on the shelves that changed last come first, and there by their places; then those that were asked for longest ago;
- * at last those that failed. Of an owner who is not mirrored any more nothing is asked.
+ * Order: volumes on the most recently changed shelves, by position; then the longest unfetched; then failed ones.
+ * Volumes of owners that are no longer mirrored are left out.
  */
 export async function nextVolumes(
   db: pg.Pool,
@@ -63,7 +64,7 @@ export async function countWaitingVolumes(db: pg.Pool, account: string): Promise
   return rows[0]!.n;
 }
 
-/** Those that failed and are due again, the longest due first; not those that are on no shelf any more. */
+/** Failed volumes whose retry is due, the longest due first, if they are still on a shelf. */
 export async function dueVolumes(
   db: pg.Pool,
   { account, stream }: Pick<Claim, 'account' | 'stream'>,
@@ -83,7 +84,7 @@ export async function dueVolumes(
   return rows;
 }
 
-/** The one that the catalog showed last, and that has not failed since. */
+/** The volume that the catalog showed last and that has not failed since. */
 export async function knownVolume(
   db: pg.Pool,
   { account, stream }: Pick<Claim, 'account' | 'stream'>,
@@ -99,7 +100,7 @@ export async function knownVolume(
   return rows[0];
 }
 
-/** When any volume was last asked for by its id, by the source's clock. */
+/** Last fetch by id of any volume, by the source's clock. */
 export async function lastChecked(db: pg.Pool, { account }: Pick<Claim, 'account'>): Promise<Ms> {
   const { rows } = await db.query<{ last_ms: Ms }>(
     `select coalesce(extract(epoch from max(_checked_at)), 0)::float8 * 1000 as last_ms from books.volumes where account_id = $1`,
@@ -108,7 +109,7 @@ export async function lastChecked(db: pg.Pool, { account }: Pick<Claim, 'account
   return rows[0]!.last_ms;
 }
 
-/** It has been asked for. What a list has shown since it was looked up is to be asked for anew. */
+/** Records a fetch by id. A newer change in a list makes the volume pending again. */
 export async function noteChecked(
   client: Client,
   account: string,
@@ -124,8 +125,8 @@ export async function noteChecked(
 }
 
 /**
- * A volume that is about to be here in full: since when it is on a shelf, or its row there is another. Undefined for what was
- * on a shelf when that was first read, and for what is only asked for once more.
+ * Lower bound for the change latency of a volume that is about to be stored in full: since when it is on a shelf, or
+ * its list row has changed. Undefined for volumes of a shelf's first read, and for routine re-reads.
  */
 export async function volumeChanged(client: Client, account: string, id: string): Promise<Ms | undefined> {
   const { rows } = await client.query<{ changed_ms: Ms | null }>({

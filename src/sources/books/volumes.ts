@@ -1,7 +1,7 @@
 /**
- * Volumes. The list of a shelf shortens them (description, language), so each is asked for by its id, once, and again when
- * its row in such a list has changed, or after a while. What a list shows never goes over what a reply about the volume
- * itself gave. Etag, preview, info and image links vary from reply to reply, and count as nothing.
+ * Volumes. A shelf's list shortens them (description, language), so each is fetched by id once, and again when its list
+ * row has changed or after a maximum age. A list never overwrites content from a fetch by id. Etag, preview, info and
+ * image links vary between replies and do not count as changes.
  */
 
 import {
@@ -19,7 +19,7 @@ import { identify, type VolumeStream } from '../source.ts';
 import { getVolume } from './endpoints.ts';
 import { known, type Volume, volumeExpected, volumeFields } from './records.ts';
 
-/** What varies though nothing changed (field notes, Book catalog). */
+/** Fields that vary without a change (field notes, Book catalog). */
 export const varying = [
   'etag',
   'searchInfo',
@@ -35,7 +35,7 @@ const table: Table = {
   oneReader: true,
   ours: {
     _detail: `'full'::text`,
-    // A reply that changed the row asked for it by its id, and no later than this one.
+    // A reply that changed the row fetched it by id, no later than this reply.
     _checked_at: 'greatest(least(t._checked_at, $4), t._observed_at)',
   },
   columns: [
@@ -87,18 +87,18 @@ export const volumes: VolumeStream<Volume> = {
   },
 };
 
-/** Of a list: a volume that is new here waits to be asked for by its id. */
+/** For lists: a new volume becomes pending. */
 const ofList: Table = { ...table, atFirst: { _waits_since: '$4' } };
 export const listed = buildMerge({ ...ofList, passOver: `t._detail = 'full'` });
 export const listedIfAbsent = buildMerge({ ...ofList, passOver: 'true' });
 
-/** The year where four digits begin the text: not of `19??`. */
+/** The first four digits, if the text begins with them: not of `19??`. */
 function yearOf(path: string, name: string): Column {
   const { sql } = textAt(path, name);
   return { name, within: 'volumeInfo', sql: `nullif(substring(${sql} from '^[0-9]{4}'), '0000')::int` };
 }
 
-/** A link that carries tokens, from hosts that change places: its path alone says something. */
+/** A link with tokens and varying hosts: only its path is meaningful. */
 function linkAt(path: string, name: string): Column {
   const alike = (value: string) => `regexp_replace(${value}, '^[a-z]+://[^/?#]*|[?#].*$', '', 'g')`;
   return { name, sql: textAt(path, name).sql, alike };
@@ -114,7 +114,7 @@ function identifier(type: string, name: string): Column {
   };
 }
 
-/** 0 pages means that nobody knows (field notes, Book catalog). */
+/** 0 pages means unknown (field notes, Book catalog). */
 function unlessZero(column: Column): Column {
   return { ...column, sql: `nullif(${column.sql}, 0)` };
 }

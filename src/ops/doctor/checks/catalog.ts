@@ -1,4 +1,4 @@
-/** The book catalog: whether it answers, takes key or token, has quota left, and needs to know the country. */
+/** Checks of the book catalog: reachability, credentials, quota, and country. */
 
 import { ShelfdeskError, Spent } from '../../../errors.ts';
 import { getVolume, listShelves } from '../../../sources/books/endpoints.ts';
@@ -10,7 +10,7 @@ import { type Check, fail, ok, skipped, warn } from './check.ts';
 const dayMs = 24 * 3_600_000;
 const area = 'catalog' as const;
 const none = 'the book catalog is not configured';
-/** A share of the requests of the day from which on it is said. */
+/** Share of the daily requests from which the check warns. */
 const nearlySpent = 0.9;
 
 export const catalogChecks: readonly Check[] = [

@@ -4,10 +4,10 @@
  */
 import type { AccountContext, DoctorContext } from '../doctor-context.ts';
 
-/** `skipped`: it could not be looked at, or nothing here could tell; `says` is why. */
+/** `skipped`: the check could not run, or has no data; `says` is the reason. */
 export type State = 'ok' | 'warn' | 'fail' | 'skipped';
 
-/** In the order in which they are shown. */
+/** In display order. */
 export const areas = [
   'settings',
   'database',
@@ -23,38 +23,38 @@ export type Area = (typeof areas)[number];
 
 export interface Finding {
   readonly state: State;
-  /** What was found: a sentence without its full stop, and without a secret. */
+  /** The finding: one sentence without a full stop and without secrets. */
   readonly says: string;
-  /** What to do about it, with the command or the setting. Of everything that is a warning or a failure. */
+  /** The remedy, with its command or setting. Set for every warning and failure. */
   readonly remedy?: string;
   readonly fix?: Fix;
 }
 
-/** What `--fix` may do by itself: it is safe, and can be done again. */
+/** A repair for `--fix`: safe and repeatable. */
 interface Fix {
-  /** What it will do: `make the tables`. */
+  /** What the repair will do: `make the tables`. */
   readonly says: string;
-  /** Answers what was done. */
+  /** Returns what it did. */
   do(): Promise<string>;
 }
 
 interface Common {
-  /** Unique, in words: people read it. */
+  /** Unique name, for people. */
   readonly name: string;
   readonly area: Area;
-  /** What it looks at, for the manual (docs/DOCTOR.md). */
+  /** What the check examines, for the manual (docs/DOCTOR.md). */
   readonly looks: string;
-  /** Names of checks that must not have failed, nor been skipped: else this one is skipped. */
+  /** Names of checks that must have passed. Otherwise this check is skipped. */
   readonly needs?: readonly string[];
 }
 
-/** Once for a process, whatever accounts it has. */
+/** Runs once per process. */
 interface ProcessCheck extends Common {
   readonly of: 'process';
   run(context: DoctorContext): Promise<Answer> | Answer;
 }
 
-/** Once for each account. */
+/** Runs once per account. */
 interface AccountCheck extends Common {
   readonly of: 'account';
   run(context: AccountContext): Promise<Answer> | Answer;
@@ -62,7 +62,7 @@ interface AccountCheck extends Common {
 
 export type Check = ProcessCheck | AccountCheck;
 
-/** Several where several things are wrong. */
+/** An array if the check has several findings. */
 export type Answer = Finding | readonly Finding[];
 
 export const ok = (says: string): Finding => ({ state: 'ok', says });

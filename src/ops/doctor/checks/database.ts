@@ -1,4 +1,4 @@
-/** PostgreSQL: whether it answers, will do, and lets us do what we have to. */
+/** Checks of PostgreSQL: reachability, version, settings and rights. */
 
 import { statfs } from 'node:fs/promises';
 import { boundSources } from '../../../app/context.ts';
@@ -12,10 +12,10 @@ import type { DoctorContext } from '../doctor-context.ts';
 import { liveProcesses } from '../doctor-state.ts';
 import { type Check, fail, ok, warn } from './check.ts';
 
-/** What holds the place of a process among the living. */
+/** Connection that holds the presence lock of a process. */
 const presence = 1;
 const gigabyte = 1e9;
-/** What a clock may be off without a word. */
+/** Tolerated clock difference. */
 const clockMs = 2000;
 const farMs = 300_000;
 
@@ -86,7 +86,7 @@ export const databaseChecks: readonly Check[] = [
     needs: ['writable'],
     async run({ server, warehouse }) {
       const { role, database, mayCreate, closedSchemas, closedTables, foreignTables, isWriter } = await server();
-      // Who may not look into the schema cannot tell what is missing.
+      // Without access to the schema, missing objects cannot be recognised.
       const isClosed = closedSchemas.includes('sync');
       const isComplete = !isClosed && (await pendingMigrations((await warehouse()).pg)).missing.length === 0;
       const found = [];
@@ -252,7 +252,7 @@ export const databaseChecks: readonly Check[] = [
   },
 ];
 
-/** `ahead` of this machine. */
+/** `ahead`: relative to this machine. */
 export function judgeClocks(aheadMs: number, whose: string) {
   const off = Math.abs(aheadMs);
   if (off <= clockMs) return ok(`it goes as that of ${whose} does`);

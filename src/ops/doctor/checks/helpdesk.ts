@@ -1,4 +1,4 @@
-/** The help desk: whether it answers and lets us in, what it says of its limits, and who else uses them. */
+/** Checks of the help desk: reachability, token, limits, and other clients. */
 
 import { command } from '../../../engine/runs/pauses.ts';
 import { ShelfdeskError } from '../../../errors.ts';
@@ -32,7 +32,8 @@ export const helpdeskChecks: readonly Check[] = [
     area,
     of: 'account',
     looks: 'that the address answers as a help desk does, and takes the token (401), which may read tickets (403)',
-    // With the credits of one desk, and into what is known of it, no other one is asked.
+    // Requests go only to the help desk that the account has mirrored: they spend its credits, and the results are
+    // stored for it.
     needs: ['credits of this examination', 'sources of the account'],
     async run(context) {
       const told = await limits(context);
@@ -65,7 +66,7 @@ export const helpdeskChecks: readonly Check[] = [
     async run(context) {
       await context.oldest();
       const { send } = helpdeskOf(await context.ctx());
-      // Its header has a grain of a second.
+      // The Date header has a resolution of one second.
       const aheadMs = (send.sourceNow() ?? 0) - context.clock.now();
       return judgeClocks(Math.abs(aheadMs) < 2000 + send.latencyMs() ? 0 : aheadMs, 'the help desk');
     },
@@ -134,7 +135,7 @@ async function limits(context: AccountContext) {
   return limitsTold((await context.warehouse()).pg, context.account, 'helpdesk', since);
 }
 
-/** The budget counts by the database's clock. */
+/** The budget uses the database's clock. */
 async function databaseNow({ clock, server }: AccountContext): Promise<number> {
   return clock.now() + (await server()).aheadMs;
 }

@@ -1,4 +1,4 @@
-/** The checks of `doctor`, in the order in which they are made: what others need comes before them. */
+/** The checks of `doctor` in their order: a check comes after those that it needs. */
 import { catalogChecks } from './catalog.ts';
 import type { Check } from './check.ts';
 import { databaseChecks } from './database.ts';

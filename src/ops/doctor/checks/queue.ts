@@ -1,4 +1,4 @@
-/** The job queue: on Redis, or in PostgreSQL. Losing it loses nothing, but makes everybody wait. */
+/** Checks of the job queue, in Redis or PostgreSQL. A lost queue loses no data but delays all work. */
 
 import { reconcile } from '../../../engine/queue/reconcile.ts';
 import { isOlder, redisVersions } from '../../../engine/queue/redis.ts';
@@ -11,10 +11,10 @@ import { hasQueueTables, liveProcesses, openRuns } from '../doctor-state.ts';
 import { type Check, fail, ok, skipped, warn } from './check.ts';
 
 const noRedis = 'REDIS_URL is not set: the queue lives in PostgreSQL';
-/** A share of its memory, and of its places for clients, from which on a Redis is nearly full. */
+/** Share of its memory, or of its client limit, from which a Redis counts as nearly full. */
 const nearlyFull = 0.9;
 const dayMs = 24 * 3_600_000;
-/** More are not counted. */
+/** Counting stops here. */
 const mostFailed = 100;
 
 export const queueChecks: readonly Check[] = [
@@ -139,7 +139,7 @@ export const queueChecks: readonly Check[] = [
       const { pg } = await context.warehouse();
       const isAway = context.config.redisUrl !== undefined && !(await answers(context));
       if (isAway) return skipped('Redis does not answer, see above');
-      // With a run that is stuck nobody goes on, whatever jobs it has.
+      // A stuck run has no living process, whatever its jobs are.
       const stuck = (await openRuns(pg, context.account)).filter(run => run.stuck).map(({ id }) => id);
       const waiting = (await waitingWork(pg, context.account, 0)).filter(({ run }) => !stuck.includes(run));
       if (context.config.redisUrl === undefined && !(await hasQueueTables(pg)))

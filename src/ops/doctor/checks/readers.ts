@@ -1,4 +1,4 @@
-/** Whoever reads the warehouse with tools of their own: that each may do what it was let in for, and no more. */
+/** Checks of the readers: each has the rights that it was given, and no others. */
 import { publicMayCreate, readersOf, stoppedDumpers, unfilteredViews } from '../../../privacy/readers.ts';
 import { count } from '../../../words.ts';
 import { type Check, ok, warn } from './check.ts';

@@ -1,4 +1,4 @@
-/** The schedule: whether there is one, and the days on which clocks are changed. */
+/** Checks of the schedule: its existence, and its slots on days with a clock change. */
 
 import type { Times } from '../../../app/config.ts';
 import { configuredSources } from '../../../app/context.ts';
@@ -11,11 +11,11 @@ const area = 'schedule' as const;
 const minuteMs = 60_000;
 const hourMs = 60 * minuteMs;
 const dayMs = 24 * hourMs;
-/** The next 13 months: each change of clocks at least once. */
+/** 13 months, which contain each clock change at least once. */
 const aheadMs = 396 * dayMs;
-/** DoctorEnvironment a change. */
+/** Hours around a clock change. */
 const aroundMs = 4 * hourMs;
-/** What comes so often in these hours does not miss one. */
+/** A schedule with this many slots in these hours misses nothing important. */
 const often = 8;
 
 export const scheduleChecks: readonly Check[] = [
@@ -34,7 +34,7 @@ export const scheduleChecks: readonly Check[] = [
       const says = due
         .map(({ schedule, next }) => `${schedule} ${next?.toISOString().slice(0, 16) ?? 'never'}Z`)
         .join(', ');
-      // A catalog alone has nothing that is read each minute.
+      // With a catalog alone, nothing is read every minute.
       const plans = plansFor(read).filter(({ streams }) => streams.length > 0);
       const missing: string[] = plans.map(({ schedule }) => schedule).filter(name => config.schedule[name] === '');
       if (missing.length === 0) return ok(says);
@@ -66,7 +66,7 @@ export const scheduleChecks: readonly Check[] = [
   },
 ];
 
-/** From `atMs` on local time is `byMs` later than before. */
+/** From `atMs` on, local time is `byMs` later than before. */
 interface ClockChange {
   readonly atMs: number;
   readonly byMs: number;
@@ -87,7 +87,7 @@ function clockChanges(timeZone: string, fromMs: number, toMs: number): ClockChan
   return found;
 }
 
-/** What the wall clock would show, as if it were UTC. */
+/** The local time as if it were UTC, in ms. */
 function localTime(timeZone: string): (ms: number) => number {
   const format = new Intl.DateTimeFormat('en-CA', {
     timeZone,
@@ -105,7 +105,10 @@ function localTime(timeZone: string): (ms: number) => number {
   };
 }
 
-/** What the wall clock promises around a change, against what really comes: both by the schedule's own judgement. */
+/**
+ * Slots that the local time suggests around a clock change, compared with the actual slots. The scheduler computes
+ * both.
+ */
 export function traps(times: Times, { atMs, byMs }: ClockChange): { schedule: string; day: string; what: string }[] {
   const local = localTime(times.timeZone);
   const [from, to] = [atMs - aroundMs, atMs + aroundMs];

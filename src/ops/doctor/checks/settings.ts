@@ -1,4 +1,4 @@
-/** Settings, and what of them others could read. */
+/** Checks of the settings, and of files that would expose them. */
 
 import { existsSync } from 'node:fs';
 import { chmod, readdir, readFile, stat } from 'node:fs/promises';
@@ -11,9 +11,9 @@ import { isLoopback } from '../../page/auth.ts';
 import type { DoctorContext } from '../doctor-context.ts';
 import { type Check, type Finding, fail, ok, skipped, warn } from './check.ts';
 
-/** From package.json; npm only warns. */
+/** The version in package.json; npm only warns. */
 const leastNode = [24, 15];
-/** What is as short as a word is found in command lines by chance. */
+/** A shorter secret would match command lines by chance. */
 const leastSecret = 8;
 
 export const settingsChecks: readonly Check[] = [
@@ -122,7 +122,7 @@ export const settingsChecks: readonly Check[] = [
     async run(context) {
       if (context.uid === undefined) return skipped('this system has no file modes');
       const named = [...(context.look.file ? [context.look.file] : []), ...(context.fleetIfAny?.files.slice(1) ?? [])];
-      // One that is missing is what `settings` says.
+      // The check `settings` reports a missing file.
       const secret = named.filter(file => existsSync(file));
       const found = await Promise.all(secret.map(file => readable(file, context)));
       const open = found.filter(one => one !== undefined);
@@ -169,7 +169,7 @@ export const settingsChecks: readonly Check[] = [
   },
 ];
 
-/** For others that is worse than for the group, which somebody may have chosen. */
+/** Read access for everybody is worse than for the group, which may be intended. */
 async function readable(file: string, { uid }: DoctorContext): Promise<Finding | undefined> {
   const { mode, uid: owner } = await stat(file);
   if ((mode & 0o077) === 0) return undefined;
@@ -186,7 +186,7 @@ async function readable(file: string, { uid }: DoctorContext): Promise<Finding |
   return say(`${file} can be read by ${who}`, `Run \`chmod 600 ${file}\`.`, isOurs ? fix : undefined);
 }
 
-/** Of all accounts, and the passwords in the URLs. */
+/** Secrets of all accounts, and passwords in URLs. */
 export function allSecrets({ look, fleetIfAny }: Pick<DoctorContext, 'look' | 'fleetIfAny'>): string[] {
   const whole = [...look.secrets, ...(fleetIfAny?.accounts ?? []).flatMap(secretsOf)];
   const passwords = whole.flatMap(text => (URL.canParse(text) ? decoded(new URL(text).password) : []));

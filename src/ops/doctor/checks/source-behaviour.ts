@@ -1,7 +1,7 @@
 /**
- * Which reading of the open points the help desk follows. The mirror is right under every one of them; knowing which it is
- * explains what people see, and some make a setting worth while. What our own rows tell is not asked; what was found out
- * is remembered in sync.source_behaviour, and asked again after 30 days (what nothing there could tell: after one).
+ * Finds out how the help desk behaves where its specification is open. The mirror is correct either way; the answers
+ * explain what people see, and some suggest a setting. Stored rows answer what they can without requests. Results are
+ * kept in sync.source_behaviour and measured again after 30 days (unknown ones after one day).
  */
 
 import { command } from '../../../engine/runs/pauses.ts';
@@ -28,21 +28,21 @@ const rememberedMs = 30 * dayMs;
 const unknownMs = dayMs;
 const secondMs = 1000;
 
-/** `unknown`: nothing there can tell; the evidence says what would. */
+/** `unknown`: the help desk has no record that could tell; the evidence says what is missing. */
 interface Found {
   readonly answer: string;
   readonly evidence: string;
 }
 
 interface Question {
-  /** In sync.source_behaviour. */
+  /** Key in sync.source_behaviour. */
   readonly question: string;
   readonly name: string;
   readonly looks: string;
-  /** Credits that it takes at most; without any it is looked up each time. */
+  /** Most credits that the measurement takes; 0: it is measured each time. */
   readonly most: number;
   find(context: AccountContext): Promise<Found>;
-  /** Where an answer asks for something. */
+  /** For answers that suggest an action. */
   judge?(found: Found, context: AccountContext): Finding | undefined;
 }
 
@@ -63,7 +63,7 @@ const listed = (kind: Kind): Question => ({
   find: context => findListed(context, kind),
 });
 
-/** Of several, and of one. */
+/** Plural and singular. */
 const where: Record<Kind, string> = {
   spam: 'in spam',
   trash: 'in the trash',
@@ -98,7 +98,7 @@ const moves = (type: 'reply' | 'note', cure: string): Question => ({
   },
 });
 
-/** `depth`: what paging reaches. */
+/** `depth`: the number of records that paging reaches. */
 export const totalCount = (depth: number): Question => ({
   question: 'total_count_whole',
   name: 'Total-Count',
@@ -210,14 +210,14 @@ async function findOut(question: Question, context: AccountContext): Promise<Fou
   return found;
 }
 
-/** What was unknown without a request may be known by now, again without one. */
+/** An unknown answer that needs no request may be known by now. */
 function isDue({ answer, found_at, credits }: SourceReading, { again, clock }: AccountContext): boolean {
   const ageMs = clock.now() - found_at.getTime();
   if (answer === 'unknown' && credits === 0) return true;
   return again || ageMs > (answer === 'unknown' ? unknownMs : rememberedMs) || ageMs < 0;
 }
 
-/** What finding out may cost now, without what is remembered. */
+/** Credits that due measurements may cost, without stored results. */
 export async function creditsDue(context: AccountContext): Promise<number> {
   const known = await readReadings((await context.warehouse()).pg, context.account);
   const due = questions.filter(({ question }) => {
@@ -231,7 +231,7 @@ async function ask(context: AccountContext, request: ReturnType<typeof listTicke
   return helpdeskOf(await context.ctx()).send(request, { lane: 'interactive', signal: context.signal, tries: 2 });
 }
 
-/** The ticket that has been quiet for longest, by its own second: it is there, or what comes next is. */
+/** Reads the ticket with the oldest update from its own second on: the reply contains it, or begins behind it. */
 async function findSince(context: AccountContext): Promise<Found> {
   const [first] = (await context.oldest()).records;
   if (first === undefined) return { answer: 'unknown', evidence: 'a ticket would tell, and there is none' };
@@ -245,7 +245,7 @@ async function findSince(context: AccountContext): Promise<Found> {
   };
   const evidence = `asked from ${first.updated_at} on, of which ticket ${first.id} is`;
   if ((await from(own)) === own) return { answer: 'inclusive', evidence: `${evidence}, it came` };
-  // It may have changed meanwhile.
+  // The ticket may have changed meanwhile.
   if ((await from(own - secondMs)) === own)
     return { answer: 'exclusive', evidence: `${evidence}, it did not come; from a second earlier on it did` };
   return { answer: 'unknown', evidence: 'the ticket that was asked for has changed meanwhile; another time will tell' };
@@ -270,7 +270,7 @@ async function findListed(context: AccountContext, kind: Kind): Promise<Found> {
     return { answer: 'unknown', evidence: `too many tickets changed in the same second as ticket ${known.id}` };
   const hidden = { answer: 'hidden', evidence: `the list leaves out ticket ${known.id}, ${one[kind]}` };
   if (known.isNow) return hidden;
-  // What is here may be old: how is it now?
+  // The stored row may be outdated, so the ticket is fetched.
   const { records } = await ask(context, getTicket(known.id));
   const [now] = records;
   const changed = {
@@ -285,7 +285,7 @@ async function findListed(context: AccountContext, kind: Kind): Promise<Found> {
   return later === 'full' ? changed : hidden;
 }
 
-/** One of this kind: as the list of its own shows it now, or as it was when it was read. */
+/** A ticket of this kind, from its own list, or from the stored rows. */
 async function knownOf(context: AccountContext, kind: Kind): Promise<(Known & { isNow: boolean }) | undefined> {
   if (kind !== 'spam' && kind !== 'trash') {
     const here = await quietTicket((await context.warehouse()).pg, context.account, kind);
@@ -296,7 +296,7 @@ async function knownOf(context: AccountContext, kind: Kind): Promise<(Known & { 
   return first && { id: first.id, updated_at: new Date(timeOf(first.updated_at)), isNow: true };
 }
 
-/** Whether the default list has it where it belongs. `full`: its second fills a page. */
+/** Whether the default list contains the ticket at its position. `full`: the ticket's second fills a page. */
 async function placeOf(context: AccountContext, { id, updated_at }: Known): Promise<'there' | 'not there' | 'full'> {
   const own = updated_at.getTime();
   const since = Math.floor(own / secondMs) * secondMs - secondMs;

@@ -1,4 +1,4 @@
-/** Sources without checks of their own: whether each answers, and takes the credentials. */
+/** Checks of sources without checks of their own: reachability and credentials. */
 import { ShelfdeskError, Spent } from '../../../errors.ts';
 import { sources } from '../../../sources/index.ts';
 import { count } from '../../../words.ts';

@@ -1,4 +1,7 @@
-/** The page of one account: a heading, and parts that are rendered one by one, so that only what has changed is sent again. */
+/**
+ * Renders the page of one account: a heading, and parts that are rendered separately, so that only changed parts are
+ * sent again.
+ */
 import type { Role } from '../auth.ts';
 import type { Range } from '../credits.ts';
 import type {
@@ -15,9 +18,9 @@ import { graph, requestsOfDay, type Scale, unknownScale } from './graph.ts';
 import { amount, count, type Html, html, lasting, prose, text, time } from './html.ts';
 import { sentence } from './sentence.ts';
 
-/** What is known of the account besides its rows. */
+/** Facts about the account that are not in its rows. */
 export interface Known {
-  /** Undefined where this process has no settings for it. */
+  /** Undefined if this process has no settings for the account. */
   readonly scale: Scale | undefined;
   readonly requestsADay: number | undefined;
   readonly next: readonly { schedule: string; cron: string; timeZone: string; times: readonly Date[] }[];
@@ -29,11 +32,11 @@ export interface Shown {
   readonly known: Known;
   readonly range: Range;
   readonly role: Role;
-  /** The path of the page. */
+  /** Path of the page. */
   readonly link: string;
 }
 
-/** A part: the inside of the section of this id. */
+/** HTML of the page's sections, by section id. */
 export type Parts = Readonly<Record<string, Html>>;
 
 const stateNames: Readonly<Record<string, string>> = {
@@ -52,7 +55,9 @@ const signs: Readonly<Record<string, string>> = {
   never_synced: '○',
   paused: '‖',
 };
-/** Of an account it is the first that one of its streams is in; one that nothing was ever to be read of says nothing. */
+/**
+ * The account has the first of these states that any of its streams has. Streams that are not configured do not count.
+ */
 const gravest = ['failing', 'stale', 'catching_up', 'paused', 'fresh'];
 
 export const stateOf = (streams: readonly Pick<StreamFigures, 'state'>[]): string =>
@@ -61,15 +66,15 @@ export const stateOf = (streams: readonly Pick<StreamFigures, 'state'>[]): strin
 export const badge = (state: string): Html =>
   html`<span class="badge is-${state}"><span aria-hidden="true">${signs[state] ?? '·'}</span> ${stateNames[state] ?? state}</span>`;
 
-/** All buttons belong to the one form of the page, which knows whose it is. */
+/** All buttons belong to the page's single form, which knows the account. */
 function button(
   role: Role,
-  deed: string,
+  action: string,
   label: string,
   { about, quiet = false }: { about?: string; quiet?: boolean } = {},
 ): Html | null {
   if (role !== 'operator') return null;
-  return html`<button form="deeds" name="deed" value="${deed}"${quiet ? html` class="quiet"` : null}>${label}${about === undefined ? null : html`<span class="aside"> ${about}</span>`}</button>`;
+  return html`<button form="deeds" name="deed" value="${action}"${quiet ? html` class="quiet"` : null}>${label}${about === undefined ? null : html`<span class="aside"> ${about}</span>`}</button>`;
 }
 
 export function partsOf(shown: Shown): Parts {
@@ -162,7 +167,7 @@ ${paused === undefined ? button(role, `pause ${stream}`, 'Pause', { about: strea
 </article>`;
 }
 
-/** How much of the target is used up; beyond it the bar is full, and the state says so in words. */
+/** Share of the target that is used up. Beyond the target the bar is full, and the state is shown in words. */
 function lag({ behind, target, state }: StreamFigures): Html | null {
   if (behind === null || target === null || target <= 0) return null;
   const share = Math.min(100, (behind / target) * 100).toFixed(0);
@@ -201,13 +206,13 @@ function run(one: RunFigures, at: Date, role: Role): Html {
   const said = one.streams.filter(
     ({ error, note, waits_for }) => error !== null || note !== null || waits_for !== null,
   );
-  const deed = isOpen
+  const action = isOpen
     ? button(role, `cancel ${id}`, 'Cancel', { about: `run ${id}`, quiet: true })
     : canRetry.has(state)
       ? button(role, `retry ${id}`, 'Retry', { about: `run ${id}`, quiet: true })
       : null;
   return html`
-<tr data-key="run-${id}"><th scope="row">${id} <span class="kind">${kind}</span>${retries === null ? null : html` <span class="soft">retries ${retries}</span>`}</th><td><span class="run is-${state}">${state}</span></td><td>${time(one.started_at, at)}</td><td class="n">${lasting(one.took)}</td>${figures.map(n => html`<td class="n">${amount(n)}</td>`)}${role === 'operator' ? html`<td class="n">${deed}</td>` : null}</tr>${
+<tr data-key="run-${id}"><th scope="row">${id} <span class="kind">${kind}</span>${retries === null ? null : html` <span class="soft">retries ${retries}</span>`}</th><td><span class="run is-${state}">${state}</span></td><td>${time(one.started_at, at)}</td><td class="n">${lasting(one.took)}</td>${figures.map(n => html`<td class="n">${amount(n)}</td>`)}${role === 'operator' ? html`<td class="n">${action}</td>` : null}</tr>${
     said.length === 0 && !isOpen
       ? null
       : html`<tr class="said" data-key="said-${id}"><td colspan="${role === 'operator' ? 11 : 10}">${isOpen ? html`<p>${progress(one.streams)}</p>` : null}${said.map(reason)}</td></tr>`

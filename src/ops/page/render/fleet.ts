@@ -1,4 +1,4 @@
-/** All accounts at a glance: a line for each, those that need a look first. */
+/** Renders the overview of all accounts, one line each. Accounts with problems come first. */
 import type { AccountLine, StreamFigures } from '../overview.ts';
 import { badge, type Parts, stateOf } from './account.ts';
 import { amount, count, type Html, html, lasting, text } from './html.ts';

@@ -1,6 +1,6 @@
 /**
- * The graph of credits: stacked bars from us, lane by lane, to others and what was free, the limit as a line, a mark where
- * the source refused. As SVG, which needs no script; its figures as a table, and for the script as JSON.
+ * Renders the graph of credits: stacked bars for our lanes, other clients and free credits, a line for the limit, a
+ * mark for refused requests. SVG needs no script; the figures are also a table, and JSON for the script.
  */
 import { type Bucket, lanes, type Range, used } from '../credits.ts';
 import { amount, count, type Html, html, time } from './html.ts';
@@ -12,14 +12,14 @@ const names = {
   sweep: 'looking again',
 } as const;
 
-/** What one credit of a period is in a minute. */
+/** Converts credits per period to credits per minute. */
 export interface Scale {
   readonly periodMs: number;
-  /** Of the settings; what the source says goes before it. */
+  /** Limit from the settings. The announced limit of the source takes precedence. */
   readonly limit: number | undefined;
 }
 
-/** Where no settings say otherwise. */
+/** Without settings. */
 export const unknownScale: Scale = { periodMs: 60_000, limit: undefined };
 
 export interface Step {
@@ -31,7 +31,7 @@ export interface Step {
   readonly refused: number;
 }
 
-/** Each figure in credits a minute. */
+/** All values in credits per minute. */
 export function stepsOf(buckets: readonly Bucket[], { periodMs, limit }: Scale): Step[] {
   const perMinute = 60_000 / periodMs;
   return buckets.map(bucket => {
@@ -88,7 +88,7 @@ export function graph(
 const heightOf = (step: Step): number =>
   Math.max(step.limit ?? 0, step.lanes.reduce((sum, n) => sum + n, 0) + step.others);
 
-/** A hundred units high, ten wide for each step; what it means stands in the caption and in the table. */
+/** The drawing is 100 units high, with 10 units per step. Caption and table explain it. */
 function svg(steps: readonly Step[], most: number): Html {
   const width = steps.length * 10;
   const y = (n: number) => Number((100 - (n / most) * 100).toFixed(2));
@@ -102,7 +102,7 @@ function svg(steps: readonly Step[], most: number): Html {
       if (height <= 0) return '';
       const from = base[n]!;
       base[n] = from + height;
-      // What is free is one area, what was used stands in it.
+      // Free credits form one area; used credits are drawn inside it.
       const [x, wide] = classes[i] === 'free' ? [n * 10, 10] : [n * 10 + 1, 8];
       return `M${x} ${y(from)}V${y(from + height)}h${wide}V${y(from)}z`;
     });
@@ -128,7 +128,7 @@ function table(steps: readonly Step[], at: Date): Html {
 <p class="none">Times without a request are left out.</p>`;
 }
 
-/** Numbers only: nothing in it could end the element that it stands in. */
+/** Numbers only, so that nothing can close the script element. */
 function json(steps: readonly Step[]): string {
   const short = (n: number | null) => (n === null ? null : Number(n.toFixed(2)));
   return JSON.stringify(
@@ -140,7 +140,7 @@ function json(steps: readonly Step[]): string {
   );
 }
 
-/** The catalog: requests of the last 24 hours, of those allowed in a day. */
+/** The catalog: requests of the last 24 hours, relative to the daily quota. */
 export function requestsOfDay(
   buckets: readonly Bucket[],
   { limit, sleepsUntil, at }: { limit: number | undefined; sleepsUntil: Date | null; at: Date },

@@ -1,6 +1,6 @@
 /**
- * HTML as text, from rows. Whatever comes from elsewhere (names, sentences of a source, who did it) is escaped in one
- * place, `html`; times, numbers and durations are written in one way, everywhere.
+ * Builds HTML strings. The template function `html` escapes all foreign text (names, sentences of a source) in one
+ * place. Times, numbers and durations have one format everywhere.
  */
 import * as words from '../../../words.ts';
 
@@ -10,7 +10,7 @@ export interface Html {
 
 export type Part = Html | string | number | null | false | readonly Part[];
 
-/** A template whose values are escaped, unless they are HTML themselves. Null and false are nothing. */
+/** Template that escapes its values, unless they are HTML. Null and false render as nothing. */
 export function html(strings: TemplateStringsArray, ...parts: Part[]): Html {
   return { html: String.raw({ raw: strings }, ...parts.map(escaped)) };
 }
@@ -23,10 +23,10 @@ export function escaped(part: Part): string {
   return String(part).replaceAll(/[&<>"']/g, sign => signs[sign]!);
 }
 
-/** Text of strangers: its direction is its own, and turns nothing around it. */
+/** Foreign text with its own writing direction, isolated from its surroundings. */
 export const text = (words: string): Html => html`<bdi>${words}</bdi>`;
 
-/** What stands between backticks, as code. */
+/** Text between backticks becomes code. */
 export const prose = (words: string): Html[] =>
   words.split('`').map((part, at) => (at % 2 === 1 ? html`<code>${part}</code>` : html`${part}`));
 
@@ -50,8 +50,8 @@ const months = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', '
 const two = (n: number) => String(n).padStart(2, '0');
 
 /**
- * A time to the minute, or the second, in UTC; with its day where that is not today's. The script of the page writes the
- * same in the zone of whoever looks.
+ * A time to the minute or second in UTC; with its date if that is not today. The page's script shows the same in the
+ * visitor's time zone.
  */
 export function time(at: Date, now: Date, { seconds = false } = {}): Html {
   const clock = `${two(at.getUTCHours())}:${two(at.getUTCMinutes())}${seconds ? `:${two(at.getUTCSeconds())}` : ''}`;

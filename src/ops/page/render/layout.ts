@@ -1,4 +1,4 @@
-/** What every page has around its parts: the head, who looks, the form that all buttons belong to. */
+/** Renders the frame around the parts of every page: head, visitor, and the form of all buttons. */
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { Visitor } from '../auth.ts';
@@ -6,13 +6,13 @@ import type { Parts } from './account.ts';
 import { type Html, html } from './html.ts';
 
 const read = (name: string) => readFileSync(new URL(name, import.meta.url), 'utf8');
-/** The style of all pages, without what only people who write it need. */
+/** The style of all pages, minified. */
 export const style = read('page.css')
   .replaceAll(/\/\*[\s\S]*?\*\//g, '')
   .replaceAll(/\n\s*/g, '\n');
 export const styleHash = `'sha256-${createHash('sha256').update(style).digest('base64')}'`;
 
-/** A short name for a text: another text has another name. */
+/** Short hash of a text. */
 export const nameOf = (words: string | Buffer): string =>
   createHash('sha256').update(words).digest('base64url').slice(0, 12);
 
@@ -20,7 +20,7 @@ const icon =
   "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E%3Cpath fill='%23b4531a' d='M2 2h3v12H2zM6.500 2h3v12h-3zM11 3l3-1v11l-3 1z'/%3E%3C/svg%3E";
 const logo = html`<svg class="logo" viewBox="0 0 16 16" aria-hidden="true"><path d="M2 2h3v12H2zM6.500 2h3v12h-3zM11 3l3-1v11l-3 1z"/></svg>`;
 
-/** A whole document with its style in it: for those who may have nothing else of us. */
+/** A complete document with inline style, for visitors without access to other files. */
 export const alone = (title: string, inside: Html): string =>
   document(title, html`<style>${{ html: style }}</style>`, inside);
 
@@ -47,26 +47,37 @@ interface Framed {
   readonly title: string;
   readonly heading: Html;
   readonly parts: Parts;
-  /** Where the parts stand: rows of ids, those of a row beside each other where there is room. */
+  /** Layout: rows of part ids. Parts of one row stand side by side if there is room. */
   readonly rows: readonly (readonly string[])[];
   readonly visitor: Visitor;
-  /** Whether there is a door to go out by. */
+  /** Whether the visitor can log out. */
   readonly canLeave: boolean;
-  /** Where changes come from, and where deeds go. */
+  /** URL of the event stream; the next one receives actions. */
   readonly events: string;
-  readonly deeds: string | undefined;
-  /** Paths of the files that it needs. */
+  readonly actions: string | undefined;
+  /** Paths of the page's files. */
   readonly files: {
     readonly style: string;
     readonly script: string;
     readonly plot: string;
     readonly plotStyle: string;
   };
-  /** What came of the last deed. */
+  /** Result of the last action. */
   readonly said?: { readonly words: string; readonly remedy?: string } | undefined;
 }
 
-export function framed({ title, heading, parts, rows, visitor, canLeave, events, deeds, files, said }: Framed): string {
+export function framed({
+  title,
+  heading,
+  parts,
+  rows,
+  visitor,
+  canLeave,
+  events,
+  actions,
+  files,
+  said,
+}: Framed): string {
   const csrf = html`<input type="hidden" name="csrf" value="${visitor.csrf ?? ''}">`;
   const head = html`<link rel="stylesheet" href="${files.style}">
 <link rel="stylesheet" href="${files.plotStyle}">
@@ -84,7 +95,7 @@ export function framed({ title, heading, parts, rows, visitor, canLeave, events,
 </header>
 <main id="main" tabindex="-1" data-events="${events}">
 <p id="said" role="alert"${said?.remedy === undefined ? null : html` class="refused"`}>${said === undefined ? null : html`${said.words}${said.remedy === undefined ? null : html` ${said.remedy}`}`}</p>
-${deeds === undefined ? null : html`<form id="deeds" method="post" action="${deeds}">${csrf}</form>`}
+${actions === undefined ? null : html`<form id="deeds" method="post" action="${actions}">${csrf}</form>`}
 ${rows.map(row => {
   const there = row.filter(id => id in parts);
   const sections = there.map(
@@ -97,7 +108,7 @@ ${rows.map(row => {
   );
 }
 
-/** `wrong`: the token that was sent is none; `wait`: too many were. */
+/** `wrong`: the token is unknown; `wait`: too many attempts. */
 export function loginPage(failed?: 'wrong' | 'wait'): string {
   const words = {
     wrong: 'This is not a token of this page.',

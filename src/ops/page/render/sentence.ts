@@ -1,25 +1,25 @@
-/** The one sentence that says it all: up to when everything is in, and what follows when. */
+/** Renders the summary sentence: up to when everything is stored, and what is pending. */
 import { streams as declared } from '../../../sources/index.ts';
 import type { StreamFigures } from '../overview.ts';
 import { amount, type Html, html, lasting, type Part, time } from './html.ts';
 
-/** What a stream that is read by id counts: its tickets, its volumes. */
+/** Unit of a stream that is fetched by id: tickets, volumes. */
 const follows: Readonly<Record<string, (n: number) => string>> = {
   messages: n => `the messages of ${n === 1 ? 'one ticket' : `${amount(n)} tickets`}`,
   volumes: n => (n === 1 ? 'one volume' : `${amount(n)} volumes`),
 };
 
-/** Others of the same age are not named apart. */
+/** Streams within this distance are not named separately. */
 const grainMs = 60_000;
 
 export interface Told {
   readonly at: Date;
   readonly streams: readonly StreamFigures[];
-  /** Whether anybody is at work. */
+  /** Whether a worker is running. */
   readonly works: boolean;
-  /** Whether the whole account was told to wait. */
+  /** Whether the whole account is paused. */
   readonly paused: boolean;
-  /** Seconds until what waits is in; null where it is not known. */
+  /** Seconds until all pending records are read; null if unknown. */
   readonly timeLeft: (stream: StreamFigures) => number | null;
 }
 
@@ -31,7 +31,7 @@ export function sentence({ at, streams, works, paused, timeLeft }: Told): Html {
   const top = fresh.length > 0 ? fresh : lists;
   const unread = lists.filter(({ complete_through }) => complete_through === null);
   const known = top.filter(({ complete_through }) => complete_through !== null);
-  // Where the lists of every minute were never read, what is in is said of the others.
+  // If the streams of every minute were never read, the sentence describes the others.
   const upTo = oldest(known.length > 0 ? known : read);
   const older = read.filter(
     one => !known.includes(one) && known.length > 0 && upTo.getTime() - one.complete_through!.getTime() > grainMs,
