@@ -2076,10 +2076,10 @@ cross join lateral (
       when k.stream_key = 'books.volumes' then 'BOOKS_VOLUME_AGE_DAYS'
       else 'SWEEP_AGE_DAYS' end as setting,
     case
-      when k.kind in ('changed here', 'only here') then 'Somebody else writes to these tables: let nobody but the worker do so.'
+      when k.kind in ('changed here', 'only here') then 'Another program writes to these tables. Only the worker may write to them.'
       when k.kind in ('a change was missed', 'missing here') then 'Read the range again: backfill --again. If it happens anew, please report it.'
       when k.stream_key in ('helpdesk.labels', 'helpdesk.inboxes') then 'Nothing to do: names of labels and inboxes are looked at again once a week.'
-      when k.stream_key = 'helpdesk.messages' then 'Nothing announces it: set MESSAGES_AGE_DAYS, so that messages are read again after so many days.'
+      when k.stream_key = 'helpdesk.messages' then 'The source does not announce such changes. Set MESSAGES_AGE_DAYS to re-read messages after that many days.'
       when k.stream_key = 'helpdesk.users' then 'Nothing announces it: let the night come more often, by SCHEDULE_NIGHTLY.'
       when k.stream_key = 'books.shelves' then 'Nothing announces it: set BOOKS_SHELF_AGE_HOURS lower, so that shelves are read again sooner.'
       when k.stream_key = 'books.volumes' then 'Nothing announces it: set BOOKS_VOLUME_AGE_DAYS lower, so that volumes are read again sooner.'
@@ -2601,7 +2601,7 @@ begin
   perform pg_advisory_xact_lock_shared(1397245266, hashtext(account));
   if not exists (select from sync.erased e where e.account_id = account) then return false; end if;
   if not exists (select from sync.secret_erasure) then
-    raise exception 'the key in sync.secret_erasure is gone: nobody who was erased would be known again, so nothing is stored in account %', account
+    raise exception 'the key in sync.secret_erasure is gone: erased persons would not be recognised, so nothing is stored in account %', account
       using hint = 'Bring its one row back from the dump that the database was restored from: docs/ERASURE.md.';
   end if;
   return true;
@@ -2776,7 +2776,7 @@ select s.account_id, k.stream,
    order by g.finished_at desc limit 1) as last_success_at,
   case when l.state = 'interrupted' and l.finished_at is null then 'its process is gone' else l.error end as last_error,
   case when l.state = 'interrupted' and l.finished_at is null
-    then 'Nothing to do while a worker runs: it goes on there. Else run `npx shelfdesk start`, or the same command again.' else l.remedy end as remedy,
+    then 'Nothing to do while a worker runs: it resumes there. Otherwise run `npx shelfdesk start`, or the same command again.' else l.remedy end as remedy,
   k.source,
   l.sleeps_until,
   sync.deletes_checked_at(s.account_id, s.stream_key) as deletes_checked_at,
@@ -3089,7 +3089,7 @@ found as (
   union all
   select n.account_id, null, 'nightly_failed', 'critical',
     string_agg(format(case n.kind when 'sweep' then 'The sweep of the night (run %s) %s.' else 'The nightly run %s %s.' end, n.id,
-      case n.state when 'failed' then 'failed' else 'was interrupted, and nobody went on with it' end), ' ' order by n.id),
+      case n.state when 'failed' then 'failed' else 'was interrupted and not resumed' end), ' ' order by n.id),
     string_agg(format('See `npx shelfdesk runs show %s%s`; then run `npx shelfdesk runs retry %1$s%2$s`, or wait for the next night.',
       n.id, sync.option_of(n.account_id)), ' ' order by n.id),
     min(n.finished_at)
@@ -3127,9 +3127,9 @@ found as (
   group by n.account_id
   union all
   select n.account_id, null, 'nightly_late', 'warning',
-    format('The nightly run %s was due %s ago and is still at work; it was to take %s at most.',
+    format('The nightly run %s was due %s ago and is still running; its target is %s.',
       n.run_id, sync.in_words(now() - n.slot), sync.in_words(n.target)),
-    format('See what it does by `npx shelfdesk runs show %s%s`; if it has to take so long, raise NIGHTLY_WITHIN_HOURS.',
+    format('See what it does by `npx shelfdesk runs show %s%s`; if it needs that long, raise NIGHTLY_WITHIN_HOURS.',
       n.run_id, sync.option_of(n.account_id)),
     n.slot + n.target
   from nights n
@@ -3195,7 +3195,7 @@ found as (
   from sync.rejects r where r.cleared_at is null
   group by r.account_id, r.stream, r.stream_key
   union all
-  select a.account_id, null, 'no_worker', 'critical', 'Nobody is at work on this account, and its schedule is not kept.',
+  select a.account_id, null, 'no_worker', 'critical', 'No worker is running for this account, so its schedule is not kept.',
     format('Run `npx shelfdesk start`; if the account is to rest, `npx shelfdesk pause%s`.', sync.option_of(a.account_id)),
     s.last_at
   from sync.accounts a
@@ -4721,7 +4721,7 @@ insert into analytics.metric_definitions (relation, name, unit, kind, formula, o
   ('ticket_metrics', 'first_reply_business_seconds', 'seconds', 'exact', 'business_seconds over the same span as first_reply_seconds. Null without a calendar.', null),
   ('ticket_metrics', 'turns', 'turns', 'exact', 'How many bursts of inbound messages were followed by an authored one. Inbound messages without an authored one between them are one burst.', 'Help Scout (replies to resolve), Front (reply time) and Intercom count each reply that answers a customer; Zendesk counts public agent comments (replies), answered or not.'),
   ('ticket_metrics', 'waiting_since', 'time', 'exact', 'First inbound message after the last authored one; null if there is none. It says nothing of the state: a closed ticket may wait.', 'Intercom (waiting since) and Front (awaiting reply) as here. Zendesk has requester wait time, which goes by states.'),
-  ('ticket_metrics', 'total_wait_seconds', 'seconds', 'exact', 'Sum over answered turns: authored message − first inbound message of the burst.', 'Zendesk (requester wait time): time in the states new, open and on hold, whoever wrote last.'),
+  ('ticket_metrics', 'total_wait_seconds', 'seconds', 'exact', 'Sum over answered turns: authored message − first inbound message of the burst.', 'Zendesk (requester wait time): time in the states new, open and on hold, regardless of the last author.'),
   ('ticket_metrics', 'average_wait_seconds', 'seconds', 'exact', 'total_wait_seconds / answered turns.', 'Help Scout (response time), Front (reply time), Intercom (time to reply), Freshdesk (average response time): as here, over replies instead of tickets.'),
   ('ticket_metrics', 'longest_wait_seconds', 'seconds', 'exact', 'The greatest of the waits that total_wait_seconds adds up.', null),
   ('ticket_metrics', 'total_wait_business_seconds', 'seconds', 'exact', 'The waits of total_wait_seconds, each in business_seconds. Null without a calendar.', null),
@@ -4745,7 +4745,7 @@ insert into analytics.metric_definitions (relation, name, unit, kind, formula, o
   ('ticket_metrics', 'first_resolution_business_seconds', 'seconds', 'observed', 'business_seconds from created_at to first_closed_at. Null without a calendar.', null),
   ('ticket_metrics', 'full_resolution_error_seconds', 'seconds', 'observed', 'last_closed_error_seconds while the state is closed or archived; null otherwise.', null),
   ('ticket_metrics', 'full_resolution_business_seconds', 'seconds', 'observed', 'business_seconds from created_at to last_closed_at, while resolved. Null without a calendar.', null),
-  ('ticket_metrics', 'reopen_error_seconds', 'seconds', 'observed', 'Sum of valid_from − change_after over all rows of the ticket''s history: for so long it was not looked at when it changed, and what changed back within that time was not seen. Only times that ended with a change count: what changed, and changed back, between two other readings left no trace.', null),
+  ('ticket_metrics', 'reopen_error_seconds', 'seconds', 'observed', 'Sum of valid_from − change_after over all rows of the ticket''s history: the total time in which the changes may have happened. Changes that were undone between two reads left no trace.', null),
   ('ticket_metrics', 'assignment_count', 'times', 'observed', 'How often user_id became a user who was not there in the row before. The first row counts if it has a user.', 'Zendesk (assignee stations): changes of the assignee, told by the event.'),
   ('ticket_metrics', 'assignment_error_seconds', 'seconds', 'observed', 'As reopen_error_seconds.', null),
   ('ticket_metrics', 'hold_error_seconds', 'seconds', 'observed', 'As open_error_seconds, of seconds_hold.', null),
@@ -4772,7 +4772,7 @@ insert into analytics.metric_definitions (relation, name, unit, kind, formula, o
   ('customer_summary', 'replies', 'messages', 'exact', 'Sum of authored_count of the tickets.', null),
   ('customer_summary', 'average_first_response_seconds', 'seconds', 'exact', 'Average of first_response_seconds of the tickets that have one.', null),
   ('customer_summary', 'reopens', 'times', 'observed', 'Sum of reopen_count of the tickets; each has its reopen_error_seconds.', null),
-  ('backlog_daily', 'tickets', 'tickets', 'observed', 'At the end of each local day: tickets that were neither closed nor archived, neither spam nor trash, and not deleted. Under state null also those that were there, and of which nobody can tell what they were: those may have been closed.', 'Zendesk (backlog, unsolved tickets): the same, of states new, open, pending and on hold.'),
+  ('backlog_daily', 'tickets', 'tickets', 'observed', 'At the end of each local day: tickets that were neither closed nor archived, neither spam nor trash, and not deleted. State null counts existing tickets whose state at that time is unknown; they may have been closed.', 'Zendesk (backlog, unsolved tickets): the same, of states new, open, pending and on hold.'),
   ('shelf_events', 'event', 'kind', 'observed', 'From one row of books.shelf_volume_history to the next: no place to a place is added, place to place moved, place to none removed; a first row that has a place and no change_after is found.', null),
   ('shelf_events', 'at', 'time', 'observed', 'valid_from of that row: by then it had happened. What came and went between two readings is not here.', null),
   ('shelf_events', 'change_after', 'time', 'observed', 'It happened after this time; null where nothing is known of the time before.', null),
@@ -4922,7 +4922,7 @@ cross join lateral (values
       and (t._messages_as_of is null or t._messages_as_of < t.updated_at or exists (
         select from sync.rejects r
         where r.account_id = a.account_id and r.stream_key in ('helpdesk.tickets', 'helpdesk.messages') and r.ask_id = t.id and r.cleared_at is null))),
-    'They wait for their messages, or something of them was set aside: ticket_metrics.messages_complete is false.'),
+    'Their messages are pending, or a part of them was rejected: ticket_metrics.messages_complete is false.'),
   ('volumes on a shelf that are not here',
     (select count(*) from books.shelf_volumes v where v.account_id = a.account_id
       and not exists (select from books.volumes b where b.account_id = a.account_id and b.id = v.volume_id)),

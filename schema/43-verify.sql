@@ -180,10 +180,10 @@ cross join lateral (
       when k.stream_key = 'books.volumes' then 'BOOKS_VOLUME_AGE_DAYS'
       else 'SWEEP_AGE_DAYS' end as setting,
     case
-      when k.kind in ('changed here', 'only here') then 'Somebody else writes to these tables: let nobody but the worker do so.'
+      when k.kind in ('changed here', 'only here') then 'Another program writes to these tables. Only the worker may write to them.'
       when k.kind in ('a change was missed', 'missing here') then 'Read the range again: backfill --again. If it happens anew, please report it.'
       when k.stream_key in ('helpdesk.labels', 'helpdesk.inboxes') then 'Nothing to do: names of labels and inboxes are looked at again once a week.'
-      when k.stream_key = 'helpdesk.messages' then 'Nothing announces it: set MESSAGES_AGE_DAYS, so that messages are read again after so many days.'
+      when k.stream_key = 'helpdesk.messages' then 'The source does not announce such changes. Set MESSAGES_AGE_DAYS to re-read messages after that many days.'
       when k.stream_key = 'helpdesk.users' then 'Nothing announces it: let the night come more often, by SCHEDULE_NIGHTLY.'
       when k.stream_key = 'books.shelves' then 'Nothing announces it: set BOOKS_SHELF_AGE_HOURS lower, so that shelves are read again sooner.'
       when k.stream_key = 'books.volumes' then 'Nothing announces it: set BOOKS_VOLUME_AGE_DAYS lower, so that volumes are read again sooner.'

@@ -58,7 +58,7 @@ begin
   perform pg_advisory_xact_lock_shared(1397245266, hashtext(account));
   if not exists (select from sync.erased e where e.account_id = account) then return false; end if;
   if not exists (select from sync.secret_erasure) then
-    raise exception 'the key in sync.secret_erasure is gone: nobody who was erased would be known again, so nothing is stored in account %', account
+    raise exception 'the key in sync.secret_erasure is gone: erased persons would not be recognised, so nothing is stored in account %', account
       using hint = 'Bring its one row back from the dump that the database was restored from: docs/ERASURE.md.';
   end if;
   return true;

@@ -143,7 +143,7 @@ select s.account_id, k.stream,
    order by g.finished_at desc limit 1) as last_success_at,
   case when l.state = 'interrupted' and l.finished_at is null then 'its process is gone' else l.error end as last_error,
   case when l.state = 'interrupted' and l.finished_at is null
-    then 'Nothing to do while a worker runs: it goes on there. Else run `npx shelfdesk start`, or the same command again.' else l.remedy end as remedy,
+    then 'Nothing to do while a worker runs: it resumes there. Otherwise run `npx shelfdesk start`, or the same command again.' else l.remedy end as remedy,
   k.source,
   l.sleeps_until,
   sync.deletes_checked_at(s.account_id, s.stream_key) as deletes_checked_at,

@@ -137,7 +137,7 @@ found as (
   union all
   select n.account_id, null, 'nightly_failed', 'critical',
     string_agg(format(case n.kind when 'sweep' then 'The sweep of the night (run %s) %s.' else 'The nightly run %s %s.' end, n.id,
-      case n.state when 'failed' then 'failed' else 'was interrupted, and nobody went on with it' end), ' ' order by n.id),
+      case n.state when 'failed' then 'failed' else 'was interrupted and not resumed' end), ' ' order by n.id),
     string_agg(format('See `npx shelfdesk runs show %s%s`; then run `npx shelfdesk runs retry %1$s%2$s`, or wait for the next night.',
       n.id, sync.option_of(n.account_id)), ' ' order by n.id),
     min(n.finished_at)
@@ -175,9 +175,9 @@ found as (
   group by n.account_id
   union all
   select n.account_id, null, 'nightly_late', 'warning',
-    format('The nightly run %s was due %s ago and is still at work; it was to take %s at most.',
+    format('The nightly run %s was due %s ago and is still running; its target is %s.',
       n.run_id, sync.in_words(now() - n.slot), sync.in_words(n.target)),
-    format('See what it does by `npx shelfdesk runs show %s%s`; if it has to take so long, raise NIGHTLY_WITHIN_HOURS.',
+    format('See what it does by `npx shelfdesk runs show %s%s`; if it needs that long, raise NIGHTLY_WITHIN_HOURS.',
       n.run_id, sync.option_of(n.account_id)),
     n.slot + n.target
   from nights n
@@ -243,7 +243,7 @@ found as (
   from sync.rejects r where r.cleared_at is null
   group by r.account_id, r.stream, r.stream_key
   union all
-  select a.account_id, null, 'no_worker', 'critical', 'Nobody is at work on this account, and its schedule is not kept.',
+  select a.account_id, null, 'no_worker', 'critical', 'No worker is running for this account, so its schedule is not kept.',
     format('Run `npx shelfdesk start`; if the account is to rest, `npx shelfdesk pause%s`.', sync.option_of(a.account_id)),
     s.last_at
   from sync.accounts a

@@ -123,7 +123,7 @@ cross join lateral (values
       and (t._messages_as_of is null or t._messages_as_of < t.updated_at or exists (
         select from sync.rejects r
         where r.account_id = a.account_id and r.stream_key in ('helpdesk.tickets', 'helpdesk.messages') and r.ask_id = t.id and r.cleared_at is null))),
-    'They wait for their messages, or something of them was set aside: ticket_metrics.messages_complete is false.'),
+    'Their messages are pending, or a part of them was rejected: ticket_metrics.messages_complete is false.'),
   ('volumes on a shelf that are not here',
     (select count(*) from books.shelf_volumes v where v.account_id = a.account_id
       and not exists (select from books.volumes b where b.account_id = a.account_id and b.id = v.volume_id)),

@@ -1,4 +1,4 @@
--- Does anything hang in the air?
+-- Are there orphaned or inconsistent rows?
 select check_name, sum(found)::int as found, min(means) as means
 from analytics.integrity
 group by check_name

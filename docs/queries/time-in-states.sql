@@ -1,5 +1,5 @@
 -- Where do tickets spend their time?
--- States that have ended, of tickets created in the last 13 weeks that are here; the last state of each one goes on and is not counted.
+-- Finished states of tickets created in the last 13 weeks. The current state of each ticket is not counted.
 select coalesce(i.inbox_name, 'no inbox') as inbox, count(*) as tickets,
   round((avg(m.seconds_open) / 86400)::numeric, 1)::float8 as days_open,
   round((avg(m.seconds_hold) / 86400)::numeric, 1)::float8 as days_on_hold,

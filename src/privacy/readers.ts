@@ -211,7 +211,7 @@ async function drop(client: Client, name: string): Promise<void> {
     if (!(error instanceof pg.DatabaseError) || error.code !== '2BP01') throw error;
     throw new ShelfdeskError(
       `${name} can log in no more, but its role cannot be removed: ${error.detail ?? error.message}`,
-      `Whoever gave it more than that takes it back (\`reassign owned by ${name} to …\`, \`drop owned by ${name}\`); then run the same again.`,
+      `The role that granted more must take it back (\`reassign owned by ${name} to …\`, \`drop owned by ${name}\`); then run the same again.`,
       exitCodes.failed,
       error,
     );

@@ -627,7 +627,7 @@ describe('the work', () => {
     const { rows } = await db.pool.query('select queue from sync.accounts');
     await using queue = await openQueue({ name: rows[0].queue, redisUrl: undefined, databaseUrl: db.url });
     await queue.add('sync-stream', 'a-job', {});
-    expect((await look(settings, ['jobs'])).of('jobs')).toMatchObject({ state: 'ok', says: '1 wait, 0 at work' });
+    expect((await look(settings, ['jobs'])).of('jobs')).toMatchObject({ state: 'ok', says: '1 waiting, 0 running' });
     const fails = () => Promise.reject(new Error('it fails'));
     const taking = queue.work(fails, () => {});
     await eventually(async () => expect(await queue.bull.getJobCounts('failed')).toEqual({ failed: 1 }));

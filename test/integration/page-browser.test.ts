@@ -120,7 +120,7 @@ describeInBrowser('the page', open => {
     await page.getByRole('button', { name: 'Pause users' }).click();
     expect(await page.locator('#said').textContent()).toBe('It is paused.');
     await page.getByRole('button', { name: 'Resume users' }).click();
-    expect(await page.locator('#said').textContent()).toBe('It goes on.');
+    expect(await page.locator('#said').textContent()).toBe('It resumes.');
     expect(await page.getByRole('button', { name: 'Pause users' }).count()).toBe(1);
   });
 

@@ -139,7 +139,7 @@ describe('the figures are those of SQL', () => {
           behind: `${lasting(row.behind)} of ${lasting(row.target)}`.replaceAll('\u00a0', ' '),
           backlog: expect.stringMatching(new RegExp(`^${amount(row.waiting)}\\b`)),
           gaps: amount(row.gaps),
-          ...(row.open_rejects > 0 && { 'set aside': amount(row.open_rejects) }),
+          ...(row.open_rejects > 0 && { rejected: amount(row.open_rejects) }),
         },
       ]);
       expect(cardsOf(page)).toEqual(Object.fromEntries(expected));
@@ -467,7 +467,7 @@ describe('an operator', () => {
     const csrf = csrfOf((await get('/accounts/stale')).body);
     const reply = await post('/accounts/stale/deeds', { deed: 'run sync', csrf });
     expect(reply.statusCode).toBe(409);
-    expect(textOf(reply.body)).toMatch(/no worker is at work on account 'stale'.*[\s\S]*npx shelfdesk start/i);
+    expect(textOf(reply.body)).toMatch(/no worker is running for account 'stale'.*[\s\S]*npx shelfdesk start/i);
     expect(await lastOperation()).toMatchObject({ account_id: 'stale', outcome: expect.stringMatching(/^refused: /) });
     for (const deed of ['explode', 'toString', 'run away', 'retry x', ''])
       expect([400, 409]).toContain((await post('/accounts/stale/deeds', { deed, csrf })).statusCode);

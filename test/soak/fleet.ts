@@ -97,7 +97,7 @@ async function soak(stack: AsyncDisposableStack): Promise<void> {
   const worlds = new Map([...fleet.sandboxes].map(([name, { world }]) => [name, world]));
   const crew: FleetProcess[] = Array.from({ length: workers }, () => fleet.start());
   await Promise.all(crew.map(({ begun }) => begun));
-  say(`${workers} workers are at work on ${accounts} accounts`);
+  say(`${workers} workers are running for ${accounts} accounts`);
   const watch = watchChanges(postgres.pool, worlds, makeRng(seed));
   const killing = makeRng(seed + 1);
   for (const untilMs = performance.now() + minutes * 60_000; performance.now() < untilMs; ) {
@@ -108,7 +108,7 @@ async function soak(stack: AsyncDisposableStack): Promise<void> {
     await crew[at]!.finished;
     crew[at] = fleet.start();
     say(
-      `kill -9 of worker ${at + 1}; streams that each was at work on in this minute: ${loads}; ${watch.arrived()} changes have arrived, ${watch.pending()} are on their way`,
+      `kill -9 of worker ${at + 1}; streams that each ran in this minute: ${loads}; ${watch.arrived()} changes have arrived, ${watch.pending()} are on their way`,
     );
   }
   const left = await watch.end(patienceMs);

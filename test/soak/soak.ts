@@ -102,7 +102,7 @@ async function soak(stack: AsyncDisposableStack): Promise<void> {
   });
   const crew = await hire(2, env, stack);
   const house: House = { postgres, redis, sandbox, crew, credits };
-  say('two workers are at work');
+  say('two workers are running');
 
   const figures = await disturb(house, commands, rng);
   await sandbox.ask('DELETE', '/faults');

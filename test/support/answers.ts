@@ -27,7 +27,7 @@ const numbers = new Set([20, 21, 23, 700, 701, 1700]);
 
 /** How often the mirror looks again is a matter of moments: what that costs is shown as it was once, and held by no test. */
 export const examples: readonly string[] = ['credits'];
-const example = 'The answer is an example: how often the mirror looks again is a matter of moments.';
+const example = 'The answer is an example: the number of re-reads depends on the moment.';
 
 /** `shown`: the page as it is, whose examples stay. */
 export async function answered(db: Pick<pg.Pool, 'query'>, queries: readonly Query[], shown = ''): Promise<string> {

@@ -129,7 +129,7 @@ function booksOf({ url, key, token, world }: Sandbox['books']): BooksConfig {
 /** Next steps. DATABASE_URL is cleared because the data is in the embedded server. */
 function goOn(elsewhere: boolean): string {
   const command = `${elsewhere ? 'DATABASE_URL= ' : ''}npx shelfdesk`;
-  return `The data stays. Go on with:
+  return `The data stays. Next:
   ${command} sql "select subject, state, updated_at from helpdesk.tickets order by updated_at desc limit 5"
   ${command} status
   ${command} db`;

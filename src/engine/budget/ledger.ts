@@ -164,7 +164,7 @@ export const empty: State = {
  */
 const sumsPerPeriod = 120;
 const sumsPerSecond = 20;
-/** Waiting requests look again after this time at the latest, so the mark of a dead one blocks no one for long. */
+/** Waiting requests check again after this time at the latest, so the mark of a dead one blocks no one for long. */
 const patienceMs = 5000;
 const graceMs = 2000;
 /** Polling interval while a reply may come at any moment. */

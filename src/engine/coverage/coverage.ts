@@ -123,7 +123,7 @@ async function settleList(db: Queryable, claim: Claim, list: string): Promise<vo
   if (settled.top !== null && settled.since > settled.top)
     throw new Fatal(
       `--since (${settled.since.toISOString()}) is after the top of what is covered (${settled.top.toISOString()})`,
-      `Run ${command(claim.account, 'sync')}: it goes on at the top. A backfill would leave a gap below.`,
+      `Run ${command(claim.account, 'sync')}: it resumes at the high-water mark. A backfill would leave a gap below.`,
     );
   if (!claim.again) return;
   await db.query(

@@ -85,8 +85,7 @@ export async function plan(question: Question, { ctx, counts }: Given): Promise<
   // No run paid for these credits.
   const counted = takeCredits(ctx);
   const others = await runsAtWork(ctx.pg, ctx.account);
-  if (others.length > 0)
-    planning.assumed.add(`run ${others.join(', ')} is at work as well: what it takes comes on top`);
+  if (others.length > 0) planning.assumed.add(`run ${others.join(', ')} is running as well; its cost comes on top`);
   planning.assumed.add('nothing more changes meanwhile, and no request fails');
   const timed: Timed[] = [];
   const waits: number[] = [];
@@ -121,7 +120,7 @@ async function paceFor({ ctx, nowMs, assumed }: Planning, open: OpenSource) {
   const betweenMs = (await betweenStreamsMs(ctx.pg, ctx.account, since)) ?? assumedBetweenMs;
   const beginMs = await beginningMs(ctx.pg, ctx.account, { since, perCreditMs: latencyMs + (storeMs ?? 0) });
   const others = Math.max(0, ...state.others.map(([, credits]) => credits));
-  if (others > 0) assumed.add(`others go on to use ${count(others, 'credit')} a period (${source})`);
+  if (others > 0) assumed.add(`other clients keep using ${count(others, 'credit')} a period (${source})`);
   const rules = { ...limits, timeoutMs, ...(longestWaitMs !== undefined && { longestWaitMs }) };
   return { state, rules, latencyMs, betweenMs, storeMs, beginMs };
 }

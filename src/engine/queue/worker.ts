@@ -24,7 +24,7 @@ import { type Claim, failUntaken } from '../runs/claims.ts';
 import type { Job } from './job.ts';
 import type { Delivery, JobQueue } from './queue.ts';
 
-/** How long a job waits for its turn before it looks again. */
+/** Interval at which a queued job checks for its turn. */
 const busyMs = 1000;
 /** How often a job checks for the database while it is away. */
 const awayMs = 1000;

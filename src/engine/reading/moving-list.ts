@@ -1,5 +1,5 @@
 /**
- * Reading a list that is ordered by update time while it is being updated. Whoever pages through it loses records: one
+ * Reading a list that is ordered by update time while it is being updated. Simple paging loses records: one
  * that was read is updated, jumps to the end, and everything behind it moves one place up, past the border of the page.
  *
  * So only page 1 is read, of a request that moves with what arrived (ascending is the only safe order):
@@ -18,8 +18,8 @@
  *
  * Where paging does not reach the end of the tie, everything that was updated since then is read in the order of
  * creation, which cannot change. Begun at as_of S, that meets all that stood there at S, wherever later updates take it,
- * and proves every update before S, less the lookback; from there the reading goes on. Its place is kept, so that a run
- * that died goes on at the same second of creation. If that cannot be read either, exactly the tied second of update
+ * and proves every update before S, less the lookback; from there the reading continues. Its place is kept, so that a run
+ * that died resumes at the same second of creation. If that cannot be read either, exactly the tied second of update
  * is left as a gap.
  *
  * With `until` the reading is over with the first page that ends at `until` or later: it proves everything before. The

@@ -7,7 +7,7 @@
  * The count only says where to look for the list's end: while a page is full, the next one is asked for, since a count
  * that was too small would leave out what stands behind it. What was passed going there is read again coming back.
  *
- * A walk proves nothing before its end; its place is kept, so that a run that died goes on at the same page. What was
+ * A walk proves nothing before its end; its place is kept, so that a run that died resumes at the same page. What was
  * created since that run began is read behind it.
  *
  * Where the list is longer than paging reaches, the walk takes the part that it reaches, which is the oldest, and the

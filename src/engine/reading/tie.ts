@@ -132,7 +132,7 @@ export function* inOrder(ask: Ask & { since: Ms }, proof: Proof): Generator<Step
   throw unreadable
     ? new Fatal(
         `${list} came ${mostReadings} times with a full page of records that cannot be read`,
-        'sync.rejects tells what is wrong with them. Until one can be read, nothing tells where the list goes on.',
+        'sync.rejects tells what is wrong with them. Until one can be read, the rest of the list is unknown.',
       )
     : new Fatal(
         `${list} came out of order, ${mostReadings} times`,

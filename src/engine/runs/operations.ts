@@ -88,7 +88,7 @@ export async function pause(
     if (before !== undefined)
       throw new UsageError(
         `${what(account, stream)} is paused already, since ${minute(before.paused_at)} by ${before.paused_by}`,
-        `To let it go on, run ${command(account, `resume ${stream}`.trim())}.`,
+        `To resume it, run ${command(account, `resume ${stream}`.trim())}.`,
       );
     await client.query(
       `insert into sync.paused (account_id, source, stream, paused_at, paused_by, reason) values ($1, ${sourceAndStream('$2')}, $3, $4, $5)`,
@@ -299,7 +299,7 @@ export async function retryRun(
       if (old.state === 'running')
         throw new UsageError(
           `run ${run} is not over yet`,
-          `A worker goes on with it (\`npx shelfdesk start\`). To begin it anew instead, run ${command(account, `runs cancel ${run}`)} first.`,
+          `A worker continues it (\`npx shelfdesk start\`). To start over instead, run ${command(account, `runs cancel ${run}`)} first.`,
         );
       const streams = await leftOf(client, account, run);
       const id = await openRun(
@@ -438,10 +438,7 @@ async function livingWorker(client: Client, account: string): Promise<number> {
     [account],
   );
   if (rows[0]) return rows[0].id;
-  throw new UsageError(
-    `no worker is at work on account '${account}': nobody would take it`,
-    'Start one: `npx shelfdesk start`.',
-  );
+  throw new UsageError(`no worker is running for account '${account}'`, 'Start one: `npx shelfdesk start`.');
 }
 
 /** More than one source has a stream of this short name. */

@@ -299,7 +299,7 @@ export function outcome({ partly, error }: { partly?: string | undefined; error?
     const what = error instanceof Error ? error.message : String(error);
     const remedy =
       error instanceof pg.DatabaseError
-        ? 'Look at the database; then run the same command again: it goes on where this one stopped.'
+        ? 'Check the database, then run the same command again: it resumes where this one stopped.'
         : 'This is a bug in Shelfdesk: please report it with the log. Running again is safe.';
     return { state: 'failed', error: cleanText(what).text, remedy, exitCode: exitCodes.failed };
   }

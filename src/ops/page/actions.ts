@@ -36,7 +36,7 @@ const actions: Record<string, Do> = {
   },
   resume: async (db, { account, who }, subject, now) => {
     await resume(db, { account, who, stream: subject }, now);
-    return `${subject === '' ? 'It' : subject} goes on.`;
+    return `${subject === '' ? 'It' : subject} resumes.`;
   },
   retry: async (db, { account, who }, subject, now) => {
     const run = await retryRun(db, { account, who, run: number(subject) }, now);
@@ -66,7 +66,7 @@ export const doAction = (
 export const saidOf: Readonly<Record<string, string>> = {
   run: 'A run was opened.',
   pause: 'It is paused.',
-  resume: 'It goes on.',
+  resume: 'It resumes.',
   retry: 'A run tries it again.',
   cancel: 'The run was canceled.',
 };

@@ -1,7 +1,7 @@
 /**
  * Records of the book catalog. The specification shows no fields (2 Resources and their fields: not shown), so a record
  * needs only a readable id, and all other values are stored as they are. The fields and types of the field notes are
- * declared beside it, to count drift (`…Expected`, `known`, `…Fields`).
+ * declared as well, to count drift (`…Expected`, `known`, `…Fields`).
  */
 import { z } from 'zod';
 

@@ -41,7 +41,7 @@ test('pause and resume: a stream, the whole account, twice, and what is not ther
   ]);
   await expect(pause(s.pool, { ...me, stream: 'tickets' }, at(2))).rejects.toMatchObject({
     message: 'tickets is paused already, since 2026-01-01T00:00Z by ada@desk',
-    remedy: 'To let it go on, run `npx shelfdesk resume tickets`.',
+    remedy: 'To resume it, run `npx shelfdesk resume tickets`.',
   });
   await expect(resume(s.pool, me, at(3))).rejects.toThrow("account 'default' is not paused; paused are: tickets");
   await pause(s.pool, me, at(4));
@@ -156,7 +156,7 @@ test('retry opens a run of the same kind and range for what was not read in full
 
 test('run now, and retry: only what is not paused, and not where nobody would take it', async () => {
   await using s = await scripted();
-  await expect(runNow(s.pool, { ...me, kind: 'sync' }, at(0))).rejects.toThrow('nobody would take it');
+  await expect(runNow(s.pool, { ...me, kind: 'sync' }, at(0))).rejects.toThrow('no worker is running');
   await pause(s.pool, { ...me, stream: 'customers' }, at(1));
   const sync = await runNow(s.pool, { ...me, kind: 'sync', opener }, at(2));
   expect(await states(s, sync)).toEqual({ run: 'running', users: 'waiting', tickets: 'waiting', messages: 'waiting' });

@@ -231,7 +231,7 @@ const cases: Record<string, Case> = {
       await client.query('select pg_advisory_lock(1397248855, $1)', [worker!.id]);
       client.release();
     },
-    says: /Nobody is at work/,
+    says: /No worker is running/,
     remedy: /npx shelfdesk start/,
   },
   alarms_undelivered: {
@@ -270,7 +270,7 @@ const cases: Record<string, Case> = {
       ),
     mend: name => rows('delete from sync.audit where account_id = $1', name),
     says: /more than once: changed here/,
-    remedy: /Somebody else writes/,
+    remedy: /Another program writes/,
   },
 };
 

@@ -232,7 +232,7 @@ function makeMessage(rng: Rng, cast: Cast, { row, customer }: Story, said: Outli
   return wholeReply(make(rng, cast, row, customer, answered, said.files), id, created_at);
 }
 
-/** In a body, or sometimes in the name of whoever wrote it. */
+/** In a body, or sometimes in the name of its author. */
 function spoilOne(rng: Rng, messages: readonly Message[]): void {
   const message = pick(rng, messages);
   if (rng() < 0.8) message.body = spoil(rng, message.body);

@@ -34,7 +34,7 @@ export const catalogChecks: readonly Check[] = [
           `it answers, and shows ${count(arrived, 'shelf', 'shelves')} of ${owner === 'mylibrary' ? 'the library' : `user ${owner}`}`,
         );
       } catch (error) {
-        if (error instanceof Spent) return warn(error.message, 'Wait: a worker goes on by itself.');
+        if (error instanceof Spent) return warn(error.message, 'Wait: a worker resumes by itself.');
         if (!(error instanceof ShelfdeskError)) throw error;
         return fail(error.message, error.name === 'Retry' ? unreachable : error.remedy);
       }
@@ -55,7 +55,7 @@ export const catalogChecks: readonly Check[] = [
       if (told !== undefined && told.frozen_until.getTime() > nowMs)
         return warn(
           `${says}; it answers nothing before ${told.frozen_until.toISOString().slice(0, 16)}Z`,
-          'Wait: a worker goes on then. For more ask the catalog for a larger quota, and set BOOKS_REQUESTS_PER_DAY.',
+          'Wait: a worker resumes then. For more ask the catalog for a larger quota, and set BOOKS_REQUESTS_PER_DAY.',
         );
       if (refused > 0)
         return warn(

@@ -175,7 +175,7 @@ export const databaseChecks: readonly Check[] = [
     name: 'connections',
     area: 'database',
     of: 'process',
-    looks: 'that server, database and role allow as many as the processes at work, and one more, need',
+    looks: 'that server, database and role allow the connections of all running processes and one more',
     needs: ['tables'],
     async run({ server, warehouse, fleetIfAny, look }) {
       const { most, others } = (await server()).connections;

@@ -147,7 +147,7 @@ export const queueChecks: readonly Check[] = [
       const { bull } = await context.queue();
       const { wait = 0, active = 0, delayed = 0 } = await bull.getJobCounts('wait', 'active', 'delayed');
       if (waiting.length > 0 && wait + active + delayed === 0) return lost(context, waiting.length);
-      const says = `${wait + delayed} wait, ${active} at work`;
+      const says = `${wait + delayed} waiting, ${active} running`;
       const last = await bull.getFailed(0, mostFailed - 1);
       const failed = last.filter(({ finishedOn = 0 }) => finishedOn > context.clock.now() - dayMs).length;
       if (failed === 0) return ok(says);

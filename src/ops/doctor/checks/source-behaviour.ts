@@ -102,7 +102,7 @@ const moves = (type: 'reply' | 'note', cure: string): Question => ({
 export const totalCount = (depth: number): Question => ({
   question: 'total_count_whole',
   name: 'Total-Count',
-  looks: 'whether it counts on beyond what paging reaches; asked only where so many tickets are here',
+  looks: 'whether it counts records beyond the depth of paging; measured only with that many tickets',
   most: 2,
   async find(context) {
     const { pg } = await context.warehouse();

@@ -59,7 +59,7 @@ export const workChecks: readonly Check[] = [
     name: 'runs',
     area,
     of: 'account',
-    looks: 'open runs with which nobody alive can go on, or that began days ago',
+    looks: 'open runs that no living process can continue, or that began days ago',
     needs: ['tables'],
     async run(context) {
       const { pg } = await context.warehouse();
@@ -77,8 +77,8 @@ export const workChecks: readonly Check[] = [
       if (stuck.length > 0)
         found.push(
           warn(
-            `run ${stuck.join(', ')} ${stuck.length > 1 ? 'are' : 'is'} open, and nobody alive goes on`,
-            'Run `npx shelfdesk start`: it goes on with what is open. `npx shelfdesk doctor --fix` ends it instead.',
+            `run ${stuck.join(', ')} ${stuck.length > 1 ? 'are' : 'is'} open, and no living process continues`,
+            'Run `npx shelfdesk start`: it continues open runs. `npx shelfdesk doctor --fix` ends them instead.',
             {
               says: 'write down that it was interrupted',
               async do() {

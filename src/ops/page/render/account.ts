@@ -159,7 +159,7 @@ function card(one: StreamFigures, { figures, known, role }: Shown): Html {
 <div><dt>backlog</dt><dd>${amount(one.waiting)}${left === null ? null : html` <span class="soft">in ${lasting(left)}</span>`}</dd></div>
 <div><dt>gaps</dt><dd>${amount(one.gaps)}</dd></div>
 ${one.age_p95 === null ? null : html`<div><dt>age of a change, p95</dt><dd>${lasting(one.age_p95)}</dd></div>`}
-${one.open_rejects === 0 ? null : html`<div><dt>set aside</dt><dd>${amount(one.open_rejects)}</dd></div>`}
+${one.open_rejects === 0 ? null : html`<div><dt>rejected</dt><dd>${amount(one.open_rejects)}</dd></div>`}
 </dl>
 ${paused === undefined ? null : html`<p class="small">Paused since ${time(paused.paused_at, at)} by ${text(paused.paused_by)}${paused.reason === null ? null : html`: ${text(paused.reason)}`}.</p>`}
 ${gaps.length === 0 ? null : gapsOf(gaps, stream, at)}
@@ -192,7 +192,7 @@ function runs({ figures, role }: Shown): Html {
       ? null
       : html`<p class="none small">${count(quiet, 'run')} of the last hour found nothing new, and ${quiet === 1 ? 'is' : 'are'} left out.</p>`;
   if (figures.runs.length === 0) return html`<h2 id="runs-h">Runs</h2><p class="none">None yet.</p>${more}`;
-  const heads = ['run', 'state', 'began', 'took', 'read', 'new', 'changed', 'removed', 'set aside', 'credits'];
+  const heads = ['run', 'state', 'began', 'took', 'read', 'new', 'changed', 'removed', 'rejected', 'credits'];
   return html`
 <h2 id="runs-h">Runs</h2>
 <div class="wide" role="region" aria-labelledby="runs-h" tabindex="0"><table class="runs"><thead><tr>${heads.map((head, i) => html`<th scope="col"${i > 2 ? html` class="n"` : null}>${head}</th>`)}${role === 'operator' ? html`<td></td>` : null}</tr></thead>
@@ -245,7 +245,7 @@ ${
           html`<div class="slot"><dt>${schedule} <span class="soft"><code>${cron}</code> ${timeZone}</span></dt><dd>${times.length === 0 ? 'never' : times.map((one, i) => html`${i === 0 ? null : ', '}${time(one, at, { seconds: one.getUTCSeconds() !== 0 })}`)}</dd></div>`,
       )}</dl>`
 }
-<h3>At work</h3>
+<h3>Workers</h3>
 ${
   workers.length === 0
     ? html`<p class="none">Nobody: start one with <code>npx shelfdesk start</code>.</p>`

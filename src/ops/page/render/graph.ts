@@ -9,7 +9,7 @@ const names = {
   interactive: 'asked for by people',
   fresh: 'fresh',
   backfill: 'history',
-  sweep: 'looking again',
+  sweep: 'sweeps',
 } as const;
 
 /** Converts credits per period to credits per minute. */
@@ -157,7 +157,7 @@ export function requestsOfDay(
   return html`
 <h2 id="requests-h">Requests to the catalog</h2>
 <p><strong>${amount(sum)}</strong>${allowed === undefined ? (sum === 1 ? ' request' : ' requests') : ` of ${count(allowed, 'request')}`} in the last 24 hours${refused > 0 ? `, ${count(refused, 'request')} refused` : ''}.${
-    sleepsUntil !== null && sleepsUntil > at ? html` It goes on at ${time(sleepsUntil, at)}.` : null
+    sleepsUntil !== null && sleepsUntil > at ? html` It resumes at ${time(sleepsUntil, at)}.` : null
   }</p>
 ${share === null ? null : html`<svg class="bar" viewBox="0 0 100 1" preserveAspectRatio="none" aria-hidden="true"><rect width="${share}" height="1"/></svg>`}
 <svg class="hours" viewBox="0 0 240 100" preserveAspectRatio="none" aria-hidden="true"><path d="${path}"/></svg>

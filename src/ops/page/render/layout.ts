@@ -121,7 +121,7 @@ export function loginPage(failed?: 'wrong' | 'wait'): string {
 ${failed === undefined ? null : html`<p class="refused" role="alert" id="failed">${words[failed]}</p>`}
 <p><label for="token">Token</label><input id="token" name="token" type="password" autocomplete="current-password" required autofocus${failed === undefined ? null : html` aria-describedby="failed" aria-invalid="true"`}></p>
 <p><button>Log in</button></p>
-<p class="none small">Whoever runs Shelfdesk here has it, as SHELFDESK_WEB_TOKEN or SHELFDESK_WEB_VIEWER_TOKEN.</p>
+<p class="none small">The operator of Shelfdesk has it, as SHELFDESK_WEB_TOKEN or SHELFDESK_WEB_VIEWER_TOKEN.</p>
 </form></main>`,
   );
 }

@@ -1,7 +1,6 @@
 /**
- * What the page can do besides with a script: it stays as fresh as its source, shows times in the zone of whoever looks, sends
- * what is pressed without leaving, and draws the graph so that it can be asked. Without it all of this is there as well,
- * a reload apart.
+ * Optional script of the page: applies live updates, shows times in the visitor's time zone, sends actions without leaving
+ * the page, and draws an interactive graph. Without the script the page shows the same after a reload.
  */
 
 // --- times ------------------------------------------------------------------------------------------------------------
@@ -89,7 +88,7 @@ function show({ id, html: inside, name }) {
 // --- the graph ------------------------------------------------------------------------------------------------------------
 
 const series = ['interactive', 'fresh', 'backfill', 'sweep', 'others', 'free'];
-const spoken = ['asked for by people', 'fresh', 'history', 'looking again', 'others', 'free'];
+const spoken = ['asked for by people', 'fresh', 'history', 'sweeps', 'others', 'free'];
 const limitAt = 1 + series.length;
 const refusedAt = limitAt + 1;
 let plot;
