@@ -10,6 +10,7 @@ import { parseArgs } from 'node:util';
 import { type Crashes, tryCrashes } from './crash.ts';
 import { Database } from './database.ts';
 import { defects, type Planted } from './defects/index.ts';
+import { planOf } from './plan.ts';
 import { startServer } from './server.ts';
 import { simulate, type Told } from './simulate.ts';
 
@@ -121,14 +122,16 @@ async function plant(): Promise<void> {
   await database.close();
 }
 
-/** The seed has to be clean without it. */
-async function firstCaught(database: Database, { defect, by }: Planted) {
-  for (let seed = from; seed < from + 200; seed++) {
-    const { complaints } = await simulate(seed, { database, defect });
-    const complaint = complaints.find(what => by.test(what));
-    if (complaint !== undefined && (await simulate(seed, { database })).complaints.length === 0)
-      return { seed, complaint };
-  }
+/** Tries plans as drawn, then plans that make the defect likely. The seed has to be clean without the defect. */
+async function firstCaught(database: Database, { defect, by, recorded }: Planted) {
+  for (const sharpened of [undefined, ...(recorded.sharpened ? [recorded.sharpened] : [])])
+    for (let seed = from; seed < from + 200; seed++) {
+      const plan = sharpened?.(planOf(seed)) ?? {};
+      const { complaints } = await simulate(seed, { database, defect, plan });
+      const complaint = complaints.find(what => by.test(what));
+      if (complaint !== undefined && (await simulate(seed, { database, plan })).complaints.length === 0)
+        return { seed: `${seed}${sharpened ? ', sharpened' : ''}`, complaint };
+    }
   return undefined;
 }
 
