@@ -25,8 +25,8 @@ export const holdingOf = (ids: readonly string[]): string[] => ids.map(id => `%$
 
 /**
  * SQL condition: the field holds one of the forms $2, whose patterns are $3. A cheap test comes first, because no index
- * helps and there may be millions of rows. Invisible characters may split an address, so only plain text passes the
- * cheap test.
+ * helps and there may be millions of rows. Invisible characters may split an address, so text with non-ASCII
+ * characters always gets the full check.
  */
 export function carries(field: string, forms: readonly string[]): string {
   const may = [

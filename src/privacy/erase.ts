@@ -58,8 +58,8 @@ export async function erase(
 }
 
 /**
- * Erases people who reappeared under other ids or with further contact values. Contact values of reappeared people are
- * not blocked, because a shared value would spread to ever more people.
+ * Erases people who reappeared under other ids or with further contact values. Blocks the contact values in
+ * `found`. Other contact values of these people are not blocked, because a shared value would spread to ever more people.
  */
 export async function eraseMore(
   client: Client,

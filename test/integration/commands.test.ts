@@ -103,7 +103,7 @@ describe.concurrent('commands', () => {
     expect(demo.stderr).toContain('embedded PostgreSQL in ');
     expect(demo.stdout).toMatch(/^tickets +completed +\d+ +2000 /m);
     expect(demo.stdout).toContain('How far is the mirror complete?');
-    expect(demo.stdout).toContain('The data stays. Go on with:\n  npx shelfdesk sql "');
+    expect(demo.stdout).toContain('The data stays. Next:\n  npx shelfdesk sql "');
     const [, query] = /npx shelfdesk sql "(.+)"/.exec(demo.stdout)!;
     const asked = await run(['sql', query!, '--json'], {}, folder.path);
     expect(JSON.parse(asked.stdout)).toHaveLength(5);
