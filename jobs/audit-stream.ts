@@ -1,4 +1,4 @@
-/** Re-reads random records of one stream while nothing else needs the credits, and compares them with the mirror. */
+/** Compares random records of one stream with the source, with spare credits. */
 
 import { z } from 'zod';
 import { readsOf, runStream } from '../src/engine/load/run-stream.ts';

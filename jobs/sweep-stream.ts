@@ -1,4 +1,4 @@
-/** Re-reads what is due of one stream, for deletions and silent changes. */
+/** Re-reads one stream where the last sweep is too old, to find deletions and silent changes. */
 
 import { z } from 'zod';
 import { readsOf, runStream } from '../src/engine/load/run-stream.ts';

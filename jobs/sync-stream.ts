@@ -1,4 +1,4 @@
-/** Reads what is new of one stream: a list to now, or the records that wait to be fetched by id. */
+/** Syncs one stream: reads a list up to now, or fetches pending records by id. */
 
 import { z } from 'zod';
 import { readsOf, runStream } from '../src/engine/load/run-stream.ts';

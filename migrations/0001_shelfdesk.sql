@@ -1790,7 +1790,7 @@ comment on table sync.deletion_candidates is
 comment on column sync.deletion_candidates.stream is 'tickets or customers.';
 comment on column sync.deletion_candidates.record_id is 'Id of the row in that table.';
 comment on column sync.deletion_candidates.missing_since is
-  'As-of time of the read that did not show the row. A row that was observed later is no candidate any more.';
+  'As-of time of the read that did not show the row. A row that was observed later is not a candidate.';
 comment on column sync.deletion_candidates.alive_at is 'Last time at which the source demonstrably had the record.';
 comment on column sync.deletion_candidates.gone_at is
   'Deleted at the source by this time, by its own clock: a request by id answered 404. Null before that.';
@@ -1807,7 +1807,7 @@ begin atomic
   select deleted_at is not null or observed_at >= missing_since;
 end;
 comment on function sync.is_settled is
-  'True if a row is no deletion candidate any more: it has its tombstone, or was observed after the list lacked it.';
+  'True if a former deletion candidate is settled: it has its tombstone, or was observed after the list lacked it.';
 
 create or replace view sync.open_deletion_candidates as
 select s.account_id, s.stream, s.record_id, s.missing_since, s.alive_at, s.gone_at, s.gone_since, s.attempts, s.error, s.run_id,
@@ -3009,7 +3009,7 @@ with streams as not materialized (
   select distinct c.account_id, k.stream_key
   from sync.coverage c join sync.streams k on c.source = k.source and c.stream in (k.stream, k.follows)),
 last_runs as (
-  -- The last finished run that read the top of a stream, and the last that swept it.
+  -- The last finished run that synced a stream, and the last that swept it.
   select s.account_id, k.stream, s.stream_key, k.source, false as sweeps, d.*
   from streams s join sync.streams k using (stream_key)
   cross join lateral (
@@ -4723,10 +4723,10 @@ insert into analytics.metric_definitions (relation, name, unit, kind, formula, o
   ('ticket_metrics', 'waiting_since', 'time', 'exact', 'First inbound message after the last authored one; null if there is none. It says nothing of the state: a closed ticket may wait.', 'Intercom (waiting since) and Front (awaiting reply) as here. Zendesk has requester wait time, which goes by states.'),
   ('ticket_metrics', 'total_wait_seconds', 'seconds', 'exact', 'Sum over answered turns: authored message − first inbound message of the burst.', 'Zendesk (requester wait time): time in the states new, open and on hold, regardless of the last author.'),
   ('ticket_metrics', 'average_wait_seconds', 'seconds', 'exact', 'total_wait_seconds / answered turns.', 'Help Scout (response time), Front (reply time), Intercom (time to reply), Freshdesk (average response time): as here, over replies instead of tickets.'),
-  ('ticket_metrics', 'longest_wait_seconds', 'seconds', 'exact', 'The greatest of the waits that total_wait_seconds adds up.', null),
+  ('ticket_metrics', 'longest_wait_seconds', 'seconds', 'exact', 'The longest of the waits in total_wait_seconds.', null),
   ('ticket_metrics', 'total_wait_business_seconds', 'seconds', 'exact', 'The waits of total_wait_seconds, each in business_seconds. Null without a calendar.', null),
   ('ticket_metrics', 'average_wait_business_seconds', 'seconds', 'exact', 'total_wait_business_seconds / answered turns. Null without a calendar.', null),
-  ('ticket_metrics', 'longest_wait_business_seconds', 'seconds', 'exact', 'The greatest of the waits of total_wait_business_seconds. Null without a calendar.', null),
+  ('ticket_metrics', 'longest_wait_business_seconds', 'seconds', 'exact', 'The longest of the waits in total_wait_business_seconds. Null without a calendar.', null),
   ('ticket_metrics', 'is_outbound_initiated', 'flag', 'exact', 'The first message that is inbound or authored is authored. Notes and automatic replies are passed over.', 'Front (outbound conversation) and Intercom (admin initiated) as here. Zendesk: the submitter of the ticket was an agent.'),
   ('ticket_metrics', 'is_one_touch', 'flag', 'exact', 'Exactly one authored message, an inbound one before it, and none after it.', 'Zendesk (one-touch ticket): solved, and at most one public comment of an agent. Help Scout (resolved on first reply) and Freshdesk (first contact resolution): resolved after one reply. Here the state does not matter: take is_one_touch together with first_closed_at.'),
   ('ticket_metrics', 'is_unreplied', 'flag', 'exact', 'At least one inbound message, and no authored one at all.', 'Zendesk (unreplied tickets): no public comment of an agent yet.'),
@@ -4746,12 +4746,12 @@ insert into analytics.metric_definitions (relation, name, unit, kind, formula, o
   ('ticket_metrics', 'full_resolution_error_seconds', 'seconds', 'observed', 'last_closed_error_seconds while the state is closed or archived; null otherwise.', null),
   ('ticket_metrics', 'full_resolution_business_seconds', 'seconds', 'observed', 'business_seconds from created_at to last_closed_at, while resolved. Null without a calendar.', null),
   ('ticket_metrics', 'reopen_error_seconds', 'seconds', 'observed', 'Sum of valid_from − change_after over all rows of the ticket''s history: the total time in which the changes may have happened. Changes that were undone between two reads left no trace.', null),
-  ('ticket_metrics', 'assignment_count', 'times', 'observed', 'How often user_id became a user who was not there in the row before. The first row counts if it has a user.', 'Zendesk (assignee stations): changes of the assignee, told by the event.'),
-  ('ticket_metrics', 'assignment_error_seconds', 'seconds', 'observed', 'As reopen_error_seconds.', null),
-  ('ticket_metrics', 'hold_error_seconds', 'seconds', 'observed', 'As open_error_seconds, of seconds_hold.', null),
-  ('ticket_metrics', 'snoozed_error_seconds', 'seconds', 'observed', 'As open_error_seconds, of seconds_snoozed.', null),
-  ('ticket_metrics', 'closed_error_seconds', 'seconds', 'observed', 'As open_error_seconds, of seconds_closed.', null),
-  ('ticket_metrics', 'archived_error_seconds', 'seconds', 'observed', 'As open_error_seconds, of seconds_archived.', null),
+  ('ticket_metrics', 'assignment_count', 'times', 'observed', 'Number of rows whose user differs from the user of the row before. The first row counts if it has a user.', 'Zendesk (assignee stations): changes of the assignee, told by the event.'),
+  ('ticket_metrics', 'assignment_error_seconds', 'seconds', 'observed', 'Like reopen_error_seconds.', null),
+  ('ticket_metrics', 'hold_error_seconds', 'seconds', 'observed', 'Like open_error_seconds, for seconds_hold.', null),
+  ('ticket_metrics', 'snoozed_error_seconds', 'seconds', 'observed', 'Like open_error_seconds, for seconds_snoozed.', null),
+  ('ticket_metrics', 'closed_error_seconds', 'seconds', 'observed', 'Like open_error_seconds, for seconds_closed.', null),
+  ('ticket_metrics', 'archived_error_seconds', 'seconds', 'observed', 'Like open_error_seconds, for seconds_archived.', null),
   ('ticket_metrics', 'messages_complete', 'flag', 'exact', 'The messages were read when the ticket was as new as it is here (_messages_as_of ≥ updated_at), nothing of it is in sync.rejects, and it is not deleted.', null),
   ('reply_turns', 'wait_seconds', 'seconds', 'exact', 'answered_at − waiting_since.', 'Help Scout (response time), Front (reply time), Intercom (time to reply).'),
   ('reply_turns', 'wait_business_seconds', 'seconds', 'exact', 'business_seconds from waiting_since to answered_at. Null without a calendar.', null),
@@ -4774,8 +4774,8 @@ insert into analytics.metric_definitions (relation, name, unit, kind, formula, o
   ('customer_summary', 'reopens', 'times', 'observed', 'Sum of reopen_count of the tickets; each has its reopen_error_seconds.', null),
   ('backlog_daily', 'tickets', 'tickets', 'observed', 'At the end of each local day: tickets that were neither closed nor archived, neither spam nor trash, and not deleted. State null counts existing tickets whose state at that time is unknown; they may have been closed.', 'Zendesk (backlog, unsolved tickets): the same, of states new, open, pending and on hold.'),
   ('shelf_events', 'event', 'kind', 'observed', 'From one row of books.shelf_volume_history to the next: no place to a place is added, place to place moved, place to none removed; a first row that has a place and no change_after is found.', null),
-  ('shelf_events', 'at', 'time', 'observed', 'valid_from of that row: by then it had happened. What came and went between two readings is not here.', null),
-  ('shelf_events', 'change_after', 'time', 'observed', 'It happened after this time; null where nothing is known of the time before.', null),
+  ('shelf_events', 'at', 'time', 'observed', 'valid_from of that row: upper bound of the time of the event. A volume that came and went between two reads is missing.', null),
+  ('shelf_events', 'change_after', 'time', 'observed', 'Lower bound of the time of the event; null if the time before is unknown.', null),
   ('reply_turns', 'is_answered', 'flag', 'exact', 'There is an authored message after the burst.', null),
   ('reply_turns', 'is_first_response', 'flag', 'exact', 'It is answered, and no authored message came before the burst.', null),
   ('ticket_metrics', 'reopen_count', 'times', 'observed', 'How often closed or archived was followed by another state, since the ticket was first seen.', 'Zendesk (reopens) and Freshdesk: solved back to open, told by the event. Help Scout: closed conversations that a customer answers.'),

@@ -67,7 +67,7 @@ comment on table sync.deletion_candidates is
 comment on column sync.deletion_candidates.stream is 'tickets or customers.';
 comment on column sync.deletion_candidates.record_id is 'Id of the row in that table.';
 comment on column sync.deletion_candidates.missing_since is
-  'As-of time of the read that did not show the row. A row that was observed later is no candidate any more.';
+  'As-of time of the read that did not show the row. A row that was observed later is not a candidate.';
 comment on column sync.deletion_candidates.alive_at is 'Last time at which the source demonstrably had the record.';
 comment on column sync.deletion_candidates.gone_at is
   'Deleted at the source by this time, by its own clock: a request by id answered 404. Null before that.';
@@ -84,7 +84,7 @@ begin atomic
   select deleted_at is not null or observed_at >= missing_since;
 end;
 comment on function sync.is_settled is
-  'True if a row is no deletion candidate any more: it has its tombstone, or was observed after the list lacked it.';
+  'True if a former deletion candidate is settled: it has its tombstone, or was observed after the list lacked it.';
 
 create or replace view sync.open_deletion_candidates as
 select s.account_id, s.stream, s.record_id, s.missing_since, s.alive_at, s.gone_at, s.gone_since, s.attempts, s.error, s.run_id,

@@ -57,7 +57,7 @@ with streams as not materialized (
   select distinct c.account_id, k.stream_key
   from sync.coverage c join sync.streams k on c.source = k.source and c.stream in (k.stream, k.follows)),
 last_runs as (
-  -- The last finished run that read the top of a stream, and the last that swept it.
+  -- The last finished run that synced a stream, and the last that swept it.
   select s.account_id, k.stream, s.stream_key, k.source, false as sweeps, d.*
   from streams s join sync.streams k using (stream_key)
   cross join lateral (

@@ -2,8 +2,8 @@
 /**
  * Command line in, exit code out. The composition root, and the only file that knows the jobs.
  *
- * The flags keep the heap near what is alive: pages are garbage as soon as they are written. Kept nearer still, looking for garbage
- * takes a large part of a load.
+ * The flags keep the heap small: a page becomes garbage as soon as it is stored. A smaller heap would make garbage
+ * collection a large part of a load.
  */
 import { readFileSync } from 'node:fs';
 import { Command, CommanderError } from 'commander';

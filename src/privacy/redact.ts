@@ -59,7 +59,7 @@ export interface PersonalRules {
     account: string,
     of: { readonly page: string; readonly erased: Erased; readonly now: Date },
   ): Promise<void>;
-  /** Gets new ids of `tickets`. Records those without stored rows as erased, and returns the others. */
+  /** For new ids among `tickets`: records those without stored rows as erased, and returns the others. */
   noteNew?(
     client: Pick<Client, 'query'>,
     account: string,

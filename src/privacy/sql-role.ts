@@ -1,7 +1,7 @@
 /**
- * Runs SQL of a person as a login that can only read, created for one statement and dropped afterwards. The role of
- * DATABASE_URL may have any right, and a statement can take back what its session gave up: with `reset role`, a new
- * transaction, or a function. A login without rights cannot.
+ * Runs SQL that a person typed, as a login that can only read, created for one statement and dropped afterwards. The
+ * role of DATABASE_URL may have any right, and a statement can take back what its session gave up: with `reset role`, a
+ * new transaction, or a function. A login without rights cannot.
  */
 import pg from 'pg';
 import { lineFor } from '../engine/database/connection-url.ts';
@@ -69,7 +69,7 @@ export async function openAsker({ pg: db, url }: { pg: pg.Pool; url: string }, n
 
 async function ofPool(db: pg.Pool): Promise<Asker> {
   const client = await db.connect();
-  // A session is never reused after a foreign statement.
+  // A session that ran such a statement is never reused.
   return { client, [Symbol.asyncDispose]: async () => client.release(true) };
 }
 

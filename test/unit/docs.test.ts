@@ -228,6 +228,14 @@ test('the restore of OPERATIONS.md drops all schemas of ours, with and without C
 });
 
 describe('what is promised', () => {
+  test('OPERATIONS has a row for each problem of sync.problems, and for no other', () => {
+    const view = read('schema/61-problems.sql');
+    const [, codes] = /Code of the problem: ([\w, ]+)\.'/.exec(view)!;
+    const rows = cells(section(read('docs/OPERATIONS.md'), '## Alarms')).map(([code]) => code!);
+    expect(rows.slice(1).sort()).toEqual(codes!.split(', ').sort());
+    for (const code of codes!.split(', ')) expect(view).toContain(`'${code}'`);
+  });
+
   test('every guarantee of the README names a test', () => {
     const rows = cells(section(readme, '## What is guaranteed')).slice(1);
     expect(rows.length).toBeGreaterThan(8);

@@ -31,7 +31,7 @@ export interface Alarm {
   readonly since: Date;
   /** Null while the problem lasts. */
   readonly ended: Date | null;
-  /** Number of deliveries, including the current one. */
+  /** Number of delivery attempts, including the current one. */
   readonly tries: number;
 }
 

@@ -116,9 +116,9 @@ export interface AccountFigures {
   readonly quiet: number;
   readonly workers: readonly Worker[];
   readonly operations: readonly Operation[];
-  /** Of the help desk. */
+  /** Credit use of the help desk, for the graph. */
   readonly credits: readonly Bucket[];
-  /** Of the catalog: the last 24 hours by hour. */
+  /** Requests to the catalog in the last 24 hours, by hour. */
   readonly requests: readonly Bucket[];
 }
 

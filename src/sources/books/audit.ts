@@ -1,4 +1,7 @@
-/** Volumes, or shelves with their volumes, re-read at random and compared while nothing else needs the requests. */
+/**
+ * Runs the audit of the catalog: re-reads random volumes, or shelves with their volumes, with spare requests, and
+ * compares them with the stored rows.
+ */
 import type { Context } from '../../engine/context.ts';
 import type { Outcome } from '../../engine/load/list-loop.ts';
 import type { Claim } from '../../engine/runs/claims.ts';
@@ -9,10 +12,10 @@ import type { Catalog } from './compare.ts';
 import { booksOf } from './open.ts';
 import { verifyAtRandom } from './verify.ts';
 
-/** One shelf is compared for this many volumes: it costs a request, and one more for each page of its volumes. */
+/** Number of volumes per compared shelf. A shelf costs one request, plus one per page of its volumes. */
 const volumesToShelf = 5;
 
-/** A spent quota ends the audit: other work needs the requests of the next day as well. */
+/** Ends when the daily quota is used up, because other work needs the requests of the next day. */
 export async function auditBooks(ctx: Context, claim: Claim, catalog: Catalog): Promise<Outcome> {
   const { auditVolumesPerHour: many } = booksOf(ctx);
   const sample = claim.stream === 'books.volumes' ? many : Math.ceil(many / volumesToShelf);

@@ -133,7 +133,7 @@ export async function examineShelves(
   const batch = { ...own, records, parameters: () => [owner] };
   const throughMs = (await completeThrough(ctx.pg, claim.account, shelves.key)) ?? 0;
   const shown = new Map(reply.records.map(record => [named(record.id), record]));
-  // A shelf that was read before and has no row was stored once.
+  // A shelf with a recorded read but without a row has lost its row.
   const isNew = (record: Row) => !readings.has(record.id) && shelves.edited(record) > throughMs;
   const judged: Judged = (id, ours) => {
     const record = shown.get(id)!;
@@ -176,7 +176,7 @@ export async function examineContents(
   if (isShort || ids.includes('')) return `shelf ${shelf.id} of ${owner} shows fewer volumes than it counts`;
   const { batch } = itemsBatch(shelves.members, replies);
   const record = recordOf(key);
-  // A volume that appears twice has the position of its first appearance.
+  // If a volume appears twice, its first position counts.
   const places = batch.records.filter(({ id }, i) => ids.indexOf(id) === i).map(({ place }) => place);
   const seenMs = Math.max(latest(replies.at(-1)!.date), reading.asOfMs! + 1);
   const found = { ...read, reading, changedMs: seenMs, movedMs: seenMs };
@@ -199,7 +199,7 @@ export async function examineContents(
         return compare(client, { name: 'places', merge: shelves.members.places }, asked, { text, parameters });
       };
       if (care !== 'one by one') return { found: await compared(batch, places, [shelf.id]), refused: 0 };
-      // A volume that PostgreSQL refuses keeps its position; only its content is not compared.
+      // If PostgreSQL refuses a volume, its position is still compared, its content is not.
       const refused = new Set<string>();
       for (const { place, id } of batch.records.filter(one => places.includes(one.place))) {
         if (await attempt(client, async () => void (await compared(batch, [place], [])))) refused.add(id);

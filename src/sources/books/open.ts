@@ -3,7 +3,7 @@
 import { type Context, type OpenSource, sourceOf } from '../../engine/context.ts';
 
 export interface BooksSettings {
-  /** Whose shelves are mirrored: the users of the settings, then `mylibrary`, if it is mirrored. */
+  /** Owners whose shelves are mirrored: the users of the settings, and `mylibrary` if enabled. */
   readonly owners: readonly string[];
   /** A shelf that shows no change is re-read after this time. */
   readonly shelfAgeMs: number;

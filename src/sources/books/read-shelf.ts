@@ -64,7 +64,8 @@ export async function readOne(
   const isUnchanged = (shelf: Row) => !due && reading?.version === stream.version(shelf);
   const proves = (shelf: Row) => stream.version(shelf) !== null;
   if (proves(listed.shelf) && isUnchanged(listed.shelf)) return undefined;
-  // The list may say less than the shelf itself. If the shelf says nothing either, reading its end must do.
+  // The shelf's own record may state more than the list. If neither states a version, reading the end of the shelf
+  // decides.
   const look = !due && reading?.version === null && !proves(listed.shelf);
   const told = look || proves(listed.shelf) ? listed : ((await ask(job, owner, listed.shelf.id)) ?? listed);
   if (proves(told.shelf) && isUnchanged(told.shelf)) return undefined;
@@ -248,10 +249,10 @@ async function commitShelf({ ctx, claim, stream }: Job, key: ShelfKey, found: Fo
 }
 
 /**
- * Upper bound of the time of the changes on the shelf: the time that the shelf itself states, if it is new; otherwise
- * the time of the read. The list of shelves may be older than the read, so the shelf is fetched once more; if it says
- * something else by then, the time is unknown. The time of a move is unknown too if volumes were added or removed,
- * because a move may not update the shelf's time.
+ * Upper bound of the time of the changes on the shelf: the time that the shelf states, if that time is new; otherwise
+ * the time of the read. The list of shelves may be older than the read, so the shelf is fetched once more. If its time
+ * differs by then, the time of the change is unknown. The time of a move is unknown too if volumes were added or
+ * removed, because a move may not update the shelf's time.
  */
 async function changes(
   job: Job,

@@ -5,7 +5,7 @@
  */
 import { z } from 'zod';
 
-/** A value that no index can hold is no id; `.` and `..` would change the path. */
+/** An id must fit into an index. `.` and `..` are refused because they would change the path of a request. */
 const textId = z
   .string()
   .min(1)
@@ -13,8 +13,8 @@ const textId = z
   .refine(value => value.isWellFormed() && !value.includes('\0') && !/^\.\.?$/.test(value), { error: 'not an id' });
 
 /**
- * Field notes: a number, unique per owner. A number beyond 2^53 has lost digits in JSON. A text must fit into one key
- * with a volume id.
+ * Field notes: a number, unique per owner. JSON numbers beyond 2^53 lose digits. A text id must be short, because it
+ * forms one key with the id of a volume.
  */
 const shelfId = z.union([
   textId.refine(({ length }) => length <= 100, { error: 'not an id' }),

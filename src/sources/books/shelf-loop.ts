@@ -21,8 +21,8 @@ import { fewTries, type Job, laneOfShelves, latest, readOne, type Shelves } from
 import { againBefore, buryShelf, type Reading, type ShelfKey, shelve, shelvesOf } from './shelf-rows.ts';
 
 /**
- * Pages are multiples of the default page of ten. A list of such a length, or an empty one, may have another page if
- * its total says so.
+ * Pages hold a multiple of ten records, the default. A list of such a length, or an empty list, may have another page
+ * if its total says so.
  */
 const defaultPerPage = 10;
 
@@ -63,7 +63,7 @@ async function readOwner(job: Job, owner: string): Promise<string[]> {
   }
   const unreadable = replies.some(reply => reply.unreadable.length > 0);
   const listed = new Set(shelves.map(({ id }) => id));
-  // A record without a readable id may be any of them.
+  // A record without a readable id may be any missing shelf, so no shelf counts as vanished.
   const vanished = unreadable ? [] : [...before].filter(([id, { isGone }]) => !isGone && !listed.has(id));
   for (const [id, reading] of vanished) missing.push(...(await confirmGone(job, owner, id, reading)));
 

@@ -208,7 +208,7 @@ async function verifyOwner(look: Look, catalog: Catalog, owner: string): Promise
     else unread += unreadOf(examined);
     await movePlace(ctx.pg, claim, owner, shelf.id);
   }
-  // A record without a readable id may be any of them.
+  // A record without a readable id may be any missing shelf.
   const isReadable = replies.every(({ unreadable }) => unreadable.length === 0);
   const ids = new Set(shown.map(({ id }) => id));
   const unshown = [...readings].filter(([id, { isGone }]) => !isGone && !ids.has(id)).map(([id]) => id);

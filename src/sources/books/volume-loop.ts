@@ -83,7 +83,8 @@ export async function hydrateVolumes(ctx: Context, claim: Claim, stream: Volumes
  */
 async function dueBefore(ctx: Context, claim: Claim): Promise<Ms> {
   const sourceMs = booksOf(ctx).send.sourceNow() ?? ctx.clock.now();
-  // Not the current time: a volume that is read in the next seconds would count as older, because `as_of` is held back.
+  // Not the current time: `as_of` is held back, so a volume that is read within the next seconds would seem older than
+  // this run.
   if (claim.again)
     return againBefore(ctx.pg, claim, 'default', Math.min((await lastChecked(ctx.pg, claim)) + 1, sourceMs));
   return sourceMs - booksOf(ctx).volumeAgeMs;

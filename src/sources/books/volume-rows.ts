@@ -125,8 +125,8 @@ export async function noteChecked(
 }
 
 /**
- * Lower bound for the change latency of a volume that is about to be stored in full: since when it is on a shelf, or
- * its list row has changed. Undefined for volumes of a shelf's first read, and for routine re-reads.
+ * Start of the change latency of a volume that is about to be stored in full: the time at which it appeared on a shelf,
+ * or its list row changed. Undefined for volumes of a shelf's first read, and for routine re-reads.
  */
 export async function volumeChanged(client: Client, account: string, id: string): Promise<Ms | undefined> {
   const { rows } = await client.query<{ changed_ms: Ms | null }>({

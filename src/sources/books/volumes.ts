@@ -35,7 +35,7 @@ const table: Table = {
   oneReader: true,
   ours: {
     _detail: `'full'::text`,
-    // A reply that changed the row fetched it by id, no later than this reply.
+    // The reply that last changed the row was a fetch by id too, so `_checked_at` is at least `_observed_at`.
     _checked_at: 'greatest(least(t._checked_at, $4), t._observed_at)',
   },
   columns: [
@@ -92,7 +92,7 @@ const ofList: Table = { ...table, atFirst: { _waits_since: '$4' } };
 export const listed = buildMerge({ ...ofList, passOver: `t._detail = 'full'` });
 export const listedIfAbsent = buildMerge({ ...ofList, passOver: 'true' });
 
-/** The first four digits, if the text begins with them: not of `19??`. */
+/** The year, if the text begins with four digits. `19??` has none. */
 function yearOf(path: string, name: string): Column {
   const { sql } = textAt(path, name);
   return { name, within: 'volumeInfo', sql: `nullif(substring(${sql} from '^[0-9]{4}'), '0000')::int` };

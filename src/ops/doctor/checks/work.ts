@@ -77,7 +77,7 @@ export const workChecks: readonly Check[] = [
       if (stuck.length > 0)
         found.push(
           warn(
-            `run ${stuck.join(', ')} ${stuck.length > 1 ? 'are' : 'is'} open, and no living process continues`,
+            `run ${stuck.join(', ')} ${stuck.length > 1 ? 'are' : 'is'} open, and no living process continues ${stuck.length > 1 ? 'them' : 'it'}`,
             'Run `npx shelfdesk start`: it continues open runs. `npx shelfdesk doctor --fix` ends them instead.',
             {
               says: 'write down that it was interrupted',

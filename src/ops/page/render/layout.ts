@@ -52,7 +52,7 @@ interface Framed {
   readonly visitor: Visitor;
   /** Whether the visitor can log out. */
   readonly canLeave: boolean;
-  /** URL of the event stream; the next one receives actions. */
+  /** URL of the event stream. */
   readonly events: string;
   readonly actions: string | undefined;
   /** Paths of the page's files. */

@@ -26,13 +26,13 @@ function localise(root) {
   }
 }
 
-// --- one part in the place of another ------------------------------------------------------------------------------------
+// --- replacing a part ------------------------------------------------------------------------------------------------------
 
 const keyOf = node => node.dataset?.key;
 const isAlike = (one, other) =>
   one.nodeType === other.nodeType && one.nodeName === other.nodeName && keyOf(one) === keyOf(other);
 
-/** Makes `from` what `to` is. What is alike stays the same element: its focus, its scroll position, whether it is open. */
+/** Turns `from` into `to`. Equal elements stay in place and keep focus, scroll position and open state. */
 function become(from, to) {
   if (from.nodeType !== Node.ELEMENT_NODE) {
     if (from.data !== to.data) from.data = to.data;
@@ -78,7 +78,7 @@ function show({ id, html: inside, name }) {
   const hadFocus = section.contains(document.activeElement);
   becomeInside(section, template.content);
   if (hadFocus && !section.contains(document.activeElement)) {
-    // What had it is gone.
+    // The focused element was removed.
     section.tabIndex = -1;
     section.focus({ preventScroll: true });
   }
@@ -102,7 +102,7 @@ function draw() {
   if (!place || !data || typeof uPlot === 'undefined') return;
   steps = JSON.parse(data.textContent);
   place.classList.add('drawn');
-  // From the top of the pile to its bottom, each one drawn over the one before.
+  // From the top of the stack to the bottom: each series is drawn over the previous one.
   const piles = series.map((_, n) => steps.map(step => step.slice(1, n + 2).reduce((sum, one) => sum + one, 0)));
   const columns = [steps.map(step => step[0]), ...piles.toReversed(), steps.map(step => step[limitAt])];
   if (plot) plot.setData(columns);
@@ -208,9 +208,9 @@ function follow() {
   events.addEventListener('away', ({ data }) => say(JSON.parse(data), true));
   events.addEventListener('error', () => {
     say('Not connected: these figures are the last ones seen.', true);
-    // Refused, and not only lost: a session that has ended, or a server that is full.
+    // The server refused the connection: the session ended, or there are too many listeners.
     const isRefused = events.readyState === EventSource.CLOSED;
-    // By itself it would ask again for what was to be sent when it began: what it had then is not what is shown now.
+    // EventSource would reconnect with its first URL, whose part hashes are outdated by now.
     events.close();
     setTimeout(again, isRefused ? 5000 : 2000);
   });
@@ -222,7 +222,7 @@ async function again() {
   else follow();
 }
 
-// --- what is pressed --------------------------------------------------------------------------------------------------------
+// --- buttons -----------------------------------------------------------------------------------------------------------------
 
 const said = document.getElementById('said');
 
