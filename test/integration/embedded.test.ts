@@ -84,6 +84,8 @@ function otherProcess(folder: string): Other {
 
 async function query(url: string, sql: string): Promise<Record<string, unknown>[]> {
   const client = new pg.Client({ connectionString: url });
+  // A server that is killed resets the connection, sometimes once more after the statement has failed.
+  client.on('error', () => {});
   await client.connect();
   return (await client.query(sql).finally(() => client.end())).rows;
 }
