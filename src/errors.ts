@@ -4,7 +4,7 @@
  */
 
 /** Exit codes of the command line, as the README documents them. */
-export const exitCodes = { ok: 0, failed: 1, usage: 2, partly: 3, refused: 4, differs: 5, interrupted: 130 } as const;
+export const exitCodes = { ok: 0, failed: 1, usage: 2, partial: 3, refused: 4, differs: 5, interrupted: 130 } as const;
 
 /** Expected failure. The terminal shows its message and remedy, without a stack. */
 export class ShelfdeskError extends Error {
@@ -59,7 +59,7 @@ export class Spent extends ShelfdeskError {
     super(
       `${what}; reading resumes at ${until.toISOString().slice(0, 19)}Z`,
       'A running worker resumes automatically. Without one, run the command again at that time.',
-      exitCodes.partly,
+      exitCodes.partial,
     );
     this.until = until;
   }
@@ -88,7 +88,7 @@ export class ClockMoved extends ShelfdeskError {
     super(
       `the source's clock jumped by ${by}: coverage is not recorded until the clock is steady for 5 minutes`,
       'Later runs resume automatically. If this lasts, contact the support of the source, or check the clock of the database server.',
-      exitCodes.partly,
+      exitCodes.partial,
     );
   }
 }

@@ -59,8 +59,14 @@ export async function openWarehouse(
   return { url, pg: pool, folder, [Symbol.asyncDispose]: () => opened.disposeAsync() };
 }
 
-export function configuredSources(config: Config): ReadonlySet<string> {
-  return new Set(sources.filter(source => source.connect(config) !== undefined).map(({ name }) => name));
+/** The connections of the configured sources, by the name of the source. */
+export function configuredSources(config: Config): ReadonlyMap<string, Connection> {
+  return new Map(
+    sources.flatMap(source => {
+      const connection = source.connect(config);
+      return connection === undefined ? [] : [[source.name, connection]];
+    }),
+  );
 }
 
 /** Throws UsageError if no source is configured, or this one is not. */
@@ -78,12 +84,13 @@ export function requireSource(config: Config, name?: string): void {
 }
 
 /** The configured sources and their addresses. */
-export const boundSources = (config: Config): Bound[] =>
-  sources.flatMap(source => {
-    const { name, address: setting, label } = source;
-    const connection = source.connect(config);
+export function boundSources(config: Config): Bound[] {
+  const configured = configuredSources(config);
+  return sources.flatMap(({ name, address: setting, label }) => {
+    const connection = configured.get(name);
     return connection === undefined ? [] : [{ name, setting, label, address: connection.baseUrl }];
   });
+}
 
 /** Opens the configured sources. */
 export function openContext(
@@ -94,8 +101,9 @@ export function openContext(
   const agent = new Agent({ connections: 4 });
   const common = { pg: pool, log: deps.log, clock: systemClock, random: Math.random };
   const fetch = undiciFetch(agent);
+  const configured = configuredSources(config);
   const opened = sources.flatMap(source => {
-    const connection = source.connect(config);
+    const connection = configured.get(source.name);
     return connection === undefined
       ? []
       : [openSource(source, connection, { ...common, account: config.account, fetch })];

@@ -6,7 +6,7 @@
 import { longestPauseMs } from '../engine/queue/longest-pause.ts';
 import type { Target } from '../engine/runs/freshness-targets.ts';
 import { streams } from '../sources/index.ts';
-import type { Stream } from '../sources/source.ts';
+import { announcedBy, type Stream } from '../sources/source.ts';
 import type { Config } from './config.ts';
 import { configuredSources } from './context.ts';
 
@@ -39,8 +39,7 @@ export function promisesOf(config: Config): Target[] {
 
 /** A stream that is fetched by id follows the schedule of its list. */
 function scheduleOf(stream: Stream): Stream['schedule'] {
-  if (stream.kind === 'detail') return stream.of.schedule;
-  return stream.kind === 'volumes'
-    ? streams.find(({ name, source }) => name === stream.of && source === stream.source)!.schedule
-    : stream.schedule;
+  const announcer = announcedBy(stream);
+  if (announcer === null) return stream.schedule;
+  return streams.find(({ name, source }) => name === announcer && source === stream.source)!.schedule;
 }

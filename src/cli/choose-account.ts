@@ -11,8 +11,9 @@ import { accountNames } from '../ops/page/overview.ts';
 import type { Deps } from './command.ts';
 import { tablesOf } from './warehouse.ts';
 
-export const servedOf = ({ accounts }: Fleet): Served[] =>
-  accounts.map(config => ({ config, sources: configuredSources(config) }));
+export const servedBy = (config: Config): Served => ({ config, sources: configuredSources(config) });
+
+export const servedOf = ({ accounts }: Fleet): Served[] => accounts.map(servedBy);
 
 /**
  * The account of --account. Default: the only account with settings; else the only account of the warehouse; else

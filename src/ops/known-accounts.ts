@@ -1,12 +1,12 @@
 /** Lists the accounts: those with settings in this process, and those in the warehouse. */
 import type { Config } from '../app/config.ts';
-import type { SourceName } from '../engine/http/request.ts';
+import type { Connection } from '../sources/source.ts';
 
 /** An account with settings in this process. */
 export interface Served {
   readonly config: Config;
-  /** The configured sources. */
-  readonly sources: ReadonlySet<SourceName>;
+  /** The connections of the configured sources, by the name of the source. */
+  readonly sources: ReadonlyMap<string, Connection>;
 }
 
 /** Names of accounts whose settings name a source, or are invalid. */

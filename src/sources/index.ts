@@ -22,7 +22,7 @@ type Intersection<U> = (U extends unknown ? (one: U) => void : never) extends (a
 export const streams: readonly Stream[] = sources.flatMap(source => source.streams);
 
 /** The streams of the named sources. */
-export const streamsOf = (names: ReadonlySet<string>): readonly Stream[] =>
+export const streamsOf = (names: Pick<ReadonlySet<string>, 'has'>): readonly Stream[] =>
   streams.filter(({ source }) => names.has(source));
 
 export const streamNames = streams.map(stream => stream.name);

@@ -153,6 +153,18 @@ export interface StreamJobs {
   readonly audit?: Reads;
 }
 
+/** The records that a list has announced and that are fetched by id, each with one request. */
+export interface Pending {
+  /** Name of one such record, such as `ticket`. The plural ends in s. */
+  readonly unit: string;
+  /** Cost of one request, in the unit of the source's limit. */
+  readonly cost: number;
+  /** Whether a record is due. If so, a separate run starts. */
+  isDue(ctx: Context): Promise<boolean>;
+  /** Number of records that a run still has to fetch. */
+  countLeft(db: Pick<Client, 'query'>, of: { readonly account: string; readonly run: number }): Promise<number>;
+}
+
 /** A record of any stream. */
 export interface Row {
   id: string;
@@ -190,8 +202,8 @@ interface Described {
   readonly target: string;
   /** Names of the lists of a configured source. Default: the names in `lists`. */
   listsOf?(source: OpenSource): readonly string[];
-  /** Whether records are waiting to be fetched by id. If so, a separate run starts. */
-  isDue?(ctx: Context): Promise<boolean>;
+  /** The records that wait to be fetched by id. Undefined for a stream that its lists show whole. */
+  readonly pending?: Pending;
   /** Whether the nightly run reads this stream even if no record is waiting, to fetch names that are due. */
   readonly nightlyDetails?: boolean;
   /** The deletion candidates of a stream whose sweep confirms deletions by id. */
@@ -351,7 +363,7 @@ export interface ShelfStream<S extends Row, V extends Row> extends Described {
 
 /** A stream whose records are fetched one by one by id, because lists show them shortened. */
 export interface VolumeStream<V extends Row> extends Described {
-  readonly kind: 'volumes';
+  readonly kind: 'by id';
   /** Short name of the stream that lists the ids. */
   readonly of: string;
   request(id: string): Request<V>;
@@ -361,6 +373,12 @@ export type Declared = ListStream<Row> | DetailStream<Row, Row> | ShelfStream<Ro
 
 /** A stream of a source: the declaration and the jobs. */
 export type Stream = Declared & { readonly jobs: StreamJobs };
+
+/** Short name of the stream whose list announces the records of this one; null for a list. */
+export const announcedBy = (stream: Declared): string | null => {
+  if (!('of' in stream)) return null;
+  return typeof stream.of === 'string' ? stream.of : stream.of.name;
+};
 
 /** Builds the identity of a stream: short name, source and key. */
 export const identify = <S extends SourceName, N extends string>(source: S, name: N) => ({

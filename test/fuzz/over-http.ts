@@ -56,7 +56,7 @@ export async function runWorld(firstSeed: number): Promise<string[]> {
     ) => {
       if (
         result.exitCode === exitCodes.ok ||
-        result.exitCode === exitCodes.partly ||
+        result.exitCode === exitCodes.partial ||
         result.exitCode === exitCodes.differs
       )
         return;

@@ -173,7 +173,7 @@ describe('what is refused', () => {
     await using opened = await open(server.host);
     const first = await errorOf(opened.ask(getVolume('v')));
     expect(first).toBeInstanceOf(Spent);
-    expect(first).toMatchObject({ exitCode: exitCodes.partly, message: expect.stringContaining('resumes at 20') });
+    expect(first).toMatchObject({ exitCode: exitCodes.partial, message: expect.stringContaining('resumes at 20') });
     const again = (await errorOf(opened.ask(getVolume('v')))) as Spent;
     expect(again.until.getTime()).toBe((first as Spent).until.getTime());
     expect(server.asked).toHaveLength(1);

@@ -1,6 +1,7 @@
 /** A catalog in trouble: what fails, what is refused, what cannot be stored. Everything else goes on. */
 import { describe, expect, test } from 'vitest';
 import type { Fault } from '../../packages/sandbox/src/server.ts';
+import { servedBy } from '../../src/cli/choose-account.ts';
 import { readStatus, type StreamStatus } from '../../src/cli/look/status.ts';
 import { transaction } from '../../src/engine/database/pool.ts';
 import { wakeBackfills } from '../../src/engine/runs/ranges.ts';
@@ -225,7 +226,9 @@ describe.concurrent('the requests of a day', () => {
     addShelf(catalog.world, 'ada', 1, 2);
     const config = catalog.config({ limits: { credits: 1000, periodMs: dayMs, requestsPerSecond: 1, reserve: 0 } });
     const volumes = async () =>
-      (await readStatus(catalog.pool, config)).find(({ stream }) => stream === 'volumes') as StreamStatus;
+      (await readStatus(catalog.pool, [config.account], [servedBy(config)])).find(
+        ({ stream }) => stream === 'volumes',
+      ) as StreamStatus;
     expect((await catalog.sync(undefined, ['shelves'])).exitCode).toBe(0);
     // As many as a second brings.
     expect(await volumes()).toMatchObject({ waiting: 2, time_left_seconds: 2, sleeps_until: null });

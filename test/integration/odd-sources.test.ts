@@ -165,7 +165,7 @@ const withOddId = async ({ id }: { id: unknown }) => {
       { acceptDeletions: false },
       { jobs, signal },
     );
-    expect([exitCodes.ok, exitCodes.partly]).toContain(swept.exitCode);
+    expect([exitCodes.ok, exitCodes.partial]).toContain(swept.exitCode);
     await verifyOnce(config, { repair: true });
     expect(await differences(pool, world)).toEqual([]);
   });

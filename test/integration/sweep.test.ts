@@ -14,7 +14,7 @@ import { Interrupted } from '../../src/errors.ts';
 import { type InProcess, inProcess } from '../support/in-process.ts';
 import { keysOf } from '../support/keys.ts';
 import { long } from '../support/long.ts';
-import { differences, noLimits } from '../support/mirror.ts';
+import { differences } from '../support/mirror.ts';
 import { sourcesOf } from '../support/sources.ts';
 
 const hourMs = 3_600_000;
@@ -436,7 +436,7 @@ test('a large part gone at once is believed only when somebody says so', async (
   expect(await tombstones(s, 'tickets')).toEqual([]);
   expect((await suspects(s)).length).toBe(40);
   const seems = async () => {
-    const all = await readStatus(s.pool, { account: 'default', limits: noLimits, books: undefined });
+    const all = await readStatus(s.pool, ['default']);
     return all.find(({ stream }) => stream === 'tickets')!.seem_deleted;
   };
   expect(await seems()).toBeGreaterThan(22);

@@ -164,13 +164,8 @@ describe('who may import whom', () => {
   /** Files outside `sources/` that name a source or a stream, and why. A file that stops naming one leaves this list. */
   const namesSources: Readonly<Record<string, string>> = {
     'src/analytics/calendars.ts': 'calendars belong to inboxes of the help desk',
-    'src/app/freshness-targets.ts': 'a sentence about a backlog of volumes',
-    'src/cli/look/status.ts': 'what a random sample of messages counts',
     'src/cli/look/why.ts': 'the command is about one ticket',
-    'src/cli/output/progress.ts': 'counts what is left of messages and volumes',
     'src/cli/setup/demo.ts': 'the demo asks both services of the sandbox',
-    'src/cli/work/runs.ts': 'a backfill that re-reads messages costs more',
-    'src/cli/work/verify.ts': 'ranges of tickets that were not read add to the estimate',
     'src/engine/database/take-over.ts': 'the schemas of the database that it takes over',
     'src/engine/forecast/plan.ts': 'keys of --json',
     'src/ops/doctor/checks/catalog.ts': 'checks of the catalog',
@@ -182,8 +177,6 @@ describe('who may import whom', () => {
     'src/ops/page/overview.ts': 'credits of the help desk and requests of the catalog, side by side',
     'src/ops/page/pages.ts': 'credits of the help desk and requests of the catalog, side by side',
     'src/ops/page/render/account.ts': 'credits of the help desk and requests of the catalog, side by side',
-    'src/ops/page/render/sentence.ts': 'a sentence about volumes',
-    'src/ops/time-left.ts': 'what a message and a volume cost',
     'src/privacy/erase.ts': 'keys of --json',
     'src/privacy/redact.ts': 'keys of --json',
   };

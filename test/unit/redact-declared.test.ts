@@ -62,7 +62,7 @@ describe('the declaration', () => {
   test.for([
     ['the key holds a contact value', [text('id'), text('name')], { columns: ['name'], contacts: ['id'] }, {}],
     ['a personal column is a parameter', [text('id'), derived('name', '$7')], { columns: ['name'], contacts: [] }, {}],
-    ['it is no list', [text('id')], { columns: [], contacts: [] }, { kind: 'volumes' as const }],
+    ['it is no list', [text('id')], { columns: [], contacts: [] }, { kind: 'by id' as const }],
   ] as const)('what erasure could not follow is refused: %s', ([, columns, personal, more]) => {
     const merge = buildMerge({ name: 'crm.contacts', from: page, columns });
     const stream = { ...identify('crm', 'contacts'), merge, personal, ...more };

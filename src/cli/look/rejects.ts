@@ -91,7 +91,7 @@ export function addRejects(program: Command, deps: Deps, act: Act): void {
           );
         const left = result.filter(({ stored }) => !stored).length;
         say(`${result.length - left} stored, ${left} still rejected.`);
-        return left > 0 ? exitCodes.partly : exitCodes.ok;
+        return left > 0 ? exitCodes.partial : exitCodes.ok;
       }),
     );
 }

@@ -1,7 +1,6 @@
 /** `status`: completeness and freshness of each stream, missing data, and remedies. */
 import type { Command } from 'commander';
 import type pg from 'pg';
-import type { Config } from '../../app/config.ts';
 import { configuredSources } from '../../app/context.ts';
 import { systemClock } from '../../clock.ts';
 import { pendingMigrations } from '../../engine/database/migrate.ts';
@@ -9,10 +8,11 @@ import type { SourceName } from '../../engine/http/request.ts';
 import { command } from '../../engine/runs/pauses.ts';
 import { workersOf } from '../../engine/runs/workers.ts';
 import { exitCodes } from '../../errors.ts';
+import type { Served } from '../../ops/known-accounts.ts';
 import { timeLeft } from '../../ops/time-left.ts';
 import { streams as declared, sources } from '../../sources/index.ts';
 import { amount, count, upperFirst } from '../../words.ts';
-import { chosenAccounts } from '../choose-account.ts';
+import { chosenAccounts, servedBy } from '../choose-account.ts';
 import type { Act, Deps } from '../command.ts';
 import { duration, print, printJson, say, style, table } from '../output/terminal.ts';
 import { warehouseOf } from '../warehouse.ts';
@@ -77,7 +77,13 @@ export function addStatus(program: Command, deps: Deps, act: Act): void {
         const db = missing.length > 0 ? undefined : warehouse.pg;
         const { accounts, refused } = await chosenAccounts(deps, db);
         const isOne = accounts.length + refused.length === 1;
-        const streams = db ? await readStatus(db, ...accounts, ...refused) : [];
+        const streams = db
+          ? await readStatus(
+              db,
+              [...accounts, ...refused].map(({ account }) => account),
+              accounts.map(servedBy),
+            )
+          : [];
         const names = accounts.map(({ account }) => account);
         const workers = db ? await workersOf(db, names) : [];
         if (options.json) {
@@ -117,10 +123,11 @@ export function addStatus(program: Command, deps: Deps, act: Act): void {
     );
 }
 
-/** Status of these accounts only; the warehouse may hold others. Without limits the time left is null. */
+/** Status of these accounts only; the warehouse may hold others. Without settings in `served` the time left is null. */
 export async function readStatus(
   db: pg.Pool,
-  ...accounts: readonly (Pick<Config, 'account' | 'limits' | 'books'> | { account: string })[]
+  accounts: readonly string[],
+  served: readonly Served[] = [],
 ): Promise<StreamStatus[]> {
   const { rows } = await db.query<Omit<StreamStatus, 'time_left_seconds'>>(
     `select s.account_id as account, s.stream, s.complete_through, extract(epoch from s.lag)::float8 as lag_seconds, s.waiting, s.open_rejects,
@@ -144,14 +151,13 @@ export async function readStatus(
      from sync.status s join sync.streams k using (stream_key)
      where s.account_id = any($1)
      order by s.account_id, k.place`,
-    [accounts.map(({ account }) => account)],
+    [accounts],
   );
-  const limited = accounts.filter(one => 'limits' in one);
   return rows.map(row => ({
     ...row,
     time_left_seconds: timeLeft(
       row,
-      limited.find(({ account }) => account === row.account),
+      served.find(({ config }) => config.account === row.account),
       systemClock.now(),
     ),
   }));
@@ -205,6 +211,7 @@ function show(streams: readonly StreamStatus[]): void {
   const isOne = new Set(streams.map(({ account }) => account)).size === 1;
   for (const {
     account,
+    source,
     stream: name,
     holes,
     open_rejects,
@@ -228,7 +235,7 @@ function show(streams: readonly StreamStatus[]): void {
       say(
         `${style('yellow', stream, process.stderr)}: at least ${count(seem_deleted, 'record')} may have been deleted at the source, above the limit of a sweep. Check the source; to accept the deletions, run ${command(account, `sweep ${name} --accept-deletions`)}.`,
       );
-    for (const one of certainty) say(`${stream}: ${auditSentence(name, one)}`);
+    for (const one of certainty) say(`${stream}: ${auditSentence({ source, stream: name }, one)}`);
     for (const { kind, times, remedy: cure } of proposals)
       say(`${style('yellow', stream, process.stderr)}: ${kind} (${count(times, 'time')}). ${cure}`);
     if (last_error) say(`${style('yellow', stream, process.stderr)}: ${last_error}. ${remedy ?? ''}`);
@@ -248,13 +255,13 @@ const cannotOf = (one: Named): string[] => {
   return typeof deletions === 'object' ? [`Deletions of ${stream!.key} are not known: ${deletions.unknown}.`] : [];
 };
 
-/** Population of the audit sample: mirrored records only. */
-const drawnOf = (stream: string) => (stream === 'messages' ? 'tickets with complete messages' : `mirrored ${stream}`);
+/** Population of the audit sample: mirrored records only. Details are compared with their whole record. */
+function drawnOf(one: Named): string {
+  const stream = declaredOf(one);
+  return stream?.kind === 'detail' ? `${stream.of.name} with complete ${stream.name}` : `mirrored ${one.stream}`;
+}
 
-function auditSentence(
-  stream: string,
-  { field, checked, differed, unread, at_most_percent, as_of }: Certainty,
-): string {
+function auditSentence(stream: Named, { field, checked, differed, unread, at_most_percent, as_of }: Certainty): string {
   const what = field === '' ? 'differ from the source' : `differ in ${field}`;
   const when = `${new Date(as_of).toISOString().slice(0, 19)}Z`;
   const besides = unread > 0 ? `; ${amount(unread)} could not be read` : '';

@@ -8,7 +8,7 @@ import { liveWorkers } from '../../engine/runs/workers.ts';
 import { exitCodes, ShelfdeskError } from '../../errors.ts';
 import { type By, type Life, lifeOf, rejectsOf } from '../../sources/helpdesk/ticket-life.ts';
 import { amount, count } from '../../words.ts';
-import { openChosen } from '../choose-account.ts';
+import { openChosen, servedBy } from '../choose-account.ts';
 import type { Act, Deps } from '../command.ts';
 import { type Cell, cellText, duration, print, printJson, say, table } from '../output/terminal.ts';
 import { scheduleOf } from '../work/schedule.ts';
@@ -53,7 +53,7 @@ export function addWhy(program: Command, deps: Deps, act: Act): void {
 
 export async function whyOf(db: pg.Pool, config: Config, name: string): Promise<Why> {
   const { account } = config;
-  const status = await readStatus(db, config);
+  const status = await readStatus(db, [account], [servedBy(config)]);
   const of = (stream: string) => status.find(one => one.stream === stream);
   const life = await lifeOf(db, account, name);
   if (life === undefined) throw await unknown(db, account, name, of('tickets'));

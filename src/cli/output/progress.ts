@@ -7,9 +7,7 @@ import type { Clock } from '../../clock.ts';
 import type { Limits } from '../../engine/budget/budget.ts';
 import { type ForecastTotals, forecastOf } from '../../engine/forecast/forecast-rows.ts';
 import { readProgress, type StreamProgress } from '../../engine/runs/runs.ts';
-import { countWaitingVolumes } from '../../sources/books/volume-rows.ts';
-import { countLeft } from '../../sources/helpdesk/messages/waiting.ts';
-import { streamNames } from '../../sources/index.ts';
+import { streams as declared, streamNames } from '../../sources/index.ts';
 import { amount, count } from '../../words.ts';
 import { cursor, frameOf, type Line, percentOf, redraw, type Tone } from './frame.ts';
 import { duration, say, style } from './terminal.ts';
@@ -18,11 +16,9 @@ import { duration, say, style } from './terminal.ts';
 const quietMs = 10_000;
 /** Interval between two counts of pending records. */
 const countMs = 2000;
-/** What is asked for by id, and what one of it costs: a ticket with its messages 2 credits (spec, Limits). */
-const byId: Record<string, { thing: string; credits: number }> = {
-  messages: { thing: 'ticket', credits: 2 },
-  volumes: { thing: 'volume', credits: 1 },
-};
+
+/** Declared only by streams whose records are fetched by id. */
+const pendingOf = (name: string) => declared.find(stream => stream.name === name)?.pending;
 
 export interface Progress {
   /** Shows the current progress. Returns true once the run has ended. */
@@ -49,10 +45,11 @@ export function showProgress(db: pg.Pool, run: number, limits: (stream: string) 
   const counted = new Map<string, { waiting: number; atMs: number }>();
   /** Pending records, cached for `countMs`: counting a hundred thousand is slow. */
   async function countedLeft({ stream, account_id, expected }: StreamProgress): Promise<number> {
-    if (!(stream in byId) || expected !== null) return 0;
+    const pending = pendingOf(stream);
+    if (pending === undefined || expected !== null) return 0;
     const last = counted.get(stream);
     if (last && clock.monotonic() - last.atMs <= countMs) return last.waiting;
-    const waiting = stream === 'messages' ? await countLeft(db, run) : await countWaitingVolumes(db, account_id);
+    const waiting = await pending.countLeft(db, { account: account_id, run });
     counted.set(stream, { waiting, atMs: clock.monotonic() });
     return waiting;
   }
@@ -201,7 +198,7 @@ export function standing(
 ): Stand {
   const { waiting, start, elapsedMs, limits, forecast } = now;
   // A re-reading run knows its total in advance.
-  const one = stream.expected === null ? byId[stream.stream] : undefined;
+  const one = stream.expected === null ? pendingOf(stream.stream) : undefined;
   const total = one ? start.waiting : stream.expected;
   const done = one ? Math.max(0, start.waiting - waiting) : stream.seen;
   const used = stream.credits - start.credits;
@@ -210,11 +207,11 @@ export function standing(
     : forecast?.credits
       ? Math.min(0.99, stream.credits / forecast.credits)
       : undefined;
-  const counted = (n: number) => (one ? count(n, one.thing) : amount(n));
+  const counted = (n: number) => (one ? count(n, one.unit) : amount(n));
   const read = total ? `${amount(Math.min(done, total))} of ${counted(total)}` : counted(done);
   const words = [read, count(stream.credits, 'credit')];
   if (elapsedMs > 2000 && used > 0) words.push(`${count(Math.round((used / elapsedMs) * 60_000), 'credit')}/min`);
-  const left = one ? waiting * one.credits : leftOf(stream, share, forecast);
+  const left = one ? waiting * one.cost : leftOf(stream, share, forecast);
   const leftMs = left === undefined ? undefined : timeLeftMs(left, used, elapsedMs, limits);
   if (leftMs !== undefined) words.push(`${duration(leftMs)} left`);
   return { share, words };

@@ -246,7 +246,7 @@ function localWorker({ ctx, queue, presence }: Account, jobs: readonly Job[]): L
 
 /** Exit code of the worst stream: refused, interrupted, usage, failed, then partial. */
 function resultOf(run: number, { state, streams }: Awaited<ReturnType<typeof readProgress>>): RunResult {
-  const graveness = [exitCodes.refused, exitCodes.interrupted, exitCodes.usage, exitCodes.failed, exitCodes.partly];
+  const graveness = [exitCodes.refused, exitCodes.interrupted, exitCodes.usage, exitCodes.failed, exitCodes.partial];
   const codes = streams.map(stream => stream.exit_code);
   return {
     run,

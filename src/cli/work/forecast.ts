@@ -42,7 +42,7 @@ export async function sourcesRead({ pg, account, sources, streams }: Context): P
 }
 
 /** Streams of these sources that `verify` compares. A sample includes only streams with random access to records. */
-export function verifiable(sources: ReadonlySet<SourceName>, sample: number | null): StreamKey[] {
+export function verifiable(sources: Pick<ReadonlySet<SourceName>, 'has'>, sample: number | null): StreamKey[] {
   return streams
     .filter(
       ({ source, jobs, sampled }) => sources.has(source) && jobs.verify !== undefined && (sample === null || sampled),

@@ -9,6 +9,7 @@ import { command } from '../../engine/runs/pauses.ts';
 import { type ListedRun, listRuns, readRun, type ShownRun } from '../../engine/runs/run-records.ts';
 import type { RunKind } from '../../engine/runs/runs.ts';
 import { exitCodes, ShelfdeskError } from '../../errors.ts';
+import { findStream } from '../../sources/index.ts';
 import { amount, count } from '../../words.ts';
 import { openChosen } from '../choose-account.ts';
 import type { Act, Deps } from '../command.ts';
@@ -37,7 +38,7 @@ export function addRuns(program: Command, deps: Deps, act: Act): void {
     .command('list')
     .description('list the last runs, newest first')
     .option('--kind <kind>', 'filter by kind: sync, backfill, sweep, verify, fresh, nightly, hydrate, audit')
-    .option('--state <state>', 'filter by state: running, paused, completed, partly, failed, interrupted')
+    .option('--state <state>', 'filter by state: running, paused, completed, partial, failed, interrupted')
     .option('--limit <n>', 'maximum number of runs', number, defaultLimit)
     .option('--json', 'print one JSON document on stdout')
     .action(
@@ -113,8 +114,9 @@ function afterwards(account: string, kind: RunKind, streams: readonly string[]):
   if (kind === 'fresh' || kind === 'nightly') return 'The next slot of the schedule starts another run.';
   if (kind === 'hydrate')
     return `A running worker soon fetches the pending records in another run. To prevent it: ${command(account, `pause ${streams.join(' ')}`)}`;
-  if (streams.includes('messages'))
-    return `A running worker fetches pending messages in another run. To prevent it: ${command(account, 'pause messages')}`;
+  const fetched = streams.filter(name => findStream(name)?.pending !== undefined).join(' and ');
+  if (fetched !== '')
+    return `A running worker fetches pending ${fetched} in another run. To prevent it: ${command(account, `pause ${fetched.replace(' and ', ' ')}`)}`;
   return 'Scheduled runs continue.';
 }
 

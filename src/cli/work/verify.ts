@@ -2,6 +2,7 @@
 import type { Command } from 'commander';
 import type { Config } from '../../app/config.ts';
 import { requireSource, type Warehouse } from '../../app/context.ts';
+import { nameOfKey } from '../../engine/database/stream-key.ts';
 import { freshPlan, keepForecast } from '../../engine/forecast/forecast-rows.ts';
 import { plan, totalsOf } from '../../engine/forecast/plan.ts';
 import type { Job } from '../../engine/queue/job.ts';
@@ -120,11 +121,14 @@ export async function runVerify(
     const seconds = (expected.seconds * opened.left) / Math.max(1, expected.credits);
     const what = opened.resumed ? 'The rest takes' : 'The run takes';
     say(`${what} about ${count(opened.left, 'credit')}, ${duration(seconds * 1000)} at the configured limits.`);
-    const { gaps } = await gapsOf(ctx.pg, ctx.account, 'helpdesk.tickets');
-    if (gaps > 0)
-      say(
-        `${count(gaps, 'range of tickets has', 'ranges of tickets have')} not been read yet; records there add to the estimate.`,
-      );
+    for (const key of wanted) {
+      const { gaps } = await gapsOf(ctx.pg, ctx.account, key);
+      const of = `of ${nameOfKey(key)}`;
+      if (gaps > 0)
+        say(
+          `${count(gaps, `range ${of} has`, `ranges ${of} have`)} not been read yet; records there add to the estimate.`,
+        );
+    }
     return opened.run;
   });
   const counts = await readCounts(warehouse.pg, result.run);

@@ -9,7 +9,7 @@ import { basename } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type pg from 'pg';
 import { exitCodes, ShelfdeskError } from '../../errors.ts';
-import type { Source, Stream } from '../../sources/source.ts';
+import { announcedBy, type Source, type Stream } from '../../sources/source.ts';
 
 /**
  * SQL over `pg_namespace`: true for a schema of mirrored tables. These have `_payload`. sync.sources may not exist yet.
@@ -77,18 +77,13 @@ async function addStream(client: pg.Client, stream: Stream): Promise<void> {
     [
       stream.name,
       stream.source,
-      followedBy(stream),
+      announcedBy(stream),
       stream.personal !== undefined,
       stream.jobs.sweep !== undefined,
       unknown,
     ],
   );
 }
-
-const followedBy = (stream: Stream): string | null => {
-  if (!('of' in stream)) return null;
-  return typeof stream.of === 'string' ? stream.of : stream.of.name;
-};
 
 async function addTables(client: pg.Client, stream: Stream): Promise<void> {
   const { root, others } = stream.merge.declared;

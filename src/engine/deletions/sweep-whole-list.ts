@@ -27,5 +27,5 @@ export async function sweepWholeList(ctx: Context, claim: Claim, stream: ListStr
   }
   const rejects = await openSince(ctx.pg, claim, started);
   if (rejects > 0) missing.push(`${count(rejects, 'record')} could not be stored`);
-  return { partly: missing.length > 0 ? missing.join('; ') : undefined };
+  return { partial: missing.length > 0 ? missing.join('; ') : undefined };
 }

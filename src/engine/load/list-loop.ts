@@ -25,7 +25,7 @@ import { noteFailure } from './failures.ts';
 
 /** What could not be read, in words; undefined if nothing is missing. */
 export interface Outcome {
-  readonly partly?: string | undefined;
+  readonly partial?: string | undefined;
 }
 
 /** Moves the high-water mark of every list of the stream to now. */
@@ -44,7 +44,7 @@ export async function syncList<T extends Row>(ctx: Context, claim: Claim, stream
 
 /** A fresh run that finds another run at the high-water mark of the stream leaves the stream to that run. */
 export async function isLeftToOthers(ctx: Context, work: Work): Promise<Outcome | undefined> {
-  return (await rangeOf(ctx.pg, work.run)).kind === 'fresh' ? { partly: undefined } : undefined;
+  return (await rangeOf(ctx.pg, work.run)).kind === 'fresh' ? { partial: undefined } : undefined;
 }
 
 /**
@@ -97,7 +97,7 @@ async function readLists<T extends Row>(
   await askAgain(ctx, claim, stream);
   const rejects = await openSince(ctx.pg, claim, started);
   const missing = [...gaps, ...(rejects > 0 ? [`${count(rejects, 'record')} could not be stored`] : [])];
-  return { partly: missing.length > 0 ? missing.join('; ') : undefined };
+  return { partial: missing.length > 0 ? missing.join('; ') : undefined };
 }
 
 /**

@@ -80,7 +80,7 @@ async function once(ctx: JobContext, work: Work, { read, isDone }: Reads): Promi
         throw new FencedOff(`stream ${nameOfKey(work.stream)} of run ${work.run}`);
       throw error;
     }
-    outcome = error instanceof ClockMoved ? { partly: error.message } : { error };
+    outcome = error instanceof ClockMoved ? { partial: error.message } : { error };
   }
   await finish(pg, claim, time(), { ...outcome, credits: credits() });
   if (outcome.error !== undefined) throw new StreamFailed(nameOfKey(work.stream), outcome.error);

@@ -61,11 +61,11 @@ const restMs = 60_000;
  * minutes, or when a person starts a run that reads the same.
  */
 export async function openWaiting(ctx: Context, opener: number): Promise<void> {
-  for (const { key: stream, source, isDue } of ctx.streams) {
-    if (isDue === undefined || !ctx.sources.has(source)) continue;
+  for (const { key: stream, source, pending } of ctx.streams) {
+    if (pending === undefined || !ctx.sources.has(source)) continue;
     const key = { account: ctx.account, stream };
     const now = new Date(ctx.clock.now());
-    if (!(await isDue(ctx))) continue;
+    if (!(await pending.isDue(ctx))) continue;
     await transaction(ctx.pg, async client => {
       await lockAccount(client, ctx.account);
       if ((await notPaused(client, ctx.account, [stream])).length === 0) return;

@@ -133,7 +133,7 @@ export async function finishUntaken(
   key: Work,
   by: number,
   now: Date,
-  end: { partly?: string | undefined },
+  end: { partial?: string | undefined },
 ): Promise<void> {
   const { state, error, remedy, exitCode } = outcome(end);
   await transaction(db, async client => {
@@ -152,7 +152,7 @@ export async function finish(
   db: pg.Pool,
   claim: Claim,
   now: Date,
-  end: { partly?: string | undefined; error?: unknown; credits: number },
+  end: { partial?: string | undefined; error?: unknown; credits: number },
 ): Promise<void> {
   const { state, error, remedy, exitCode, sleepsUntil = null } = outcome(end);
   await transaction(db, async client => {

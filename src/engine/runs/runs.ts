@@ -284,7 +284,7 @@ export interface Ended {
 }
 
 /** How an outcome is stored, and its exit code. */
-export function outcome({ partly, error }: { partly?: string | undefined; error?: unknown }): Ended {
+export function outcome({ partial, error }: { partial?: string | undefined; error?: unknown }): Ended {
   if (error instanceof Spent) {
     const { message, remedy, exitCode, until } = error;
     return { state: 'partial', error: message, remedy, exitCode, sleepsUntil: until };
@@ -303,9 +303,9 @@ export function outcome({ partly, error }: { partly?: string | undefined; error?
         : 'This is a bug in Shelfdesk: please report it with the log. Running again is safe.';
     return { state: 'failed', error: cleanText(what).text, remedy, exitCode: exitCodes.failed };
   }
-  if (partly !== undefined) {
+  if (partial !== undefined) {
     const remedy = 'See sync.rejects and sync.gaps; what can be asked for again is asked for again by later runs.';
-    return { state: 'partial', error: partly, remedy, exitCode: exitCodes.partly };
+    return { state: 'partial', error: partial, remedy, exitCode: exitCodes.partial };
   }
   return { state: 'completed', error: null, remedy: null, exitCode: exitCodes.ok };
 }

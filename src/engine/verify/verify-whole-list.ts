@@ -44,7 +44,7 @@ export async function verifyWholeList(ctx: Context, claim: Claim, stream: ListSt
     expected: Math.min(sample ?? live.length, live.length),
   };
   const unread = await (sample === null ? verifyAll(look, stream, live) : verifySample(look, stream, sample));
-  return { partly: unread > 0 ? `${count(unread, 'record')} could not be compared` : undefined };
+  return { partial: unread > 0 ? `${count(unread, 'record')} could not be compared` : undefined };
 }
 
 /** Answers how many records could not be compared. */

@@ -70,7 +70,7 @@ export function makePages({
       scale: hasDesk ? { periodMs: one.config.limits.periodMs, limit: one.config.limits.credits } : undefined,
       requestsADay: one?.sources.has('books') ? one.config.books?.limits.credits : undefined,
       next: nextOf(account),
-      timeLeft: stream => timeLeft(stream, one?.config, clock.now()),
+      timeLeft: stream => timeLeft(stream, one, clock.now()),
     };
   }
 
@@ -99,7 +99,7 @@ export function makePages({
         .map(account => ({ account, streams: [], problems: { critical: 0, warning: 0, info: 0 }, workers: 0 }));
       // Reads nothing else about the accounts, because computing due times is slow.
       const parts = fleetParts({ at, accounts: [...lines, ...unread], refused: refused() }, stream =>
-        timeLeft(stream, find(stream.account)?.config, clock.now()),
+        timeLeft(stream, find(stream.account), clock.now()),
       );
       return () => parts;
     },

@@ -15,6 +15,7 @@ import { readShelves } from './shelf-loop.ts';
 import { shelves } from './shelves.ts';
 import { verifyBooks } from './verify.ts';
 import { hydrateVolumes, volumesAreDue } from './volume-loop.ts';
+import { countLeft } from './volume-rows.ts';
 import { volumes } from './volumes.ts';
 
 /** The longest wait for quota. Beyond it the run is deferred and resumes when the quota resets. */
@@ -62,7 +63,7 @@ function makeBooks(catalog: Catalog): Source<BooksPart> {
         ...catalog.volumes,
         relations: ['dim_volume'],
         sampled: true,
-        isDue: volumesAreDue,
+        pending: { unit: 'volume', cost: 1, isDue: volumesAreDue, countLeft },
         jobs: { sync: { read: (ctx, claim) => hydrateVolumes(ctx, claim, catalog.volumes) }, verify, audit },
       },
     ],

@@ -12,7 +12,7 @@ import type { Row, ShelfStream, VolumeStream } from '../source.ts';
 import { booksOf } from './open.ts';
 import { membersOf, shelvesOf } from './shelf-rows.ts';
 import { countVolumes } from './verify-rows.ts';
-import { countWaitingVolumes, nextVolumes } from './volume-rows.ts';
+import { countLeft, nextVolumes } from './volume-rows.ts';
 
 export interface Catalog {
   readonly shelves: ShelfStream<Row, Row>;
@@ -50,7 +50,7 @@ async function waitingVolumes(ctx: Context, nowMs: number, again: boolean): Prom
   const beforeMs = again ? nowMs : nowMs - booksOf(ctx).volumeAgeMs;
   const wanted = { beforeMs, startedMs: nowMs };
   const due = await nextVolumes(pg, { account, stream: 'books.volumes' }, wanted, manyVolumes);
-  return Math.max(due.length, again ? 0 : await countWaitingVolumes(pg, account));
+  return Math.max(due.length, again ? 0 : await countLeft(pg, { account }));
 }
 
 /** Requests for the list and the changed shelves, and the new volumes on these shelves. */

@@ -32,7 +32,7 @@ export async function readShelves(ctx: Context, claim: Claim, stream: Shelves): 
   for (const owner of booksOf(ctx).owners) missing.push(...(await readOwner({ ctx, claim, stream }, owner)));
   const rejects = await openSince(ctx.pg, claim, started);
   if (rejects > 0) missing.push(`${count(rejects, 'record')} could not be stored`);
-  return { partly: missing.length > 0 ? missing.join('; ') : undefined };
+  return { partial: missing.length > 0 ? missing.join('; ') : undefined };
 }
 
 /** Returns the reasons for shelves of this owner that could not be read. */

@@ -52,7 +52,7 @@ export async function verifyBooks(ctx: Context, claim: Claim, catalog: Catalog):
   const missing = await (claim.stream === 'books.shelves'
     ? verifyShelves(look, catalog)
     : verifyVolumes(look, catalog));
-  return { partly: missing.length > 0 ? missing.join('; ') : undefined };
+  return { partial: missing.length > 0 ? missing.join('; ') : undefined };
 }
 
 /** Compares this many random shelves with their content, or random volumes, with equal probability. */
@@ -82,8 +82,8 @@ export async function verifyAtRandom(
     unread++;
     await noteUnread(ctx.pg, claim, [claim.stream], record, sourceNow(look));
   }
-  const [partly] = uncompared(unread);
-  return { partly };
+  const [partial] = uncompared(unread);
+  return { partial };
 }
 
 /** Waits for a run that reads the stream, because rows that it stores meanwhile could not be compared. */

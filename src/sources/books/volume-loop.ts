@@ -74,7 +74,7 @@ export async function hydrateVolumes(ctx: Context, claim: Claim, stream: Volumes
     await ask(ctx, claim, stream, volume);
   }
   const open = await openSince(ctx.pg, claim, new Date(startedMs));
-  return { partly: open === 0 || ofItsOwnAccord ? undefined : `${count(open, 'volume')} could not be read` };
+  return { partial: open === 0 || ofItsOwnAccord ? undefined : `${count(open, 'volume')} could not be read` };
 }
 
 /**

@@ -56,7 +56,8 @@ export async function nextVolumes(
   return rows;
 }
 
-export async function countWaitingVolumes(db: pg.Pool, account: string): Promise<number> {
+/** Number of volumes that wait. A run fetches all of them, so it does not depend on the run. */
+export async function countLeft(db: Pick<Client, 'query'>, { account }: { account: string }): Promise<number> {
   const { rows } = await db.query<{ n: number }>(
     'select count(*) as n from sync.waiting_volumes where account_id = $1',
     [account],

@@ -69,7 +69,7 @@ const table: Table = {
 };
 
 export const volumes: VolumeStream<Volume> = {
-  kind: 'volumes',
+  kind: 'by id',
   ...identify('books', 'volumes'),
   schedule: [],
   target: '26h',

@@ -15,7 +15,7 @@ const opener = 0;
 const done = (s: Scripted) => s.rows('select at, who, action, subject, outcome from sync.operations order by id');
 
 /** A run of which these streams ended like this, and the others wait. */
-async function runWith(s: Scripted, ends: Record<string, { error?: unknown; partly?: string }>, more = {}) {
+async function runWith(s: Scripted, ends: Record<string, { error?: unknown; partial?: string }>, more = {}) {
   const run = await open(s.pool, Object.keys(ends), at(0), more);
   for (const [stream, end] of Object.entries(ends))
     if (Object.keys(end).length > 0)
@@ -25,7 +25,7 @@ async function runWith(s: Scripted, ends: Record<string, { error?: unknown; part
       });
   return run;
 }
-const well = { partly: undefined } as unknown as { partly: string };
+const well = { partial: undefined } as unknown as { partial: string };
 const failed = { error: new Retry('no reply') };
 
 const states = async (s: Scripted, run: number) => {
@@ -116,7 +116,7 @@ test('retry opens a run of the same kind and range for what was not read in full
   const range = { since: at(-100), until: at(-50), again: true };
   const run = await runWith(
     s,
-    { users: well, customers: { partly: 'some' }, tickets: failed },
+    { users: well, customers: { partial: 'some' }, tickets: failed },
     { kind: 'backfill', range },
   );
   await s.rows(

@@ -129,7 +129,7 @@ const ends = [
   { says: 'well', end: {}, state: 'completed', exit_code: 0, error: null, remedy: null },
   {
     says: 'partial',
-    end: { partly: 'two are missing' },
+    end: { partial: 'two are missing' },
     state: 'partial',
     exit_code: 3,
     error: 'two are missing',
@@ -193,10 +193,10 @@ test('a run ends with its last stream, as the gravest of them', async () => {
   await using s = await scripted();
   const endings = [
     { ends: [{}, {}], state: 'completed' },
-    { ends: [{}, { partly: 'x' }], state: 'partial' },
-    { ends: [{ partly: 'x' }, { error: new Retry('x') }], state: 'failed' },
+    { ends: [{}, { partial: 'x' }], state: 'partial' },
+    { ends: [{ partial: 'x' }, { error: new Retry('x') }], state: 'failed' },
     { ends: [{ error: new Retry('x') }, { error: new Interrupted() }], state: 'failed' },
-    { ends: [{ partly: 'x' }, { error: new Interrupted() }], state: 'interrupted' },
+    { ends: [{ partial: 'x' }, { error: new Interrupted() }], state: 'interrupted' },
   ];
   for (const { ends, state } of endings) {
     const run = await open(s.pool, ['users', 'tickets'], at(0));
@@ -761,7 +761,7 @@ test('a database that answers, and takes no page, is asked less and less often: 
       read: async () => {
         pauses.push((s.ctx.clock.now() - begun) / 1000);
         if (pauses.length < 9) throw full;
-        return { partly: undefined };
+        return { partial: undefined };
       },
     },
   );

@@ -3,11 +3,11 @@ import { streams as declared } from '../../../sources/index.ts';
 import type { StreamFigures } from '../overview.ts';
 import { amount, type Html, html, lasting, type Part, time } from './html.ts';
 
-/** Unit of a stream that is fetched by id: tickets, volumes. */
-const follows: Readonly<Record<string, (n: number) => string>> = {
-  messages: n => `the messages of ${n === 1 ? 'one ticket' : `${amount(n)} tickets`}`,
-  volumes: n => (n === 1 ? 'one volume' : `${amount(n)} volumes`),
-};
+const declaredOf = ({ source, stream }: StreamFigures) =>
+  declared.find(one => one.source === source && one.name === stream);
+
+/** A stream of records that are fetched by id, after a list has shown them. */
+const follows = (one: StreamFigures): boolean => declaredOf(one)?.pending !== undefined;
 
 /** Streams within this distance are not named separately. */
 const grainMs = 60_000;
@@ -24,10 +24,10 @@ export interface Told {
 }
 
 export function sentence({ at, streams, works, paused, timeLeft }: Told): Html {
-  const lists = streams.filter(({ stream }) => !(stream in follows));
+  const lists = streams.filter(one => !follows(one));
   const read = lists.filter(({ complete_through }) => complete_through !== null);
   if (read.length === 0) return html`Nothing is in yet.`;
-  const fresh = lists.filter(({ stream }) => isFresh(stream));
+  const fresh = lists.filter(isFresh);
   const top = fresh.length > 0 ? fresh : lists;
   const unread = lists.filter(({ complete_through }) => complete_through === null);
   const known = top.filter(({ complete_through }) => complete_through !== null);
@@ -44,7 +44,7 @@ export function sentence({ at, streams, works, paused, timeLeft }: Told): Html {
     ),
     ...(gaps > 0 ? [html`${gaps === 1 ? 'one gap' : `${amount(gaps)} gaps`} above it`] : []),
   ];
-  const still = streams.filter(({ stream, waiting }) => stream in follows && waiting > 0);
+  const still = streams.filter(one => follows(one) && one.waiting > 0);
   return html`${unread.length > 0 ? html`Of ${listed(read.map(({ stream }) => stream))} everything` : 'Everything'} up to ${time(upTo, at)} is in${
     asides.length > 0 ? html` <span class="aside-note">(${joined(asides, ', ')})</span>` : null
   }${still.map(one => html`; ${follow(one, { works, paused, left: timeLeft(one) })}`)}${
@@ -58,14 +58,19 @@ function follow(
   one: StreamFigures,
   { works, paused, left }: { works: boolean; paused: boolean; left: number | null },
 ): Html {
-  const what = follows[one.stream]!(one.waiting);
-  const s = one.waiting === 1 && one.stream === 'volumes' ? 's' : '';
+  const stream = declaredOf(one)!;
+  const { unit } = stream.pending!;
+  const records = one.waiting === 1 ? `one ${unit}` : `${amount(one.waiting)} ${unit}s`;
+  // The details of one record are several: messages.
+  const isPart = stream.kind === 'detail';
+  const what = isPart ? `the ${one.stream} of ${records}` : records;
+  const s = one.waiting === 1 && !isPart ? 's' : '';
   if (paused || one.state === 'paused') return html`${what} wait${s} until it is resumed`;
   if (!works) return html`${what} wait${s} for a worker`;
   return html`${what} follow${s}${left === null ? null : html` in ${lasting(left)}`}`;
 }
 
-const isFresh = (name: string): boolean => declared.some(one => one.name === name && one.schedule.includes('fresh'));
+const isFresh = (one: StreamFigures): boolean => declaredOf(one)?.schedule.includes('fresh') === true;
 
 const oldest = (some: readonly StreamFigures[]): Date =>
   new Date(Math.min(...some.map(({ complete_through }) => complete_through!.getTime())));

@@ -56,7 +56,7 @@ export async function sweepStream(ctx: Context, claim: Claim, stream: ListStream
     ...(unknown === undefined ? [] : [unknown]),
     ...(rejects > 0 ? [`${count(rejects, 'record')} could not be stored`] : []),
   ];
-  return { partly: missing.length > 0 ? missing.join('; ') : undefined };
+  return { partial: missing.length > 0 ? missing.join('; ') : undefined };
 }
 
 /**

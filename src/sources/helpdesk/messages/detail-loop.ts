@@ -118,11 +118,11 @@ export async function hydrate(ctx: Context, claim: Claim, stream: Detail): Promi
   }
   await askAgain(ctx, claim, stream);
   await askForNames(ctx, claim, stream, startedMs);
-  if (isAutomatic) return { partly: undefined };
+  if (isAutomatic) return { partial: undefined };
   const open = await openSince(ctx.pg, claim, new Date(startedMs));
   const { futureMs } = moments(ctx, startedMs);
   const left = Math.max(open, await countWaiting(ctx.pg, claim.account, futureMs, wanted));
-  return { partly: notInFull(left) };
+  return { partial: notInFull(left) };
 }
 
 /**
@@ -131,12 +131,12 @@ export async function hydrate(ctx: Context, claim: Claim, stream: Detail): Promi
  */
 export async function isDone(ctx: Context, work: Work): Promise<Outcome | undefined> {
   const { fromMs, toMs, startedMs, kind, again } = await rangeOf(ctx.pg, work.run);
-  if (kind === 'hydrate') return { partly: undefined };
+  if (kind === 'hydrate') return { partial: undefined };
   // This machine's clock may differ from the source's clock, so slightly later changes count as well.
   const wanted = { fromMs, toMs: least(toMs, startedMs + helpdeskOf(ctx).lookbackMs) };
   const when = moments(ctx, ctx.clock.now());
   if (again || (await anyWaiting(ctx.pg, work, when, wanted))) return undefined;
-  return { partly: notInFull(await countWaiting(ctx.pg, work.account, when.futureMs, wanted)) };
+  return { partial: notInFull(await countWaiting(ctx.pg, work.account, when.futureMs, wanted)) };
 }
 
 const notInFull = (left: number) =>

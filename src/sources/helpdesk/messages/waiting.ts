@@ -194,7 +194,7 @@ export async function anyWaiting(
 }
 
 /** Number of tickets that a run still has to read. */
-export async function countLeft(db: pg.Pool, run: number): Promise<number> {
+export async function countLeft(db: Pick<Client, 'query'>, { run }: { run: number }): Promise<number> {
   const { rows } = await db.query<{ n: number }>(
     `select count(*) as n
      from sync.stored_runs r ${besideAgain} join helpdesk.tickets t using (account_id)

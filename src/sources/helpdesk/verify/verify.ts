@@ -72,7 +72,7 @@ export async function verifyStream(ctx: Context, claim: Claim, compared: Compare
   const unread = verifying.unread + verifying.late.size;
   const unjudged = await unjudgedOf(ctx, claim, stream.key);
   const missing = [...gaps, ...unjudged, ...(unread > 0 ? [`${count(unread, 'record')} could not be compared`] : [])];
-  return { partly: missing.length > 0 ? missing.join('; ') : undefined };
+  return { partial: missing.length > 0 ? missing.join('; ') : undefined };
 }
 
 /**
