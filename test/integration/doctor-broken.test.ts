@@ -14,7 +14,7 @@ import { openQueue } from '../../src/engine/queue/queue.ts';
 import { ok } from '../../src/ops/doctor/checks/check.ts';
 import { judgeDisk } from '../../src/ops/doctor/checks/database.ts';
 import { judgeVersion } from '../../src/ops/doctor/checks/queue.ts';
-import { asCheck, totalCount } from '../../src/ops/doctor/checks/source-behaviour.ts';
+import { asCheck, totalCount } from '../../src/sources/helpdesk/doctor/behaviour.ts';
 import { settingsFor, shelfdesk } from '../support/cli.ts';
 import { eventually } from '../support/desk.ts';
 import { type Examined, type Examining, examined, only, someFolder } from '../support/examined.ts';

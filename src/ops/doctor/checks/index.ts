@@ -1,13 +1,13 @@
 /** The checks of `doctor` in their order: a check comes after those that it needs. */
-import { catalogChecks } from './catalog.ts';
+import { catalogChecks } from '../../../sources/books/doctor.ts';
+import { readingChecks } from '../../../sources/helpdesk/doctor/behaviour.ts';
+import { helpdeskChecks } from '../../../sources/helpdesk/doctor/checks.ts';
 import type { Check } from './check.ts';
 import { databaseChecks } from './database.ts';
-import { helpdeskChecks } from './helpdesk.ts';
 import { queueChecks } from './queue.ts';
 import { readerChecks } from './readers.ts';
 import { scheduleChecks } from './schedule.ts';
 import { settingsChecks } from './settings.ts';
-import { readingChecks } from './source-behaviour.ts';
 import { sourceChecks } from './sources.ts';
 import { workChecks } from './work.ts';
 

@@ -1,11 +1,11 @@
 /** Checks of the book catalog: reachability, credentials, quota, and country. */
 
-import { ShelfdeskError, Spent } from '../../../errors.ts';
-import { getVolume, listShelves } from '../../../sources/books/endpoints.ts';
-import { booksOf } from '../../../sources/books/open.ts';
-import { count } from '../../../words.ts';
-import { limitsTold, someVolume } from '../doctor-state.ts';
-import { type Check, fail, ok, skipped, warn } from './check.ts';
+import { ShelfdeskError, Spent } from '../../errors.ts';
+import { type Check, fail, ok, skipped, warn } from '../../ops/doctor/checks/check.ts';
+import { limitsTold, someVolume } from '../../ops/doctor/doctor-state.ts';
+import { count } from '../../words.ts';
+import { getVolume, listShelves } from './endpoints.ts';
+import { booksOf } from './open.ts';
 
 const dayMs = 24 * 3_600_000;
 const area = 'catalog' as const;

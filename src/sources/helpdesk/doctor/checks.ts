@@ -2,13 +2,13 @@
 
 import { command } from '../../../engine/runs/pauses.ts';
 import { ShelfdeskError } from '../../../errors.ts';
-import { helpdeskOf } from '../../../sources/helpdesk/open.ts';
+import { type Check, fail, ok, skipped, warn } from '../../../ops/doctor/checks/check.ts';
+import { judgeClocks } from '../../../ops/doctor/checks/database.ts';
+import type { AccountContext } from '../../../ops/doctor/doctor-context.ts';
+import { limitsTold } from '../../../ops/doctor/doctor-state.ts';
 import { count } from '../../../words.ts';
-import type { AccountContext } from '../doctor-context.ts';
-import { limitsTold } from '../doctor-state.ts';
-import { type Check, fail, ok, skipped, warn } from './check.ts';
-import { judgeClocks } from './database.ts';
-import { creditsDue } from './source-behaviour.ts';
+import { helpdeskOf } from '../open.ts';
+import { creditsDue } from './behaviour.ts';
 
 const dayMs = 24 * 3_600_000;
 const area = 'help desk' as const;

@@ -5,11 +5,12 @@
  */
 
 import { command } from '../../../engine/runs/pauses.ts';
-import { getTicket, listTickets, paging } from '../../../sources/helpdesk/endpoints.ts';
-import { helpdeskOf } from '../../../sources/helpdesk/open.ts';
-import { type Ticket, timeOf } from '../../../sources/helpdesk/records.ts';
+import { type Check, type Finding, ok, skipped, warn } from '../../../ops/doctor/checks/check.ts';
+import type { AccountContext } from '../../../ops/doctor/doctor-context.ts';
 import { count } from '../../../words.ts';
-import type { AccountContext } from '../doctor-context.ts';
+import { getTicket, listTickets, paging } from '../endpoints.ts';
+import { helpdeskOf } from '../open.ts';
+import { type Ticket, timeOf } from '../records.ts';
 import {
   hasShown,
   type Known,
@@ -20,8 +21,7 @@ import {
   quietTicket,
   readReadings,
   type SourceReading,
-} from '../source-behaviour.ts';
-import { type Check, type Finding, ok, skipped, warn } from './check.ts';
+} from './behaviour-rows.ts';
 
 const dayMs = 24 * 3_600_000;
 const rememberedMs = 30 * dayMs;
