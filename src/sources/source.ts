@@ -24,6 +24,7 @@ import type { Reads } from '../engine/load/run-stream.ts';
 import type { Ask, Cuts, Ms, Reader } from '../engine/reading/reading.ts';
 import type { Claim } from '../engine/runs/claims.ts';
 import type { UsageError } from '../errors.ts';
+import type { Check } from '../ops/doctor/checks/check.ts';
 import type { PersonalRules } from '../privacy/redact.ts';
 
 /**
@@ -68,6 +69,11 @@ export interface Source<Part extends object = object, Whole = Part> {
   identityOf(config: Whole): string | undefined;
   /** The requests that a run will send to this source. Ignores streams of other sources. */
   forecast(planning: Planning, question: Question): Promise<readonly Requests[]>;
+  /**
+   * Checks of `doctor` for this source. Default: one that asks for a page of the first list, to see whether the source
+   * answers and takes the credentials.
+   */
+  readonly checks?: readonly Check[];
   /** The audit: re-reads random records while no other run needs the credits. Undefined if the source has no audit. */
   readonly audit?: Audit;
 }

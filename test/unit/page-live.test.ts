@@ -127,7 +127,14 @@ test('no more than some hundreds are told', () => {
 
 const at = new Date('2026-11-22T16:09:00Z');
 const stream = (name: string, more: Partial<Told['streams'][number]> = {}): Told['streams'][number] => ({
-  ...{ account: 'a', stream: name, source: 'helpdesk', state: 'fresh', behind: 5, target: 60 },
+  ...{
+    account: 'a',
+    stream: name,
+    source: ['shelves', 'volumes'].includes(name) ? 'books' : 'helpdesk',
+    state: 'fresh',
+    behind: 5,
+    target: 60,
+  },
   ...{ complete_through: new Date('2026-11-22T16:04:30Z'), waiting: 0, gaps: 0, open_rejects: 0 },
   ...{ age_p50: null, age_p95: null, sleeps_until: null },
   ...more,

@@ -10,6 +10,7 @@ import { workersOf } from '../../engine/runs/workers.ts';
 import { exitCodes } from '../../errors.ts';
 import type { Served } from '../../ops/known-accounts.ts';
 import { timeLeft } from '../../ops/time-left.ts';
+import { cannotOf } from '../../sources/cannot.ts';
 import { streams as declared, sources } from '../../sources/index.ts';
 import { amount, count, upperFirst } from '../../words.ts';
 import { chosenAccounts, servedBy } from '../choose-account.ts';
@@ -207,7 +208,7 @@ function show(streams: readonly StreamStatus[]): void {
     sleepsMs(s) > 0 ? `deferred until ${s.sleeps_until!.toISOString().slice(0, 16)}Z` : (s.last_state ?? 'never'),
   ]);
   print(table(columns, rows));
-  for (const said of new Set(streams.flatMap(cannotOf))) say(said);
+  for (const said of new Set(streams.flatMap(one => declaredOf(one) ?? []).flatMap(cannotOf))) say(said);
   const isOne = new Set(streams.map(({ account }) => account)).size === 1;
   for (const {
     account,
@@ -247,13 +248,6 @@ type Named = Pick<StreamStatus, 'source' | 'stream'>;
 const declaredOf = ({ source, stream }: Named) => declared.find(one => one.source === source && one.name === stream);
 
 const isSwept = (one: Named): boolean => declaredOf(one)?.jobs.sweep !== undefined;
-
-/** What the mirror cannot know of a stream, and why. */
-const cannotOf = (one: Named): string[] => {
-  const stream = declaredOf(one);
-  const deletions = stream && 'deletions' in stream ? stream.deletions : undefined;
-  return typeof deletions === 'object' ? [`Deletions of ${stream!.key} are not known: ${deletions.unknown}.`] : [];
-};
 
 /** Population of the audit sample: mirrored records only. Details are compared with their whole record. */
 function drawnOf(one: Named): string {

@@ -8,12 +8,9 @@ import { openContext, openLog, openWarehouse, type Warehouse } from '../../app/c
 import type { Clock } from '../../clock.ts';
 import type { Context } from '../../engine/context.ts';
 import { lookAtServer, reach, type ServerFacts } from '../../engine/database/server.ts';
-import type { Reply } from '../../engine/http/request.ts';
+import type { SourceName } from '../../engine/http/request.ts';
 import { type OpenQueue, openQueues, type Queues } from '../../engine/queue/queue.ts';
 import { lookAtRedis, type RedisFacts } from '../../engine/queue/redis.ts';
-import { listTickets, paging } from '../../sources/helpdesk/endpoints.ts';
-import { helpdeskOf } from '../../sources/helpdesk/open.ts';
-import type { Ticket } from '../../sources/helpdesk/records.ts';
 import { queueName } from './doctor-state.ts';
 
 /** The process that the doctor runs in. Tests pass their own values. */
@@ -25,7 +22,7 @@ export interface DoctorEnvironment {
   readonly look: SettingsLook;
   /** Throws UsageError if the settings of all accounts are invalid. */
   readonly fleet: () => Fleet;
-  /** Measures again how the help desk behaves, and replaces the stored results. */
+  /** Measures again how the sources behave, and replaces the stored results. */
   readonly again: boolean;
   /** `24.21.0` */
   readonly node: string;
@@ -51,10 +48,8 @@ export interface AccountContext extends DoctorContext {
   readonly config: Config;
   ctx(): Promise<Context>;
   queue(): Promise<OpenQueue>;
-  /** The tickets with the oldest updates: one request, which also proves that the help desk answers. */
-  oldest(): Promise<Reply<Ticket>>;
-  /** Credits of the help desk and requests of the catalog, used so far. */
-  used(): { helpdesk: number; books: number };
+  /** Credits or requests of a source, used so far. */
+  used(source: SourceName): number;
 }
 
 /** Creates the context without opening a connection. */
@@ -92,7 +87,7 @@ export function createAccountContext(
 ): AccountContext {
   const { signal, warehouse } = context;
   const { account } = config;
-  const used = { helpdesk: 0, books: 0 };
+  const used = new Map<SourceName, number>();
   let opened: Context | undefined;
   const ctx = once(async () => {
     opened = stack.use(openContext(config, (await warehouse()).pg, { log: openLog({ logLevel: 'silent' }), signal }));
@@ -107,15 +102,10 @@ export function createAccountContext(
       const name = await queueName((await warehouse()).pg, account);
       return stack.use((await context.queues()).open(name ?? account));
     }),
-    oldest: once(async () => {
-      const { send } = helpdeskOf(await ctx());
-      const request = listTickets({ sort: 'updated_at', page: 1, per_page: paging.perPage });
-      return send(request, { lane: 'interactive', signal, tries: 1 });
-    }),
-    used() {
-      used.helpdesk += opened?.sources.get('helpdesk')?.send.takeCredits() ?? 0;
-      used.books += opened?.sources.get('books')?.send.takeCredits() ?? 0;
-      return { ...used };
+    used(source) {
+      const sum = (used.get(source) ?? 0) + (opened?.sources.get(source)?.send.takeCredits() ?? 0);
+      used.set(source, sum);
+      return sum;
     },
   };
 }

@@ -34,40 +34,6 @@ export async function openProblems(db: pg.Pool, account: string): Promise<readon
   return rows;
 }
 
-interface LimitsTold {
-  /** Rate-Limit-Limit as last seen. */
-  readonly limit: number | null;
-  /** No request is sent before this time, by the database's clock. */
-  readonly frozen_until: Date;
-  /** Highest use of other clients in one period of the last day. */
-  readonly others: number;
-  /** Refused requests of the last day. */
-  readonly refused: number;
-  /** Our requests of the last day. */
-  readonly used: number;
-}
-
-/** Undefined before the first request. `since` by the database's clock. */
-export async function limitsTold(
-  db: pg.Pool,
-  account: string,
-  source: 'helpdesk' | 'books',
-  since: Date,
-): Promise<LimitsTold | undefined> {
-  const { rows } = await db.query<LimitsTold>(
-    `select (b.state ->> 'limit')::float8 as limit,
-       to_timestamp(coalesce((b.state ->> 'frozenUntilMs')::float8, 0) / 1000) as frozen_until,
-       coalesce(m.others, 0)::int as others, coalesce(m.refused, 0)::int as refused, coalesce(m.used, 0)::int as used
-     from sync.budget b cross join lateral (
-       select max(c.others) as others, sum(c.refused) as refused, sum(c.interactive + c.fresh + c.backfill + c.sweep) as used
-       from sync.credit_minutes c
-       where (c.account_id, c.source) = (b.account_id, b.source) and c.minute > $3) m
-     where b.account_id = $1 and b.source = $2`,
-    [account, source, since],
-  );
-  return rows[0];
-}
-
 /** Open runs, oldest first, with whether a living process can continue each, and whether it is paused as a whole. */
 export async function openRuns(
   db: pg.Pool,
@@ -118,13 +84,4 @@ export async function knownAccounts(db: pg.Pool, since: Date): Promise<{ account
     [since],
   );
   return rows;
-}
-
-/** Any stored volume. */
-export async function someVolume(db: pg.Pool, account: string): Promise<string | undefined> {
-  const { rows } = await db.query<{ id: string }>(
-    'select id from books.volumes where account_id = $1 and _deleted_at is null order by id limit 1',
-    [account],
-  );
-  return rows[0]?.id;
 }

@@ -5,7 +5,9 @@
  */
 import type { Config } from '../../app/config.ts';
 import { ShelfdeskError } from '../../errors.ts';
-import { type Answer, type Area, type Check, type Finding, fail, type State, skipped } from './checks/check.ts';
+import { sources } from '../../sources/index.ts';
+import type { Source } from '../../sources/source.ts';
+import { type Answer, type Check, type Finding, fail, type State, skipped } from './checks/check.ts';
 import { allSecrets } from './checks/settings.ts';
 import {
   type AccountContext,
@@ -16,7 +18,7 @@ import {
 } from './doctor-context.ts';
 
 export interface Result {
-  readonly area: Area;
+  readonly area: string;
   readonly name: string;
   /** Null: all accounts. */
   readonly account: string | null;
@@ -33,7 +35,7 @@ export interface Result {
 
 export interface Report {
   readonly results: readonly Result[];
-  /** Credits of the help desks and requests of the catalogs that the checks used. */
+  /** What the checks used of the sources, by the unit of their limits. */
   readonly credits: number;
   readonly requests: number;
 }
@@ -138,12 +140,12 @@ export async function examine(
       onResult(result);
     }
   }
-  const used = [...accounts.values()].map(one => one.used());
-  return {
-    results,
-    credits: used.reduce((sum, { helpdesk }) => sum + helpdesk, 0),
-    requests: used.reduce((sum, { books }) => sum + books, 0),
-  };
+  const usedIn = (unit: Source['unit']) =>
+    sources
+      .filter(source => source.unit === unit)
+      .flatMap(({ name }) => [...accounts.values()].map(one => one.used(name)))
+      .reduce((sum, used) => sum + used, 0);
+  return { results, credits: usedIn('credit'), requests: usedIn('request') };
 }
 
 const rank: Record<State, number> = { ok: 0, warn: 1, skipped: 2, fail: 3 };

@@ -7,6 +7,7 @@ import type { Source, StreamJobs } from '../source.ts';
 import { auditBooks } from './audit.ts';
 import type { Catalog } from './compare.ts';
 import { booksDialect } from './dialect.ts';
+import { catalogChecks } from './doctor.ts';
 import { myLibrary } from './endpoints.ts';
 import { partsOfBooks, partsOfVerifyBooks } from './forecast.ts';
 import { type BooksSettings, sourceName } from './open.ts';
@@ -108,6 +109,7 @@ function makeBooks(catalog: Catalog): Source<BooksPart> {
       const again = question.kind === 'backfill' && question.range.again;
       return partsOfBooks(planning, catalog, { names, isSync, again });
     },
+    checks: catalogChecks,
     audit: {
       streams: [shelves.key, volumes.key],
       beside: [],

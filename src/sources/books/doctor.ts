@@ -1,8 +1,8 @@
 /** Checks of the book catalog: reachability, credentials, quota, and country. */
-
+import type pg from 'pg';
+import { limitsTold } from '../../engine/budget/limits-told.ts';
 import { ShelfdeskError, Spent } from '../../errors.ts';
 import { type Check, fail, ok, skipped, warn } from '../../ops/doctor/checks/check.ts';
-import { limitsTold, someVolume } from '../../ops/doctor/doctor-state.ts';
 import { count } from '../../words.ts';
 import { getVolume, listShelves } from './endpoints.ts';
 import { booksOf } from './open.ts';
@@ -96,3 +96,12 @@ export const catalogChecks: readonly Check[] = [
 ];
 
 const unreachable = 'Check BOOKS_BASE_URL, and that this machine reaches it; then the status page of the catalog.';
+
+/** Any stored volume. */
+async function someVolume(db: pg.Pool, account: string): Promise<string | undefined> {
+  const { rows } = await db.query<{ id: string }>(
+    'select id from books.volumes where account_id = $1 and _deleted_at is null order by id limit 1',
+    [account],
+  );
+  return rows[0]?.id;
+}

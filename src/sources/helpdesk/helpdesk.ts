@@ -6,6 +6,7 @@ import type { Source, StreamJobs } from '../source.ts';
 import { customers } from './customers.ts';
 import { sweepStream } from './deletions/sweep.ts';
 import { helpdeskDialect } from './dialect.ts';
+import { helpdeskChecks } from './doctor/checks.ts';
 import { type Desk, partsOfBackfill, partsOfSync } from './forecast/lists.ts';
 import { partsOfSweep, partsOfVerify } from './forecast/sweep.ts';
 import { hydrate, isDone, messagesAreDue } from './messages/detail-loop.ts';
@@ -110,6 +111,7 @@ export function makeHelpdesk(desk: Desk): Source<HelpdeskPart> {
         return partsOfSync(planning, question.streams);
       }
     },
+    checks: helpdeskChecks,
     audit: {
       streams: [tickets.key],
       beside: [messages.key],

@@ -7,20 +7,6 @@ import type { AccountContext, DoctorContext } from '../doctor-context.ts';
 /** `skipped`: the check could not run, or has no data; `says` is the reason. */
 export type State = 'ok' | 'warn' | 'fail' | 'skipped';
 
-/** In display order. */
-export const areas = [
-  'settings',
-  'database',
-  'queue',
-  'help desk',
-  'what the help desk leaves open',
-  'catalog',
-  'sources',
-  'the work',
-  'schedule',
-] as const;
-export type Area = (typeof areas)[number];
-
 export interface Finding {
   readonly state: State;
   /** The finding: one sentence without a full stop and without secrets. */
@@ -41,7 +27,8 @@ interface Fix {
 interface Common {
   /** Unique name, for people. */
   readonly name: string;
-  readonly area: Area;
+  /** Heading under which it is shown. */
+  readonly area: string;
   /** What the check examines, for the manual (docs/DOCTOR.md). */
   readonly looks: string;
   /** Names of checks that must have passed. Otherwise this check is skipped. */

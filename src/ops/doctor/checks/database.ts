@@ -11,13 +11,11 @@ import { count } from '../../../words.ts';
 import type { DoctorContext } from '../doctor-context.ts';
 import { liveProcesses } from '../doctor-state.ts';
 import { type Check, fail, ok, warn } from './check.ts';
+import { judgeClocks } from './clocks.ts';
 
 /** Connection that holds the presence lock of a process. */
 const presence = 1;
 const gigabyte = 1e9;
-/** Tolerated clock difference. */
-const clockMs = 2000;
-const farMs = 300_000;
 
 export const databaseChecks: readonly Check[] = [
   {
@@ -251,17 +249,6 @@ export const databaseChecks: readonly Check[] = [
     },
   },
 ];
-
-/** `ahead`: relative to this machine. */
-export function judgeClocks(aheadMs: number, whose: string) {
-  const off = Math.abs(aheadMs);
-  if (off <= clockMs) return ok(`it goes as that of ${whose} does`);
-  const say = off > farMs ? fail : warn;
-  return say(
-    `this machine's clock is ${(off / 1000).toFixed(0)} s ${aheadMs > 0 ? 'behind' : 'ahead of'} that of ${whose}`,
-    'Let the machines set their clocks by NTP (`timedatectl set-ntp true`). Times of runs and of the schedule are those of this clock.',
-  );
-}
 
 export function judgeDisk(freeBytes: number, databaseBytes: number, folder: string) {
   const says = `${gigabytes(freeBytes)} free in ${folder}, the database has ${gigabytes(databaseBytes)}`;

@@ -1,7 +1,5 @@
 /** The checks of `doctor` in their order: a check comes after those that it needs. */
-import { catalogChecks } from '../../../sources/books/doctor.ts';
-import { readingChecks } from '../../../sources/helpdesk/doctor/behaviour.ts';
-import { helpdeskChecks } from '../../../sources/helpdesk/doctor/checks.ts';
+import { sources } from '../../../sources/index.ts';
 import type { Check } from './check.ts';
 import { databaseChecks } from './database.ts';
 import { queueChecks } from './queue.ts';
@@ -16,9 +14,7 @@ export const checks: readonly Check[] = [
   ...databaseChecks,
   ...readerChecks,
   ...queueChecks,
-  ...helpdeskChecks,
-  ...readingChecks,
-  ...catalogChecks,
+  ...sources.flatMap(source => source.checks ?? []),
   ...sourceChecks,
   ...workChecks,
   ...scheduleChecks,

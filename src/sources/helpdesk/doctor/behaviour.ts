@@ -9,7 +9,7 @@ import { type Check, type Finding, ok, skipped, warn } from '../../../ops/doctor
 import type { AccountContext } from '../../../ops/doctor/doctor-context.ts';
 import { count } from '../../../words.ts';
 import { getTicket, listTickets, paging } from '../endpoints.ts';
-import { helpdeskOf } from '../open.ts';
+import { helpdeskOf, sourceName } from '../open.ts';
 import { type Ticket, timeOf } from '../records.ts';
 import {
   hasShown,
@@ -22,6 +22,7 @@ import {
   readReadings,
   type SourceReading,
 } from './behaviour-rows.ts';
+import { oldestTickets } from './oldest-tickets.ts';
 
 const dayMs = 24 * 3_600_000;
 const rememberedMs = 30 * dayMs;
@@ -132,8 +133,8 @@ export const questions: readonly Question[] = [
     name: 'order of lists',
     looks: 'whether a list comes in the order that was asked for',
     most: 0,
-    async find({ oldest }) {
-      const times = (await oldest()).records.map(({ updated_at }) => timeOf(updated_at));
+    async find(context) {
+      const times = (await oldestTickets(context)).records.map(({ updated_at }) => timeOf(updated_at));
       if (times.length < 2) return { answer: 'unknown', evidence: 'two tickets would tell' };
       const wrong = times.filter((time, i) => i > 0 && time < times[i - 1]!).length;
       if (wrong === 0) return { answer: 'yes', evidence: `${count(times.length, 'ticket')} came in order` };
@@ -176,7 +177,7 @@ export const questions: readonly Question[] = [
   },
 ];
 
-export const readingChecks: readonly Check[] = questions.map(asCheck);
+export const behaviourChecks: readonly Check[] = questions.map(asCheck);
 
 export function asCheck(question: Question): Check {
   return {
@@ -202,9 +203,9 @@ async function answer(question: Question, context: AccountContext): Promise<Find
 }
 
 async function findOut(question: Question, context: AccountContext): Promise<Found> {
-  const before = context.used().helpdesk;
+  const before = context.used(sourceName);
   const found = await question.find(context);
-  const credits = context.used().helpdesk - before;
+  const credits = context.used(sourceName) - before;
   const reading = { ...found, question: question.question, credits, found_at: new Date(context.clock.now()) };
   await keepReading((await context.warehouse()).pg, context.account, reading);
   return found;
@@ -233,7 +234,7 @@ async function ask(context: AccountContext, request: ReturnType<typeof listTicke
 
 /** Reads the ticket with the oldest update from its own second on: the reply contains it, or begins behind it. */
 async function findSince(context: AccountContext): Promise<Found> {
-  const [first] = (await context.oldest()).records;
+  const [first] = (await oldestTickets(context)).records;
   if (first === undefined) return { answer: 'unknown', evidence: 'a ticket would tell, and there is none' };
   const own = timeOf(first.updated_at);
   const from = async (since: number) => {
@@ -254,7 +255,7 @@ async function findSince(context: AccountContext): Promise<Found> {
 async function findListed(context: AccountContext, kind: Kind): Promise<Found> {
   const { pg } = await context.warehouse();
   const { account } = context;
-  const shown = (await context.oldest()).records.find(isOf[kind]);
+  const shown = (await oldestTickets(context)).records.find(isOf[kind]);
   if (shown !== undefined) return { answer: 'listed', evidence: `the list shows ticket ${shown.id}, ${one[kind]}` };
   if ((kind === 'spam' || kind === 'trash') && (await hasShown(pg, account, kind)))
     return { answer: 'listed', evidence: `the list has shown tickets ${where[kind]} before` };

@@ -1,14 +1,15 @@
 /** Checks of the help desk: reachability, token, limits, and other clients. */
 
+import { limitsTold } from '../../../engine/budget/limits-told.ts';
 import { command } from '../../../engine/runs/pauses.ts';
 import { ShelfdeskError } from '../../../errors.ts';
 import { type Check, fail, ok, skipped, warn } from '../../../ops/doctor/checks/check.ts';
-import { judgeClocks } from '../../../ops/doctor/checks/database.ts';
+import { judgeClocks } from '../../../ops/doctor/checks/clocks.ts';
 import type { AccountContext } from '../../../ops/doctor/doctor-context.ts';
-import { limitsTold } from '../../../ops/doctor/doctor-state.ts';
 import { count } from '../../../words.ts';
 import { helpdeskOf } from '../open.ts';
-import { creditsDue } from './behaviour.ts';
+import { behaviourChecks, creditsDue } from './behaviour.ts';
+import { oldestTickets } from './oldest-tickets.ts';
 
 const dayMs = 24 * 3_600_000;
 const area = 'help desk' as const;
@@ -44,7 +45,7 @@ export const helpdeskChecks: readonly Check[] = [
           'Wait, and run `npx shelfdesk doctor` again. If it happens often, look at HELPDESK_RESERVE and the other tools of the account.',
         );
       try {
-        const { arrived, unreadable } = await context.oldest();
+        const { arrived, unreadable } = await oldestTickets(context);
         if (unreadable.length > 0)
           return warn(
             `it answers, and ${unreadable.length} of ${count(arrived, 'ticket')} ${unreadable.length === 1 ? 'is' : 'are'} not as documented: ${unreadable[0]!.reason}`,
@@ -64,7 +65,7 @@ export const helpdeskChecks: readonly Check[] = [
     looks: "this machine's clock against the Date of the reply",
     needs: ['help desk'],
     async run(context) {
-      await context.oldest();
+      await oldestTickets(context);
       const { send } = helpdeskOf(await context.ctx());
       // The Date header has a resolution of one second.
       const aheadMs = (send.sourceNow() ?? 0) - context.clock.now();
@@ -78,7 +79,7 @@ export const helpdeskChecks: readonly Check[] = [
     looks: 'the limit that the help desk tells against HELPDESK_CREDITS',
     needs: ['help desk'],
     async run(context) {
-      await context.oldest();
+      await oldestTickets(context);
       const { credits } = context.config.limits;
       const limit = (await limits(context))?.limit ?? undefined;
       if (limit === undefined) return ok('it does not tell any: the settings hold');
@@ -99,7 +100,7 @@ export const helpdeskChecks: readonly Check[] = [
     looks: 'the most that other tools of the account used in one period of the last day, against HELPDESK_RESERVE',
     needs: ['help desk'],
     async run(context) {
-      await context.oldest();
+      await oldestTickets(context);
       const { reserve, credits } = context.config.limits;
       const others = (await limits(context))?.others ?? 0;
       const says = `other tools used up to ${count(others, 'credit')} in a period, ${reserve} are left to them`;
@@ -126,6 +127,7 @@ export const helpdeskChecks: readonly Check[] = [
       );
     },
   },
+  ...behaviourChecks,
 ];
 
 const unreachable = 'Check HELPDESK_BASE_URL, and that this machine reaches it; then the status page of the help desk.';

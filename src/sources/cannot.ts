@@ -1,0 +1,14 @@
+/** Says what the mirror cannot know of a stream, as far as its declaration tells. */
+import type { Stream } from './source.ts';
+
+/** Sentences, such as `Deletions of crm.contacts are not known: the list hides archived contacts.` */
+export function cannotOf(stream: Stream): string[] {
+  const { key, jobs } = stream;
+  const deletions = stream.kind === 'list' ? stream.deletions : 'whole list';
+  const isSwept = jobs.sweep !== undefined;
+  return [
+    ...(typeof deletions === 'object' ? [`Deletions of ${key} are not known: ${deletions.unknown}.`] : []),
+    ...(deletions === undefined && !isSwept ? [`Deletions of ${key} show in \`verify --full\` only.`] : []),
+    ...(jobs.verify === undefined ? [`Rows of ${key} cannot be compared with the source.`] : []),
+  ];
+}
