@@ -173,7 +173,9 @@ describe.concurrent('commands', () => {
     expect(new Set(details(sandbox).map(({ path }) => path)).size).toBe(40);
 
     const full = await shell('status');
-    const said = 'The book catalog is not configured (BOOKS_BASE_URL, and BOOKS_USERS or a token).\n';
+    const said =
+      'The book catalog is not configured (BOOKS_BASE_URL, and BOOKS_USERS or a token).\n' +
+      'Deletions of helpdesk.users show in `verify --full` only.\n';
     expect(full).toMatchObject({ code: 0, stderr: said });
     expect(full.stdout.split('\n')).toHaveLength(2 + streams.length + 1);
     for (const stream of streams) expect(full.stdout).toMatch(new RegExp(`^default +${stream} .* completed$`, 'm'));

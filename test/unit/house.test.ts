@@ -166,11 +166,8 @@ describe('who may import whom', () => {
     'src/analytics/calendars.ts': 'calendars belong to inboxes of the help desk',
     'src/cli/look/why.ts': 'the command is about one ticket',
     'src/cli/setup/demo.ts': 'the demo asks both services of the sandbox',
+    'src/cli/work/plan.ts': 'keys of --json',
     'src/engine/database/take-over.ts': 'the schemas of the database that it takes over',
-    'src/engine/forecast/plan.ts': 'keys of --json',
-    'src/ops/page/overview.ts': 'credits of the help desk and requests of the catalog, side by side',
-    'src/ops/page/pages.ts': 'credits of the help desk and requests of the catalog, side by side',
-    'src/ops/page/render/account.ts': 'credits of the help desk and requests of the catalog, side by side',
     'src/privacy/erase.ts': 'keys of --json',
     'src/privacy/redact.ts': 'keys of --json',
   };

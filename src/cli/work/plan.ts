@@ -15,6 +15,7 @@ import { readFrom } from '../../engine/runs/accounts.ts';
 import { command } from '../../engine/runs/pauses.ts';
 import { wasRead } from '../../engine/verify/findings.ts';
 import { exitCodes, UsageError } from '../../errors.ts';
+import { cannotOf } from '../../sources/cannot.ts';
 import { sources, streams } from '../../sources/index.ts';
 import { count } from '../../words.ts';
 import { defaultSample, listStreams, parseCount, parseTime } from '../arguments.ts';
@@ -38,6 +39,11 @@ const kinds = ['sync', 'backfill', 'sweep', 'verify'] as const;
 
 export interface PlanResult extends Planned {
   readonly account: string;
+  /** When all tickets, and then all messages, are here; null if the run does not read them. */
+  readonly tickets_in_at: string | null;
+  readonly messages_in_at: string | null;
+  /** What the mirror cannot know of the streams of this run. */
+  readonly cannot: readonly string[];
   /** Nightly runs that start before the end of this run. Their sweep gets a tenth of the credits meanwhile. */
   readonly nights_meanwhile: readonly string[];
 }
@@ -140,10 +146,16 @@ export async function runPlan(
   if (forecast)
     await keepPlan(ctx.pg, ctx.account, { kind, question: askedFor(question), forecast }, new Date(ctx.clock.now()));
   const assumptions = isSet ? planned.assumptions : [...planned.assumptions, unsetSays(ctx.account)];
+  // Sweeps and verifications bring no new records.
+  const reads = kind === 'sync' || kind === 'backfill';
+  const inAt = (stream: string) => (reads && planned.streams[stream]?.until) || null;
   return {
     account: ctx.account,
     ...planned,
     assumptions,
+    tickets_in_at: inAt('tickets'),
+    messages_in_at: inAt('messages'),
+    cannot: streams.filter(({ key }) => question.streams.includes(key)).flatMap(cannotOf),
     nights_meanwhile: nightsIn(config, planned, ctx.clock.now()),
   };
 }
@@ -190,5 +202,6 @@ function show(planned: PlanResult): void {
       : `Counted with ${count(counted_with_credits, 'credit')}: ${told}.`,
   );
   say(`Assumed: ${assumptions.join('; ')}.`);
+  for (const said of planned.cannot) say(said);
   if (incomplete) say('Some amounts are unknown and were not requested: the run takes more than this.');
 }

@@ -44,9 +44,6 @@ export interface Planned extends Omit<ForecastTotals, 'streams'> {
   readonly at: string;
   readonly streams: Readonly<Record<string, StreamPlanned>>;
   readonly done_at: string;
-  /** When all tickets, and then all messages, are here; null if they are not read. */
-  readonly tickets_in_at: string | null;
-  readonly messages_in_at: string | null;
   /** How long a fresh change waits for credits during the run, beyond the next slot of the schedule. */
   readonly fresh_waits_seconds: { readonly p50: number; readonly p95: number; readonly most: number } | null;
   readonly counted: readonly { readonly what: string; readonly credits: number }[];
@@ -131,13 +128,9 @@ function told(
   { timed, waits, counted }: { timed: readonly Timed[]; waits: readonly number[]; counted: number },
 ): Planned {
   const { nowMs, assumed, unknown } = planning;
-  // Sweeps and verifications bring no new records.
-  const reads = kind === 'sync' || kind === 'backfill';
-  const endOf = (name: string) => timed.find(({ stream }) => stream === name)?.untilMs;
   const untilMs = Math.max(nowMs, ...timed.map(one => one.untilMs));
   const sum = (of: (one: Timed) => number) => timed.reduce((all, one) => all + of(one), 0);
   const at = (share: number) => secondsOf(waits[Math.min(waits.length - 1, Math.floor(share * waits.length))]!);
-  const timeAt = (ms: Ms | undefined) => (ms === undefined ? null : isoOf(ms));
   return {
     kind,
     at: isoOf(nowMs),
@@ -146,8 +139,6 @@ function told(
     seconds: secondsOf(untilMs - nowMs),
     done_at: isoOf(untilMs),
     streams: Object.fromEntries(timed.map(one => [one.stream, streamOf(one)])),
-    tickets_in_at: reads ? timeAt(endOf('tickets')) : null,
-    messages_in_at: reads ? timeAt(endOf('messages')) : null,
     fresh_waits_seconds: waits.length > 0 ? { p50: at(0.5), p95: at(0.95), most: at(1) } : null,
     counted_with_credits: counted,
     counted: planning.counted,

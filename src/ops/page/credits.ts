@@ -5,8 +5,13 @@
 
 import type { Client } from '../../engine/database/pool.ts';
 import type { SourceName } from '../../engine/http/request.ts';
+import { sources } from '../../sources/index.ts';
 
-/** `requests`: the last 24 hours by hour, up to the next minute, for sources with a daily quota. */
+/** The source with the graph: its limit counts credits. The page sums up the requests of a day of every other source. */
+export const graphed = sources.find(({ unit }) => unit === 'credit')!;
+export const summed = sources.filter(source => source !== graphed);
+
+/** `requests`: the last 24 hours by hour, up to the next minute, for sources without a graph. */
 export const ranges = {
   hour: { stepMinutes: 1, steps: 60 },
   day: { stepMinutes: 10, steps: 144 },

@@ -5,7 +5,7 @@
 import type pg from 'pg';
 import { type Client, transaction } from '../../engine/database/pool.ts';
 import type { SourceName } from '../../engine/http/request.ts';
-import { type Bucket, creditBuckets, type Range } from './credits.ts';
+import { type Bucket, creditBuckets, graphed, type Range, summed } from './credits.ts';
 
 export type State = 'fresh' | 'catching_up' | 'stale' | 'failing' | 'never_synced' | 'paused';
 type Severity = 'critical' | 'warning' | 'info';
@@ -116,10 +116,10 @@ export interface AccountFigures {
   readonly quiet: number;
   readonly workers: readonly Worker[];
   readonly operations: readonly Operation[];
-  /** Credit use of the help desk, for the graph. */
+  /** Credit use of the source with the graph. */
   readonly credits: readonly Bucket[];
-  /** Requests to the catalog in the last 24 hours, by hour. */
-  readonly requests: readonly Bucket[];
+  /** Use of every other source in the last 24 hours, by hour. */
+  readonly requests: ReadonlyMap<SourceName, readonly Bucket[]>;
 }
 
 const shownGaps = 30;
@@ -166,6 +166,8 @@ export async function readAccount(db: pg.Pool, account: string, range: Range): P
       (await client.query<T>(sql, [account])).rows;
     const at = (await client.query<{ at: Date }>('select now() as at')).rows[0]!.at;
     const runs = await all<RunFigures & { quiet: boolean }>(runsSql);
+    const requests = new Map<SourceName, Bucket[]>();
+    for (const { name } of summed) requests.set(name, await creditBuckets(client, account, name, 'requests'));
     const anHourAgo = at.getTime() - 3_600_000;
     return {
       at,
@@ -189,8 +191,8 @@ export async function readAccount(db: pg.Pool, account: string, range: Range): P
         `select id, at, who, action, subject, outcome from sync.operations
          where account_id = $1 order by at desc, id desc limit ${shownOperations}`,
       ),
-      credits: await creditBuckets(client, account, 'helpdesk', range),
-      requests: await creditBuckets(client, account, 'books', 'requests'),
+      credits: await creditBuckets(client, account, graphed.name, range),
+      requests,
     };
   });
 }

@@ -8,7 +8,7 @@ import { streams as declared, streamsOf } from '../../sources/index.ts';
 import { allAccounts, type Served } from '../known-accounts.ts';
 import { timeLeft } from '../time-left.ts';
 import type { Role } from './auth.ts';
-import type { Range } from './credits.ts';
+import { graphed, type Range } from './credits.ts';
 import type { Look } from './live.ts';
 import { type AccountLine, accountNames, readAccount, readFleetFigures } from './overview.ts';
 import { type Known, type Parts, partsOf } from './render/account.ts';
@@ -26,6 +26,7 @@ export interface Pages {
   credits(account: string, range: Range): Promise<Step[]>;
 }
 
+const dayMs = 24 * 3_600_000;
 /** Shown slots per schedule. */
 const shownSlots = 3;
 
@@ -65,10 +66,12 @@ export function makePages({
 
   function knownOf(account: string): Known {
     const one = find(account);
-    const hasDesk = one?.sources.has('helpdesk') === true;
+    const limits = one?.sources.get(graphed.name)?.limits;
     return {
-      scale: hasDesk ? { periodMs: one.config.limits.periodMs, limit: one.config.limits.credits } : undefined,
-      requestsADay: one?.sources.has('books') ? one.config.books?.limits.credits : undefined,
+      scale: limits && { periodMs: limits.periodMs, limit: limits.credits },
+      perDay: new Map(
+        [...(one?.sources ?? [])].map(([name, { limits }]) => [name, (limits.credits * dayMs) / limits.periodMs]),
+      ),
       next: nextOf(account),
       timeLeft: stream => timeLeft(stream, one, clock.now()),
     };

@@ -2,8 +2,10 @@
  * Renders the page of one account: a heading, and parts that are rendered separately, so that only changed parts are
  * sent again.
  */
+
+import type { Source } from '../../../sources/source.ts';
 import type { Role } from '../auth.ts';
-import type { Range } from '../credits.ts';
+import { graphed, type Range, summed } from '../credits.ts';
 import type {
   AccountFigures,
   Gap,
@@ -20,9 +22,10 @@ import { sentence } from './sentence.ts';
 
 /** Facts about the account that are not in its rows. */
 export interface Known {
-  /** Undefined if this process has no settings for the account. */
+  /** Undefined if this process has no settings for the source with the graph. */
   readonly scale: Scale | undefined;
-  readonly requestsADay: number | undefined;
+  /** Requests or credits that a day allows, by source with settings. */
+  readonly perDay: ReadonlyMap<string, number>;
   readonly next: readonly { schedule: string; cron: string; timeZone: string; times: readonly Date[] }[];
   readonly timeLeft: (stream: StreamFigures) => number | null;
 }
@@ -80,24 +83,27 @@ function button(
 export function partsOf(shown: Shown): Parts {
   const { figures, known, range, link } = shown;
   const { at } = figures;
-  const hasBooks = figures.streams.some(({ source }) => source === 'books') || known.requestsADay !== undefined;
-  const hasDesk = figures.streams.some(({ source }) => source === 'helpdesk') || known.scale !== undefined;
-  const sleepsUntil = figures.streams.find(({ source, sleeps_until }) => source === 'books' && sleeps_until !== null);
+  const isThere = ({ name }: Source) => known.perDay.has(name) || figures.streams.some(({ source }) => source === name);
+  const others = summed.filter(isThere);
   return {
     now: now(shown),
     problems: problems(figures.problems, at),
     streams: streams(shown),
-    ...(hasDesk && { credits: graph(figures.credits, known.scale ?? unknownScale, range, { at, link }) }),
-    ...(hasBooks && {
-      requests: requestsOfDay(figures.requests, {
-        ...{ limit: known.requestsADay, at },
-        sleepsUntil: sleepsUntil?.sleeps_until ?? null,
-      }),
-    }),
+    ...(isThere(graphed) && { credits: graph(figures.credits, known.scale ?? unknownScale, range, { at, link }) }),
+    ...(others.length > 0 && { requests: html`${others.map(source => dayOf(source, shown))}` }),
     runs: runs(shown),
     next: next(shown),
     people: people(figures.operations, at),
   };
+}
+
+function dayOf(source: Source, { figures, known }: Shown): Html {
+  const { name } = source;
+  const sleeping = figures.streams.find(one => one.source === name && one.sleeps_until !== null);
+  return requestsOfDay(source, figures.requests.get(name) ?? [], {
+    ...{ limit: known.perDay.get(name), at: figures.at },
+    sleepsUntil: sleeping?.sleeps_until ?? null,
+  });
 }
 
 // --- the sentence ---------------------------------------------------------------------------------------------------
@@ -239,7 +245,7 @@ function next({ figures, known }: Shown): Html {
 <h2>Next runs</h2>
 ${
   known.next.length === 0
-    ? html`<p class="none">${known.scale === undefined && known.requestsADay === undefined ? 'This process has no settings for the account, and does not know its schedule.' : 'Nothing is scheduled.'}</p>`
+    ? html`<p class="none">${known.perDay.size === 0 ? 'This process has no settings for the account, and does not know its schedule.' : 'Nothing is scheduled.'}</p>`
     : html`<dl class="next">${known.next.map(
         ({ schedule, cron, timeZone, times }) =>
           html`<div class="slot"><dt>${schedule} <span class="soft"><code>${cron}</code> ${timeZone}</span></dt><dd>${times.length === 0 ? 'never' : times.map((one, i) => html`${i === 0 ? null : ', '}${time(one, at, { seconds: one.getUTCSeconds() !== 0 })}`)}</dd></div>`,

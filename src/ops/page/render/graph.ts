@@ -2,6 +2,7 @@
  * Renders the graph of credits: stacked bars for our lanes, other clients and free credits, a line for the limit, a
  * mark for refused requests. SVG needs no script; the figures are also a table, and JSON for the script.
  */
+import type { Source } from '../../../sources/source.ts';
 import { type Bucket, lanes, type Range, used } from '../credits.ts';
 import { amount, count, type Html, html, time } from './html.ts';
 
@@ -140,8 +141,9 @@ function json(steps: readonly Step[]): string {
   );
 }
 
-/** The catalog: requests of the last 24 hours, relative to the daily quota. */
+/** A source without a graph: requests of the last 24 hours, relative to what a day allows. */
 export function requestsOfDay(
+  { name, label, unit }: Pick<Source, 'name' | 'label' | 'unit'>,
   buckets: readonly Bucket[],
   { limit, sleepsUntil, at }: { limit: number | undefined; sleepsUntil: Date | null; at: Date },
 ): Html {
@@ -155,8 +157,8 @@ export function requestsOfDay(
     .join('');
   const share = allowed === undefined ? null : Math.min(100, (sum / allowed) * 100).toFixed(1);
   return html`
-<h2 id="requests-h">Requests to the catalog</h2>
-<p><strong>${amount(sum)}</strong>${allowed === undefined ? (sum === 1 ? ' request' : ' requests') : ` of ${count(allowed, 'request')}`} in the last 24 hours${refused > 0 ? `, ${count(refused, 'request')} refused` : ''}.${
+<h2 id="requests-${name}">${unit === 'credit' ? 'Credits of' : 'Requests to'} ${label}</h2>
+<p><strong>${amount(sum)}</strong>${allowed === undefined ? ` ${sum === 1 ? unit : `${unit}s`}` : ` of ${count(allowed, unit)}`} in the last 24 hours${refused > 0 ? `, ${count(refused, 'request')} refused` : ''}.${
     sleepsUntil !== null && sleepsUntil > at ? html` It resumes at ${time(sleepsUntil, at)}.` : null
   }</p>
 ${share === null ? null : html`<svg class="bar" viewBox="0 0 100 1" preserveAspectRatio="none" aria-hidden="true"><rect width="${share}" height="1"/></svg>`}
