@@ -246,3 +246,71 @@ test('where records can be fetched by id, only a 404 is a deletion, and a sample
     { n: 20 },
   ]);
 });
+
+test('a first load is killed at each further page while records change, and loses none', long, async () => {
+  await using of = await openCrm();
+  await using db = await freshDatabase();
+  for (const page of [2, 3, 4]) {
+    let answered = 0;
+    const killed = start(of, db, 'sync');
+    of.crm.before = () => {
+      if (++answered < page) return undefined;
+      if (answered === page) of.change();
+      killed.kill();
+      return 503;
+    };
+    await killed.done;
+    expect(answered).toBeGreaterThanOrEqual(page);
+  }
+  of.crm.before = () => undefined;
+  // The first one ends the load. What has changed behind it comes with the next.
+  for (const args of [['sync'], ['sync']]) {
+    const { code, stderr } = await run(of, db, ...args);
+    expect(code, stderr).toBe(0);
+  }
+  expect(await of.differences(db.pool)).toEqual([]);
+});
+
+test('deletions that a list cannot show are never assumed; status, plan, doctor and sweep say so', long, async () => {
+  await using of = await openCrm({ unknownDeletions: true });
+  await using db = await freshDatabase();
+  expect((await run(of, db, 'sync')).code).toBe(0);
+  of.remove();
+  expect((await run(of, db, 'sync')).code).toBe(0);
+  expect(await rows(db, 'select from crm.contacts where _deleted_at is not null')).toEqual([]);
+  const sentence = 'Deletions of crm.contacts are not known: the list leaves out archived contacts.';
+  expect((await run(of, db, 'status')).stderr).toContain(sentence);
+  expect((await run(of, db, 'plan')).stderr).toContain(sentence);
+  expect((await json(of, db, ['plan'])).cannot).toEqual([sentence]);
+  expect((await run(of, db, 'doctor')).stdout).toContain(sentence.slice(0, -1));
+  const swept = await run(of, db, 'sweep', 'contacts');
+  expect(swept.code).toBe(2);
+  expect(swept.stderr).toContain('contacts cannot be swept: the list leaves out archived contacts');
+  expect(await rows(db, `select deletions from sync.streams where stream_key = 'crm.contacts'`)).toEqual([
+    { deletions: 'the list leaves out archived contacts' },
+  ]);
+});
+
+test('the erasure of a customer clears the rows of other sources with the same address, for good', long, async () => {
+  await using of = await openCrm();
+  await using desk = await openHelpdesk();
+  await using db = await freshDatabase();
+  const both = { ...of, env: { ...of.env, ...desk.env } };
+  expect((await run(both, db, 'sync', 'customers')).code).toBe(0);
+  const [customer] = await rows(
+    db,
+    `select customer_id as id, value as email from helpdesk.contacts where type = 'email' order by 1 limit 1`,
+  );
+  of.crm.contacts.get('c0007')!.email = customer.email;
+  expect((await run(both, db, 'sync')).code).toBe(0);
+  const row = () => rows(db, `select name, email, phone from crm.contacts where id = 'c0007'`);
+  expect((await row())[0].email).toBe(customer.email);
+  const erased = await run(both, db, 'erase', '--customer', customer.id, '--yes');
+  expect(erased.code, erased.stderr).toBe(0);
+  const cleared = [{ name: null, email: null, phone: null }];
+  expect(await row()).toEqual(cleared);
+  // The source still shows the record, and shows it changed.
+  Object.assign(of.crm.contacts.get('c0007')!, { name: 'Back again', updated_at: new Date().toISOString() });
+  expect((await run(both, db, 'sync')).code).toBe(0);
+  expect(await row()).toEqual(cleared);
+});

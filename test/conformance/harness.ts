@@ -129,13 +129,20 @@ const listOnly = "request: ({ cursor }) => pageOf('/contacts', contact, cursor),
 const withGet = `${listOnly}
   get: id => ({ path: \`/contacts/\${encodeURIComponent(id)}\`, query: {}, cost: 1, shape: 'single', record: contact }),`;
 
+const withUnknownDeletions = `${listOnly}
+  deletionsUnknown: 'the list leaves out archived contacts',`;
+
 export interface CrmHarness extends Harness {
   readonly crm: Crm;
 }
 
-/** `byId`: contacts can be fetched by id, so that only a 404 is a deletion. */
-export async function openCrm({ byId = false } = {}): Promise<CrmHarness> {
-  const tree = followGuide(byId ? { 'src/sources/crm/crm.ts': [listOnly, withGet] } : {});
+/**
+ * `byId`: contacts can be fetched by id, so that only a 404 is a deletion. `unknownDeletions`: absence from the list is no
+ * deletion, and nothing else shows one.
+ */
+export async function openCrm({ byId = false, unknownDeletions = false } = {}): Promise<CrmHarness> {
+  const contacts = byId ? withGet : unknownDeletions ? withUnknownDeletions : listOnly;
+  const tree = followGuide({ 'src/sources/crm/crm.ts': [listOnly, contacts] });
   const crm = await startCrm();
   const at = (minutes: number) => new Date(Date.parse('2026-03-01T12:00:00Z') + minutes * 60_000).toISOString();
   const contact = (n: number) => ({
