@@ -6,7 +6,7 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { Limits } from '../packages/sandbox/src/limits.ts';
+import { Limits } from '../packages/sandbox/src/admission/limits.ts';
 import { openServices } from '../packages/sandbox/src/services.ts';
 
 export interface DesksOptions {

@@ -1,7 +1,7 @@
 /** `backfill` against the sandbox: which gaps are read in which order, what is claimed, and what is paid for, once. */
 import { describe, expect, test } from 'vitest';
-import type { Fault } from '../../packages/sandbox/src/faults.ts';
-import { World } from '../../packages/sandbox/src/helpdesk/world.ts';
+import type { Fault } from '../../packages/sandbox/src/admission/faults.ts';
+import { World } from '../../packages/sandbox/src/helpdesk/world/world.ts';
 import {
   type Sandbox,
   type SandboxOptions,

@@ -2,7 +2,7 @@
  * Shelves that change while they are read, and shelves that go: what is taken for the truth, what is left as it was known.
  */
 import { describe, expect, test } from 'vitest';
-import { generateBooks } from '../../packages/sandbox/src/books/generate.ts';
+import { generateBooks } from '../../packages/sandbox/src/books/content/generate.ts';
 import { BooksWorld } from '../../packages/sandbox/src/books/world.ts';
 import { makeRng } from '../../packages/sandbox/src/random.ts';
 import { addShelf, addVolumes, asOf, bookDifferences, historyOf, openCatalog, placesOf } from '../support/books.ts';

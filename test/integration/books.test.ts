@@ -3,7 +3,7 @@
  * request is counted, since a thousand are all that there are in a day.
  */
 import { describe, expect, test } from 'vitest';
-import { generateBooks } from '../../packages/sandbox/src/books/generate.ts';
+import { generateBooks } from '../../packages/sandbox/src/books/content/generate.ts';
 import { LAST_RESERVED_ID } from '../../packages/sandbox/src/books/records.ts';
 import { Interrupted } from '../../src/errors.ts';
 import { addShelf, bookDifferences, openCatalog, ownersOf, placesOf } from '../support/books.ts';

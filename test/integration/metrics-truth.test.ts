@@ -5,7 +5,7 @@
 import type pg from 'pg';
 import { describe, expect, test } from 'vitest';
 import { ticketRecord } from '../../packages/sandbox/src/helpdesk/records.ts';
-import type { World } from '../../packages/sandbox/src/helpdesk/world.ts';
+import type { World } from '../../packages/sandbox/src/helpdesk/world/world.ts';
 import { makeRng } from '../../packages/sandbox/src/random.ts';
 import { startSandbox } from '../../packages/sandbox/src/server.ts';
 import { makePool } from '../../src/engine/database/pool.ts';

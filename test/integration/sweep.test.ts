@@ -4,9 +4,9 @@
  */
 
 import { describe, expect, test } from 'vitest';
-import type { WorldTicket } from '../../packages/sandbox/src/helpdesk/rows.ts';
+import type { FaultRule } from '../../packages/sandbox/src/admission/rules.ts';
+import type { WorldTicket } from '../../packages/sandbox/src/helpdesk/world/rows.ts';
 import { makeRng, pick, type Rng } from '../../packages/sandbox/src/random.ts';
-import type { FaultRule } from '../../packages/sandbox/src/rules.ts';
 import { readStatus } from '../../src/cli/look/status.ts';
 import { openSweep } from '../../src/engine/deletions/swept-ranges.ts';
 import { readProgress } from '../../src/engine/runs/runs.ts';

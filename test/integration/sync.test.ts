@@ -20,7 +20,7 @@ const unannounced = [
 ];
 
 /** Some pages of tickets in one second, and in two neighbouring ones, a while ago. */
-function tie(sandbox: { world: import('../../packages/sandbox/src/helpdesk/world.ts').World }): void {
+function tie(sandbox: { world: import('../../packages/sandbox/src/helpdesk/world/world.ts').World }): void {
   const ids = [...sandbox.world.tickets.keys()];
   const at = Math.floor(sandbox.world.clock.now() / 1000) * 1000 - 600_000;
   for (const [second, count] of [

@@ -2,8 +2,8 @@
  * What must hold at every step (docs/SPEC.md), seen against the world's truth. Each complaint begins with the invariant
  * that is broken.
  */
-import type { WorldTicket } from '../../packages/sandbox/src/helpdesk/rows.ts';
-import type { World } from '../../packages/sandbox/src/helpdesk/world.ts';
+import type { WorldTicket } from '../../packages/sandbox/src/helpdesk/world/rows.ts';
+import type { World } from '../../packages/sandbox/src/helpdesk/world/world.ts';
 import type { Database, Statement } from './database.ts';
 import type { History } from './history.ts';
 import type { Exchange } from './network.ts';

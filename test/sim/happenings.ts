@@ -3,8 +3,8 @@
  * worst moment: many changes in one second, two changes of one ticket in one second, rows that show up late.
  */
 import { stamp } from '../../packages/sandbox/src/helpdesk/records.ts';
-import type { WorldTicket } from '../../packages/sandbox/src/helpdesk/rows.ts';
-import { World } from '../../packages/sandbox/src/helpdesk/world.ts';
+import type { WorldTicket } from '../../packages/sandbox/src/helpdesk/world/rows.ts';
+import { World } from '../../packages/sandbox/src/helpdesk/world/world.ts';
 import { between, pick, type Rng, weighted } from '../../packages/sandbox/src/random.ts';
 import type { History } from './history.ts';
 import type { Plan } from './plan.ts';

@@ -2,8 +2,8 @@
  * What truly happened in the world of a simulation, as far as its tables alone do not tell: when something was deleted, and
  * which tickets changed without moving their `updated_at`.
  */
-import type { WorldTicket } from '../../packages/sandbox/src/helpdesk/rows.ts';
-import type { World } from '../../packages/sandbox/src/helpdesk/world.ts';
+import type { WorldTicket } from '../../packages/sandbox/src/helpdesk/world/rows.ts';
+import type { World } from '../../packages/sandbox/src/helpdesk/world/world.ts';
 
 /** What a ticket was, in the values that its history in the warehouse has. */
 export interface Span {

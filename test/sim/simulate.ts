@@ -3,8 +3,8 @@
 import { backfillStream } from '../../jobs/backfill-stream.ts';
 import { sweepStream } from '../../jobs/sweep-stream.ts';
 import { syncStream } from '../../jobs/sync-stream.ts';
+import { Rules } from '../../packages/sandbox/src/admission/rules.ts';
 import { between, makeRng, pick, type Rng } from '../../packages/sandbox/src/random.ts';
-import { Rules } from '../../packages/sandbox/src/rules.ts';
 import { openServices, type Services } from '../../packages/sandbox/src/services.ts';
 import { register } from '../../src/engine/coverage/coverage.ts';
 import { transaction } from '../../src/engine/database/pool.ts';

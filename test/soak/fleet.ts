@@ -12,7 +12,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import type pg from 'pg';
-import type { World } from '../../packages/sandbox/src/helpdesk/world.ts';
+import type { World } from '../../packages/sandbox/src/helpdesk/world/world.ts';
 import { makeRng, pick, type Rng } from '../../packages/sandbox/src/random.ts';
 import { migrate } from '../../src/engine/database/migrate.ts';
 import { percentile } from '../support/changes.ts';

@@ -1,7 +1,7 @@
 /** Changes at random moments on random tickets of a sandbox, and how long each one takes to the warehouse. */
 import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
-import type { World } from '../../packages/sandbox/src/helpdesk/world.ts';
+import type { World } from '../../packages/sandbox/src/helpdesk/world/world.ts';
 import { pick, type Rng } from '../../packages/sandbox/src/random.ts';
 
 export interface Arrival {

@@ -4,18 +4,18 @@
  */
 
 import { BOOKS_BASE } from '../../packages/sandbox/src/books/service.ts';
-import { castOf, makeOutbound } from '../../packages/sandbox/src/helpdesk/content.ts';
+import { castOf, makeOutbound } from '../../packages/sandbox/src/helpdesk/content/content.ts';
 import type { Message } from '../../packages/sandbox/src/helpdesk/records.ts';
-import type { WorldTicket } from '../../packages/sandbox/src/helpdesk/rows.ts';
+import type { WorldTicket } from '../../packages/sandbox/src/helpdesk/world/rows.ts';
 import { makeRng, type Rng } from '../../packages/sandbox/src/random.ts';
 import { fixedToken } from '../../src/engine/http/dialect.ts';
 import { makeSend } from '../../src/engine/http/send.ts';
 import { runStream } from '../../src/engine/load/run-stream.ts';
 import { booksDialect } from '../../src/sources/books/dialect.ts';
-import { readShelves } from '../../src/sources/books/shelf-loop.ts';
-import { shelves } from '../../src/sources/books/shelves.ts';
-import { hydrateVolumes } from '../../src/sources/books/volume-loop.ts';
-import { volumes } from '../../src/sources/books/volumes.ts';
+import { readShelves } from '../../src/sources/books/shelves/shelf-loop.ts';
+import { shelves } from '../../src/sources/books/shelves/shelves.ts';
+import { hydrateVolumes } from '../../src/sources/books/volumes/volume-loop.ts';
+import { volumes } from '../../src/sources/books/volumes/volumes.ts';
 import { type InProcess, inProcess } from './in-process.ts';
 import { openBooks, sourcesOf } from './sources.ts';
 

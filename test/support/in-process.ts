@@ -6,8 +6,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
 import { pino } from 'pino';
-import type { World } from '../../packages/sandbox/src/helpdesk/world.ts';
-import type { FaultRule } from '../../packages/sandbox/src/rules.ts';
+import type { FaultRule } from '../../packages/sandbox/src/admission/rules.ts';
+import type { World } from '../../packages/sandbox/src/helpdesk/world/world.ts';
 import { openServices, type Services, type ServicesOptions } from '../../packages/sandbox/src/services.ts';
 import type { Clock } from '../../src/clock.ts';
 import { type Budget, makeBudget } from '../../src/engine/budget/budget.ts';

@@ -1,6 +1,6 @@
 /** `start` as processes of their own, killed at random, and which requests were paid for more than once. */
 import { setTimeout as delay, setImmediate } from 'node:timers/promises';
-import type { World } from '../../packages/sandbox/src/helpdesk/world.ts';
+import type { World } from '../../packages/sandbox/src/helpdesk/world/world.ts';
 import { pick, type Rng } from '../../packages/sandbox/src/random.ts';
 import type { SeenRequest } from '../../packages/sandbox/src/server.ts';
 import { type Finished, shelfdesk } from './cli.ts';

@@ -2,8 +2,8 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { Command, InvalidArgumentError, Option } from 'commander';
+import { RuleError, Rules } from './admission/rules.ts';
 import { sandboxHelp } from './help.ts';
-import { RuleError, Rules } from './rules.ts';
 import { type Sandbox, type SandboxOptions, startSandbox } from './server.ts';
 import { BLOCKED_TOKEN, defaultOf, readWord, type Service, SWITCHES, type Switch, TOKEN, wordFor } from './switches.ts';
 

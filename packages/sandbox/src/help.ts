@@ -2,9 +2,9 @@
  * The part of `--help` after the options: pages without credentials, fault rules, the admin port, examples. The types
  * of RULE and FAULTS make the compiler demand a line for every field in rules.ts and every kind in faults.ts.
  */
-import { ADMIN_ENDPOINTS } from './admin-endpoints.ts';
-import type { PlainFault } from './faults.ts';
-import type { FaultRule } from './rules.ts';
+import { ADMIN_ENDPOINTS } from './admin/admin-endpoints.ts';
+import type { PlainFault } from './admission/faults.ts';
+import type { FaultRule } from './admission/rules.ts';
 
 const RULE: Record<keyof FaultRule, string> = {
   id: 'name of the rule, for the admin port; default rule-1, rule-2 …',

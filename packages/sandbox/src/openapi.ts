@@ -5,7 +5,7 @@
  */
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import type { Asked, Reply } from './request-reply.ts';
+import type { Asked, Reply } from './http/request-reply.ts';
 
 let yaml: string | undefined;
 let json: string | undefined;

@@ -4,25 +4,25 @@
  * sockets and the only timer.
  */
 import type { Server } from 'node:http';
-import { ADMIN_MOST_BYTES, administer } from './admin.ts';
-import { type Administered, adminRng } from './admin-endpoints.ts';
+import { ADMIN_MOST_BYTES, administer } from './admin/admin.ts';
+import { type Administered, adminRng } from './admin/admin-endpoints.ts';
+import type { Rules } from './admission/rules.ts';
 import { LONGEST_FORM } from './books/request.ts';
 import { BOOKS_BASE, BooksService } from './books/service.ts';
 import { TOKEN_PATH } from './books/tokens.ts';
 import type { BooksWorld } from './books/world.ts';
 import { BASE } from './helpdesk/service.ts';
-import type { World } from './helpdesk/world.ts';
-import { addressOf, type Certificate, end, listen, listener, warn } from './http-server.ts';
+import type { World } from './helpdesk/world/world.ts';
+import { addressOf, type Certificate, end, listen, listener, warn } from './http/http-server.ts';
+import { headOf, received, restOf, Underway } from './http/request-body.ts';
+import { type Serving, serve } from './http/request-handler.ts';
+import type { Asked, SeenRequest } from './http/request-reply.ts';
 import { openapiAt } from './openapi.ts';
 import { pageAt } from './page/page.ts';
-import { headOf, received, restOf, Underway } from './request-body.ts';
-import { type Serving, serve } from './request-handler.ts';
-import type { Asked, SeenRequest } from './request-reply.ts';
-import type { Rules } from './rules.ts';
 import { openServices, type ServicesOptions } from './services.ts';
 
-export type { Fault } from './faults.ts';
-export type { SeenRequest } from './request-reply.ts';
+export type { Fault } from './admission/faults.ts';
+export type { SeenRequest } from './http/request-reply.ts';
 export type { BooksOptions } from './services.ts';
 
 export interface SandboxOptions extends ServicesOptions {

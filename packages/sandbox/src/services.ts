@@ -3,16 +3,16 @@
  * its clock; server.ts adds sockets. Overdue changes run before every request, so each request reads current worlds.
  */
 import { Activity } from './activity.ts';
-import { type GenerateBooksOptions, generateBooks } from './books/generate.ts';
+import { Rules } from './admission/rules.ts';
+import { type GenerateBooksOptions, generateBooks } from './books/content/generate.ts';
 import { BooksService, type BooksServiceOptions } from './books/service.ts';
 import type { BooksWorld } from './books/world.ts';
 import { beginningAt } from './clock.ts';
-import { type GenerateOptions, generateWorld } from './helpdesk/generate.ts';
+import { type GenerateOptions, generateWorld } from './helpdesk/content/generate.ts';
 import { Service, type ServiceOptions } from './helpdesk/service.ts';
-import type { World } from './helpdesk/world.ts';
-import type { Asked, Reply } from './request-reply.ts';
+import type { World } from './helpdesk/world/world.ts';
+import type { Asked, Reply } from './http/request-reply.ts';
 import type { Rhythm } from './rhythm.ts';
-import { Rules } from './rules.ts';
 
 export interface ServicesOptions extends ServiceOptions, Omit<GenerateOptions, 'now'> {
   /** Default 1. The same seed with the same `begin` gives the same worlds, and the same activity. */

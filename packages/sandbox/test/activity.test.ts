@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { Activity, type LivelyWorld } from '../src/activity.ts';
 import { Clock } from '../src/clock.ts';
-import { World } from '../src/helpdesk/world.ts';
+import { World } from '../src/helpdesk/world/world.ts';
 import { openServices, type Services, type ServicesOptions } from '../src/services.ts';
 import { ME } from './books-in-process.ts';
 import { NOON } from './in-process.ts';

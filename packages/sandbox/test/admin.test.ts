@@ -3,11 +3,11 @@ import { get as httpGet, request as httpRequest, type IncomingMessage } from 'no
 import { connect } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { ADMIN_ENDPOINTS } from '../src/admin-endpoints.ts';
-import { wholeNote } from '../src/helpdesk/conversation.ts';
-import { Rules } from '../src/rules.ts';
+import { ADMIN_ENDPOINTS } from '../src/admin/admin-endpoints.ts';
+import { linesOf } from '../src/admin/truth.ts';
+import { Rules } from '../src/admission/rules.ts';
+import { wholeNote } from '../src/helpdesk/world/conversation.ts';
 import { type Sandbox, type SandboxOptions, startSandbox } from '../src/server.ts';
-import { linesOf } from '../src/truth.ts';
 import { emptyWorld, NOON } from './in-process.ts';
 
 async function sandbox(options: SandboxOptions = {}): Promise<Sandbox> {

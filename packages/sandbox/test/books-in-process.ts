@@ -1,5 +1,5 @@
 /** Calls the catalog service without a socket, on a clock that only the test moves. */
-import { type GenerateBooksOptions, generateBooks } from '../src/books/generate.ts';
+import { type GenerateBooksOptions, generateBooks } from '../src/books/content/generate.ts';
 import { BooksService, type BooksServiceOptions } from '../src/books/service.ts';
 import { BooksWorld, type BooksWorldOptions } from '../src/books/world.ts';
 import { checkReply } from './contract.ts';

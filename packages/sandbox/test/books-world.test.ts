@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { ODDITIES } from '../src/books/content.ts';
+import { ODDITIES } from '../src/books/content/content.ts';
 import type { WorldShelf } from '../src/books/records.ts';
 import { askingBooks, emptyBooks, ME, someBooks } from './books-in-process.ts';
 import { rng } from './in-process.ts';

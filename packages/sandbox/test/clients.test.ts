@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { Clients, clientName, type Said, type Visit } from '../src/admission/clients.ts';
+import type { Fault } from '../src/admission/faults.ts';
+import { type LimitOptions, Limits } from '../src/admission/limits.ts';
 import type { BooksServiceOptions } from '../src/books/service.ts';
-import { Clients, clientName, type Said, type Visit } from '../src/clients.ts';
-import type { Fault } from '../src/faults.ts';
 import type { ServiceOptions } from '../src/helpdesk/service.ts';
-import { type LimitOptions, Limits } from '../src/limits.ts';
 import { askingBooks, emptyBooks } from './books-in-process.ts';
 import { asking, emptyWorld } from './in-process.ts';
 

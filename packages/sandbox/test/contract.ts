@@ -8,7 +8,7 @@
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 import { inject } from 'vitest';
-import type { Asked, Reply } from '../src/request-reply.ts';
+import type { Asked, Reply } from '../src/http/request-reply.ts';
 
 type Json = Record<string, unknown>;
 type Asking = Pick<Asked, 'method' | 'url' | 'headers'>;

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { TicketState } from '../src/helpdesk/records.ts';
 import { stamp } from '../src/helpdesk/records.ts';
-import type { WorldOptions } from '../src/helpdesk/world.ts';
+import type { WorldOptions } from '../src/helpdesk/world/world.ts';
 import { asking, emptyWorld, NOON, rng } from './in-process.ts';
 
 const HOUR = 3_600_000;

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import { mutate } from '../src/helpdesk/changes.ts';
-import { makeContact } from '../src/helpdesk/content.ts';
-import { type GenerateOptions, generateWorld } from '../src/helpdesk/generate.ts';
+import { mutate } from '../src/helpdesk/content/changes.ts';
+import { makeContact } from '../src/helpdesk/content/content.ts';
+import { type GenerateOptions, generateWorld } from '../src/helpdesk/content/generate.ts';
 import { CONTACT_TYPES, customerRecord, TICKET_STATES, TICKET_TYPES, ticketRecord } from '../src/helpdesk/records.ts';
-import type { World } from '../src/helpdesk/world.ts';
+import type { World } from '../src/helpdesk/world/world.ts';
 import { hexId } from '../src/random.ts';
 import { inLatin } from '../src/texts/names.ts';
 import { asking, emptyWorld, ids, NOON, rng } from './in-process.ts';

@@ -1,12 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, test, vi } from 'vitest';
-import { type GenerateOptions, generateWorld } from '../src/helpdesk/generate.ts';
-import { History } from '../src/helpdesk/history.ts';
+import { Rules } from '../src/admission/rules.ts';
+import { type GenerateOptions, generateWorld } from '../src/helpdesk/content/generate.ts';
+import { History } from '../src/helpdesk/content/history.ts';
 import { ticketRecord } from '../src/helpdesk/records.ts';
 import { staleCopy } from '../src/helpdesk/stale-copy.ts';
-import type { World } from '../src/helpdesk/world.ts';
+import type { World } from '../src/helpdesk/world/world.ts';
 import { hexId, hexNumber } from '../src/random.ts';
-import { Rules } from '../src/rules.ts';
 import { asking, emptyWorld, ids, NOON, rng } from './in-process.ts';
 
 const make = (options: GenerateOptions) => generateWorld({ now: () => NOON, ...options });

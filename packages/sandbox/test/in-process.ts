@@ -1,7 +1,7 @@
 /** Calls the help desk service without a socket, on a clock that only the test moves. */
 
 import { Service, type ServiceOptions } from '../src/helpdesk/service.ts';
-import { World, type WorldOptions } from '../src/helpdesk/world.ts';
+import { World, type WorldOptions } from '../src/helpdesk/world/world.ts';
 import { makeRng } from '../src/random.ts';
 import { checkReply } from './contract.ts';
 

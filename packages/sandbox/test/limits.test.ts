@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { type LimitOptions, Limits } from '../src/limits.ts';
+import { type LimitOptions, Limits } from '../src/admission/limits.ts';
 import { asking, emptyWorld } from './in-process.ts';
 
 const limits = (options: Partial<LimitOptions>) =>

@@ -1,12 +1,12 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { describeInBrowser } from '../../../test/support/browser.ts';
+import { Rules } from '../src/admission/rules.ts';
 import { BooksService } from '../src/books/service.ts';
 import { BooksWorld } from '../src/books/world.ts';
 import { ROUTES } from '../src/helpdesk/routes.ts';
 import { Service, type ServiceOptions } from '../src/helpdesk/service.ts';
 import { pageAt } from '../src/page/page.ts';
 import type { Status } from '../src/page/status.ts';
-import { Rules } from '../src/rules.ts';
 import { type SandboxOptions, startSandbox } from '../src/server.ts';
 import { SWITCHES } from '../src/switches.ts';
 import { emptyWorld } from './in-process.ts';

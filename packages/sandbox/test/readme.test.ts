@@ -4,8 +4,8 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
-import { FAULT_KINDS } from '../src/faults.ts';
-import { Rules } from '../src/rules.ts';
+import { FAULT_KINDS } from '../src/admission/faults.ts';
+import { Rules } from '../src/admission/rules.ts';
 
 const root = fileURLToPath(new URL('../../../', import.meta.url));
 const text = readFileSync(`${root}packages/sandbox/README.md`, 'utf8');

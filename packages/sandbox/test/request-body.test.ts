@@ -1,7 +1,7 @@
 import { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
 import { expect, test } from 'vitest';
-import { headOf, received, Underway } from '../src/request-body.ts';
+import { headOf, received, Underway } from '../src/http/request-body.ts';
 
 /** A request whose body comes piece by piece, and what has become of it. */
 function coming(underway: Underway, wanted: { most: number; kept: boolean }, length?: number) {

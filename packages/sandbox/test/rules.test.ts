@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import { FAULT_KINDS } from '../src/faults.ts';
+import { FAULT_KINDS } from '../src/admission/faults.ts';
+import { RuleError, Rules } from '../src/admission/rules.ts';
 import { Service } from '../src/helpdesk/service.ts';
-import type { World } from '../src/helpdesk/world.ts';
-import type { SeenRequest } from '../src/request-reply.ts';
-import { RuleError, Rules } from '../src/rules.ts';
+import type { World } from '../src/helpdesk/world/world.ts';
+import type { SeenRequest } from '../src/http/request-reply.ts';
 import { askingBooks, emptyBooks, itemIds, ME } from './books-in-process.ts';
 import { asking, emptyWorld, ids } from './in-process.ts';
 

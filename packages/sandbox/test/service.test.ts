@@ -2,7 +2,7 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { describe, expect, test, vi } from 'vitest';
-import { keep, type SeenRequest } from '../src/request-reply.ts';
+import { keep, type SeenRequest } from '../src/http/request-reply.ts';
 import { asking, emptyWorld, ids } from './in-process.ts';
 
 function smallDesk() {

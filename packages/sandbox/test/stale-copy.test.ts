@@ -1,11 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, test, vi } from 'vitest';
-import { Ordered } from '../src/helpdesk/ordered-list.ts';
-import { Overlay } from '../src/helpdesk/overlay.ts';
+import { Rules } from '../src/admission/rules.ts';
+import { Ordered } from '../src/helpdesk/lists/ordered-list.ts';
+import { Overlay } from '../src/helpdesk/lists/overlay.ts';
 import { customerRecord, ticketRecord } from '../src/helpdesk/records.ts';
 import { staleCopy } from '../src/helpdesk/stale-copy.ts';
-import type { World } from '../src/helpdesk/world.ts';
-import { Rules } from '../src/rules.ts';
+import type { World } from '../src/helpdesk/world/world.ts';
 import { askingBooks, emptyBooks, itemIds, ME, someBooks } from './books-in-process.ts';
 import { asking, emptyWorld, ids, rng } from './in-process.ts';
 

@@ -5,8 +5,8 @@ import { Command } from 'commander';
 import { afterAll, describe, expect, test, vi } from 'vitest';
 import type { Act, Deps } from '../../../src/cli/command.ts';
 import { addSandbox } from '../../../src/cli/setup/sandbox.ts';
+import { Rules } from '../src/admission/rules.ts';
 import type { Setting, Status } from '../src/page/status.ts';
-import { Rules } from '../src/rules.ts';
 import { defaultOf, readWord, SWITCHES, type Switch, settled, wordFor } from '../src/switches.ts';
 
 const rows: readonly Switch[] = Object.values(SWITCHES).flat();

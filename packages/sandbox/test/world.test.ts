@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { Ordered } from '../src/helpdesk/ordered-list.ts';
-import type { World } from '../src/helpdesk/world.ts';
+import { Ordered } from '../src/helpdesk/lists/ordered-list.ts';
+import type { World } from '../src/helpdesk/world/world.ts';
 import { hexId } from '../src/random.ts';
 import { asking, emptyWorld, ids, rng } from './in-process.ts';
 

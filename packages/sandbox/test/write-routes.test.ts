@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { ServiceOptions } from '../src/helpdesk/service.ts';
-import type { WorldOptions } from '../src/helpdesk/world.ts';
+import type { WorldOptions } from '../src/helpdesk/world/world.ts';
 import { asking, emptyWorld, ids, NOON } from './in-process.ts';
 
 const HOUR = 3_600_000;

@@ -4,20 +4,20 @@ import { refreshedToken } from '../../engine/http/token.ts';
 import { isLeftToOthers } from '../../engine/load/list-loop.ts';
 import { UsageError } from '../../errors.ts';
 import type { Source, StreamJobs } from '../source.ts';
-import { auditBooks } from './audit.ts';
-import type { Catalog } from './compare.ts';
 import { booksDialect } from './dialect.ts';
 import { catalogChecks } from './doctor.ts';
 import { myLibrary } from './endpoints.ts';
 import { partsOfBooks, partsOfVerifyBooks } from './forecast.ts';
 import { type BooksSettings, sourceName } from './open.ts';
 import { type BooksConfig, type BooksPart, booksOf, booksSettings } from './settings.ts';
-import { readShelves } from './shelf-loop.ts';
-import { shelves } from './shelves.ts';
-import { verifyBooks } from './verify.ts';
-import { hydrateVolumes, volumesAreDue } from './volume-loop.ts';
-import { countLeft } from './volume-rows.ts';
-import { volumes } from './volumes.ts';
+import { readShelves } from './shelves/shelf-loop.ts';
+import { shelves } from './shelves/shelves.ts';
+import { auditBooks } from './verify/audit.ts';
+import type { Catalog } from './verify/compare.ts';
+import { verifyBooks } from './verify/verify.ts';
+import { hydrateVolumes, volumesAreDue } from './volumes/volume-loop.ts';
+import { countLeft } from './volumes/volume-rows.ts';
+import { volumes } from './volumes/volumes.ts';
 
 /** The longest wait for quota. Beyond it the run is deferred and resumes when the quota resets. */
 const longestWaitMs = 60_000;

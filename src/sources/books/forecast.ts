@@ -10,9 +10,9 @@ import { readShelf } from '../../engine/reading/collection.ts';
 import { storeMs } from '../helpdesk/forecast/lists.ts';
 import type { Row, ShelfStream, VolumeStream } from '../source.ts';
 import { booksOf } from './open.ts';
-import { membersOf, shelvesOf } from './shelf-rows.ts';
-import { countVolumes } from './verify-rows.ts';
-import { countLeft, nextVolumes } from './volume-rows.ts';
+import { membersOf, shelvesOf } from './shelves/shelf-rows.ts';
+import { countVolumes } from './verify/verify-rows.ts';
+import { countLeft, nextVolumes } from './volumes/volume-rows.ts';
 
 export interface Catalog {
   readonly shelves: ShelfStream<Row, Row>;

@@ -2,7 +2,7 @@
 import { createHmac } from 'node:crypto';
 import type pg from 'pg';
 import { expect, test } from 'vitest';
-import type { World } from '../../../packages/sandbox/src/helpdesk/world.ts';
+import type { World } from '../../../packages/sandbox/src/helpdesk/world/world.ts';
 import { inProcess } from '../../support/in-process.ts';
 import { long } from '../../support/long.ts';
 import { freshDatabase } from '../../support/postgres.ts';

@@ -1,6 +1,6 @@
 /** Methods of a path: for 405, for OPTIONS, and for CORS. */
-import type { Asked } from '../request-reply.ts';
-import { findAmong } from '../routing.ts';
+import type { Asked } from '../http/request-reply.ts';
+import { findAmong } from '../http/routing.ts';
 import { BooksError, envelope } from './errors.ts';
 import { headerOf } from './request.ts';
 import { BOOKS_ROUTES, type BooksAnswer } from './routes.ts';

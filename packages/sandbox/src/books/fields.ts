@@ -3,7 +3,7 @@
  * ignored, unless names are checked. Unparsable text is refused.
  */
 
-import { isRaw } from '../raw-json.ts';
+import { isRaw } from '../http/raw-json.ts';
 import { invalid } from './errors.ts';
 
 /** Field → selected parts of its value; null selects the whole value. */

@@ -2,7 +2,7 @@
  * JSON of volumes and shelves. A single volume is complete; lists shorten it. `token` makes etag, preview and image links
  * differ in every reply, even without a change.
  */
-import { raw } from '../raw-json.ts';
+import { raw } from '../http/raw-json.ts';
 import type { Price, SaleInfo, WorldShelf, WorldVolume } from './records.ts';
 
 /** Longest description in lists, cut at the last space before. */

@@ -1,5 +1,5 @@
 /** Reads headers, query, override method and credentials of a catalog request. */
-import type { Asked } from '../request-reply.ts';
+import type { Asked } from '../http/request-reply.ts';
 import { BooksError } from './errors.ts';
 import { lastOf } from './parameters.ts';
 

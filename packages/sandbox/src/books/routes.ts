@@ -8,8 +8,8 @@ import { BOOKSHELF, BOOKSHELVES, type Known, VOLUME, VOLUMES } from './fields.ts
 import { countryOf, lastOf, needed, oneOf, wholeNumber, yesOrNo } from './parameters.ts';
 import { type BooksUser, instant, KEPT_SHELVES, PURCHASED, type WorldShelf, type WorldVolume } from './records.ts';
 import { type Look, showShelf, showVolume } from './rendering.ts';
-import { found, newestFirst } from './search.ts';
-import { NARROWING, narrowing, preorders } from './search-filters.ts';
+import { found, newestFirst } from './search/search.ts';
+import { NARROWING, narrowing, preorders } from './search/search-filters.ts';
 import type { CatalogView } from './stale-copy.ts';
 import type { BooksWorld } from './world.ts';
 

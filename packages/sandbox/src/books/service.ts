@@ -4,13 +4,13 @@
  * costs one request of the day. HEAD is answered as GET; the server omits the body.
  */
 
-import { answerOr, Gate, type Hooks, numberIn, type Seen } from '../admission.ts';
-import { type ClientName, type Clients, clientName } from '../clients.ts';
-import { type Fault, hasBody, lagOf, leavesUndone, spoil } from '../faults.ts';
-import type { Budget } from '../limits.ts';
+import { answerOr, Gate, type Hooks, numberIn, type Seen } from '../admission/admission.ts';
+import { type ClientName, type Clients, clientName } from '../admission/clients.ts';
+import { type Fault, hasBody, lagOf, leavesUndone, spoil } from '../admission/faults.ts';
+import type { Budget } from '../admission/limits.ts';
+import { type Asked, originOf, type Reply, type SeenRequest, takeApart } from '../http/request-reply.ts';
+import { findAmong } from '../http/routing.ts';
 import { hexId, makeRng, type Rng } from '../random.ts';
-import { type Asked, originOf, type Reply, type SeenRequest, takeApart } from '../request-reply.ts';
-import { findAmong } from '../routing.ts';
 import { settled } from '../switches.ts';
 import { type Answer, forBrowsers, notOffered, optionsOf } from './allowed-methods.ts';
 import { BooksError, envelope, unauthorized } from './errors.ts';

@@ -3,8 +3,8 @@
  * token. Several can be valid at the same time. Error codes of the endpoint are those of OAuth 2 (RFC 6749, 5.2).
  */
 
+import type { Asked, Reply } from '../http/request-reply.ts';
 import { hexId } from '../random.ts';
-import type { Asked, Reply } from '../request-reply.ts';
 import { isTooLong, LONGEST_FORM } from './request.ts';
 
 export const TOKEN_PATH = '/oauth/token';

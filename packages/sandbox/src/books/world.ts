@@ -7,7 +7,7 @@ import type { Change } from '../activity.ts';
 import { Clock } from '../clock.ts';
 import { type Rng, urlId } from '../random.ts';
 import { settled } from '../switches.ts';
-import { mutate } from './changes.ts';
+import { mutate } from './content/changes.ts';
 import {
   type Access,
   type BooksUser,

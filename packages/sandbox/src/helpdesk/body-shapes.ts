@@ -3,12 +3,13 @@
  * specification is silent: null unsets `user_id`, names, summary and the deprecated reply fields, and `customer_id`
  * overrides `customer`.
  */
-import { type EmailCase, type NewContact, sameContact } from './contacts.ts';
+
 import { type Form, shown } from './form.ts';
 import { CONTACT_TYPES, type Customer } from './records.ts';
 import type { Readings } from './routes.ts';
-import type { WorldTicket } from './rows.ts';
-import type { TicketPatch, World } from './world.ts';
+import { type EmailCase, type NewContact, sameContact } from './world/contacts.ts';
+import type { WorldTicket } from './world/rows.ts';
+import type { TicketPatch, World } from './world/world.ts';
 
 // --- tickets -------------------------------------------------------------------------------------------------------
 

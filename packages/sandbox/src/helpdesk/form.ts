@@ -3,7 +3,7 @@
  * 422. Unknown fields are ignored, as unknown query parameters are. Types are strict: `"true"` is no boolean and 5 no
  * string. Null unsets a single value and `[]` a list (section 1); body-shapes.ts says which fields can be unset.
  */
-import { Refusal } from '../refusal.ts';
+import { Refusal } from '../http/refusal.ts';
 
 /** Errors per reply; bounds the reply to a huge invalid body. */
 const MOST_FAILURES = 100;

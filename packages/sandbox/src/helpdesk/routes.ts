@@ -3,15 +3,15 @@
  * known before the request is admitted.
  */
 
-import { list, listOf } from '../query.ts';
-import { Refusal } from '../refusal.ts';
-import { findAmong } from '../routing.ts';
+import { list, listOf } from '../http/query.ts';
+import { Refusal } from '../http/refusal.ts';
+import { findAmong } from '../http/routing.ts';
 import type { Settled } from '../switches.ts';
-import { listCustomers, listTickets, totalCount } from './lists.ts';
+import { listCustomers, listTickets, totalCount } from './lists/lists.ts';
 import { customerRecord, ticketRecord } from './records.ts';
-import type { WorldTicket } from './rows.ts';
 import type { DeskView } from './stale-copy.ts';
-import type { World } from './world.ts';
+import type { WorldTicket } from './world/rows.ts';
+import type { World } from './world/world.ts';
 import { WRITING_ROUTES } from './write-routes.ts';
 
 /** Values of the help desk's switches. */

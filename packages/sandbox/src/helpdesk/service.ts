@@ -4,18 +4,18 @@
  * unless `chargeRefused` says so.
  */
 
-import { answerOr, Gate, type Hooks, isRefused, numberIn, type Seen } from '../admission.ts';
-import { type Clients, clientName } from '../clients.ts';
-import { type Fault, hasBody, lagOf, leavesUndone, type Refuse, spoil } from '../faults.ts';
-import { jsonBody } from '../json-body.ts';
-import type { Budget } from '../limits.ts';
-import { flag, list } from '../query.ts';
-import { Refusal } from '../refusal.ts';
-import { type Asked, originOf, type Reply, type SeenRequest, takeApart } from '../request-reply.ts';
+import { answerOr, Gate, type Hooks, isRefused, numberIn, type Seen } from '../admission/admission.ts';
+import { type Clients, clientName } from '../admission/clients.ts';
+import { type Fault, hasBody, lagOf, leavesUndone, type Refuse, spoil } from '../admission/faults.ts';
+import type { Budget } from '../admission/limits.ts';
+import { jsonBody } from '../http/json-body.ts';
+import { flag, list } from '../http/query.ts';
+import { Refusal } from '../http/refusal.ts';
+import { type Asked, originOf, type Reply, type SeenRequest, takeApart } from '../http/request-reply.ts';
 import { BLOCKED_TOKEN, settled, TOKEN } from '../switches.ts';
 import { type Answer, costOf, findRoute, type Readings } from './routes.ts';
 import { staleCopy } from './stale-copy.ts';
-import type { World } from './world.ts';
+import type { World } from './world/world.ts';
 
 export const BASE = '/api/v1';
 

@@ -4,10 +4,17 @@
  * ones still exist. Users, names of labels and inboxes, and attachments by id are always current.
  */
 import { BeforeImages } from '../before-images.ts';
-import { Overlay, type Sequence } from './overlay.ts';
-import { byArrival, byCreation, byUpdate, byUserThenLatest, type WorldCustomer, type WorldTicket } from './rows.ts';
-import type { TicketTable } from './table.ts';
-import type { World } from './world.ts';
+import { Overlay, type Sequence } from './lists/overlay.ts';
+import type { TicketTable } from './lists/table.ts';
+import {
+  byArrival,
+  byCreation,
+  byUpdate,
+  byUserThenLatest,
+  type WorldCustomer,
+  type WorldTicket,
+} from './world/rows.ts';
+import type { World } from './world/world.ts';
 
 interface Lookup<T> {
   get(id: string): T | undefined;

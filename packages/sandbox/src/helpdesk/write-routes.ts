@@ -2,16 +2,16 @@
  * Routes that create and modify (help desk 3 and 4). Each one first looks up the ids of its path (404), then validates the
  * whole body (422 with all errors), and only then changes the world. A refused request therefore changes nothing.
  */
-import { Refusal } from '../refusal.ts';
+import { Refusal } from '../http/refusal.ts';
 import * as bodies from './body-shapes.ts';
-import { type NewContact, sameContact } from './contacts.ts';
-import { shopAddress } from './content.ts';
-import type { NewCustomer } from './customers.ts';
+import { shopAddress } from './content/content.ts';
 import { type Form, read } from './form.ts';
 import { type Attachment, customerRecord, type Message, type Named, ticketRecord, type User } from './records.ts';
 import type { Answer, Call, Route } from './routes.ts';
-import type { WorldCustomer, WorldTicket } from './rows.ts';
-import type { ChangeOptions, World } from './world.ts';
+import { type NewContact, sameContact } from './world/contacts.ts';
+import type { NewCustomer } from './world/customers.ts';
+import type { WorldCustomer, WorldTicket } from './world/rows.ts';
+import type { ChangeOptions, World } from './world/world.ts';
 
 export const WRITING_ROUTES: readonly Route[] = [
   { method: 'POST', path: '/tickets', answer: createTicket },

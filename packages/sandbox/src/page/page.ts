@@ -6,7 +6,7 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { TOKEN_PATH } from '../books/tokens.ts';
-import { type Asked, originOf, type Reply } from '../request-reply.ts';
+import { type Asked, originOf, type Reply } from '../http/request-reply.ts';
 import { type Endpoint, type ServiceStatus, type Setting, type Status, statusOf, type Watched } from './status.ts';
 
 const TEMPLATE = readFileSync(new URL('page.html', import.meta.url), 'utf8');

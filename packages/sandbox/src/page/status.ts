@@ -2,15 +2,16 @@
  * The data of the page and of /status.json: settings, counts, clients and fault rules. It holds no credentials and no
  * records, and computes nothing by scanning all records: the page asks for it every second.
  */
+
+import type { ClientUse } from '../admission/clients.ts';
+import type { Budget } from '../admission/limits.ts';
+import type { RuleState } from '../admission/rules.ts';
 import { BOOKS_ROUTES } from '../books/routes.ts';
 import { BOOKS_BASE } from '../books/service.ts';
 import type { BooksWorld } from '../books/world.ts';
-import type { ClientUse } from '../clients.ts';
 import { ROUTES } from '../helpdesk/routes.ts';
 import { BASE } from '../helpdesk/service.ts';
-import type { World } from '../helpdesk/world.ts';
-import type { Budget } from '../limits.ts';
-import type { RuleState } from '../rules.ts';
+import type { World } from '../helpdesk/world/world.ts';
 import { defaultOf, type Settled, SWITCHES, type Switch, wordFor } from '../switches.ts';
 
 /** The parts of the services that the page reads. */

@@ -6,7 +6,7 @@
 import type { BooksServiceOptions } from '../../src/books/service.ts';
 import type { BooksWorldOptions } from '../../src/books/world.ts';
 import type { ServiceOptions } from '../../src/helpdesk/service.ts';
-import type { WorldOptions } from '../../src/helpdesk/world.ts';
+import type { WorldOptions } from '../../src/helpdesk/world/world.ts';
 
 export interface Step {
   /** Method and path below the base address. `{name}` stands for what an earlier step has kept, here and below. */

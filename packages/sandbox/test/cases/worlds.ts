@@ -5,7 +5,7 @@
 
 import type { BooksWorldOptions } from '../../src/books/world.ts';
 import type { Reply, Ticket, TicketState, TicketType } from '../../src/helpdesk/records.ts';
-import type { WorldOptions } from '../../src/helpdesk/world.ts';
+import type { WorldOptions } from '../../src/helpdesk/world/world.ts';
 import { emptyBooks } from '../books-in-process.ts';
 import { emptyWorld } from '../in-process.ts';
 

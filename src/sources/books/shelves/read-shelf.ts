@@ -1,0 +1,299 @@
+/** Reads one shelf until its content at one moment is known, and stores it in one transaction. */
+
+import { createHash } from 'node:crypto';
+import type { Lane } from '../../../engine/budget/budget.ts';
+import { newOnes, noteAges } from '../../../engine/commit/change-latency.ts';
+import {
+  type Care,
+  keepBooks,
+  type Moment,
+  noCounts,
+  textOf,
+  type Written,
+  withCare,
+  writeBatch,
+} from '../../../engine/commit/commit.ts';
+import type { Context } from '../../../engine/context.ts';
+import { type Client, transaction } from '../../../engine/database/pool.ts';
+import type { Reply } from '../../../engine/http/request.ts';
+import { bareBatch, driftOf, idsBatch, itemsBatch, rejectOf } from '../../../engine/load/batch.ts';
+import { laneOf } from '../../../engine/load/commit-reply.ts';
+import { isSame, readShelf } from '../../../engine/reading/collection.ts';
+import type { Ms } from '../../../engine/reading/reading.ts';
+import type { Claim } from '../../../engine/runs/claims.ts';
+import { Gone, Retry, Spent } from '../../../errors.ts';
+import { nobody } from '../../../privacy/redact.ts';
+import type { Row, ShelfStream } from '../../source.ts';
+import { booksOf } from '../open.ts';
+import { membersOf, noteReading, type Reading, type ShelfKey, shelve } from './shelf-rows.ts';
+
+export type Shelves = ShelfStream<Row, Row>;
+
+/** Comparisons yield to reads. */
+export const laneOfShelves = (claim: Claim): Lane => (laneOf(claim) === 'sweep' ? 'sweep' : 'fresh');
+
+export interface Job {
+  readonly ctx: Context;
+  readonly claim: Claim;
+  readonly stream: Shelves;
+}
+
+/** For optional requests, and for records that may be deleted: an unknown id may answer like a temporary failure. */
+export const fewTries = 2;
+/** A version that the catalog never shows, so that the next run reads the shelf again. */
+const unsettled = 'unsettled';
+
+/** State of a shelf according to the catalog, with the time of the reply. */
+export interface Told {
+  readonly shelf: Row;
+  readonly dateMs: Ms;
+}
+
+/**
+ * Reads a shelf if it has changed. Returns the reason if it could not be read; undefined otherwise. `due`: reads it in
+ * any case.
+ */
+export async function readOne(
+  job: Job,
+  owner: string,
+  listed: Told,
+  { reading, due }: { reading: Reading | undefined; due: boolean },
+): Promise<string | undefined> {
+  const { ctx, claim, stream } = job;
+  const key = { account: claim.account, owner, shelf: listed.shelf.id };
+  const isUnchanged = (shelf: Row) => !due && reading?.version === stream.version(shelf);
+  const proves = (shelf: Row) => stream.version(shelf) !== null;
+  if (proves(listed.shelf) && isUnchanged(listed.shelf)) return undefined;
+  // The shelf's own record may state more than the list. If neither states a version, reading the end of the shelf
+  // decides.
+  const look = !due && reading?.version === null && !proves(listed.shelf);
+  const told = look || proves(listed.shelf) ? listed : ((await ask(job, owner, listed.shelf.id)) ?? listed);
+  if (proves(told.shelf) && isUnchanged(told.shelf)) return undefined;
+
+  const known = reading?.asOfMs === undefined ? undefined : await membersOf(ctx.pg, key);
+  const read = await readVolumes(job, key, { known, look, count: stream.count(told.shelf) });
+  if (typeof read === 'string') return read;
+  const { replies, ids, whole } = read;
+  const isAsBefore = !whole || isSame(ids, known ?? []);
+  const isShort = !(known && isAsBefore) && ids.length < (stream.count(told.shelf) ?? 0);
+  const doubt = isShort || ids.includes('') ? doubtOf(ids) : undefined;
+  const isDoubted = doubt !== undefined && reading?.version !== doubt;
+  const short = isDoubted && isShort ? `shelf ${key.shelf} of ${owner} shows fewer volumes than it counts` : undefined;
+  if (short && known) {
+    await noteDoubt(job, key, { asOfMs: reading?.asOfMs, version: doubt! });
+    return short;
+  }
+  const times = isAsBefore
+    ? { changedMs: read.asOf, movedMs: read.asOf }
+    : await changes(job, key, told.shelf, { reading, replies, known, ids });
+  await commitShelf(job, key, { ...read, ...times, reading, version: isDoubted ? doubt : versionOf(stream, told) });
+  return short;
+}
+
+export interface Read {
+  /** Replies of the successful read, or of the read of the end. */
+  readonly replies: readonly Reply<Row>[];
+  readonly startIndex: number;
+  readonly ids: readonly string[];
+  readonly asOf: Ms;
+  /** True for the whole shelf; false if only its end was read, and is unchanged. */
+  readonly whole: boolean;
+}
+
+/** Returns the content of the shelf, or the reason why it is unknown. */
+export async function readVolumes(
+  { ctx, claim, stream }: Job,
+  { owner, shelf }: ShelfKey,
+  options: { known: readonly string[] | undefined; look: boolean; count: number | undefined },
+): Promise<Read | string> {
+  const steps = readShelf({ ...options, perPage: stream.perPage });
+  /** Replies of the current attempt. */
+  let asked: { startIndex: number; reply: Reply<Row> }[] = [];
+  let step = steps.next();
+  while (!step.done) {
+    ctx.signal.throwIfAborted();
+    const { startIndex, maxResults } = step.value;
+    const request = stream.members.request(owner, shelf, startIndex, maxResults);
+    const reply = await unlessGone(booksOf(ctx).send(request, { lane: laneOfShelves(claim), signal: ctx.signal }));
+    if (reply === undefined) return `shelf ${shelf} of ${owner} was gone when its volumes were asked for`;
+    if (startIndex === 0) asked = [];
+    asked.push({ startIndex, reply });
+    step = steps.next({ ids: idsOf(reply), asOf: reply.asOf });
+  }
+  const { value } = step;
+  if (value.found === 'moved') return `shelf ${shelf} of ${owner} moved while it was read`;
+  const replies = asked.map(({ reply }) => reply);
+  const ids = replies.flatMap(idsOf);
+  return { replies, startIndex: asked[0]!.startIndex, ids, asOf: value.asOf, whole: value.found === 'whole' };
+}
+
+/**
+ * Version for a doubtful content: fewer volumes than the shelf counts, and not the known ones. Both replies may have
+ * lost records or ids. The next run believes the content if it finds the same, because a catalog may count volumes that
+ * it does not show. The version contains the ids that were found.
+ */
+export const doubtOf = (ids: readonly string[]) =>
+  `doubted ${createHash('sha256').update(ids.join('\n')).digest('hex').slice(0, 16)}`;
+
+/** The stored content stays. */
+async function noteDoubt({ ctx, claim }: Job, key: ShelfKey, reading: Reading): Promise<void> {
+  const credits = booksOf(ctx).send.takeCredits();
+  const at = { nowMs: ctx.clock.now(), asOfMs: 0 };
+  await transaction(ctx.pg, async client => {
+    await noteReading(client, key, reading);
+    await keepBooks(client, claim, at, { counts: { ...noCounts(), credits }, rejects: [], stored: [], drift: [] });
+  });
+}
+
+/** Fetches the shelf itself; undefined on failure, which the request for its volumes will report. */
+async function ask({ ctx, claim, stream }: Job, owner: string, id: string): Promise<Told | undefined> {
+  try {
+    const options = { lane: laneOfShelves(claim), signal: ctx.signal, tries: fewTries } as const;
+    const { records, date } = await booksOf(ctx).send(stream.get(owner, id), options);
+    return records[0] && { shelf: records[0], dateMs: date };
+  } catch (error) {
+    if (error instanceof Gone || error instanceof Retry) return undefined;
+    throw error;
+  }
+}
+
+function unlessGone<T>(reply: Promise<T>): Promise<T | undefined> {
+  return reply.catch((error: unknown) => {
+    if (error instanceof Gone) return undefined;
+    throw error;
+  });
+}
+
+/** Ids in order of position; '' for a record with an unreadable id. */
+function idsOf({ records, unreadable, arrived }: Reply<Row>): string[] {
+  const gaps = new Set(unreadable.map(({ place }) => place));
+  const readable = records.values();
+  return Array.from({ length: arrived }, (_, place) => (gaps.has(place) ? '' : readable.next().value!.id));
+}
+
+/** Stores the volumes of a read, as the list shows them, and their positions. */
+export async function storeShelf(
+  { claim, stream }: Job,
+  key: ShelfKey,
+  found: Pick<Found, 'replies' | 'startIndex' | 'whole' | 'reading' | 'changedMs' | 'movedMs'>,
+  { client, care, at }: { client: Client; care: Care; at: Moment },
+): Promise<{ listed: Written; shelved: Awaited<ReturnType<typeof shelve>> }> {
+  const { batch, unreadable } = itemsBatch(stream.members, found.replies);
+  const listed = await writeBatch(client, claim, batch, at, care);
+  // If a row cannot be stored, its id still is: the position is known, and the volume is fetched by id.
+  const left = new Set(listed.rejects.map(({ recordId }) => recordId!));
+  if (left.size > 0) await writeBatch(client, claim, idsBatch(stream.members, batch, left), at, care);
+  const places = batch.records.map(({ place }) => place);
+  const shelved = await shelve(client, key, stream.members.varying, {
+    text: textOf(left.size > 0 ? bareBatch(batch, left) : batch, places, care, nobody).text,
+    positions: places.map(place => found.startIndex + place),
+    // A record without a readable id may be any volume that was not seen.
+    all: found.whole && unreadable.length === 0,
+    nowMs: at.nowMs,
+    asOfMs: at.asOfMs,
+    changedMs: found.changedMs,
+    movedMs: found.movedMs,
+    beforeMs: found.reading?.asOfMs,
+  });
+  return { listed, shelved };
+}
+
+interface Found extends Read {
+  readonly reading: Reading | undefined;
+  readonly version: string | null;
+  /** As in `shelve`. */
+  readonly changedMs: Ms;
+  readonly movedMs: Ms;
+}
+
+async function commitShelf({ ctx, claim, stream }: Job, key: ShelfKey, found: Found): Promise<void> {
+  const at = { nowMs: ctx.clock.now(), asOfMs: found.asOf };
+  const credits = booksOf(ctx).send.takeCredits();
+  const { batch, unreadable } = itemsBatch(stream.members, found.replies);
+  const name = `${key.owner}/${key.shelf}/volumes`;
+  await withCare(ctx, async (client, care) => {
+    const { listed, shelved } = await storeShelf({ ctx, claim, stream }, key, found, { client, care, at });
+    if (found.whole) await noteReading(client, key, { asOfMs: found.asOf, version: found.version });
+    // If the shelf does not tell when it changed, only the time of the read is known, which is no change latency.
+    if (shelved.inserted + shelved.updated + shelved.deleted > 0 && found.changedMs < found.asOf)
+      await noteAges(
+        client,
+        claim,
+        await newOnes(client, claim, [found.changedMs]),
+        booksOf(ctx).send.sourceNow() ?? found.asOf,
+      );
+    const refused = [...unreadable.map(one => rejectOf(one, batch)), ...listed.rejects].map(reject => ({
+      ...reject,
+      askId: name,
+    }));
+    const { seen, inserted, updated, deleted } = shelved;
+    await keepBooks(client, claim, at, {
+      counts: {
+        ...noCounts(),
+        ...{ seen, inserted, updated, deleted, unchanged: seen - inserted - updated },
+        rejected: refused.length,
+        cleaned: listed.counts.cleaned,
+        credits,
+      },
+      personal: batch.personal,
+      rejects: refused,
+      stored: [name],
+      drift: driftOf(
+        stream.members,
+        found.replies.flatMap(reply => reply.records),
+        unreadable,
+        listed.counts.cleaned > 0,
+      ),
+    });
+  });
+}
+
+/**
+ * Upper bound of the time of the changes on the shelf: the time that the shelf states, if that time is new; otherwise
+ * the time of the read. The list of shelves may be older than the read, so the shelf is fetched once more. If its time
+ * differs by then, the time of the change is unknown. The time of a move is unknown too if volumes were added or
+ * removed, because a move may not update the shelf's time.
+ */
+async function changes(
+  job: Job,
+  { owner }: ShelfKey,
+  shelf: Row,
+  found: Pick<Found, 'reading' | 'replies' | 'ids'> & { known: readonly string[] | undefined },
+): Promise<Pick<Found, 'changedMs' | 'movedMs'>> {
+  const { stream } = job;
+  const { reading, replies, known = [], ids } = found;
+  const said = stream.changed(shelf);
+  const version = stream.version(shelf);
+  const beforeMs = reading?.asOfMs ?? Number.NEGATIVE_INFINITY;
+  const seenMs = Math.max(latest(replies.at(-1)!.date), beforeMs + 1);
+  // The read includes changes up to two seconds after its `as_of`; the version at that time decides.
+  const isNews = said > beforeMs && said <= seenMs && version !== reading?.version;
+  if (!isNews || (stream.count(shelf) ?? ids.length) !== ids.length) return { changedMs: seenMs, movedMs: seenMs };
+  const still = await ask(job, owner, shelf.id).catch((error: unknown) => {
+    // The read is stored all the same.
+    if (error instanceof Spent) return undefined;
+    throw error;
+  });
+  const isStill = still !== undefined && stream.version(still.shelf) === version;
+  const changedMs = isStill ? said : seenMs;
+  const [stayed, stays] = [known.filter(isIn(ids)), ids.filter(isIn(known))];
+  const isSet = stayed.length < known.length || stays.length < ids.length;
+  return { changedMs, movedMs: isSet && !isSame(stayed, stays) ? seenMs : changedMs };
+}
+
+function isIn(ids: readonly string[]): (id: string) => boolean {
+  const all = new Set(ids);
+  return id => all.has(id);
+}
+
+/**
+ * With times in whole seconds, a second change within the same second is invisible. The version proves nothing if the
+ * catalog described the shelf within that second.
+ */
+function versionOf(stream: Shelves, { shelf, dateMs }: Told): string | null {
+  const changedMs = stream.changed(shelf);
+  return changedMs % 1000 === 0 && dateMs < changedMs + 1000 ? unsettled : stream.version(shelf);
+}
+
+/** The source writes whole seconds. */
+export const latest = (date: Ms): Ms => date + 999;

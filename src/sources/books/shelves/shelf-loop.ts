@@ -1,0 +1,195 @@
+/**
+ * Reads shelves: the list of each owner's shelves, then the content of changed shelves. Each shelf is one transaction:
+ * its volumes, their positions, and the time of the read. A shelf that changes too fast, or an owner that the catalog
+ * does not show, is skipped and reported; the rest continues.
+ */
+
+import { keepBooks, noCounts, withCare, writeBatch } from '../../../engine/commit/commit.ts';
+import { openSince } from '../../../engine/commit/rejects.ts';
+import type { Context } from '../../../engine/context.ts';
+import { isOfRecord, transaction } from '../../../engine/database/pool.ts';
+import type { Reply } from '../../../engine/http/request.ts';
+import { driftOf, idsBatch, itemsBatch, rejectOf } from '../../../engine/load/batch.ts';
+import type { Outcome } from '../../../engine/load/list-loop.ts';
+import { covering, floorSecond, type Ms } from '../../../engine/reading/reading.ts';
+import type { Claim } from '../../../engine/runs/claims.ts';
+import { Gone, Retry } from '../../../errors.ts';
+import { count } from '../../../words.ts';
+import type { Row } from '../../source.ts';
+import { booksOf } from '../open.ts';
+import { fewTries, type Job, laneOfShelves, latest, readOne, type Shelves } from './read-shelf.ts';
+import { againBefore, buryShelf, type Reading, type ShelfKey, shelve, shelvesOf } from './shelf-rows.ts';
+
+/**
+ * Pages hold a multiple of ten records, the default. A list of such a length, or an empty list, may have another page
+ * if its total says so.
+ */
+const defaultPerPage = 10;
+
+export async function readShelves(ctx: Context, claim: Claim, stream: Shelves): Promise<Outcome> {
+  const started = new Date(ctx.clock.now());
+  const missing: string[] = [];
+  for (const owner of booksOf(ctx).owners) missing.push(...(await readOwner({ ctx, claim, stream }, owner)));
+  const rejects = await openSince(ctx.pg, claim, started);
+  if (rejects > 0) missing.push(`${count(rejects, 'record')} could not be stored`);
+  return { partial: missing.length > 0 ? missing.join('; ') : undefined };
+}
+
+/** Returns the reasons for shelves of this owner that could not be read. */
+async function readOwner(job: Job, owner: string): Promise<string[]> {
+  const { ctx, claim, stream } = job;
+  let replies: Reply<Row>[];
+  try {
+    replies = await requestShelves(job, owner);
+  } catch (error) {
+    if (!(error instanceof Gone)) throw error;
+    return [`the catalog does not show the shelves of ${owner} (${error.message})`];
+  }
+  const [{ asOf, date }] = replies as [Reply<Row>];
+  const before = await shelvesOf(ctx.pg, claim.account, owner);
+  await commitList(job, owner, replies);
+
+  const missing = isSound(replies) ? [] : [`the list of shelves of ${owner} shows none, and counts some`];
+  const shelves = replies.flatMap(reply => reply.records);
+  const dueMs = claim.again ? await againBefore(ctx.pg, claim, owner, asOf) : date - booksOf(ctx).shelfAgeMs;
+  for (const shelf of newestFirst(stream, shelves)) {
+    const reading = before.get(shelf.id);
+    const due = (reading?.asOfMs ?? Number.NEGATIVE_INFINITY) < dueMs;
+    const left = await readOne(job, owner, { shelf, dateMs: date }, { reading, due }).catch((error: unknown) => {
+      if (!isOfRecord(error)) throw error;
+      return `shelf ${shelf.id} of ${owner} cannot be stored (${error.message})`;
+    });
+    if (left !== undefined) missing.push(left);
+  }
+  const unreadable = replies.some(reply => reply.unreadable.length > 0);
+  const listed = new Set(shelves.map(({ id }) => id));
+  // A record without a readable id may be any missing shelf, so no shelf counts as vanished.
+  const vanished = unreadable ? [] : [...before].filter(([id, { isGone }]) => !isGone && !listed.has(id));
+  for (const [id, reading] of vanished) missing.push(...(await confirmGone(job, owner, id, reading)));
+
+  if (missing.length === 0 && !unreadable) await coverOwner(job, owner, asOf);
+  return missing;
+}
+
+/** One request, unless the list is longer than a page. */
+export async function requestShelves({ ctx, claim, stream }: Job, owner: string): Promise<Reply<Row>[]> {
+  const replies: Reply<Row>[] = [];
+  const met = new Set<string>();
+  for (let start = 0; ; ) {
+    const reply = await booksOf(ctx).send(stream.request(owner, start), {
+      lane: laneOfShelves(claim),
+      signal: ctx.signal,
+    });
+    const news = reply.records.filter(({ id }) => !met.has(id));
+    if (replies.length > 0 && news.length === 0) return replies;
+    replies.push(reply);
+    for (const { id } of news) met.add(id);
+    start += reply.arrived;
+    // Totals are estimates. A larger total leads to another request only after a page that looks full.
+    const isLong = reply.arrived >= stream.perPage;
+    if (!isLong && (reply.arrived % defaultPerPage > 0 || (reply.total ?? 0) <= start)) return replies;
+  }
+}
+
+/** A list without records may be a reply that lost them. */
+const isSound = (replies: readonly Reply<Row>[]) =>
+  replies.some(({ arrived }) => arrived > 0) || replies.every(({ total = 0 }) => total === 0);
+
+const newestFirst = (stream: Shelves, shelves: readonly Row[]) =>
+  shelves.toSorted((a, b) => (stream.changed(b) || 0) - (stream.changed(a) || 0));
+
+async function commitList({ ctx, claim, stream }: Job, owner: string, replies: readonly Reply<Row>[]): Promise<void> {
+  for (const reply of replies) {
+    const at = { nowMs: ctx.clock.now(), asOfMs: reply.asOf };
+    const credits = booksOf(ctx).send.takeCredits();
+    const { batch: rows, unreadable } = itemsBatch(stream, [reply]);
+    const batch = { ...rows, parameters: () => [owner] };
+    // A shelf id is unique only with its owner.
+    const named = (id: string | undefined) => (id === undefined ? owner : `${owner}/${id}`);
+    await withCare(ctx, async (client, care) => {
+      const { counts, rejects } = await writeBatch(client, claim, batch, at, care);
+      // If a row cannot be stored, its id still is, because the content of the shelf refers to it.
+      const left = new Set(rejects.map(({ recordId }) => recordId!));
+      if (left.size > 0) await writeBatch(client, claim, idsBatch(stream, batch, left), at, care);
+      const refused = [...unreadable.map(one => rejectOf(one, batch)), ...rejects].map(reject => ({
+        ...reject,
+        recordId: reject.recordId && named(reject.recordId),
+        askId: named(reject.recordId),
+      }));
+      await keepBooks(client, claim, at, {
+        counts: { ...counts, seen: reply.arrived, rejected: refused.length, credits },
+        personal: batch.personal,
+        rejects: refused,
+        stored: [owner, ...batch.records.map(({ id }) => named(id))],
+        drift: driftOf(stream, reply.records, unreadable, counts.cleaned > 0),
+      });
+    });
+  }
+}
+
+/**
+ * Handles a shelf that the list no longer shows. It gets a tombstone only if the source says that it does not exist. If
+ * the shelf cannot be fetched, a second list must lack it and show others. Returns the reason if the shelf is left
+ * unchanged.
+ */
+async function confirmGone(job: Job, owner: string, id: string, reading: Reading): Promise<string[]> {
+  const { ctx, stream } = job;
+  const key = { account: job.claim.account, owner, shelf: id };
+  try {
+    await booksOf(ctx).send(stream.get(owner, id), { lane: 'fresh', signal: ctx.signal, tries: fewTries });
+    return [`the list of shelves of ${owner} leaves out shelf ${id}, which is there`];
+  } catch (error) {
+    if (error instanceof Gone) {
+      await bury(job, key, reading, error.asOf);
+      return [];
+    }
+    if (!(error instanceof Retry)) throw error;
+  }
+  const replies = await requestShelves(job, owner);
+  const shows = replies.flatMap(reply => reply.records.map(record => record.id));
+  const isReadable = replies.every(({ unreadable }) => unreadable.length === 0);
+  if (shows.includes(id)) return [`the list of shelves of ${owner} showed shelf ${id} only the second time`];
+  if (shows.length === 0 || !isReadable || counted(replies) > shows.length)
+    return [`whether shelf ${id} of ${owner} is gone could not be asked`];
+  await bury(job, key, reading, replies[0]!.asOf);
+  return [];
+}
+
+const counted = (replies: readonly Reply<Row>[]) => Math.max(...replies.map(({ total = 0 }) => total));
+
+async function bury(
+  { ctx, claim, stream }: Job,
+  key: ShelfKey,
+  { asOfMs: beforeMs }: Reading,
+  asOfMs: Ms,
+): Promise<void> {
+  const at = { nowMs: ctx.clock.now(), asOfMs };
+  const credits = booksOf(ctx).send.takeCredits();
+  const changedMs = Math.max(latest(booksOf(ctx).send.sourceNow() ?? asOfMs), (beforeMs ?? 0) + 1);
+  await transaction(ctx.pg, async client => {
+    const nothing = { text: '[]', positions: [], all: true, ...at, changedMs, movedMs: changedMs, beforeMs };
+    const { deleted } = await shelve(client, key, stream.members.varying, nothing);
+    await buryShelf(client, claim, key, changedMs, at.nowMs);
+    await keepBooks(client, claim, at, {
+      counts: { ...noCounts(), deleted: deleted + 1, credits },
+      rejects: [],
+      stored: [`${key.owner}/${key.shelf}`, `${key.owner}/${key.shelf}/volumes`],
+      drift: [],
+    });
+  });
+}
+
+/** Records that all shelves of this owner are stored, as of the list. */
+async function coverOwner({ ctx, claim }: Job, owner: string, asOf: Ms): Promise<void> {
+  const at = { nowMs: ctx.clock.now(), asOfMs: asOf };
+  await transaction(ctx.pg, client =>
+    keepBooks(client, claim, at, {
+      counts: { ...noCounts(), credits: 0 },
+      rejects: [],
+      stored: [],
+      drift: [],
+      list: owner,
+      proof: covering(0, floorSecond(asOf)),
+    }),
+  );
+}

@@ -1,0 +1,228 @@
+/**
+ * Stores the content of a shelf as one set: volumes, positions, and times. One reader at a time holds the fencing token
+ * of the stream, so the order of commits is the order of reads.
+ */
+
+import type pg from 'pg';
+import { isAhead, keepChanges, without } from '../../../engine/commit/merge.ts';
+import type { Client } from '../../../engine/database/pool.ts';
+import { sourceAndStream } from '../../../engine/database/stream-key.ts';
+import type { Ms } from '../../../engine/reading/reading.ts';
+import type { Claim } from '../../../engine/runs/claims.ts';
+
+export interface ShelfKey {
+  readonly account: string;
+  readonly owner: string;
+  readonly shelf: string;
+}
+
+/** Result of the last read of a shelf. */
+export interface Reading {
+  /** Time of the last complete read; undefined if there was none. */
+  readonly asOfMs: Ms | undefined;
+  readonly version: string | null;
+}
+
+/** A version that never matches: the content was removed with the shelf. */
+const gone = 'gone';
+
+const keyOf = ({ account, owner, shelf }: ShelfKey) => [account, owner, shelf];
+
+/** Shelves of an owner, by id. */
+export async function shelvesOf(
+  db: pg.Pool,
+  account: string,
+  owner: string,
+): Promise<Map<string, Reading & { isGone: boolean }>> {
+  const { rows } = await db.query<{ id: string; is_gone: boolean; as_of_ms: Ms | null; version: string | null }>(
+    `select s.id, s._deleted_at is not null as is_gone, extract(epoch from r.as_of)::float8 * 1000 as as_of_ms, r.version
+     from books.shelves s
+     left join sync.shelf_readings r on (r.account_id, r.owner_id, r.shelf_id) = (s.account_id, s.owner_id, s.id)
+     where s.account_id = $1 and s.owner_id = $2`,
+    [account, owner],
+  );
+  return new Map(
+    rows.map(({ id, is_gone, as_of_ms, version }) => [id, { isGone: is_gone, asOfMs: as_of_ms ?? undefined, version }]),
+  );
+}
+
+export async function membersOf(db: pg.Pool, key: ShelfKey): Promise<string[]> {
+  const { rows } = await db.query<{ volume_id: string }>(
+    `select volume_id from books.shelf_volumes
+     where (account_id, owner_id, shelf_id) = ($1, $2, $3) and _removed_at is null order by position`,
+    keyOf(key),
+  );
+  return rows.map(({ volume_id }) => volume_id);
+}
+
+export interface Shelving {
+  /** List rows as JSON text, and their positions on the shelf. */
+  readonly text: string;
+  readonly positions: readonly number[];
+  /** True if volumes that are missing in the rows have left the shelf; false if some rows were unreadable or not read. */
+  readonly all: boolean;
+  readonly nowMs: Ms;
+  readonly asOfMs: Ms;
+  /** Upper bounds: time of additions and removals, and time of moves. */
+  readonly changedMs: Ms;
+  readonly movedMs: Ms;
+  /** Lower bound: time of the previous read; undefined if there was none. */
+  readonly beforeMs: Ms | undefined;
+}
+
+/** Writes the positions of the rows, removes volumes that have left, and writes the history. */
+export async function shelve(
+  client: Client,
+  key: ShelfKey,
+  varying: readonly string[],
+  { text, positions, all, nowMs, asOfMs, changedMs, movedMs, beforeMs }: Shelving,
+): Promise<{ seen: number; inserted: number; updated: number; deleted: number }> {
+  const now = new Date(nowMs);
+  const asOf = new Date(asOfMs);
+  const { rows } = await client.query<{
+    put: string[];
+    put_at: number[];
+    moved: string[];
+    moved_to: number[];
+    seen: number;
+    inserted: number;
+    updated: number;
+  }>(shelveSql(varying), [text, ...keyOf(key), now, asOf, positions]);
+  const { put, put_at, moved, moved_to, seen, inserted, updated } = rows[0]!;
+  const taken = all ? await takeOff(client, key, text, { now, asOf, changed: new Date(changedMs) }) : [];
+  const places: readonly (number | null)[] = [...put_at, ...taken.map(() => null)];
+  await writeHistory(client, key, [...put, ...taken], places, new Date(changedMs), beforeMs);
+  await writeHistory(client, key, moved, moved_to, new Date(movedMs), beforeMs);
+  return { seen, inserted, updated, deleted: taken.length };
+}
+
+/**
+ * $1 rows, $2 account, $3 owner, $4 shelf, $5 now, $6 as_of, $7 positions. A volume that appears twice has its first
+ * position. A volume becomes pending if its row differs from the row that any shelf showed last; once, however many
+ * shelves show it.
+ */
+const shelveSql = (varying: readonly string[]) => `
+  with shown as (
+    select distinct on (volume_id) * from (
+      select record ->> 'id' as volume_id, ($7::int[])[n] as position, ${without(varying)} as _payload
+      from jsonb_array_elements($1::jsonb) with ordinality as e (record, n)) r
+    order by volume_id, position),
+  changed as (
+    select s.*, last._payload <> s._payload and m._payload is distinct from s._payload as relisted,
+      m.position is null or m._removed_at is not null as put, m.position <> s.position as moved
+    from shown s
+    left join lateral (
+      select * from books.shelf_volumes t
+      where (t.account_id, t.owner_id, t.shelf_id, t.volume_id) = ($2, $3, $4, s.volume_id)
+      offset 0) m on true
+    left join lateral (
+      select _payload from books.shelf_volumes t
+      where (t.account_id, t.volume_id) = ($2, s.volume_id)
+      order by _observed_at desc
+      limit 1) last on true
+    where m.position is null or m._removed_at is not null or m.position <> s.position or m._payload <> s._payload
+      or ${isAhead('m._synced_at', '$5')} or ${isAhead('m._observed_at', '$6')}),
+  written as (
+    insert into books.shelf_volumes
+      (account_id, owner_id, shelf_id, volume_id, position, _first_seen_at, _synced_at, _observed_at, _payload)
+    select $2, $3, $4, volume_id, position, $5, $5, $6, _payload from changed
+    on conflict (account_id, owner_id, shelf_id, volume_id) do update set
+      position = excluded.position, _removed_at = null, _synced_at = excluded._synced_at,
+      _observed_at = excluded._observed_at, _payload = excluded._payload
+    returning xmax = 0 as inserted),
+  waiting as (
+    update books.volumes v set _waits_since = $6
+    from changed c where c.relisted and (v.account_id, v.id) = ($2, c.volume_id) and v._waits_since is null)
+  select (select count(*) from shown)::int as seen,
+    (select count(*) from written where inserted)::int as inserted,
+    (select count(*) from written where not inserted)::int as updated,
+    coalesce(array_agg(volume_id order by position) filter (where put), '{}') as put,
+    coalesce(array_agg(position order by position) filter (where put), '{}') as put_at,
+    coalesce(array_agg(volume_id order by position) filter (where moved and not put), '{}') as moved,
+    coalesce(array_agg(position order by position) filter (where moved and not put), '{}') as moved_to
+  from changed`;
+
+async function takeOff(
+  client: Client,
+  key: ShelfKey,
+  text: string,
+  at: { now: Date; asOf: Date; changed: Date },
+): Promise<string[]> {
+  const { rows } = await client.query<{ volume_id: string }>(
+    `update books.shelf_volumes m set _removed_at = $7, _synced_at = $5, _observed_at = $6
+     where (account_id, owner_id, shelf_id) = ($2, $3, $4) and _removed_at is null and not exists (
+       select from jsonb_array_elements($1::jsonb) e (record) where record ->> 'id' = m.volume_id)
+     returning volume_id`,
+    [text, ...keyOf(key), at.now, at.asOf, at.changed],
+  );
+  return rows.map(({ volume_id }) => volume_id);
+}
+
+/** An equal `valid_from` replaces the open row. It is never earlier than that of the open row. */
+async function writeHistory(
+  client: Client,
+  key: ShelfKey,
+  ids: readonly string[],
+  positions: readonly (number | null)[],
+  changed: Date,
+  beforeMs: Ms | undefined,
+): Promise<void> {
+  if (ids.length === 0) return;
+  const open = '(h.account_id, h.owner_id, h.shelf_id, h.volume_id) = ($1, $2, $3, c.id) and h.valid_to is null';
+  const changes = 'unnest($4::text[], $5::int[]) c (id, position)';
+  const values = [...keyOf(key), ids, positions];
+  const { rows } = await client.query<{ id: string }>(
+    `update books.shelf_volume_history h set position = c.position from ${changes}
+     where ${open} and h.valid_from >= $6 returning c.id`,
+    [...values, changed],
+  );
+  await client.query(
+    `update books.shelf_volume_history h set valid_to = $6 from ${changes} where ${open} and h.valid_from < $6`,
+    [...values, changed],
+  );
+  await client.query(
+    `insert into books.shelf_volume_history (account_id, owner_id, shelf_id, volume_id, position, valid_from, change_after)
+     select $1, $2, $3, c.id, c.position, $6, $7 from ${changes} where c.id <> all($8)`,
+    [...values, changed, beforeMs === undefined ? null : new Date(beforeMs), rows.map(({ id }) => id)],
+  );
+}
+
+/** Records the version with which the shelf was read. */
+export async function noteReading(client: Client, key: ShelfKey, { asOfMs, version }: Reading): Promise<void> {
+  await client.query(
+    `insert into sync.shelf_readings (account_id, owner_id, shelf_id, as_of, version) values ($1, $2, $3, $4, $5)
+     on conflict (account_id, owner_id, shelf_id) do update set as_of = excluded.as_of, version = excluded.version`,
+    [...keyOf(key), asOfMs === undefined ? null : new Date(asOfMs), version],
+  );
+}
+
+/** Writes the tombstone of a shelf. A shelf that comes back is read anew. */
+export async function buryShelf(
+  client: Client,
+  { run }: Pick<Claim, 'run'>,
+  key: ShelfKey,
+  asOfMs: Ms,
+  nowMs: Ms,
+): Promise<void> {
+  await client.query(
+    `update books.shelves set _deleted_at = $4, _synced_at = $5
+     where (account_id, owner_id, id) = ($1, $2, $3) and _deleted_at is null
+     returning ${keepChanges('$5', 'null', '$6')}`,
+    [...keyOf(key), new Date(asOfMs), new Date(nowMs), run],
+  );
+  await noteReading(client, key, { asOfMs, version: gone });
+}
+
+/**
+ * For `backfill --again`: shelves of this owner that were read before this time are read again. The time is fixed when
+ * the run first reaches the owner.
+ */
+export async function againBefore(db: pg.Pool, claim: Claim, list: string, asOfMs: Ms): Promise<Ms> {
+  const { rows } = await db.query<{ until_ms: Ms }>(
+    `insert into sync.run_lists as l (run_id, account_id, source, stream, list, until) values ($1, $2, ${sourceAndStream('$3')}, $4, $5)
+     on conflict (run_id, stream_key, list) do update set until = l.until
+     returning extract(epoch from l.until)::float8 * 1000 as until_ms`,
+    [claim.run, claim.account, claim.stream, list, new Date(asOfMs)],
+  );
+  return rows[0]!.until_ms;
+}

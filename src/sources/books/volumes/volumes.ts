@@ -1,0 +1,120 @@
+/**
+ * Volumes. A shelf's list shortens them (description, language), so each is fetched by id once, and again when its list
+ * row has changed or after a maximum age. A list never overwrites content from a fetch by id. Etag, preview, info and
+ * image links vary between replies and do not count as changes.
+ */
+
+import {
+  bigintAt,
+  buildMerge,
+  type Column,
+  numericAt,
+  page,
+  type Table,
+  text,
+  textAt,
+  textsAt,
+} from '../../../engine/commit/merge.ts';
+import { identify, type VolumeStream } from '../../source.ts';
+import { getVolume } from '../endpoints.ts';
+import { known, type Volume, volumeExpected, volumeFields } from '../records.ts';
+
+/** Fields that vary without a change (field notes, Book catalog). */
+export const varying = [
+  'etag',
+  'searchInfo',
+  'volumeInfo.previewLink',
+  'volumeInfo.infoLink',
+  'volumeInfo.imageLinks',
+] as const;
+
+const table: Table = {
+  name: 'books.volumes',
+  from: page,
+  leftOut: varying,
+  oneReader: true,
+  ours: {
+    _detail: `'full'::text`,
+    // The reply that last changed the row was a fetch by id too, so `_checked_at` is at least `_observed_at`.
+    _checked_at: 'greatest(least(t._checked_at, $4), t._observed_at)',
+  },
+  columns: [
+    text('id'),
+    textAt('volumeInfo.title', 'title'),
+    textAt('volumeInfo.subtitle', 'subtitle'),
+    textsAt('volumeInfo.authors', 'authors'),
+    textAt('volumeInfo.publisher', 'publisher'),
+    textAt('volumeInfo.publishedDate', 'published_date'),
+    yearOf('volumeInfo.publishedDate', 'published_year'),
+    textAt('volumeInfo.description', 'description'),
+    identifier('ISBN_10', 'isbn_10'),
+    identifier('ISBN_13', 'isbn_13'),
+    unlessZero(bigintAt('volumeInfo.pageCount', 'page_count')),
+    textAt('volumeInfo.printType', 'print_type'),
+    textsAt('volumeInfo.categories', 'categories'),
+    numericAt('volumeInfo.averageRating', 'average_rating'),
+    bigintAt('volumeInfo.ratingsCount', 'ratings_count'),
+    textAt('volumeInfo.maturityRating', 'maturity_rating'),
+    textAt('volumeInfo.language', 'language'),
+    numericAt('saleInfo.listPrice.amount', 'list_price'),
+    textAt('saleInfo.listPrice.currencyCode', 'list_price_currency'),
+    numericAt('saleInfo.retailPrice.amount', 'retail_price'),
+    textAt('saleInfo.retailPrice.currencyCode', 'retail_price_currency'),
+    textAt('saleInfo.saleability', 'saleability'),
+    textAt('accessInfo.viewability', 'viewability'),
+    textAt('saleInfo.country', 'country'),
+    textAt('volumeInfo.canonicalVolumeLink', 'canonical_link'),
+    linkAt('volumeInfo.imageLinks.thumbnail', 'thumbnail'),
+  ],
+};
+
+export const volumes: VolumeStream<Volume> = {
+  kind: 'by id',
+  ...identify('books', 'volumes'),
+  schedule: [],
+  target: '26h',
+  of: 'shelves',
+  request: getVolume,
+  merge: buildMerge(table),
+  sets: ['id'],
+  fields: volumeFields,
+  expected: volumeExpected,
+  enumerations: {
+    'volumeInfo.printType': known.printType,
+    'volumeInfo.maturityRating': known.maturityRating,
+    'saleInfo.saleability': known.saleability,
+    'accessInfo.viewability': known.viewability,
+  },
+};
+
+/** For lists: a new volume becomes pending. */
+const ofList: Table = { ...table, atFirst: { _waits_since: '$4' } };
+export const listed = buildMerge({ ...ofList, passOver: `t._detail = 'full'` });
+export const listedIfAbsent = buildMerge({ ...ofList, passOver: 'true' });
+
+/** The year, if the text begins with four digits. `19??` has none. */
+function yearOf(path: string, name: string): Column {
+  const { sql } = textAt(path, name);
+  return { name, within: 'volumeInfo', sql: `nullif(substring(${sql} from '^[0-9]{4}'), '0000')::int` };
+}
+
+/** A link with tokens and varying hosts: only its path is meaningful. */
+function linkAt(path: string, name: string): Column {
+  const alike = (value: string) => `regexp_replace(${value}, '^[a-z]+://[^/?#]*|[?#].*$', '', 'g')`;
+  return { name, sql: textAt(path, name).sql, alike };
+}
+
+function identifier(type: string, name: string): Column {
+  const all = `record #> '{volumeInfo,industryIdentifiers}'`;
+  return {
+    name,
+    within: 'volumeInfo',
+    sql: `(select i ->> 'identifier' from jsonb_array_elements(case when jsonb_typeof(${all}) = 'array' then ${all} end) i
+      where i ->> 'type' = '${type}' limit 1)`,
+  };
+}
+
+/** 0 pages means unknown (field notes, Book catalog). */
+function unlessZero(column: Column): Column {
+  return { ...column, sql: `nullif(${column.sql}, 0)` };
+}
