@@ -265,13 +265,13 @@ describe('what varies comes in as an argument', () => {
     expect(imports.filter(({ from, to }) => /^node:(https?|net|tls|http2)$/.test(to) && !servers(from))).toEqual([]);
   });
 
-  test('the SQL of sync/ and warehouse/ is given its times', () => {
+  test('SQL is given its times, but for the budget and for what people look at', () => {
     const rooms = (path: string) =>
       !/^src\/(engine|sources|privacy|analytics)\//.test(path) || path.startsWith('src/engine/budget/');
     expect(matching(/(?<![.\w])now\(\)|\bcurrent_timestamp\b|\bclock_timestamp\(\)/i, rooms)).toEqual([]);
   });
 
-  test('output goes through commands/terminal.ts; progress alone rewrites its line', () => {
+  test('output goes through cli/output/terminal.ts; progress alone rewrites its line', () => {
     expect(matching(/\bconsole\./)).toEqual([]);
     expect(matching(/\bprocess\.stdout\.write\b/)).toEqual(['src/cli/output/terminal.ts']);
     expect(matching(/\bprocess\.stderr\.write\b/)).toEqual([
@@ -298,6 +298,13 @@ describe('shape', () => {
     ]);
   });
 
+  test('a folder has at most 15 files side by side, here and in the sandbox', () => {
+    const sandbox = readdirSync(join(root, 'packages/sandbox/src'), { recursive: true, encoding: 'utf8' });
+    const all = [...files.map(({ path }) => path), ...sandbox.filter(path => path.endsWith('.ts'))];
+    const many = [...Map.groupBy(all, path => dirname(path))].filter(([, some]) => some.length > 15);
+    expect(many.map(([folder, some]) => `${folder}: ${some.length}`)).toEqual([]);
+  });
+
   test('files are kebab-case, open with what they are about, and have fewer than 400 lines', () => {
     expect(
       files.filter(({ path }) => !/^[a-z0-9]+(-[a-z0-9]+)*\.ts$/.test(basename(path))).map(({ path }) => path),
@@ -308,7 +315,7 @@ describe('shape', () => {
     expect(long.map(({ path }) => path)).toEqual([]);
   });
 
-  test('a command that people are told to run names its account: `command` of warehouse/paused.ts does', () => {
+  test('a command that people are told to run names its account: `command` of engine/runs/pauses.ts does', () => {
     const ofAccounts = /npx shelfdesk (runs|rejects|drift|backfill|sweep|verify|pause|resume|why|plan)\b/;
     expect(files.filter(({ code }) => ofAccounts.test(code)).map(({ path }) => path)).toEqual([]);
   });
