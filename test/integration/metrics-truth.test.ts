@@ -127,6 +127,9 @@ describe.each(worlds)(
               world.addMessage(id, { direction: 'out', user_id: null, body: 'We have it.' });
             else if (ticket?.messages[1]) world.removeMessage(id, ticket.messages[1].id);
           }
+          // One is given from hand to hand, whatever chance brings.
+          const [given] = world.tickets.keys();
+          world.patchTicket(given!, { user_id: [...world.users.keys()][n]! });
           if (way === 'by HTTP') expect((await syncOnce(config)).exitCode).toBe(0);
           else await readAll(config.databaseUrl!, world, touched);
           // When it was read is the mirror's to say; what was read, the world's.

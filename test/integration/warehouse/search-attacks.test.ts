@@ -20,7 +20,18 @@ async function twoAccounts(): Promise<TestDatabase> {
       from unnest('{acme,umbra}'::text[]) a, generate_series(1, 400) n
       cross join lateral (
         select case when a = 'acme' then 'buyer' || n || '@mail.example' else 'whistleblower' || n || '@globex.example' end as v) v`);
-  for (const table of ['tickets', 'messages', 'contacts']) await db.pool.query(`vacuum analyze helpdesk.${table}`);
+  // While another session of this database looks, such as one that collects statistics, vacuum leaves pages that later
+  // searches would have to fetch.
+  for (const table of ['tickets', 'messages', 'contacts']) {
+    const allVisible = async () => {
+      await db.pool.query(`vacuum analyze helpdesk.${table}`);
+      const { rows } = await db.pool.query(
+        `select relpages > 0 and relallvisible = relpages as yes from pg_class where oid = 'helpdesk.${table}'::regclass`,
+      );
+      return rows[0].yes;
+    };
+    await expect.poll(allVisible, { timeout: 60_000 }).toBe(true);
+  }
   return db;
 }
 
@@ -55,20 +66,23 @@ const ways = [
 
 test('counters of rows that were shown do not tell whether another account has what is looked for', async () => {
   await using db = await twoAccounts();
-  await using reader = await letReaderIn(db, { pii: true, accounts: ['acme'] });
-  const grown = async (statement: string) => {
+  const grown = async (reader: TestReader, statement: string) => {
     const before = await counters(reader);
     expect(await reader.rows(statement)).toEqual([]);
     const after = await counters(reader);
     return Object.fromEntries(Object.entries(after).map(([name, n]) => [name, n - before[name]!]));
   };
   for (const way of ways) {
+    // A session of its own: after five searches PostgreSQL may keep a plan that was made in another way.
+    await using reader = await letReaderIn(db, { pii: true, accounts: ['acme'] });
     if (way !== '') await reader.client.query(way);
-    for (const [name, theirs, nobodys] of probes)
-      expect([way, name, await grown(call(name, theirs))]).toEqual([way, name, await grown(call(name, nobodys))]);
-    await reader.client.query('reset all');
+    for (const [name, theirs, nobodys] of probes) {
+      const found = await grown(reader, call(name, theirs));
+      expect([way, name, found]).toEqual([way, name, await grown(reader, call(name, nobodys))]);
+    }
   }
   // The counters are those of these searches: what acme has itself they do show.
+  await using reader = await letReaderIn(db, { pii: true, accounts: ['acme'] });
   const before = await counters(reader);
   expect((await reader.rows(call('similar_subjects', 'ordinary order number'))).length).toBeGreaterThan(0);
   const after = await counters(reader);
