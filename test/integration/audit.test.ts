@@ -96,8 +96,8 @@ test('an audit finds what nothing announces, repairs it, names its kind and what
     `${x.stream} ${x.record_id}` < `${y.stream} ${y.record_id}` ? -1 : 1;
   expect(await audits(s)).toEqual(found.toSorted(byId));
   expect(await differences(s.pool, s.world)).toEqual([]);
-  const buried = `select record_id from sync.changes where run_id = 5 and table_name = 'tickets' and changes ? '_deleted_at'`;
-  expect(await s.rows(buried)).toEqual([{ record_id: d!.id }]);
+  const deleted = `select record_id from sync.changes where run_id = 5 and table_name = 'tickets' and changes ? '_deleted_at'`;
+  expect(await s.rows(deleted)).toEqual([{ record_id: d!.id }]);
 
   // The views go by the clock of the database, which this help desk does not know.
   await s.pool.query('update sync.audit set checked_at = now()');

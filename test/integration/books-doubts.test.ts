@@ -188,7 +188,7 @@ describe.concurrent('a list of shelves that shows less than there is', () => {
   const graves = async (catalog: Catalog) =>
     (await catalog.rows('select id from books.shelves where _deleted_at is not null order by id')).map(({ id }) => id);
 
-  test('no items, whatever it counts, and 503 by id: nothing is buried', long, async () => {
+  test('no items, whatever it counts, and 503 by id: nothing is marked as deleted', long, async () => {
     await using catalog = await openCatalog(adaOnly);
     const { world, pool } = catalog;
     addShelf(world, 'ada', 1, 2);
@@ -212,14 +212,14 @@ describe.concurrent('a list of shelves that shows less than there is', () => {
     await catalog.sync(undefined, shelvesOnly);
     world.deleteShelf('ada', 1001);
     catalog.asked();
-    for (const [totalItems, exitCode, buried] of [
+    for (const [totalItems, exitCode, deleted] of [
       [2, 3, []],
       [1, 0, ['1001']],
     ] as const) {
       catalog.pass();
       catalog.fault = ({ path }) => (path === list ? withItems(items => items, { totalItems }) : unavailable);
       expect((await catalog.sync(undefined, shelvesOnly)).exitCode).toBe(exitCode);
-      expect(await graves(catalog)).toEqual(buried);
+      expect(await graves(catalog)).toEqual(deleted);
       expect(catalog.asked()).toEqual([list, ...Array(2).fill(`${list}/1001`), list]);
     }
     expect(await onShelf(catalog, 1001)).toEqual([]);

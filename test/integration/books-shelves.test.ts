@@ -98,7 +98,7 @@ describe.concurrent('a shelf that changes while it is read', () => {
     expect(Math.min(...times(await through()))).toBeGreaterThan(Math.max(...times(before)));
   });
 
-  test('one that is gone when it is read leaves the others as they are, and is buried by the next run', async () => {
+  test('one that is gone when it is read leaves the others as they are, and is marked as deleted by the next run', async () => {
     await using catalog = await openCatalog();
     const { world } = catalog;
     addShelf(world, 'ada', 1, 2);
@@ -136,7 +136,7 @@ test('a volume that has changed is asked for once, when the first of its shelves
 describe.concurrent('a shelf that is not in the list any more', () => {
   const shelves = 'select id, _deleted_at is not null as deleted from books.shelves order by id';
 
-  test('is looked at by its id, and buried; one that comes back is read anew', async () => {
+  test('is looked at by its id, and marked as deleted; one that comes back is read anew', async () => {
     await using catalog = await openCatalog();
     const { world } = catalog;
     addShelf(world, 'ada', 1, 1);
@@ -201,7 +201,7 @@ describe.concurrent('a shelf that is not in the list any more', () => {
     expect(await bookDifferences(catalog.pool, world, ['me', 'ada', 'mylibrary'])).toEqual([]);
   });
 
-  test('a list that comes back without items once buries nothing, and the run says so', async () => {
+  test('a list that comes back without items once deletes nothing, and the run says so', async () => {
     await using catalog = await openCatalog();
     const { world, pool } = catalog;
     addShelf(world, 'ada', 1, 2);

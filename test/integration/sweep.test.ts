@@ -118,12 +118,12 @@ describe.each(readings)('$name', ({ hidden, options, takes }) => {
       ['tickets', goneTickets],
       ['customers', goneCustomers],
     ] as const) {
-      const buried = await tombstones(s, table);
-      expect(deletedOf(buried)).toEqual(asc(gone));
+      const deleted = await tombstones(s, table);
+      expect(deletedOf(deleted)).toEqual(asc(gone));
       const kept = `select record_id as id from sync.changes
         where table_name = $1 and changes ? '_deleted_at' and run_id is not null and as_of = (changes -> '_deleted_at' ->> 1)::timestamptz order by 1`;
       expect(deletedOf((await s.rows(kept, table)) as never)).toEqual(asc(gone));
-      for (const { after, at } of buried) {
+      for (const { after, at } of deleted) {
         expect(after.getTime()).toBeLessThan(deletedMs);
         expect(at.getTime()).toBeGreaterThanOrEqual(deletedMs);
       }

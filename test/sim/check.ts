@@ -129,13 +129,13 @@ export class Check {
 
   /** I6: a tombstone only after a 404, and for what was not there then. */
   #tombstones({ tickets, customers }: Seen): void {
-    const buried = [
+    const deleted = [
       ...tickets
         .filter(([, , , deletedMs]) => deletedMs !== null)
         .map(([id, , , deletedMs]) => [id, deletedMs!] as const),
       ...customers,
     ];
-    for (const [id, deletedMs] of buried) {
+    for (const [id, deletedMs] of deleted) {
       if (this.#before.get(`dead ${id}`)?.[3] === deletedMs) continue;
       this.#before.set(`dead ${id}`, [id, 0, 0, deletedMs, []]);
       if (!this.#notFound.has(id)) this.complain(`I6: ${id} has a tombstone, and the source was not asked for it`);

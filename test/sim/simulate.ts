@@ -13,7 +13,7 @@ import { Commits } from '../../src/engine/load/commit-queue.ts';
 import type { Job } from '../../src/engine/queue/job.ts';
 import { bindAccount } from '../../src/engine/runs/accounts.ts';
 import { openBackfill } from '../../src/engine/runs/ranges.ts';
-import { buryRuns, lockAccount, openRun, openSync, type RunKind } from '../../src/engine/runs/runs.ts';
+import { endAbandonedRuns, lockAccount, openRun, openSync, type RunKind } from '../../src/engine/runs/runs.ts';
 import { streams } from '../../src/sources/index.ts';
 import { keysOf } from '../support/keys.ts';
 import { differences } from '../support/mirror.ts';
@@ -237,7 +237,7 @@ class Simulation {
     world.tickets.deadlines.settle = () => {};
     this.#queue.flush();
     this.#start();
-    await this.#direct(() => buryRuns(this.#calm, account, new Date(this.scheduler.nowMs)));
+    await this.#direct(() => endAbandonedRuns(this.#calm, account, new Date(this.scheduler.nowMs)));
     await this.#finish('sync', names);
     if (await this.#hasGaps()) await this.#finish('backfill', ['tickets', 'messages']);
     const { messagesEdited, customersEdited, deleted, silent } = history;

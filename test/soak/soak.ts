@@ -19,7 +19,7 @@ import { hire } from './crew.ts';
 import { hydrated, judge, settle, waiting } from './judge.ts';
 import { patiently, startPostgres, startRedis, startSandbox } from './servers.ts';
 import { faults, flushRedis, type Going, goesOn, type House, killOne, type Trouble, troubles } from './troubles.ts';
-import { wronglyBuried } from './truth.ts';
+import { wronglyDeleted } from './truth.ts';
 
 // Ends with an exit code of its own.
 if (process.argv.includes('--fleet')) await import('./fleet.ts');
@@ -106,7 +106,7 @@ async function soak(stack: AsyncDisposableStack): Promise<void> {
 
   const figures = await disturb(house, commands, rng);
   await sandbox.ask('DELETE', '/faults');
-  wrong.push(...(await settle(house, commands, patienceMs)), ...(await wronglyBuried(sandbox, postgres.pool)));
+  wrong.push(...(await settle(house, commands, patienceMs)), ...(await wronglyDeleted(sandbox, postgres.pool)));
   const codes = await crew.leave();
   if (codes.some(code => code !== 0)) wrong.push(`on SIGTERM workers left with ${codes.join(', ')}`);
   wrong.push(...crew.strays);
@@ -136,8 +136,8 @@ async function disturb(house: House, commands: ReturnType<typeof commandsWith>, 
     every(1000, over, () => sandbox.ask('POST', '/changes', { count: changesPerSecond })),
     every(killEveryMs, over, () => happens(killOne, killing)),
     every(10_000, over, async () => {
-      const buried = await patiently(() => wronglyBuried(sandbox, postgres.pool));
-      wrong.push(...buried.map(id => `ticket ${id} has a tombstone, and is there`));
+      const deleted = await patiently(() => wronglyDeleted(sandbox, postgres.pool));
+      wrong.push(...deleted.map(id => `ticket ${id} has a tombstone, and is there`));
     }),
     (async () => {
       const first = commands.run('backfill');

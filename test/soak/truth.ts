@@ -37,7 +37,7 @@ export async function lostFrom(sandbox: Served, db: pg.Pool): Promise<string[]> 
 }
 
 /** Ids of rows that have a tombstone although the help desk has the ticket. */
-export async function wronglyBuried(sandbox: Served, db: pg.Pool): Promise<string[]> {
+export async function wronglyDeleted(sandbox: Served, db: pg.Pool): Promise<string[]> {
   const { rows } = await db.query<{ id: string }>('select id from helpdesk.tickets where _deleted_at is not null');
   if (rows.length === 0) return [];
   // Asked for afterwards: what is deleted stays so, and is not there any more.

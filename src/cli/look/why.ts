@@ -114,7 +114,7 @@ function* reasons(life: Omit<Why, 'why'>, { config, worker, tickets, messages }:
     return;
   }
   if (suspected)
-    yield `A list lacked it as of ${cellText(suspected.at)}: the next sweep asks for it by its id, and buries it only if it is gone${suspected.error ? ` (the last time: ${suspected.error})` : ''}.`;
+    yield `A list lacked it as of ${cellText(suspected.at)}: the next sweep asks for it by its id, and marks it as deleted only if it is gone${suspected.error ? ` (the last time: ${suspected.error})` : ''}.`;
   for (const { id, stream, reason, next_try_at, cleared_at } of rejects) {
     if (cleared_at !== null) continue;
     const then = next_try_at ? `; it is tried again from ${cellText(next_try_at)} on` : '';
@@ -153,7 +153,7 @@ const told = (fields: Record<string, [unknown, unknown]>) =>
     .map(([field, [before, after]]) => `${field}: ${brief(before)} → ${brief(after)}`)
     .join('; ');
 
-const isBurial = ({ fields }: Life['changes'][number]) => fields._deleted_at?.[0] === null;
+const isDeletion = ({ fields }: Life['changes'][number]) => fields._deleted_at?.[0] === null;
 /** Whether a message was only deleted or restored together with its ticket. */
 const goesAlong = ({ table, fields }: Life['changes'][number]) =>
   table === 'messages' && Object.keys(fields).join() === '_deleted_at';
@@ -167,9 +167,9 @@ function show(found: Why, account: string): void {
     ...changes
       .filter(one => !goesAlong(one))
       .map((one): (typeof rows)[number] => {
-        const became = 'id' in one.fields ? 'removed' : isBurial(one) ? 'gone' : 'changed';
+        const became = 'id' in one.fields ? 'removed' : isDeletion(one) ? 'gone' : 'changed';
         return [
-          isBurial(one) ? one.as_of : one.seen_at,
+          isDeletion(one) ? one.as_of : one.seen_at,
           one.table === 'tickets' ? became : `message ${one.record} ${became}`,
           byRun(one),
           null,
@@ -194,7 +194,7 @@ function show(found: Why, account: string): void {
         : 'equal',
     ]),
   ];
-  if (ticket.deleted_at && !changes.some(one => one.table === 'tickets' && isBurial(one)))
+  if (ticket.deleted_at && !changes.some(one => one.table === 'tickets' && isDeletion(one)))
     rows.push([ticket.deleted_at, 'gone', '', null, '']);
   rows.sort(([one], [other]) => one.getTime() - other.getTime());
   print(table(['when', 'what', 'run', 'credits', 'details'], rows, 160));

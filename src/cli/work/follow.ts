@@ -14,7 +14,7 @@ import { keepReconciling, reconcile } from '../../engine/queue/reconcile.ts';
 import { noJobs, type Working, work } from '../../engine/queue/worker.ts';
 import { ambiguous } from '../../engine/runs/operations.ts';
 import { command, pausedOf, since, unlessPaused } from '../../engine/runs/pauses.ts';
-import { adoptRun, buryRuns, endRun, readProgress, type StreamProgress } from '../../engine/runs/runs.ts';
+import { adoptRun, endAbandonedRuns, endRun, readProgress, type StreamProgress } from '../../engine/runs/runs.ts';
 import { isAlone, liveWorkers } from '../../engine/runs/workers.ts';
 import { describeOutage, exitCodes, ShelfdeskError, UsageError } from '../../errors.ts';
 import { sources, streams } from '../../sources/index.ts';
@@ -228,7 +228,7 @@ function localWorker({ ctx, queue, presence }: Account, jobs: readonly Job[]): L
       await presence.works();
       // Another command may have opened the run and exited.
       if (watched !== undefined) await adoptRun(ctx.pg, watched, presence.id);
-      await buryRuns(ctx.pg, ctx.account, new Date(ctx.clock.now()));
+      await endAbandonedRuns(ctx.pg, ctx.account, new Date(ctx.clock.now()));
       working = work(ctx, queue, jobs, { worker: presence.id, afterEach: reconciling.ring });
     },
     areOurs: () => working !== undefined,

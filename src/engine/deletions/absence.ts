@@ -45,7 +45,7 @@ export async function settleAbsence(
   if (absent.length > most)
     return `${absent.length} of ${live} ${stream.name} seem to have been deleted at the source, and none was marked as deleted; if they were, run ${command(claim.account, `sweep ${stream.name} --accept-deletions`)}`;
   if (stream.get === undefined) {
-    await bury(ctx, claim, table, absent, { goneMs: asOfMs, beforeMs: asOfMs });
+    await markDeleted(ctx, claim, table, absent, { goneMs: asOfMs, beforeMs: asOfMs });
     return undefined;
   }
   let unknown = 0;
@@ -73,7 +73,7 @@ async function confirm(
   } catch (error) {
     // The Date of a 404 tells when the record was gone. Without it the 404 may answer anything.
     if (error instanceof Gone && Number.isFinite(error.asOf)) {
-      await bury(ctx, claim, table, [id], { goneMs: goneBy(source, error.asOf), beforeMs: error.asOf });
+      await markDeleted(ctx, claim, table, [id], { goneMs: goneBy(source, error.asOf), beforeMs: error.asOf });
       return true;
     }
     if (error instanceof Gone || error instanceof Retry) return false;
@@ -97,7 +97,7 @@ async function candidatesOf(
 }
 
 /** Tombstones for rows that no later reply has written. */
-async function bury(
+async function markDeleted(
   ctx: Context,
   claim: Claim,
   table: string,

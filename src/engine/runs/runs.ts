@@ -255,7 +255,7 @@ export async function wokenStreams(client: Client, account: string, now: Date): 
  * Marks runs as interrupted that no live process opened or works on. Raises their tokens, so that a suspended process
  * can write nothing more.
  */
-export async function buryRuns(db: pg.Pool, account: string, now: Date): Promise<void> {
+export async function endAbandonedRuns(db: pg.Pool, account: string, now: Date): Promise<void> {
   await transaction(db, async client => {
     await lockAccount(client, account);
     const { rows } = await client.query<{ id: number }>(

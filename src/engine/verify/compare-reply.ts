@@ -145,13 +145,13 @@ export async function examine(look: Look, { subject, reply, batch, more, uncount
         return {
           stream: subject.stream,
           record: id,
-          ...(one && ours?.buried
+          ...(one && ours?.hasTombstone
             ? cameBack
             : {
                 differences: one ? differencesOf(subject.declared ?? batch.merge, one) : null,
                 kind: one ? subject.kind(one, id, ours) : null,
               }),
-          oursAsOf: ours && !ours.buried ? ours.observedAt : null,
+          oursAsOf: ours && !ours.hasTombstone ? ours.observedAt : null,
           repaired: one !== undefined && repair && !refusedIds.has(id),
         };
       });
@@ -221,7 +221,7 @@ export interface Absent {
   /** Whether the deletion at the source is believed. */
   isBelieved(client: Client, ours: Standing): Promise<boolean>;
   /** Writes the tombstones. Returns their number. */
-  bury(client: Client, at: Moment): Promise<number>;
+  markDeleted(client: Client, at: Moment): Promise<number>;
 }
 
 /** The source answered 404. Returns whether the state of the record is known now. */
@@ -235,11 +235,11 @@ export async function noteAbsent(
   const credits = absent.takeCredits();
   return transaction(ctx.pg, async client => {
     const ours = await absent.standing(client);
-    const isHere = ours !== undefined && !ours.buried;
+    const isHere = ours !== undefined && !ours.hasTombstone;
     const known = !isHere || (ours.isOlder && (await absent.isBelieved(client, ours)));
     let deleted = 0;
     if (isHere && known) {
-      if (repair) deleted = await absent.bury(client, at);
+      if (repair) deleted = await absent.markDeleted(client, at);
       const finding: Finding = {
         stream: absent.stream,
         record: absent.id,

@@ -14,7 +14,7 @@ export type Key = Pick<Claim, 'account' | 'run' | 'stream'>;
 
 /** How the stored row of a record compares with a reply. */
 export interface Standing {
-  readonly buried: boolean;
+  readonly hasTombstone: boolean;
   readonly observedAt: Date;
   /** Its `_payload` has the same id. */
   readonly isItself: boolean | null;
@@ -153,7 +153,7 @@ export interface Rows {
    * A value here marks a tombstone that a worker wrote. Without it, only a manual change writes tombstones during a
    * comparison.
    */
-  readonly buriedSince?: string;
+  readonly deletedSince?: string;
   /** The row waits for a fetch, so the mirror does not claim that it equals the source. */
   readonly waits?: string;
 }
@@ -162,15 +162,15 @@ export interface Rows {
 export async function standingIn(
   client: Queryable,
   account: string,
-  { table, record = 't.id', updatedAt, hasMessages = 'null', buriedSince, waits = 'false' }: Rows,
+  { table, record = 't.id', updatedAt, hasMessages = 'null', deletedSince, waits = 'false' }: Rows,
   ids: readonly string[],
   { askedMs, asOfMs, lock }: { askedMs: Ms; asOfMs: Ms; lock: boolean },
 ): Promise<Map<string, Standing>> {
   const { rows } = await client.query<Standing & { id: string }>(
-    `select ${record} as id, t._deleted_at is not null as buried, t._observed_at as "observedAt", t._payload ->> 'id' = t.id as "isItself",
+    `select ${record} as id, t._deleted_at is not null as "hasTombstone", t._observed_at as "observedAt", t._payload ->> 'id' = t.id as "isItself",
        (t._synced_at < $3 or ${isAhead('t._synced_at', '$3')}) and (t._observed_at <= $4 or ${isAhead('t._observed_at', '$4')})
-         -- The worker notes since when a row may be gone; a hand that buries it does not.
-         and (t._deleted_at is null or t._deleted_at <= $4 or ${isAhead('t._deleted_at', '$4')}${buriedSince ? ` or ${buriedSince} is null` : ''}) as "isOlder",
+         -- The worker notes since when a row may be gone; a row that was marked by hand lacks that time.
+         and (t._deleted_at is null or t._deleted_at <= $4 or ${isAhead('t._deleted_at', '$4')}${deletedSince ? ` or ${deletedSince} is null` : ''}) as "isOlder",
        ${updatedAt ? `extract(epoch from ${updatedAt})::float8 * 1000` : 'null'} as "updatedMs",
        ${hasMessages} as "hasMessages", ${waits} as waits
      from ${table} t where t.account_id = $1 and ${record} = any($2)

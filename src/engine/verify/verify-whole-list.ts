@@ -184,7 +184,7 @@ async function noteMissing(look: Look, stream: ListStream<Row>, id: string, aske
     standing: async client =>
       (await standingIn(client, claim.account, stream, [id], { askedMs, asOfMs, lock: repair })).get(id),
     isBelieved: async () => true,
-    bury: async (client, { nowMs }) => {
+    markDeleted: async (client, { nowMs }) => {
       const { rowCount } = await client.query(
         `update ${stream.merge.declared.root.name} set _deleted_at = $3, _synced_at = $4
          where account_id = $1 and id = $2 and _deleted_at is null and _observed_at <= $5
@@ -208,7 +208,7 @@ async function standingIn(
   { askedMs, asOfMs, lock }: Asked & { lock: boolean },
 ): Promise<Map<string, Standing>> {
   const { rows } = await client.query<Standing & { id: string }>(
-    `select t.id, t._deleted_at is not null as buried, t._observed_at as "observedAt", t._payload ->> 'id' = t.id as "isItself",
+    `select t.id, t._deleted_at is not null as "hasTombstone", t._observed_at as "observedAt", t._payload ->> 'id' = t.id as "isItself",
        (t._synced_at < $3 or ${isAhead('t._synced_at', '$3')}) and (t._observed_at <= $4 or ${isAhead('t._observed_at', '$4')})
          and (t._deleted_at is null or t._deleted_at <= $4 or ${isAhead('t._deleted_at', '$4')}) as "isOlder",
        null as "updatedMs", null as "hasMessages", false as waits

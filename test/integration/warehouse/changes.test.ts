@@ -2,7 +2,7 @@
 import { expect, test, vi } from 'vitest';
 import { type Batch, writeBatch } from '../../../src/engine/commit/commit.ts';
 import { transaction } from '../../../src/engine/database/pool.ts';
-import { buryTicket } from '../../../src/sources/helpdesk/messages/waiting.ts';
+import { markTicketDeleted } from '../../../src/sources/helpdesk/messages/waiting.ts';
 import { tickets } from '../../../src/sources/helpdesk/tickets.ts';
 import { at, iso, message, type Scripted, scripted, second, ticket } from '../../support/scripted.ts';
 
@@ -144,16 +144,18 @@ test('old and new values, field by field, of everything that changed; nothing fo
   await s.sync('tickets');
   expect(await kept(s)).toEqual([expect.objectContaining({ record_id: 't1', run_id: 13, changes: {} })]);
   await clear(s);
-  await transaction(s.pool, client => buryTicket(client, { account: 'default', run: 99 }, 't1', second(401), at(402)));
+  await transaction(s.pool, client =>
+    markTicketDeleted(client, { account: 'default', run: 99 }, 't1', second(401), at(402)),
+  );
   const gone = [null, '2026-01-01T00:06:41+00:00'];
-  const buried = { run_id: 99, seen_at: at(402), as_of: at(401) };
+  const deleted = { run_id: 99, seen_at: at(402), as_of: at(401) };
   expect(await kept(s)).toEqual([
     ...['m1', 'm3'].map(id => ({
-      ...{ ...buried, table_name: 'messages', record_id: id, parent_id: 't1' },
+      ...{ ...deleted, table_name: 'messages', record_id: id, parent_id: 't1' },
       changes: { _deleted_at: gone },
     })),
     {
-      ...{ ...buried, table_name: 'tickets', record_id: 't1', parent_id: null },
+      ...{ ...deleted, table_name: 'tickets', record_id: 't1', parent_id: null },
       changes: {
         _deleted_at: gone,
         _deleted_after: [null, '2026-01-01T00:06:39+00:00'],

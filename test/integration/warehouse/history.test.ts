@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { type Batch, writeBatch } from '../../../src/engine/commit/commit.ts';
 import { transaction } from '../../../src/engine/database/pool.ts';
-import { buryTicket } from '../../../src/sources/helpdesk/messages/waiting.ts';
+import { markTicketDeleted } from '../../../src/sources/helpdesk/messages/waiting.ts';
 import { tickets } from '../../../src/sources/helpdesk/tickets.ts';
 import { at, iso, type Scripted, scripted, second, ticket } from '../../support/scripted.ts';
 
@@ -36,8 +36,8 @@ async function show(
   await transaction(s.pool, client => writeBatch(client, { account, run: 1 }, batch, moment, 'as it came'));
 }
 
-const bury = (s: Scripted, n: number, id = 't1') =>
-  transaction(s.pool, client => buryTicket(client, { account: 'default', run: 1 }, id, second(n), at(n)));
+const markDeleted = (s: Scripted, n: number, id = 't1') =>
+  transaction(s.pool, client => markTicketDeleted(client, { account: 'default', run: 1 }, id, second(n), at(n)));
 
 /** So many seconds does the source show things late, at most, where nobody has set it. */
 const lookback = 120;
@@ -170,7 +170,7 @@ test('the same ids in two accounts are two tickets', async () => {
   await show(s, 100, [ticket('t1')]);
   await show(s, 100, [ticket('t1', { state: 'hold' })], { account: 'other' });
   await show(s, 200, [ticket('t1', { state: 'closed' })]);
-  await bury(s, 300);
+  await markDeleted(s, 300);
   expect(await history(s)).toEqual([
     ['open', 0, 200, -1],
     ['closed', 200, 300, -1],
@@ -194,11 +194,11 @@ test('a repair writes an older version over what is here: the history goes on, a
 test('a tombstone ends the history, and what comes back begins anew: there is a gap', async () => {
   await using s = await scripted();
   await show(s, 100, [ticket('t1', { updated_at: iso(50) })]);
-  await bury(s, 200);
+  await markDeleted(s, 200);
   expect(await history(s)).toEqual([['open', 50, 200, -1]]);
   // As it was before: it says nothing of when it came back.
   await show(s, 300, [ticket('t1', { updated_at: iso(60) })]);
-  await bury(s, 400);
+  await markDeleted(s, 400);
   await show(s, 500, [ticket('t1', { updated_at: iso(450), state: 'closed' })]);
   expect(await history(s)).toEqual([
     ['open', 50, 200, -1],
@@ -329,7 +329,7 @@ describe.each([0, 3, 30])('replies that take %d s', took => {
     // The source looks at 300.3, at the latest; it comes back before the 404 is written.
     const gone = span(300.3 + took);
     await transaction(s.pool, client =>
-      buryTicket(client, { account: 'default', run: 1 }, 't1', second(gone.asOf), at(gone.by), {
+      markTicketDeleted(client, { account: 'default', run: 1 }, 't1', second(gone.asOf), at(gone.by), {
         byMs: second(gone.by),
         lookbackMs: lookback * 1000,
       }),
@@ -378,7 +378,7 @@ test('a clock that is set back takes its times with it: the last row stays, from
   // An hour ahead.
   await show(s, 3700, all({ updated_at: iso(3690), state: 'hold' }));
   await show(s, 3800, all({ updated_at: iso(3790), state: 'closed' }));
-  await bury(s, 3900, 't2');
+  await markDeleted(s, 3900, 't2');
   await s.rows(`select sync.void_since('default', 'helpdesk', $1)`, at(200));
   expect(await history(s)).toEqual([
     ['open', 50, 200, -1],
@@ -403,7 +403,7 @@ test('states are merged over rows that differ in something else, and a gap is no
   await show(s, 100, [ticket('t1')]);
   await show(s, 200, [ticket('t1', { updated_at: iso(200), user_id: 'u1' })]);
   await show(s, 300, [ticket('t1', { updated_at: iso(300), user_id: 'u1', state: 'closed' })]);
-  await bury(s, 400);
+  await markDeleted(s, 400);
   await show(s, 500, [ticket('t1', { updated_at: iso(450), user_id: 'u1', state: 'closed' })]);
   await show(s, 600, [ticket('t1', { updated_at: iso(550), user_id: 'u2', state: 'closed' })]);
   const rows = await s.rows(
@@ -420,7 +420,7 @@ test('whatever happens, and whenever it is seen: no overlap, no gap, and each ch
   await using s = await scripted();
   const step = fc.record({
     wait: fc.oneof(fc.integer({ min: 0, max: 2500 }), fc.integer({ min: 0, max: 600_000 })),
-    what: fc.constantFrom('change', 'change', 'show', 'show', 'show', 'delete', 'bury', 'restore'),
+    what: fc.constantFrom('change', 'change', 'show', 'show', 'show', 'delete', 'mark', 'restore'),
     which: fc.integer({ min: 0, max: 1 }),
     value: fc.integer({ min: 0, max: 5 }),
     lagMs: fc.oneof(fc.constant(0), fc.integer({ min: 0, max: lookback * 1000 })),
@@ -442,7 +442,7 @@ test('whatever happens, and whenever it is seen: no overlap, no gap, and each ch
         if (what === 'change') truth.change(nowMs, value);
         if (what === 'delete') truth.delete(nowMs);
         if (what === 'restore') truth.restore(nowMs);
-        if (what === 'bury' && truth.isGone) await truth.bury(s, nowMs);
+        if (what === 'mark' && truth.isGone) await truth.markDeleted(s, nowMs);
         if (what !== 'show') continue;
         const readMs = nowMs;
         const shown = truths.flatMap(one => one.shownAt(readMs - lagMs, readMs) ?? []);
@@ -467,7 +467,7 @@ class Truth {
   readonly id: string;
   readonly #moves: boolean;
   readonly #spans: { fromMs: number; value: number | undefined; updatedMs: number }[];
-  #buriedMs = Number.NEGATIVE_INFINITY;
+  #deletedMs = Number.NEGATIVE_INFINITY;
   #shownMs = Number.NEGATIVE_INFINITY;
 
   constructor(id: string, moves: boolean, fromMs: number) {
@@ -497,16 +497,16 @@ class Truth {
   }
 
   restore(ms: number): void {
-    if (this.isGone && this.#buriedMs > this.#last.fromMs) this.#become(ms, this.#spans.at(-2)!.value);
+    if (this.isGone && this.#deletedMs > this.#last.fromMs) this.#become(ms, this.#spans.at(-2)!.value);
   }
 
-  async bury(s: Scripted, ms: number): Promise<void> {
-    this.#buriedMs = ms;
+  async markDeleted(s: Scripted, ms: number): Promise<void> {
+    this.#deletedMs = ms;
     const asOf = Math.floor((ms - second(0)) / 1000);
     // As the program does it: its second is over when the next one begins.
     const gone = { byMs: second(asOf + 1), lookbackMs: lookback * 1000 };
     await transaction(s.pool, client =>
-      buryTicket(client, { account: 'default', run: 1 }, this.id, second(asOf), at(asOf), gone),
+      markTicketDeleted(client, { account: 'default', run: 1 }, this.id, second(asOf), at(asOf), gone),
     );
   }
 
@@ -516,7 +516,7 @@ class Truth {
     const ms = this.#moves ? heardMs : Math.max(heardMs, this.#shownMs);
     this.#shownMs = ms;
     const span = this.#spans.findLast(one => one.fromMs <= ms);
-    if (span?.value === undefined || (this.isGone && this.#buriedMs <= readMs)) return undefined;
+    if (span?.value === undefined || (this.isGone && this.#deletedMs <= readMs)) return undefined;
     if (this.#spans.some(one => one.value === undefined && one.fromMs > ms && one.fromMs <= readMs)) return undefined;
     const seconds = (at: number) => iso(Math.floor((at - second(0)) / 1000));
     return ticket(this.id, {

@@ -1,6 +1,6 @@
 /** What a page of a list makes of the tables: tickets with labels and inboxes, customers with contacts, users. */
 import { expect, test } from 'vitest';
-import { buryTicket } from '../../../src/sources/helpdesk/messages/waiting.ts';
+import { markTicketDeleted } from '../../../src/sources/helpdesk/messages/waiting.ts';
 import { tickets } from '../../../src/sources/helpdesk/tickets.ts';
 import { at, counted, counts, iso, type Scripted, scripted, second, ticket } from '../../support/scripted.ts';
 
@@ -246,26 +246,28 @@ test('a ticket that comes back loses its tombstone, and its messages wait; a pag
   s.goTo(10);
   await s.sync('tickets');
   await s.rows(`update helpdesk.tickets set _messages_as_of = $1`, at(9));
-  expect(await buryTicket(await client(s), { account: 'default', run: null }, 't1', second(100), at(101))).toBe(1);
-  const buried = ticketRow('t1', {
+  expect(await markTicketDeleted(await client(s), { account: 'default', run: null }, 't1', second(100), at(101))).toBe(
+    1,
+  );
+  const deleted = ticketRow('t1', {
     label_ids: ['l1'],
     _payload: ticket('t1', { label_ids: ['l1'] }),
     _deleted_at: at(100),
     _deleted_after: at(9),
     _synced_at: at(101),
   });
-  expect(await ticketRows(s)).toEqual([buried]);
+  expect(await ticketRows(s)).toEqual([deleted]);
 
   // Observed after the content was, but before it was gone.
   s.goTo(60);
   expect(counts(await s.sync('tickets'))).toEqual(counted({ seen: 1, unchanged: 1 }));
-  expect(await ticketRows(s)).toEqual([buried]);
+  expect(await ticketRows(s)).toEqual([deleted]);
 
   s.goTo(200);
   expect(counts(await s.sync('tickets'))).toEqual(counted({ seen: 1, updated: 1 }));
   expect(await ticketRows(s)).toEqual([
     {
-      ...buried,
+      ...deleted,
       _deleted_at: null,
       _deleted_after: null,
       _synced_at: at(200),

@@ -366,7 +366,7 @@ test('a ticket that is gone takes its messages along; when it comes back, so do 
   expect(await s.rows('select reason, cleared_at from sync.rejects')).toEqual([
     { reason: expect.stringContaining('404'), cleared_at: at(900) },
   ]);
-  // A reply that was on its way when it was buried brings nothing of it in.
+  // A reply that was on its way when it was marked as deleted brings nothing of it in.
   const inFlight = { id: 't1', updatedMs: second(15), asOfMs: second(899) };
   const claimed = await transaction(s.pool, c => claimMessages(c, { account: 'default', run: 9 }, inFlight, 0));
   expect([claimed, await asOf(s)]).toEqual([undefined, [{ id: 't1', _messages_as_of: null }]]);

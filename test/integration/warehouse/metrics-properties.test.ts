@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { type Batch, writeBatch } from '../../../src/engine/commit/commit.ts';
 import { transaction } from '../../../src/engine/database/pool.ts';
-import { buryTicket } from '../../../src/sources/helpdesk/messages/waiting.ts';
+import { markTicketDeleted } from '../../../src/sources/helpdesk/messages/waiting.ts';
 import { tickets } from '../../../src/sources/helpdesk/tickets.ts';
 import { iso, message, type Scripted, scripted, second, ticket } from '../../support/scripted.ts';
 import { told } from '../../support/told.ts';
@@ -109,7 +109,7 @@ async function take(s: Scripted, now: number, one: Step): Promise<void> {
   } else if (one.kind === 'gone') {
     const { id, account } = one.content;
     await transaction(s.pool, client =>
-      buryTicket(client, { account, run: 1 }, id, second(now), new Date(second(now)), {
+      markTicketDeleted(client, { account, run: 1 }, id, second(now), new Date(second(now)), {
         byMs: second(now),
         lookbackMs: 500,
       }),

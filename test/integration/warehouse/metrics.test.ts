@@ -1,7 +1,7 @@
 /** What is counted of a ticket, against values worked out by hand; and the traps, each by its name. */
 import { expect, test } from 'vitest';
 import { transaction } from '../../../src/engine/database/pool.ts';
-import { buryTicket } from '../../../src/sources/helpdesk/messages/waiting.ts';
+import { markTicketDeleted } from '../../../src/sources/helpdesk/messages/waiting.ts';
 import { message, type Scripted, scripted, ticket } from '../../support/scripted.ts';
 import { told } from '../../support/told.ts';
 
@@ -769,7 +769,13 @@ test('half-mirrored tickets can be told apart, and left out', async () => {
   await s.rows(`insert into sync.rejects (account_id, source, stream, key, ask_id, reason, replayable, first_seen_at, last_seen_at)
     values ('default', 'helpdesk', 'messages', 'm', 'rejected', 'no time', false, now(), now())`);
   await transaction(s.pool, client =>
-    buryTicket(client, { account: 'default', run: 1 }, 'gone', Date.UTC(2026, 0, 4), new Date(Date.UTC(2026, 0, 4))),
+    markTicketDeleted(
+      client,
+      { account: 'default', run: 1 },
+      'gone',
+      Date.UTC(2026, 0, 4),
+      new Date(Date.UTC(2026, 0, 4)),
+    ),
   );
   expect(await complete()).toEqual({ read: true, stale: false, unread: false, rejected: false, gone: false });
   expect(

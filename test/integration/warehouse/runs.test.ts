@@ -19,7 +19,7 @@ import {
   takeUp,
 } from '../../../src/engine/runs/claims.ts';
 import {
-  buryRuns,
+  endAbandonedRuns,
   endRun,
   isNext,
   isResting,
@@ -65,7 +65,7 @@ describe('a commit under an old token fails and leaves nothing behind', () => {
     'another worker': (s, old) => take(s.pool, old, at(15)),
     'its own departure': (s, old) => release(s.pool, old, 0),
     'its own end': (s, old) => finish(s.pool, old, at(15), { credits: 0 }),
-    'whoever buried the run': s => buryRuns(s.pool, 'default', at(15)),
+    'whoever ended abandoned runs': s => endAbandonedRuns(s.pool, 'default', at(15)),
     'whoever ended the run': (s, old) => endRun(s.pool, old.run, at(15), new Interrupted()),
   };
   for (const [act, write] of Object.entries(acts)) {
@@ -252,7 +252,7 @@ test('whoever leaves a run ends what is left of it, and nothing that is over', a
     { stream: 'users', token: 1 },
   ]);
   const before = await everything(s);
-  await buryRuns(s.pool, 'default', at(3));
+  await endAbandonedRuns(s.pool, 'default', at(3));
   await endRun(s.pool, run, at(4), new Retry('no reply'));
   expect(await everything(s)).toEqual(before);
 });
@@ -692,7 +692,7 @@ describe('runs whose processes died', () => {
     expect(await s.rows('select state from sync.stored_runs')).toEqual([{ state: 'running' }]);
   });
 
-  test('are buried, unless who opened them or who is at work on them lives; others’ are left alone', async () => {
+  test('are ended, unless who opened them or who is at work on them lives; others’ are left alone', async () => {
     await using s = await scripted();
     await using one = await present(s);
     const begin = async (more: Parameters<typeof open>[3], worker: number, account = 'default') => {
@@ -709,7 +709,7 @@ describe('runs whose processes died', () => {
     await finish(s.pool, await claimOf(s, over, 'customers'), at(2), { credits: 0 });
     const worked = await begin({}, one.id);
 
-    await buryRuns(s.pool, 'default', at(9));
+    await endAbandonedRuns(s.pool, 'default', at(9));
     const row = (id: number, run: string, stream: string, state: string, token: number, end: unknown = null) => ({
       ...{ id, run, stream, state, token, end },
     });

@@ -92,7 +92,7 @@ function byAsOf(send: Send): Send {
 }
 
 /** What a page of a sweep does not show is gone, whatever the page proves, and nobody is asked. */
-const buriesAtOnce = `update helpdesk.tickets t set _deleted_at = $3
+const deletesAtOnce = `update helpdesk.tickets t set _deleted_at = $3
   where t.account_id = $1 and $2 <> '' and $8 = 'default' and not t.spam and not t.trash and t._deleted_at is null
     and greatest(t._observed_at, t._messages_as_of) < $3 and t.id <> all ($5)
     and $4::float8 >= 0 and ($6::timestamptz is null or $6 < 'infinity') and ($7::timestamptz is null or $7 < 'infinity')`;
@@ -164,7 +164,7 @@ export const defects: Readonly<Record<string, Planted>> = {
       rewrite: statement =>
         statement.text.startsWith('insert into sync.deletion_candidates as s') &&
         statement.text.includes('helpdesk.tickets')
-          ? { ...statement, text: buriesAtOnce }
+          ? { ...statement, text: deletesAtOnce }
           : statement,
     },
     by: /^I6:/,

@@ -6,7 +6,7 @@
 import { listRejects } from '../../../engine/commit/rejects.ts';
 import { replay } from '../../../engine/load/replay.ts';
 import { command } from '../../../engine/runs/pauses.ts';
-import { buryRuns } from '../../../engine/runs/runs.ts';
+import { endAbandonedRuns } from '../../../engine/runs/runs.ts';
 import { streams } from '../../../sources/index.ts';
 import { count } from '../../../words.ts';
 import { knownAccounts, liveProcesses, newDrift, openProblems, openRuns } from '../doctor-state.ts';
@@ -82,7 +82,7 @@ export const workChecks: readonly Check[] = [
             {
               says: 'write down that it was interrupted',
               async do() {
-                await buryRuns(pg, context.account, new Date(context.clock.now()));
+                await endAbandonedRuns(pg, context.account, new Date(context.clock.now()));
                 return `run ${stuck.join(', ')} ended as interrupted; what was read stays`;
               },
             },

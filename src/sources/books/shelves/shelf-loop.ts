@@ -18,7 +18,7 @@ import { count } from '../../../words.ts';
 import type { Row } from '../../source.ts';
 import { booksOf } from '../open.ts';
 import { fewTries, type Job, laneOfShelves, latest, readOne, type Shelves } from './read-shelf.ts';
-import { againBefore, buryShelf, type Reading, type ShelfKey, shelve, shelvesOf } from './shelf-rows.ts';
+import { againBefore, markShelfDeleted, type Reading, type ShelfKey, shelve, shelvesOf } from './shelf-rows.ts';
 
 /**
  * Pages hold a multiple of ten records, the default. A list of such a length, or an empty list, may have another page
@@ -140,7 +140,7 @@ async function confirmGone(job: Job, owner: string, id: string, reading: Reading
     return [`the list of shelves of ${owner} leaves out shelf ${id}, which is there`];
   } catch (error) {
     if (error instanceof Gone) {
-      await bury(job, key, reading, error.asOf);
+      await markDeleted(job, key, reading, error.asOf);
       return [];
     }
     if (!(error instanceof Retry)) throw error;
@@ -151,13 +151,13 @@ async function confirmGone(job: Job, owner: string, id: string, reading: Reading
   if (shows.includes(id)) return [`the list of shelves of ${owner} showed shelf ${id} only the second time`];
   if (shows.length === 0 || !isReadable || counted(replies) > shows.length)
     return [`whether shelf ${id} of ${owner} is gone could not be asked`];
-  await bury(job, key, reading, replies[0]!.asOf);
+  await markDeleted(job, key, reading, replies[0]!.asOf);
   return [];
 }
 
 const counted = (replies: readonly Reply<Row>[]) => Math.max(...replies.map(({ total = 0 }) => total));
 
-async function bury(
+async function markDeleted(
   { ctx, claim, stream }: Job,
   key: ShelfKey,
   { asOfMs: beforeMs }: Reading,
@@ -169,7 +169,7 @@ async function bury(
   await transaction(ctx.pg, async client => {
     const nothing = { text: '[]', positions: [], all: true, ...at, changedMs, movedMs: changedMs, beforeMs };
     const { deleted } = await shelve(client, key, stream.members.varying, nothing);
-    await buryShelf(client, claim, key, changedMs, at.nowMs);
+    await markShelfDeleted(client, claim, key, changedMs, at.nowMs);
     await keepBooks(client, claim, at, {
       counts: { ...noCounts(), deleted: deleted + 1, credits },
       rejects: [],

@@ -197,7 +197,7 @@ export async function noteReading(client: Client, key: ShelfKey, { asOfMs, versi
 }
 
 /** Writes the tombstone of a shelf. A shelf that comes back is read anew. */
-export async function buryShelf(
+export async function markShelfDeleted(
   client: Client,
   { run }: Pick<Claim, 'run'>,
   key: ShelfKey,

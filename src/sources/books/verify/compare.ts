@@ -37,7 +37,14 @@ import {
   storeShelf,
   type Told,
 } from '../shelves/read-shelf.ts';
-import { buryShelf, membersOf, noteReading, type Reading, type ShelfKey, shelve } from '../shelves/shelf-rows.ts';
+import {
+  markShelfDeleted,
+  membersOf,
+  noteReading,
+  type Reading,
+  type ShelfKey,
+  shelve,
+} from '../shelves/shelf-rows.ts';
 import { noteChecked } from '../volumes/volume-rows.ts';
 import { lastWritten, standingOf } from './verify-rows.ts';
 
@@ -147,7 +154,7 @@ export async function examineShelves(
   const judged: Judged = (id, ours) => {
     const record = shown.get(id)!;
     if (ours === undefined) return isNew(record) ? 'behind' : 'differs';
-    return !ours.buried && shelves.edited(record) > ours.observedAt.getTime() ? 'behind' : 'differs';
+    return !ours.hasTombstone && shelves.edited(record) > ours.observedAt.getTime() ? 'behind' : 'differs';
   };
   const subject: Subject = {
     ...subjectOf(look, shelves.key, { askedMs, asOfMs: reply.asOf }, judged),
@@ -265,7 +272,7 @@ export function noteShelfGone(
       takeCredits: () => booksOf(ctx).send.takeCredits(),
       standing: async client => (await standing(client)).get(record),
       isBelieved: async client => !(await isReadBeside(client, { account, stream: shelves.key }, askedMs)),
-      async bury(client, at) {
+      async markDeleted(client, at) {
         const changedMs = latest(asOfMs);
         const empty = {
           text: '[]',
@@ -277,7 +284,7 @@ export function noteShelfGone(
           beforeMs: undefined,
         };
         const { deleted } = await shelve(client, key, shelves.members.varying, empty);
-        await buryShelf(client, claim, key, changedMs, at.nowMs);
+        await markShelfDeleted(client, claim, key, changedMs, at.nowMs);
         return deleted + 1;
       },
     },

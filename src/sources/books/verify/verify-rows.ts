@@ -144,10 +144,10 @@ export async function lastWritten(client: Client, { account, owner, shelf }: She
 }
 
 const rowsOf: Readonly<Record<string, Rows>> = {
-  'books.shelves': { table: 'books.shelves', record: `t.owner_id || '/' || t.id`, buriedSince: 'null::timestamptz' },
+  'books.shelves': { table: 'books.shelves', record: `t.owner_id || '/' || t.id`, deletedSince: 'null::timestamptz' },
   'books.volumes': {
     table: 'books.volumes',
-    buriedSince: 'null::timestamptz',
+    deletedSince: 'null::timestamptz',
     waits: `t._waits_since is not null or (t._detail = 'list' and t._checked_at is null)`,
   },
 };

@@ -132,13 +132,20 @@ async function noteVolumeOfNoShelf(look: Look, id: string): Promise<void> {
     takeCredits: () => booksOf(ctx).send.takeCredits(),
     standing,
     isBelieved: async () => true,
-    bury: (client: Parameters<typeof takeVolume>[0]) => takeVolume(client, claim, id),
+    markDeleted: (client: Parameters<typeof takeVolume>[0]) => takeVolume(client, claim, id),
   };
   await noteAbsent(look, absent, { asOfMs: sourceNow(look) });
 }
 
 /** A row without a reply to compare. */
-const unknown = { buried: false, isItself: null, isOlder: true, updatedMs: null, hasMessages: null, waits: false };
+const unknown = {
+  hasTombstone: false,
+  isItself: null,
+  isOlder: true,
+  updatedMs: null,
+  hasMessages: null,
+  waits: false,
+};
 
 // --- shelves -----------------------------------------------------------------------------------------------------------
 

@@ -246,7 +246,7 @@ export async function noteAnswer(
  * completed sweep confirmed older tombstones. A sweep requested with `again` confirms tombstones of any age up to its
  * start.
  */
-export async function buriedWhen(db: Queryable, claim: Claim, ageMs: number): Promise<{ from: Date; to: Date }> {
+export async function deletedWhen(db: Queryable, claim: Claim, ageMs: number): Promise<{ from: Date; to: Date }> {
   const { rows } = await db.query<{ from: Date; to: Date }>(
     `select coalesce(last.started_at, r.started_at - $3 * interval '1 millisecond') - $3 * interval '1 millisecond' as from,
        case when r.again then r.started_at else r.started_at - $3 * interval '1 millisecond' end as to
@@ -262,7 +262,7 @@ export async function buriedWhen(db: Queryable, claim: Claim, ageMs: number): Pr
 }
 
 /** Ids of rows that got their tombstone in this range and still have it. */
-export async function buriedAfter(
+export async function deletedAfter(
   db: Queryable,
   claim: Claim,
   { from, to }: { from: Date; to: Date },
@@ -280,7 +280,7 @@ export async function buriedAfter(
 }
 
 /** The ids among these whose rows still have a tombstone. */
-export async function stillBuried(db: Queryable, claim: Claim, ids: readonly string[]): Promise<string[]> {
+export async function stillDeleted(db: Queryable, claim: Claim, ids: readonly string[]): Promise<string[]> {
   const { rows } = await db.query<{ id: string }>(
     `select t.id from ${tableOf(claim)} t
      where t.account_id = $1 and t.id = any($2) and t._deleted_at is not null order by t.id`,
@@ -334,7 +334,7 @@ export async function askAnew(db: Queryable, claim: Claim, goneBeforeMs: Ms = fa
  * Writes tombstones for deleted candidates of this run and for their parts. Skips a row that was observed after it
  * became a candidate. Returns the number of tombstones.
  */
-export async function bury(client: Client, claim: Claim, ids: readonly string[], now: Date): Promise<number> {
+export async function markDeleted(client: Client, claim: Claim, ids: readonly string[], now: Date): Promise<number> {
   const isTicket = tableOf(claim) === 'helpdesk.tickets';
   const shown = isTicket ? 't._messages_as_of' : 't._checked_at';
   const messages = isTicket ? ', _messages_as_of = null, _messages_by = null' : '';
@@ -348,18 +348,18 @@ export async function bury(client: Client, claim: Claim, ids: readonly string[],
      returning t.id, t._deleted_at as gone_at, ${keepChanges('$5', 'null', '$4')}`,
     [...keyOf(claim), ids, claim.run, now],
   );
-  const buried = [claim.account, rows.map(({ id }) => id), rows.map(({ gone_at }) => gone_at), now];
+  const marked = [claim.account, rows.map(({ id }) => id), rows.map(({ gone_at }) => gone_at), now];
   const of = (table: string, parent: string) =>
     client.query(
       `update ${table} m set _deleted_at = b.gone_at, _synced_at = $4
        from unnest($2::text[], $3::timestamptz[]) b (id, gone_at)
        where m.account_id = $1 and m.${parent} = b.id and m._deleted_at is null`,
-      buried,
+      marked,
     );
   if (isTicket) {
     await client.query(
       'delete from helpdesk.ticket_labels where account_id = $1 and ticket_id = any($2)',
-      buried.slice(0, 2),
+      marked.slice(0, 2),
     );
     await of('helpdesk.messages', 'ticket_id');
     await of('helpdesk.attachments', 'ticket_id');

@@ -13,7 +13,7 @@ import { type Absent, type Look, noteAbsent } from '../../../engine/verify/compa
 import { Gone, Retry } from '../../../errors.ts';
 import type { ListStream, Row } from '../../source.ts';
 import { wasThere } from '../messages/detail-loop.ts';
-import { buryRecord, standingOf } from '../verify/rows.ts';
+import { markRecordDeleted, standingOf } from '../verify/rows.ts';
 
 /** Attempts of a request for one record. Then the run continues with the next record. */
 const fewTries = 6;
@@ -59,9 +59,9 @@ export async function noteGone(
     standing: async client => (await standingOf(client, key, [id], { askedMs, asOfMs, lock: repair })).get(id),
     // A row whose payload carries another id never existed at the source. Replica lag cannot explain its 404.
     isBelieved: async (client, ours) => ours.isItself === false || wasThere(ctx, key, id, asOfMs, client),
-    bury: (client, { nowMs }) => {
+    markDeleted: (client, { nowMs }) => {
       const gone = { askedMs, asOfMs, byMs: goneBy(source, asOfMs), lookbackMs: source.lookbackMs, nowMs };
-      return buryRecord(client, { ...key, run: claim.run }, id, gone);
+      return markRecordDeleted(client, { ...key, run: claim.run }, id, gone);
     },
   };
   return noteAbsent(look, absent, { asOfMs, more });

@@ -20,17 +20,17 @@ import { exitCodes, Fatal, Gone, Retry } from '../../../errors.ts';
 import type { ListStream, Row } from '../../source.ts';
 import {
   askAnew,
-  buriedAfter,
-  buriedWhen,
-  bury,
   candidatesAfter,
   countCandidates,
+  deletedAfter,
+  deletedWhen,
   forgetKnown,
   goneSince,
+  markDeleted,
   noteAnswer,
   noteWait,
   type Place,
-  stillBuried,
+  stillDeleted,
   type Which,
 } from './candidates.ts';
 import { noteChecked, scopeOf } from './walks.ts';
@@ -64,7 +64,7 @@ interface Stage {
   readonly most: number;
   readonly rows: number;
   gone: number;
-  buried: number;
+  marked: number;
   failures: number;
 }
 
@@ -84,14 +84,14 @@ export async function settleCandidates(
   const accepts = await acceptsDeletions(ctx.pg, claim.run);
   const most = accepts ? Infinity : Math.max(fewDeleted, Math.floor(rows * ctx.sweep.mostDeleted));
   const { gone } = await countCandidates(ctx.pg, claim);
-  const stage: Stage = { ctx, source, claim, stream, most, rows, gone, buried: 0, failures: 0 };
+  const stage: Stage = { ctx, source, claim, stream, most, rows, gone, marked: 0, failures: 0 };
   await narrow(stage);
   await stopAtMass(stage);
   const told = (await askEach(stage)) && (await askStale(stage)) && (await askAgain(stage));
   // A record that existed a moment ago is not believed deleted after a single 404.
-  if (await areFew(stage, told)) await buryAll(stage, told ? {} : { recent: false });
+  if (await areFew(stage, told)) await markAllDeleted(stage, told ? {} : { recent: false });
   const { left } = await countCandidates(ctx.pg, claim);
-  const unknown = left + (await askForBuried(stage));
+  const unknown = left + (await askForDeleted(stage));
   return unknown > 0 ? `${unknown} ${stream.name} that no list shows could not be fetched by id` : undefined;
 }
 
@@ -104,9 +104,9 @@ const staleBefore = ({ clock }: Context, { send }: OpenSource) => (send.sourceNo
  * Whether the number of deletions stays within `most`. If `told` is false, every unconfirmed candidate counts as
  * deleted.
  */
-async function areFew({ ctx, claim, most, buried }: Stage, told: boolean): Promise<boolean> {
+async function areFew({ ctx, claim, most, marked }: Stage, told: boolean): Promise<boolean> {
   const { gone, left } = await countCandidates(ctx.pg, claim);
-  return buried + gone + (told ? 0 : left) <= most;
+  return marked + gone + (told ? 0 : left) <= most;
 }
 
 async function* inBatches(stage: Stage, which: Pick<Which, 'gone' | 'recent'>): AsyncGenerator<string[]> {
@@ -175,7 +175,7 @@ async function askEach(stage: Stage, which: Pick<Which, 'gone' | 'recent'> = { g
       return false;
     }
     await stopAtMass(stage);
-    if (!which.gone && (await areFew(stage, false))) await buryAll(stage, { recent: false });
+    if (!which.gone && (await areFew(stage, false))) await markAllDeleted(stage, { recent: false });
   }
   return true;
 }
@@ -247,16 +247,16 @@ async function get({ ctx, source, claim, stream }: Stage, id: string): Promise<G
  * Fetches rows again whose tombstones are one sweep age old. A deletion may be revoked or wrong, and no list shows a
  * hidden record. Returns the number of rows that could not be fetched.
  */
-async function askForBuried(stage: Stage): Promise<number> {
+async function askForDeleted(stage: Stage): Promise<number> {
   const { ctx, claim } = stage;
-  const when = await buriedWhen(ctx.pg, claim, ctx.sweep.ageMs);
+  const when = await deletedWhen(ctx.pg, claim, ctx.sweep.ageMs);
   let unknown = 0;
   stage.failures = 0;
   for (let after: string | undefined; ; ) {
-    const ids = await buriedAfter(ctx.pg, claim, when, after, batchSize);
+    const ids = await deletedAfter(ctx.pg, claim, when, after, batchSize);
     if (ids.length === 0) return unknown;
     await askTogether(stage, ids);
-    for (const id of await stillBuried(ctx.pg, claim, ids)) {
+    for (const id of await stillDeleted(ctx.pg, claim, ids)) {
       ctx.signal.throwIfAborted();
       const answer = await get(stage, id);
       const failed = answer !== undefined && !(answer instanceof Gone);
@@ -294,10 +294,10 @@ async function stopAtMass(stage: Stage): Promise<void> {
   );
 }
 
-async function buryAll(stage: Stage, which: Pick<Which, 'recent'>): Promise<void> {
+async function markAllDeleted(stage: Stage, which: Pick<Which, 'recent'>): Promise<void> {
   const { ctx, claim } = stage;
   for await (const ids of inBatches(stage, { ...which, gone: true })) {
-    await write(stage, client => bury(client, claim, ids, new Date(ctx.clock.now())), { stored: ids });
-    stage.buried += ids.length;
+    await write(stage, client => markDeleted(client, claim, ids, new Date(ctx.clock.now())), { stored: ids });
+    stage.marked += ids.length;
   }
 }

@@ -122,12 +122,12 @@ export async function toBeAsked(
   db: pg.Pool,
   { account, stream }: Key,
   { now, ageMs }: { now: Date; ageMs: number },
-): Promise<{ candidates: number; buried: number; undated: number; recent: number; live: number }> {
+): Promise<{ candidates: number; tombstones: number; undated: number; recent: number; live: number }> {
   const table = stream === 'helpdesk.customers' ? 'customers' : 'tickets';
   const undated = table === 'tickets' ? 'count(*) filter (where t._deleted_at is null and t.created_at is null)' : '0';
   const { rows } = await db.query<{
     candidates: number;
-    buried: number;
+    tombstones: number;
     undated: number;
     recent: number;
     live: number;
@@ -136,7 +136,7 @@ export async function toBeAsked(
        count(*) filter (where t._deleted_at is not null and t._synced_at >= coalesce((
          select max(p.started_at) from sync.stored_runs p join sync.stored_run_streams s on s.run_id = p.id
          where p.account_id = $1 and p.kind = 'sweep' and s.stream_key = $2 and s.state = 'completed'), $3)
-         - $4 * interval '1 millisecond') as buried,
+         - $4 * interval '1 millisecond') as tombstones,
        ${undated} as undated,
        count(*) filter (where t._deleted_at is null and t._observed_at > $3::timestamptz - interval '1 hour') as recent,
        count(*) filter (where t._deleted_at is null) as live

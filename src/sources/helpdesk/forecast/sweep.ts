@@ -9,7 +9,7 @@ import { completeThrough } from '../../../engine/verify/findings.ts';
 import type { ListStream, Row } from '../../source.ts';
 import { scopeOf } from '../deletions/walks.ts';
 import { helpdeskOf } from '../open.ts';
-import { countBuried, countLive, countTickets, ticketsForAllNames } from '../verify/stored.ts';
+import { countDeleted, countLive, countTickets, ticketsForAllNames } from '../verify/stored.ts';
 import { inquireTotal, type Planning, partOf, storeMs } from './lists.ts';
 import { cameBefore, timesOfOurs, toBeAsked } from './rows.ts';
 
@@ -85,11 +85,11 @@ async function sweepPart(planning: Planning, stream: ListStream<Row>, reading: r
   const lacking = await lackingThere(planning, stream, known.live);
   const candidates = known.candidates + lacking;
   const together = stream.among
-    ? Math.ceil((candidates + known.undated) / batchSize) + Math.ceil(known.buried / batchSize)
+    ? Math.ceil((candidates + known.undated) / batchSize) + Math.ceil(known.tombstones / batchSize)
     : 0;
   const recent = known.live > 0 ? Math.round((candidates * known.recent) / known.live) : 0;
   if (lacking > 0 && recent > 0) planning.assumed.add('deletion candidates are as old as the other records');
-  const asked = [...reading, times(together, 1), times(candidates + known.buried, 1), times(recent, 1)];
+  const asked = [...reading, times(together, 1), times(candidates + known.tombstones, 1), times(recent, 1)];
   // The second request waits until no replica of the source can be behind.
   const pauseMs = recent > 0 ? Math.min(helpdeskOf(ctx).lookbackMs, 600_000) + 3000 : 0;
   return partOf(stream.name, asked, pauseMs);
@@ -123,7 +123,7 @@ async function lackingThere(planning: Planning, stream: ListStream<Row>, live: n
 export async function partsOfVerify(planning: Planning, sample: number | null): Promise<Part[]> {
   const { ctx, desk } = planning;
   const live = (table: 'tickets' | 'customers') => countLive(ctx.pg, ctx.account, table);
-  const buried = (table: 'tickets' | 'customers') => countBuried(ctx.pg, ctx.account, table);
+  const tombstones = (table: 'tickets' | 'customers') => countDeleted(ctx.pg, ctx.account, table);
   const sinceMs = await wantedSince(planning);
   const lists = await listsOf(planning);
   const counting = [times(counts, 2)];
@@ -145,8 +145,12 @@ export async function partsOfVerify(planning: Planning, sample: number | null): 
   const plain = times(Math.max(0, (await live('tickets')) - named.length), detail);
   return [
     partOf('users', await whole(planning, desk.users)),
-    partOf('customers', [...counting, ...(await whole(planning, desk.customers)), times(await buried('customers'), 1)]),
-    partOf('tickets', [...countingTickets, ...byPages, times(await buried('tickets'), 1)]),
+    partOf('customers', [
+      ...counting,
+      ...(await whole(planning, desk.customers)),
+      times(await tombstones('customers'), 1),
+    ]),
+    partOf('tickets', [...countingTickets, ...byPages, times(await tombstones('tickets'), 1)]),
     { stream: 'messages', readers: [[...named, plain]], storeMs: storeMs.record },
   ];
 }

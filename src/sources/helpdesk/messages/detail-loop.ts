@@ -23,7 +23,7 @@ import { Gone, Retry } from '../../../errors.ts';
 import { count } from '../../../words.ts';
 import type { Name, Row } from '../../source.ts';
 import { helpdeskOf } from '../open.ts';
-import { bury, commitDetail, type Detail } from './detail.ts';
+import { commitDetail, type Detail, markDeleted } from './detail.ts';
 import {
   anyWaiting,
   countWaiting,
@@ -300,7 +300,7 @@ async function noteGone(ctx: Context, claim: Claim, id: string, { message, asOf 
   const gone = Number.isFinite(asOf);
   const ticket = { account: claim.account, stream: 'helpdesk.tickets' } as const;
   const believed = gone && (await saidGone(ctx.pg, claim, id)) && (await wasThere(ctx, ticket, id, asOf));
-  if (believed) await bury(ctx, claim, id, asOf);
+  if (believed) await markDeleted(ctx, claim, id, asOf);
   else await noteFailure(ctx, claim, { askId: id, reason: message, gone });
 }
 

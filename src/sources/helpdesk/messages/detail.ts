@@ -26,7 +26,7 @@ import { beginAgain } from '../../../engine/runs/ranges.ts';
 import type { Counts } from '../../../engine/runs/runs.ts';
 import type { DetailStream, Name, Row } from '../../source.ts';
 import { helpdeskOf } from '../open.ts';
-import { buryTicket, claimMessages, nameThem, type Waiting } from './waiting.ts';
+import { claimMessages, markTicketDeleted, nameThem, type Waiting } from './waiting.ts';
 
 export type Detail = DetailStream<Row, Row>;
 
@@ -216,12 +216,12 @@ function nameTexts(name: Name<Row>, reply: Reply<Row>, care: Care): NamePart[] {
 }
 
 /** Writes the tombstones of a record that the source deleted, and of its members. */
-export async function bury(ctx: Context, claim: Claim, id: string, asOfMs: Ms): Promise<void> {
+export async function markDeleted(ctx: Context, claim: Claim, id: string, asOfMs: Ms): Promise<void> {
   const at = { nowMs: ctx.clock.now(), asOfMs };
   const gone = { byMs: goneBy(helpdeskOf(ctx), asOfMs), lookbackMs: helpdeskOf(ctx).lookbackMs };
   const credits = helpdeskOf(ctx).send.takeCredits();
   await transaction(ctx.pg, async client => {
-    const deleted = await buryTicket(client, claim, id, asOfMs, new Date(at.nowMs), gone);
+    const deleted = await markTicketDeleted(client, claim, id, asOfMs, new Date(at.nowMs), gone);
     await keepBooks(client, claim, at, {
       counts: { ...noCounts(), deleted, credits },
       rejects: [],

@@ -367,7 +367,7 @@ export async function isOlder(
  * pending again. `byMs`: time by which the ticket was deleted, allowing for the resolution of the source's clock. The
  * source may show a deletion one lookback late.
  */
-export async function buryTicket(
+export async function markTicketDeleted(
   client: Client,
   { account, run }: Pick<Writer, 'account' | 'run'>,
   id: string,

@@ -114,7 +114,7 @@ async function judge(
     else if (
       updated &&
       ours &&
-      !ours.buried &&
+      !ours.hasTombstone &&
       time < ours.updatedMs! &&
       ours.observedAt.getTime() > what.behindMs &&
       !isSlip(ours)
@@ -140,7 +140,7 @@ const isSlip = ({ updatedMs, observedAt }: Standing): boolean => updatedMs! > ob
 function isLate(ours: Standing | undefined, updatedMs: Ms, remains: boolean): boolean {
   if (ours === undefined) return !remains;
   // Further changes may have happened within the same second.
-  return ours.buried || ours.updatedMs! < updatedMs || ours.observedAt.getTime() < updatedMs + 1000;
+  return ours.hasTombstone || ours.updatedMs! < updatedMs || ours.observedAt.getTime() < updatedMs + 1000;
 }
 
 // --- in detail
@@ -185,7 +185,7 @@ export async function examineTicket(
   }
   const key = { account: claim.account, stream: 'helpdesk.tickets' } as const;
   const ours = (await standingOf(ctx.pg, key, [id], { askedMs, asOfMs: reply.asOf, lock: false })).get(id);
-  if (ours && !ours.buried && ours.hasMessages && ours.updatedMs === updated(record))
+  if (ours && !ours.hasTombstone && ours.hasMessages && ours.updatedMs === updated(record))
     return examineMessages(look, messages, reply, record, { askedMs, more });
   // The ticket is pending or has just changed. This reply's messages are as good as those of the next read.
   const isKnown = (await knownOf(ctx.pg, claim.account, [record], updated)).has(id);
@@ -210,7 +210,8 @@ async function examineMessages(
     const ours = (await standingOf(client, key, [record.id], { askedMs, asOfMs: at.asOfMs, lock: true })).get(
       record.id,
     );
-    const isSame = ours !== undefined && !ours.buried && ours.hasMessages && ours.updatedMs === stream.version(record);
+    const isSame =
+      ours !== undefined && !ours.hasTombstone && ours.hasMessages && ours.updatedMs === stream.version(record);
     const { found: all, refused } = await differingOf(client, claim, batch, care, at);
     const judged = isSame && unreadable.length === 0 && refused === 0;
     const counts = noCounts();

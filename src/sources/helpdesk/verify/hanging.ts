@@ -28,7 +28,7 @@ export interface Verifying {
   readonly gaps: string[];
 }
 
-/** Handles a 404 of the parent record: reports its orphaned rows and, if the run repairs, buries or deletes them. */
+/** Handles a 404 of the parent record: reports its orphaned rows and, if the run repairs, marks or removes them. */
 export async function noteHanging(
   { look, stream: parents }: Verifying,
   stream: 'customers' | 'messages',
@@ -41,7 +41,7 @@ export async function noteHanging(
   await transaction(ctx.pg, async client => {
     const key = { account: claim.account, stream: parents.key };
     const ours = (await standingOf(client, key, [id], { askedMs: at.nowMs, asOfMs, lock: true })).get(id);
-    const isHere = ours !== undefined && !ours.buried;
+    const isHere = ours !== undefined && !ours.hasTombstone;
     const found = isHere ? [] : await hangingOn(client, claim.account, stream, id);
     const differences = found.map(({ table, ids }) => [
       `${table}.row`,

@@ -11,7 +11,7 @@ import {
   type Standing,
   standingIn,
 } from '../../../engine/verify/findings.ts';
-import { buryTicket } from '../messages/waiting.ts';
+import { markTicketDeleted } from '../messages/waiting.ts';
 
 /** A uniform random sample of live rows. `chance`, from 0 to 1, seeds the choice. */
 export async function chooseAtRandom(
@@ -66,14 +66,14 @@ interface GoneAt {
  * Writes the tombstone of a record after its second 404, and the tombstones of its parts. Returns the number of
  * records.
  */
-export async function buryRecord(
+export async function markRecordDeleted(
   client: Client,
   { account, run = null, stream }: Pick<Key, 'account' | 'stream'> & { readonly run?: number | null },
   id: string,
   { askedMs, nowMs, ...gone }: GoneAt & { askedMs: Ms; nowMs: Ms },
 ): Promise<number> {
   if (stream === 'helpdesk.tickets')
-    return buryTicket(client, { account, run }, id, gone.asOfMs, new Date(nowMs), gone);
+    return markTicketDeleted(client, { account, run }, id, gone.asOfMs, new Date(nowMs), gone);
   const by = [account, id, new Date(gone.byMs), new Date(nowMs)];
   const after = `_deleted_after = least($3, greatest(_observed_at, _checked_at) - ${gone.lookbackMs} * interval '1 millisecond')`;
   const { rowCount } = await client.query(
@@ -182,9 +182,9 @@ const rowsOf: Readonly<Record<string, Rows>> = {
     table: 'helpdesk.tickets',
     updatedAt: 't.updated_at',
     hasMessages: 't._messages_as_of >= t.updated_at and t._messages_as_of <= $4',
-    buriedSince: 't._deleted_after',
+    deletedSince: 't._deleted_after',
   },
-  'helpdesk.customers': { table: 'helpdesk.customers', buriedSince: 't._deleted_after' },
+  'helpdesk.customers': { table: 'helpdesk.customers', deletedSince: 't._deleted_after' },
   'helpdesk.users': { table: 'helpdesk.users' },
 };
 

@@ -128,7 +128,7 @@ export async function idsAfter(
  * The next ids after `after` of rows whose tombstone is older than the run. Excludes rows that the run has already
  * reported as shown by a list.
  */
-export async function buriedAfter(
+export async function deletedAfter(
   db: Queryable,
   { account, run, stream }: Pick<Claim, 'account' | 'run' | 'stream'>,
   after: string,
@@ -146,7 +146,7 @@ export async function buriedAfter(
   return rows.map(({ id }) => id);
 }
 
-export async function countBuried(db: Queryable, account: string, table: 'tickets' | 'customers'): Promise<number> {
+export async function countDeleted(db: Queryable, account: string, table: 'tickets' | 'customers'): Promise<number> {
   const { rows } = await db.query<{ n: number }>(
     `select count(*) as n from helpdesk.${table} where account_id = $1 and _deleted_at is not null`,
     [account],

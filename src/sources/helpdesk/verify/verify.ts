@@ -32,9 +32,9 @@ import { type Compared, examineNamesOfNothing, examineRecords, examineTicket } f
 import { noteHanging, parentsLost, type Verifying } from './hanging.ts';
 import { chooseAtRandom, noteUnread } from './rows.ts';
 import {
-  buriedAfter,
   countLive,
   countTickets,
+  deletedAfter,
   idsAfter,
   ticketsAfter,
   ticketsForAllNames,
@@ -66,7 +66,7 @@ export async function verifyStream(ctx: Context, claim: Claim, compared: Compare
     }
     if (sample !== null) await verifySample(verifying, sample);
   }
-  if (sample === null && (name === 'customers' || name === 'tickets')) await verifyBuried(verifying);
+  if (sample === null && (name === 'customers' || name === 'tickets')) await verifyDeleted(verifying);
   if (sample === null && (name === 'customers' || name === 'messages')) await verifyHanging(verifying, name);
   const { gaps } = verifying;
   const unread = verifying.unread + verifying.late.size;
@@ -234,14 +234,14 @@ interface ById {
 }
 
 /** Fetches each row with a tombstone by id. No list has to show a record whose tombstone is wrong. */
-async function verifyBuried(verifying: Verifying): Promise<void> {
+async function verifyDeleted(verifying: Verifying): Promise<void> {
   const { look } = verifying;
   const { ctx, claim } = look;
-  for (let after = (await placeOf(ctx.pg, claim, 'buried'))?.place ?? ''; ; ) {
-    const ids = await buriedAfter(ctx.pg, claim, after, batchSize);
+  for (let after = (await placeOf(ctx.pg, claim, 'deleted'))?.place ?? ''; ; ) {
+    const ids = await deletedAfter(ctx.pg, claim, after, batchSize);
     if (ids.length === 0) return;
     for (const id of ids) {
-      const more = (client: Pick<typeof ctx.pg, 'query'>) => movePlace(client, claim, 'buried', id);
+      const more = (client: Pick<typeof ctx.pg, 'query'>) => movePlace(client, claim, 'deleted', id);
       const gone = () => keepPlace(look, more).then(() => true);
       await examineById(verifying, id, { more, gone });
     }
