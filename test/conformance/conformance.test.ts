@@ -314,3 +314,36 @@ test('the erasure of a customer clears the rows of other sources with the same a
   expect((await run(both, db, 'sync')).code).toBe(0);
   expect(await row()).toEqual(cleared);
 });
+
+test(
+  'offsets, numbers as ids, a key in a header, and refusals of another kind: the same as for the others',
+  long,
+  async () => {
+    await using of = await openCrm({ byId: true, other: true });
+    await using db = await freshDatabase();
+    const { contacts } = of.crm;
+    of.crm.limit = 2;
+    const first = await run(of, db, 'sync');
+    expect(first.code, first.stderr).toBe(0);
+    // A record goes away while its list is read: what moved up is not lost.
+    let pages = 0;
+    of.crm.before = () => {
+      if (++pages === 2) contacts.delete('c0001');
+      return undefined;
+    };
+    const whole = contacts.get('c0010')!;
+    contacts.set('c0010', { ...whole, updated_at: 'yesterday' });
+    expect((await run(of, db, 'sync')).code).toBe(3);
+    expect(await rows(db, 'select record_id from sync.rejects where cleared_at is null')).toEqual([
+      { record_id: '10' },
+    ]);
+    const live = 'select id from crm.contacts where _deleted_at is null order by id::int';
+    // Another record that cannot be read says nothing about this one.
+    expect((await run(of, db, 'sweep', 'contacts')).code).toBe(3);
+    const ids = [...contacts.keys()].map(id => String(Number(id.slice(1))));
+    expect((await rows(db, live)).map(({ id }) => id)).toEqual(ids);
+    contacts.set('c0010', whole);
+    expect((await run(of, db, 'sync')).code).toBe(0);
+    expect((await json(of, db, ['verify', '--full'])).differences).toEqual([]);
+  },
+);

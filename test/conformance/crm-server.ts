@@ -34,9 +34,12 @@ export interface Crm extends AsyncDisposable {
   limit: number;
 }
 
-/** `GET /contacts/ID` and
- * `GET /contacts`, `GET /deals`: `{"data": [records by id], "next_cursor": "id of the last one"}`, `limit` to 100. */
-export async function startCrm(): Promise<Crm> {
+/**
+ * `GET /contacts/ID` and `GET /contacts`, `GET /deals`: `{"data": [records by id], "next_cursor": "id of the last one"}`,
+ * `limit` to 100. `other`: pages by `offset`, `{"result": {"rows": [records], "offset": n, "total": n}}`; ids are the numbers
+ * in them; the key is in `x-api-key`; a request beyond the limit is refused once, with 503 and the time to wait.
+ */
+export async function startCrm({ other = false } = {}): Promise<Crm> {
   const token = 'crm-token-of-a-test';
   const crm = {
     token,
@@ -48,6 +51,8 @@ export async function startCrm(): Promise<Crm> {
     limit: Number.POSITIVE_INFINITY,
   };
   let used = 0;
+  const shownId = (id: string) => (other ? String(Number(id.slice(1))) : id);
+  const shown = (one: { id: string }) => (other ? { ...one, id: Number(shownId(one.id)) } : one);
   const server = createServer((request, response) => {
     const url = new URL(request.url!, 'http://crm');
     const reply = (status: number, body: unknown, headers: Record<string, string> = {}) => {
@@ -55,25 +60,37 @@ export async function startCrm(): Promise<Crm> {
       response.end(typeof body === 'string' ? body : JSON.stringify(body));
     };
     crm.asked.push(url.pathname + url.search);
-    if (request.headers.authorization !== `Bearer ${token}`) return reply(401, { error: 'unauthorized' });
-    if (++used > crm.limit) return reply(429, { error: 'limit' }, { 'retry-after': '120' });
+    const isLetIn = other
+      ? request.headers['x-api-key'] === token
+      : request.headers.authorization === `Bearer ${token}`;
+    if (!isLetIn) return reply(401, { error: 'unauthorized' });
+    if (++used > crm.limit) {
+      if (!other) return reply(429, { error: 'limit' }, { 'retry-after': '120' });
+      crm.limit = Number.POSITIVE_INFINITY;
+      return reply(503, { wait_ms: 50 });
+    }
     const cursor = url.searchParams.get('cursor');
     const instead = crm.before(url.pathname, cursor);
     if (instead !== undefined)
       return reply(typeof instead === 'number' ? instead : 200, typeof instead === 'number' ? {} : instead);
     const [, one] = /^\/contacts\/(.+)$/.exec(url.pathname) ?? [];
     if (one !== undefined) {
-      const found = crm.contacts.get(decodeURIComponent(one)) ?? crm.hidden.get(decodeURIComponent(one));
-      return reply(found ? 200 : 404, found ?? { error: 'not found' });
+      const isIt = ({ id }: { id: string }) => shownId(id) === decodeURIComponent(one);
+      const found = [...crm.contacts.values(), ...crm.hidden.values()].find(isIt);
+      return reply(found ? 200 : 404, found ? shown(found) : { error: 'not found' });
     }
     const all = { '/contacts': crm.contacts, '/deals': crm.deals }[url.pathname] as
       | Map<string, { id: string }>
       | undefined;
     if (all === undefined) return reply(404, { error: 'not found' });
     const limit = Math.min(100, Number(url.searchParams.get('limit') ?? 20));
-    const left = [...all.values()]
-      .sort((a, b) => (a.id < b.id ? -1 : 1))
-      .filter(({ id }) => cursor === null || id > cursor);
+    const sorted = [...all.values()].sort((a, b) => (a.id < b.id ? -1 : 1));
+    const offset = Number(url.searchParams.get('offset'));
+    if (other) {
+      const rows = sorted.slice(offset, offset + limit).map(shown);
+      return reply(200, { result: { rows, offset, total: sorted.length } });
+    }
+    const left = sorted.filter(({ id }) => cursor === null || id > cursor);
     const data = left.slice(0, limit);
     reply(200, { data, ...(left.length > limit && { next_cursor: data.at(-1)!.id }) });
   });

@@ -7,7 +7,7 @@ import { startSandbox } from '../../packages/sandbox/src/server.ts';
 import { bookDifferences } from '../support/books.ts';
 import { differences, noSandboxLimits } from '../support/mirror.ts';
 import { type Crm, startCrm } from './crm-server.ts';
-import { followGuide, root } from './tree.ts';
+import { type Changes, followGuide, root } from './tree.ts';
 
 export interface Harness extends AsyncDisposable {
   /** Where the program is. */
@@ -132,18 +132,46 @@ const withGet = `${listOnly}
 const withUnknownDeletions = `${listOnly}
   deletionsUnknown: 'the list leaves out archived contacts',`;
 
+/** A service that pages by offsets, has numbers as ids, takes its key in a header of its own, and refuses with 503. */
+const otherWays: Changes = [
+  ['id: z.string().min(1)', 'id: z.coerce.string()'],
+  [
+    'query: { limit: String(perPage), ...(cursor !== undefined && { cursor }) }',
+    "query: { limit: String(perPage), offset: cursor ?? '0' }",
+  ],
+  ["within: 'data'", "within: 'result.rows'"],
+  [
+    'next: body => (body as { next_cursor?: string | null }).next_cursor ?? undefined',
+    `next: body => {
+      const { offset, total } = (body as { result: { offset: number; total: number } }).result;
+      const next = offset + perPage - 1;
+      return next + 1 < total ? String(next) : undefined;
+    }`,
+  ],
+  ['  record: contact,', '  record: contact,\n  overlap: true,'],
+  ['  record: deal,', '  record: deal,\n  overlap: true,'],
+  [
+    "dialect: bearerDialect({ address: 'CRM_BASE_URL', token: 'CRM_TOKEN' }),",
+    `dialect: {
+            ...bearerDialect({ address: 'CRM_BASE_URL', token: 'CRM_TOKEN' }),
+            authorization: key => ({ 'x-api-key': key }),
+            refusal: ({ status, text }) => (status === 503 ? { freezeMs: JSON.parse(text).wait_ms } : undefined),
+          },`,
+  ],
+];
+
 export interface CrmHarness extends Harness {
   readonly crm: Crm;
 }
 
 /**
  * `byId`: contacts can be fetched by id, so that only a 404 is a deletion. `unknownDeletions`: absence from the list is no
- * deletion, and nothing else shows one.
+ * deletion, and nothing else shows one. `other`: see otherWays.
  */
-export async function openCrm({ byId = false, unknownDeletions = false } = {}): Promise<CrmHarness> {
+export async function openCrm({ byId = false, unknownDeletions = false, other = false } = {}): Promise<CrmHarness> {
   const contacts = byId ? withGet : unknownDeletions ? withUnknownDeletions : listOnly;
-  const tree = followGuide({ 'src/sources/crm/crm.ts': [listOnly, contacts] });
-  const crm = await startCrm();
+  const tree = followGuide({ 'src/sources/crm/crm.ts': [[listOnly, contacts], ...(other ? otherWays : [])] });
+  const crm = await startCrm({ other });
   const at = (minutes: number) => new Date(Date.parse('2026-03-01T12:00:00Z') + minutes * 60_000).toISOString();
   const contact = (n: number) => ({
     id: `c${String(n).padStart(4, '0')}`,

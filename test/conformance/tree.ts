@@ -16,8 +16,11 @@ export interface Tree extends Disposable {
   readonly folder: string;
 }
 
-/** The files of the guide are written, and its lines with + and - are applied. `changes`: by file, a text that replaces another. */
-export function followGuide(changes: Readonly<Record<string, readonly [before: string, after: string]>> = {}): Tree {
+/** Texts that replace others in one file. */
+export type Changes = readonly (readonly [before: string, after: string])[];
+
+/** The files of the guide are written, and its lines with + and - are applied. `changes`: by file. */
+export function followGuide(changes: Readonly<Record<string, Changes>> = {}): Tree {
   const folder = mkdtempSync(join(tmpdir(), `shelfdesk-guide-${process.pid}-`));
   for (const name of ['package.json', 'tsconfig.json', 'src', 'jobs', 'migrations', 'docs/queries', 'packages'])
     cpSync(join(root, name), join(folder, name), { recursive: true });
@@ -26,20 +29,25 @@ export function followGuide(changes: Readonly<Record<string, readonly [before: s
     const path = join(folder, file);
     if (language !== 'diff') {
       mkdirSync(dirname(path), { recursive: true });
-      const [before, after] = changes[file] ?? ['', ''];
-      if (!text.includes(before)) throw new Error(`${file} of the guide does not hold ${before}`);
-      writeFileSync(path, text.replace(before, after));
+      writeFileSync(path, (changes[file] ?? []).reduce(replaced(file), text));
     } else writeFileSync(path, applied(readFileSync(path, 'utf8'), text));
   }
   return { folder, [Symbol.dispose]: () => rmSync(folder, { recursive: true, force: true }) };
 }
 
+const replaced =
+  (file: string) =>
+  (text: string, [before, after]: Changes[number]): string => {
+    if (!text.includes(before)) throw new Error(`${file} of the guide does not hold ${before}`);
+    return text.replaceAll(before, () => after);
+  };
+
 /** A line with - is replaced by the line with + behind it. Other lines with + go to the top, behind the comment. */
 function applied(text: string, diff: string): string {
   const lines = diff.trimEnd().split('\n');
-  const replaced = lines.findIndex(line => line.startsWith('-'));
-  const [before, after] = [lines[replaced]!.slice(1), lines[replaced + 1]!.slice(1)];
+  const at = lines.findIndex(line => line.startsWith('-'));
+  const [before, after] = [lines[at]!.slice(1), lines[at + 1]!.slice(1)];
   if (!text.includes(before)) throw new Error(`the guide replaces a line that is not there: ${before}`);
-  const imports = lines.filter((line, i) => line.startsWith('+') && i !== replaced + 1).map(line => line.slice(1));
+  const imports = lines.filter((line, i) => line.startsWith('+') && i !== at + 1).map(line => line.slice(1));
   return text.replace(before, after).replace(/^import /m, `${imports.join('\n')}\nimport `);
 }

@@ -6,7 +6,7 @@
 
 import type { ShelfdeskError } from '../../errors.ts';
 import type { RateHeaders } from '../budget/budget.ts';
-import type { Request } from './request.ts';
+import type { IdTypes, Request } from './request.ts';
 
 /** A reply, as a dialect sees it. */
 export interface Said {
@@ -26,9 +26,10 @@ export interface Refusal {
 }
 
 export interface Dialect {
-  /** The types that the id of a record may have. */
-  readonly idTypes: readonly ('string' | 'number')[];
+  readonly idTypes: IdTypes;
   needsToken(request: Request<unknown>): boolean;
+  /** Headers that carry the token, with names in lower case. Default: `authorization: Bearer TOKEN`. */
+  authorization?(token: string): Readonly<Record<string, string>>;
   /** Query parameters of every request: a key, a country. They are never shown. */
   query(request: Request<unknown>): Readonly<Record<string, string>>;
   /** Values that must not be shown besides the token, because a source may echo them. */

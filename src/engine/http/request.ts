@@ -77,14 +77,33 @@ const grainMs = 1000;
  */
 export const trueByOf = ({ date }: Pick<Reply<unknown>, 'date'>): number => date + grainMs;
 
+/** The types that the id of a record may have. */
+export type IdTypes = readonly ('string' | 'number')[];
+
 /** The record, or the first few reasons why it is invalid. */
-export function check<T>(schema: z.ZodType<T>, raw: unknown, place: number): { readable: T } | Unreadable {
+export function check<T>(
+  schema: z.ZodType<T>,
+  raw: unknown,
+  place: number,
+  idTypes: IdTypes = ['string'],
+): { readable: T } | Unreadable {
   const checked = schema.safeParse(raw);
   if (checked.success) return { readable: checked.data };
   const issues = checked.error.issues.map(({ path, message }) => ({ path: path.map(String).join('.'), message }));
   const reason = issues.slice(0, 3).map(({ path, message }) => `${path || 'record'}: ${message}`);
-  const id = isObject(raw) && typeof raw.id === 'string' && raw.id !== '' ? raw.id : undefined;
-  return { place, id, raw, reason: reason.join('; '), path: issues[0]?.path ?? '' };
+  return {
+    place,
+    id: isObject(raw) ? idOf(raw.id, idTypes) : undefined,
+    raw,
+    reason: reason.join('; '),
+    path: issues[0]?.path ?? '',
+  };
+}
+
+function idOf(id: unknown, idTypes: IdTypes): string | undefined {
+  if (typeof id === 'string' && id !== '') return id;
+  // A larger number has lost digits.
+  return idTypes.includes('number') && Number.isSafeInteger(id) ? String(id) : undefined;
 }
 
 export function isObject(value: unknown): value is Record<string, unknown> {

@@ -11,7 +11,7 @@ import { count } from '../../words.ts';
 import type { Booked, Budget, Lane } from '../budget/budget.ts';
 import { fieldsOf } from '../json-text.ts';
 import type { Dialect, Said, Token } from './dialect.ts';
-import { check, isObject, type Reply, type Request, type Unreadable } from './request.ts';
+import { check, type IdTypes, isObject, type Reply, type Request, type Unreadable } from './request.ts';
 
 /** Time-out of a request, in all. If a process dies, the budget holds the credits of its request at least this long. */
 export const timeoutMs = 30_000;
@@ -102,7 +102,7 @@ export function makeSend(deps: {
   async function once<T>(request: Request<T>, options: SendOptions, call: Call): Promise<Reply<T>> {
     const bearer = dialect.needsToken(request) ? await deps.token?.get() : undefined;
     const headers = {
-      ...(bearer !== undefined && { authorization: `Bearer ${bearer}` }),
+      ...(bearer !== undefined && (dialect.authorization?.(bearer) ?? { authorization: `Bearer ${bearer}` })),
       accept: 'application/json',
     };
     const grant = await budget.acquire(request.cost, options.lane, options.signal);
@@ -256,7 +256,7 @@ function parse<T>(
   const records: T[] = [];
   const unreadable: Unreadable[] = [];
   all.forEach((one, place) => {
-    const checked = check(request.record, one, place);
+    const checked = check(request.record, one, place, dialect.idTypes);
     if ('readable' in checked) records.push(checked.readable);
     else unreadable.push(checked);
   });
@@ -279,11 +279,7 @@ function textWithin(text: string, body: unknown, path: string): string {
 const shapes = { list: 'array', single: 'object with an id', items: 'list of items' } as const;
 
 /** Undefined if the body has another shape. */
-function recordsIn(
-  body: unknown,
-  shape: keyof typeof shapes,
-  idTypes: Dialect['idTypes'],
-): readonly unknown[] | undefined {
+function recordsIn(body: unknown, shape: keyof typeof shapes, idTypes: IdTypes): readonly unknown[] | undefined {
   if (shape === 'list') return Array.isArray(body) ? body : undefined;
   if (!isObject(body)) return undefined;
   if (shape === 'single') return idTypes.some(type => typeof body.id === type) ? [body] : undefined;
