@@ -2602,7 +2602,7 @@ begin
   if not exists (select from sync.erased e where e.account_id = account) then return false; end if;
   if not exists (select from sync.secret_erasure) then
     raise exception 'the key in sync.secret_erasure is gone: erased persons would not be recognised, so nothing is stored in account %', account
-      using hint = 'Bring its one row back from the dump that the database was restored from: docs/ERASURE.md.';
+      using hint = 'Bring its one row back from the dump that the database was restored from: docs/how-to/erase-a-person.md.';
   end if;
   return true;
 end

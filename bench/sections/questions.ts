@@ -20,7 +20,7 @@ export const questions: Section = {
   title: 'Every question',
   about: [
     `A warehouse of ${all.toLocaleString('en-US')} tickets of two years up to today, with their history, metrics and 348,000 messages, made by SQL.`,
-    'Each question of docs/QUERIES.md is asked by the owner and by a reader of one account: the figure is that of the slower one.',
+    'Each question of docs/reference/questions.md is asked by the owner and by a reader of one account: the figure is that of the slower one.',
     'Then each join of the star by its keys, before PostgreSQL has any statistics and after.',
   ].join(' '),
   async run({ quick, figure, note }) {

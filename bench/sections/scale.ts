@@ -1,4 +1,4 @@
-/** What a hydration costs and takes on disk, and a model of many accounts that goes on from there: the figures of docs/SCALE.md. */
+/** What a hydration costs and takes on disk, and a model of many accounts that goes on from there: the figures of docs/explanation/scale.md. */
 import { fileURLToPath } from 'node:url';
 import { connectionsOf, lookersMost } from '../../src/engine/database/pool.ts';
 import { openDatabase } from '../lab.ts';

@@ -108,7 +108,7 @@ const processSettings = {
   },
   SHELFDESK_CONFIG: {
     schema: z.string().optional(),
-    says: 'Path of a YAML file with several accounts (docs/FLEET.md). If the plain variables name a source, they remain the account `default`.',
+    says: 'Path of a YAML file with several accounts (docs/how-to/many-accounts.md). If the plain variables name a source, they remain the account `default`.',
   },
 } as const satisfies Record<string, Setting>;
 
@@ -160,7 +160,7 @@ const accountSettings = {
   },
   ALARM_WEBHOOK_URL: {
     schema: address.optional(),
-    says: 'Webhook that receives alarms (docs/ALARMS.md). HTTPS, with the same exceptions. Without it no alarms are sent.',
+    says: 'Webhook that receives alarms (docs/how-to/alarms.md). HTTPS, with the same exceptions. Without it no alarms are sent.',
     secret: true,
     inFile: 'reference',
   },

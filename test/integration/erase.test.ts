@@ -314,9 +314,9 @@ test('erased from everything, and kept out: read again, swept, verified, replaye
   expect(why.stdout).toMatch(/Its customer was erased at /);
   const rejects = await command(addRejects, config, 'rejects', 'list', '--all');
   expect(rejects.stdout).toContain('it is of somebody who was erased');
-  // Taken back, as docs/ERASURE.md has it.
+  // Taken back, as docs/how-to/erase-a-person.md has it.
   const [undo] = /(?<=```sql\n)delete [\s\S]*?(?=```)/.exec(
-    readFileSync(new URL('../../docs/ERASURE.md', import.meta.url), 'utf8'),
+    readFileSync(new URL('../../docs/how-to/erase-a-person.md', import.meta.url), 'utf8'),
   )!;
   await pool.query(undo.replaceAll("'c1'", `'${person}'`));
   await s.run('sweep', both, again);

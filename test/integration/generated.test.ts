@@ -26,7 +26,7 @@ beforeAll(async () => {
 afterAll(() => db.drop());
 
 describe('is as it is generated:', () => {
-  test('docs/DATA.md', async () => {
+  test('docs/reference/tables.md', async () => {
     await expect(dictionary(schemas)).toMatchFileSnapshot('../../docs/DATA.md');
   });
 

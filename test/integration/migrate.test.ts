@@ -215,7 +215,7 @@ test(
       message: expect.stringContaining('role "shelfdesk_owner" does not exist'),
       remedy: expect.stringContaining('As a superuser: `create role shelfdesk_owner; '),
     });
-    const readers = await readFile(new URL('../../docs/READERS.md', import.meta.url), 'utf8');
+    const readers = await readFile(new URL('../../docs/how-to/let-readers-in.md', import.meta.url), 'utf8');
     const [, statements] = /^```sql\n(create role shelfdesk_owner[\s\S]*?)^```$/m.exec(readers)!;
     await asSuperuser(server.url, statements!.replaceAll(/\bshelfdesk\b/g, 'migrator'));
     await migrate(url.href);

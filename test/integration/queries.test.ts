@@ -1,6 +1,6 @@
 /**
  * The questions of docs/queries and the pictures, asked of a shop's three months (ten days, where CI is not set): by the owner
- * and by a reader who sees no names, who gets the same answers. `npm run docs` writes docs/QUERIES.md and the pictures anew.
+ * and by a reader who sees no names, who gets the same answers. `npm run docs` writes docs/reference/questions.md and the pictures anew.
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -141,7 +141,7 @@ const shown = (name: string): string => {
   return existsSync(file) ? readFileSync(file, 'utf8') : '';
 };
 
-test('docs/QUERIES.md shows the answers', long, async () => {
+test('docs/reference/questions.md shows the answers', long, async () => {
   const page = await answered(here.pool, queries, shown('QUERIES.md'));
   await expect(page).toMatchFileSnapshot('../../docs/QUERIES.md');
 });
@@ -149,7 +149,7 @@ test('docs/QUERIES.md shows the answers', long, async () => {
 test.for(pictures)('docs/$file shows the answer', long, async picture => {
   const before = shown(picture.file);
   const drawn = await draw(here.pool, picture);
-  // An example, as in docs/QUERIES.md: what is said on it, figures left out, is so still.
+  // An example, as in docs/reference/questions.md: what is said on it, figures left out, is so still.
   const words = (svg: string) => [...svg.matchAll(/>([^<>]*[a-z][^<>]*)<\/text>/g)].map(([, text]) => text);
   const isExample = examples.some(name => picture.file === `${name}.svg`) && before !== '';
   if (isExample) expect(words(drawn)).toEqual(words(before));

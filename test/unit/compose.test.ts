@@ -212,7 +212,7 @@ describe('the servers', () => {
       { source: 'program_role', target: '/docker-entrypoint-initdb.d/program_role.sh' },
     ]);
     const { content } = configs.program_role;
-    const [, role] = /^```sql\n(create role shelfdesk .*?)^```$/ms.exec(read('docs/OPERATIONS.md'))!;
+    const [, role] = /^```sql\n(create role shelfdesk .*?)^```$/ms.exec(read('docs/how-to/operate.md'))!;
     expect(content).toContain(role!.replace("'…'", ":'password'"));
     expect(content).toContain('alter role postgres password null;');
     expect(postgres.healthcheck!.test.at(-1)).toContain('--username shelfdesk --dbname shelfdesk');

@@ -21,8 +21,8 @@ test('they come area by area, so that each has one heading', () => {
   expect(headings).toEqual([...new Set(headings)]);
 });
 
-test('docs/DOCTOR.md has a row for each, and for no other', () => {
-  const text = readFileSync(new URL('../../docs/DOCTOR.md', import.meta.url), 'utf8');
+test('docs/reference/doctor.md has a row for each, and for no other', () => {
+  const text = readFileSync(new URL('../../docs/reference/doctor.md', import.meta.url), 'utf8');
   const cells = [...text.matchAll(/^\| (.*) \|$/gm)].map(([, row]) => row!.split(' | ').map(cell => cell.trim()));
   const rows = cells.filter(row => row.length === 3 && row[0] !== 'check' && !/^-+$/.test(row[0]!));
   expect(rows).toEqual(checks.map(({ name, looks, needs = [] }) => [name, looks, needs.join(', ') || 'nothing']));

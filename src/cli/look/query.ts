@@ -38,7 +38,9 @@ export function addQuery(program: Command, deps: Deps, act: Act): void {
               120,
             ),
           );
-          say('npx shelfdesk query run <name> answers one; docs/QUERIES.md shows all of them with an answer.');
+          say(
+            'npx shelfdesk query run <name> answers one; docs/reference/questions.md shows all of them with an answer.',
+          );
         }
         return exitCodes.ok;
       }),

@@ -99,7 +99,7 @@ async function reading<T>(warehouse: Asked, work: (client: Client) => Promise<T>
     if (!(error instanceof pg.DatabaseError)) throw error;
     const hint =
       error.hint ??
-      `The tables are in the schemas ${sources.map(({ name }) => name).join(', ')}, analytics and sync; docs/DATA.md names them.`;
+      `The tables are in the schemas ${sources.map(({ name }) => name).join(', ')}, analytics and sync; docs/reference/tables.md names them.`;
     throw new ShelfdeskError(`PostgreSQL says: ${error.message}`, hint, exitCodes.failed, error);
   } finally {
     await client.query('rollback').catch(() => {});

@@ -44,7 +44,7 @@ export function addErase(program: Command, deps: Deps, act: Act): void {
         say(
           dryRun
             ? 'Nothing was changed.'
-            : 'Old row versions remain in the database files until a vacuum, and in backups: see docs/ERASURE.md. The help desk still has the data.',
+            : 'Old row versions remain in the database files until a vacuum, and in backups: see docs/how-to/erase-a-person.md. The help desk still has the data.',
         );
         return exitCodes.ok;
       }),

@@ -189,7 +189,7 @@ async function explain(error: pg.DatabaseError, url: string, folder: string): Pr
   if (error.code === isNot && /role "?shelfdesk_/.test(error.message))
     return new ShelfdeskError(
       `migration ${name ?? 'of the database'} failed: ${error.message}, and this role may not make one`,
-      `As a superuser: \`${makeRoles}\`. Then run \`npx shelfdesk migrate\` again (docs/READERS.md).`,
+      `As a superuser: \`${makeRoles}\`. Then run \`npx shelfdesk migrate\` again (docs/how-to/let-readers-in.md).`,
       exitCodes.failed,
       error,
     );

@@ -178,7 +178,7 @@ async function post(
   }
 }
 
-/** The JSON that docs/ALARMS.md documents. */
+/** The JSON that docs/how-to/alarms.md documents. */
 export function jsonOf({ id, account, problem, stream, state, severity, says, remedy, since, ended }: Alarm) {
   const times = { since: since.toISOString(), ended: ended?.toISOString() ?? null };
   return { alarm: id, account, problem, stream, state, severity, says, remedy, ...times };

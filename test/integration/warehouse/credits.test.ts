@@ -125,9 +125,9 @@ test('a minute that a wrong clock has written among old days joins them', async 
   expect(await sum()).toEqual({ sum: before.sum, n: before.n - 20 });
 });
 
-test('docs/OPERATIONS.md says of each table of schema sync what ends it', async () => {
+test('docs/how-to/operate.md says of each table of schema sync what ends it', async () => {
   await using db = await freshDatabase();
-  const text = readFileSync(new URL('../../../docs/OPERATIONS.md', import.meta.url), 'utf8');
+  const text = readFileSync(new URL('../../../docs/how-to/operate.md', import.meta.url), 'utf8');
   const [, section = ''] = text.split('## What grows, and what ends it');
   const cells = section
     .split('\n## ')[0]!

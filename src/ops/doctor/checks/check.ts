@@ -29,7 +29,7 @@ interface Common {
   readonly name: string;
   /** Heading under which it is shown. */
   readonly area: string;
-  /** What the check examines, for the manual (docs/DOCTOR.md). */
+  /** What the check examines, for the manual (docs/reference/doctor.md). */
   readonly looks: string;
   /** Names of checks that must have passed. Otherwise this check is skipped. */
   readonly needs?: readonly string[];
