@@ -187,7 +187,7 @@ describeOnDocker('docker compose up', () => {
   });
 
   test(
-    'a backup comes back as OPERATIONS.md says, also over newer tables, and the workers go on',
+    'a backup comes back as operate.md says, also over newer tables, and the workers go on',
     retryOutages,
     async () => {
       const tickets = async () =>

@@ -27,17 +27,17 @@ afterAll(() => db.drop());
 
 describe('is as it is generated:', () => {
   test('docs/reference/tables.md', async () => {
-    await expect(dictionary(schemas)).toMatchFileSnapshot('../../docs/DATA.md');
+    await expect(dictionary(schemas)).toMatchFileSnapshot('../../docs/reference/tables.md');
   });
 
-  test('docs/erd.mmd and docs/erd.svg', async () => {
-    await expect(mermaid(schemas, 'mirror')).toMatchFileSnapshot('../../docs/erd.mmd');
-    await expect(await svgOf(schemas, 'mirror')).toMatchFileSnapshot('../../docs/erd.svg');
+  test('docs/reference/erd.mmd and docs/reference/erd.svg', async () => {
+    await expect(mermaid(schemas, 'mirror')).toMatchFileSnapshot('../../docs/reference/erd.mmd');
+    await expect(await svgOf(schemas, 'mirror')).toMatchFileSnapshot('../../docs/reference/erd.svg');
   });
 
-  test('docs/star.mmd and docs/star.svg', async () => {
-    await expect(mermaid(schemas, 'star')).toMatchFileSnapshot('../../docs/star.mmd');
-    await expect(await svgOf(schemas, 'star')).toMatchFileSnapshot('../../docs/star.svg');
+  test('docs/reference/star.mmd and docs/reference/star.svg', async () => {
+    await expect(mermaid(schemas, 'star')).toMatchFileSnapshot('../../docs/reference/star.mmd');
+    await expect(await svgOf(schemas, 'star')).toMatchFileSnapshot('../../docs/reference/star.svg');
   });
 
   test('dbt/models/sources.yml', async () => {

@@ -190,7 +190,7 @@ test('the table of migrations explains itself', async () => {
 });
 
 test(
-  'in a new server a role that may make no roles is told which are missing, and the statements of READERS.md are enough',
+  'in a new server a role that may make no roles is told which are missing, and the statements of let-readers-in.md are enough',
   long,
   async () => {
     const parent = await mkdtemp(join(tmpdir(), `shelfdesk-tests-${process.pid}-`));

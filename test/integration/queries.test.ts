@@ -137,23 +137,23 @@ describe('the star', () => {
 });
 
 const shown = (name: string): string => {
-  const file = new URL(`../../docs/${name}`, import.meta.url);
+  const file = new URL(`../../docs/reference/${name}`, import.meta.url);
   return existsSync(file) ? readFileSync(file, 'utf8') : '';
 };
 
 test('docs/reference/questions.md shows the answers', long, async () => {
-  const page = await answered(here.pool, queries, shown('QUERIES.md'));
-  await expect(page).toMatchFileSnapshot('../../docs/QUERIES.md');
+  const page = await answered(here.pool, queries, shown('questions.md'));
+  await expect(page).toMatchFileSnapshot('../../docs/reference/questions.md');
 });
 
-test.for(pictures)('docs/$file shows the answer', long, async picture => {
+test.for(pictures)('docs/reference/$file shows the answer', long, async picture => {
   const before = shown(picture.file);
   const drawn = await draw(here.pool, picture);
   // An example, as in docs/reference/questions.md: what is said on it, figures left out, is so still.
   const words = (svg: string) => [...svg.matchAll(/>([^<>]*[a-z][^<>]*)<\/text>/g)].map(([, text]) => text);
   const isExample = examples.some(name => picture.file === `${name}.svg`) && before !== '';
   if (isExample) expect(words(drawn)).toEqual(words(before));
-  await expect(isExample ? before : drawn).toMatchFileSnapshot(`../../docs/${picture.file}`);
+  await expect(isExample ? before : drawn).toMatchFileSnapshot(`../../docs/reference/${picture.file}`);
 });
 
 test.for(pictures)('a reader may ask what $file shows', async ({ sql }) => {

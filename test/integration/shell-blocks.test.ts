@@ -1,6 +1,6 @@
 /**
  * Every shell block of the README and of docs/, run line by line as people would, in a folder that looks like a checkout:
- * beside a sandbox, on a database of its own, as the role that OPERATIONS.md recommends. What serves until somebody ends it is
+ * beside a sandbox, on a database of its own, as the role that operate.md recommends. What serves until somebody ends it is
  * ended as soon as it says that it serves.
  *
  * Those of docs/ run where CI is set, and blocks with Docker where an engine answers: in a project of their own, so that a
@@ -168,7 +168,7 @@ afterAll(async () => {
   }
 }, retryOutages.timeout);
 
-/** Made by a superuser as OPERATIONS.md says. Answers with its DATABASE_URL. */
+/** Made by a superuser as operate.md says. Answers with its DATABASE_URL. */
 async function documentedDatabase(): Promise<string> {
   const { url: superusers, prefix } = inject('postgres');
   const name = `${prefix}blocks`;

@@ -5,9 +5,9 @@ import { type Cell, cellText, table } from '../../src/cli/output/terminal.ts';
 
 const opening = `# Questions, and what the warehouse answers
 
-Each is a file of [docs/queries](queries): \`npx shelfdesk query list\` names them, \`npx shelfdesk query run <name>\` asks one, and any
+Each is a file of [docs/queries](../queries): \`npx shelfdesk query list\` names them, \`npx shelfdesk query run <name>\` asks one, and any
 other tool runs the SQL as it stands. They read \`analytics\`, \`safe\` and \`books\` only, so every reader may ask them. What the columns
-mean, [DATA.md](DATA.md) says.
+mean, [tables.md](tables.md) says.
 
 The answers here are those of a made-up shop: the sandbox with seed 8, read three times a day from 1 March to 1 June 2026 at midday.
 They are generated, and a test holds all but one; \`npm run docs\` writes them anew.
@@ -46,7 +46,7 @@ export async function answered(db: Pick<pg.Pool, 'query'>, queries: readonly Que
     const kept = examples.includes(name) ? shownOf(shown, question) : undefined;
     parts.push(
       `## ${question}`,
-      [...notes, ...(examples.includes(name) ? [example] : []), `[${name}.sql](queries/${name}.sql)`].join(' '),
+      [...notes, ...(examples.includes(name) ? [example] : []), `[${name}.sql](../queries/${name}.sql)`].join(' '),
       `\`\`\`sql\n${statement}\n\`\`\``,
       `\`\`\`text\n${kept ?? answer}\n\`\`\``,
     );

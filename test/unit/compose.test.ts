@@ -207,7 +207,7 @@ describe('the servers', () => {
     expect(sandbox).not.toHaveProperty('ports');
   });
 
-  test('PostgreSQL makes the role of the program where its volume is new, as OPERATIONS.md says', () => {
+  test('PostgreSQL makes the role of the program where its volume is new, as operate.md says', () => {
     expect(postgres.configs).toEqual([
       { source: 'program_role', target: '/docker-entrypoint-initdb.d/program_role.sh' },
     ]);

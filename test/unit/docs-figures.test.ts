@@ -10,11 +10,11 @@ import { anchorOf, tableOf, withHeadlines } from '../../bench/report.ts';
 const root = fileURLToPath(new URL('../../', import.meta.url));
 const read = (path: string): string => readFileSync(`${root}${path}`, 'utf8');
 const results = read('bench/RESULTS.md');
-// DATA.md is made of the comments of the tables, QUERIES.md of answers of a world that is made up.
+// tables.md is made of the comments of the tables, questions.md of answers of a world that is made up.
 const documents = [
   'README.md',
-  ...readdirSync(`${root}docs`)
-    .filter(name => name.endsWith('.md') && !['DATA.md', 'QUERIES.md'].includes(name))
+  ...readdirSync(`${root}docs`, { recursive: true, encoding: 'utf8' })
+    .filter(name => name.endsWith('.md') && !['reference/tables.md', 'reference/questions.md'].includes(name))
     .map(name => `docs/${name}`),
 ];
 

@@ -216,7 +216,7 @@ describe('files', () => {
   });
 });
 
-test('the restore of OPERATIONS.md drops all schemas of ours, with and without Compose', async () => {
+test('the restore of operate.md drops all schemas of ours, with and without Compose', async () => {
   await using db = await freshDatabase();
   const { rows } = await db.pool.query(
     `select nspname from pg_namespace where nspname !~ '^pg_' and nspname not in ('information_schema', 'public')`,
@@ -228,7 +228,7 @@ test('the restore of OPERATIONS.md drops all schemas of ours, with and without C
 });
 
 describe('what is promised', () => {
-  test('OPERATIONS has a row for each problem of sync.problems, and for no other', () => {
+  test('operate.md has a row for each problem of sync.problems, and for no other', () => {
     const view = read('schema/61-problems.sql');
     const [, codes] = /Code of the problem: ([\w, ]+)\.'/.exec(view)!;
     const rows = cells(section(read('docs/how-to/operate.md'), '## Alarms')).map(([code]) => code!);
