@@ -6,7 +6,7 @@
  * collection a large part of a load.
  */
 import { readFileSync } from 'node:fs';
-import { Command, CommanderError } from 'commander';
+import { type Argument, Command, CommanderError } from 'commander';
 import { auditStream } from '../jobs/audit-stream.ts';
 import { backfillStream } from '../jobs/backfill-stream.ts';
 import { sweepStream } from '../jobs/sweep-stream.ts';
@@ -17,35 +17,49 @@ import type { Act, AddCommand, Deps } from './cli/command.ts';
 import { allowClosedPipes, say, style } from './cli/output/terminal.ts';
 import { Away, exitCodes, Interrupted, isAway, ShelfdeskError } from './errors.ts';
 
-/** Loader of each command. A command loads only its own modules, so that the program starts quickly. */
-const commands: Record<string, () => Promise<AddCommand>> = {
-  demo: async () => (await import('./cli/setup/demo.ts')).addDemo,
-  start: async () => (await import('./cli/work/start.ts')).addStart,
-  sync: async () => (await import('./cli/work/sync.ts')).addSync,
-  backfill: async () => (await import('./cli/work/backfill.ts')).addBackfill,
-  sweep: async () => (await import('./cli/work/sweep.ts')).addSweep,
-  plan: async () => (await import('./cli/work/plan.ts')).addPlan,
-  verify: async () => (await import('./cli/work/verify.ts')).addVerify,
-  status: async () => (await import('./cli/look/status.ts')).addStatus,
-  why: async () => (await import('./cli/look/why.ts')).addWhy,
-  rejects: async () => (await import('./cli/look/rejects.ts')).addRejects,
-  drift: async () => (await import('./cli/look/drift.ts')).addDrift,
-  runs: async () => (await import('./cli/work/runs.ts')).addRuns,
-  pause: async () => (await import('./cli/work/pause.ts')).addPause,
-  resume: async () => (await import('./cli/work/resume.ts')).addResume,
-  erase: async () => (await import('./cli/setup/erase.ts')).addErase,
-  schedule: async () => (await import('./cli/work/schedule.ts')).addSchedule,
-  sql: async () => (await import('./cli/look/sql.ts')).addSql,
-  schema: async () => (await import('./cli/look/schema.ts')).addSchema,
-  query: async () => (await import('./cli/look/query.ts')).addQuery,
-  db: async () => (await import('./cli/setup/db.ts')).addDb,
-  sandbox: async () => (await import('./cli/setup/sandbox.ts')).addSandbox,
-  web: async () => (await import('./cli/look/web.ts')).addWeb,
-  reader: async () => (await import('./cli/setup/reader.ts')).addReader,
-  migrate: async () => (await import('./cli/setup/migrate.ts')).addMigrate,
-  calendar: async () => (await import('./cli/setup/calendar.ts')).addCalendar,
-  doctor: async () => (await import('./cli/look/doctor.ts')).addDoctor,
-  health: async () => (await import('./cli/look/health.ts')).addHealth,
+/**
+ * Loader of each command, by group of --help. A command loads only its own modules, so that the program starts quickly.
+ */
+const groups: Record<string, Record<string, () => Promise<AddCommand>>> = {
+  'Try it:': {
+    demo: async () => (await import('./cli/setup/demo.ts')).addDemo,
+    sandbox: async () => (await import('./cli/setup/sandbox.ts')).addSandbox,
+    db: async () => (await import('./cli/setup/db.ts')).addDb,
+  },
+  'Mirror:': {
+    start: async () => (await import('./cli/work/start.ts')).addStart,
+    sync: async () => (await import('./cli/work/sync.ts')).addSync,
+    backfill: async () => (await import('./cli/work/backfill.ts')).addBackfill,
+    sweep: async () => (await import('./cli/work/sweep.ts')).addSweep,
+    verify: async () => (await import('./cli/work/verify.ts')).addVerify,
+    plan: async () => (await import('./cli/work/plan.ts')).addPlan,
+  },
+  'Look:': {
+    status: async () => (await import('./cli/look/status.ts')).addStatus,
+    why: async () => (await import('./cli/look/why.ts')).addWhy,
+    web: async () => (await import('./cli/look/web.ts')).addWeb,
+    sql: async () => (await import('./cli/look/sql.ts')).addSql,
+    query: async () => (await import('./cli/look/query.ts')).addQuery,
+    schema: async () => (await import('./cli/look/schema.ts')).addSchema,
+  },
+  'Mend:': {
+    doctor: async () => (await import('./cli/look/doctor.ts')).addDoctor,
+    rejects: async () => (await import('./cli/look/rejects.ts')).addRejects,
+    drift: async () => (await import('./cli/look/drift.ts')).addDrift,
+    runs: async () => (await import('./cli/work/runs.ts')).addRuns,
+  },
+  'Control:': {
+    pause: async () => (await import('./cli/work/pause.ts')).addPause,
+    resume: async () => (await import('./cli/work/resume.ts')).addResume,
+    schedule: async () => (await import('./cli/work/schedule.ts')).addSchedule,
+    health: async () => (await import('./cli/look/health.ts')).addHealth,
+  },
+  'Set up:': {
+    migrate: async () => (await import('./cli/setup/migrate.ts')).addMigrate,
+    reader: async () => (await import('./cli/setup/reader.ts')).addReader,
+    calendar: async () => (await import('./cli/setup/calendar.ts')).addCalendar,
+    erase: async () => (await import('./cli/setup/erase.ts')).addErase,
+  },
 };
 const jobs = [syncStream, backfillStream, sweepStream, auditStream, verifyStream];
 
@@ -55,7 +69,7 @@ const parentLookMs = 250;
 const exitCodeHelp = `
 Exit codes: 0 ok, 1 failed, 2 wrong usage or configuration, 3 partial, 4 refused by the source (401, 403),
 5 differences found, 130 interrupted (run the same command again to resume).
-Settings come from the environment and from .env; README.md lists them.`;
+Settings come from the environment and from .env: docs/reference/settings.md.`;
 
 async function main(args: readonly string[]): Promise<void> {
   const { version, description } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'));
@@ -65,6 +79,7 @@ async function main(args: readonly string[]): Promise<void> {
     .option('--account <name>', 'account to use if several are configured (SHELFDESK_CONFIG)')
     .exitOverride()
     .showHelpAfterError('(see --help)')
+    .configureHelp({ subcommandTerm: one => [one.name(), ...one.registeredArguments.map(termOf)].join(' ') })
     .addHelpText('after', exitCodeHelp);
   const named = () => program.opts<{ account?: string }>().account;
   const deps: Deps = {
@@ -74,7 +89,10 @@ async function main(args: readonly string[]): Promise<void> {
     jobs,
     signal: interruption(),
   };
-  for (const add of await asked(args)) add(program, deps, act);
+  for (const [group, adds] of await asked(args)) {
+    program.commandsGroup(group);
+    for (const add of adds) add(program, deps, act);
+  }
   try {
     await program.parseAsync(args.map(asValue), { from: 'user' });
   } catch (error) {
@@ -88,10 +106,24 @@ async function main(args: readonly string[]): Promise<void> {
 const asValue = (arg: string): string => (/^--\s/.test(arg) ? `\n${arg}` : arg);
 
 /** Loads the named command. Without a known name it loads all commands, for help texts and errors. */
-function asked([name = '']: readonly string[]): Promise<AddCommand[]> {
-  const wanted = Object.hasOwn(commands, name) ? [commands[name]!] : Object.values(commands);
-  return Promise.all(wanted.map(load => load()));
+function asked([name = '']: readonly string[]): Promise<[group: string, adds: AddCommand[]][]> {
+  const all = Object.entries(groups);
+  const named = all.flatMap(([group, loaders]) =>
+    Object.hasOwn(loaders, name) ? [[group, { [name]: loaders[name]! }] as const] : [],
+  );
+  return Promise.all(
+    (named.length > 0 ? named : all).map(async ([group, loaders]) => [
+      group,
+      await Promise.all(Object.values(loaders).map(load => load())),
+    ]),
+  );
 }
+
+/** `<query>`, `[streams...]` */
+const termOf = (argument: Argument): string => {
+  const name = argument.name() + (argument.variadic ? '...' : '');
+  return argument.required ? `<${name}>` : `[${name}]`;
+};
 
 const act: Act =
   action =>

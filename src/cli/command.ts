@@ -21,6 +21,16 @@ export type AddCommand = (program: Command, deps: Deps, act: Act) => void;
 /** Wraps an action so that its result becomes the exit code of the process. */
 export type Act = <A extends unknown[]>(action: (...args: A) => Promise<number>) => (...args: A) => Promise<void>;
 
+/** Text below the options of a command, in lines of 80 characters. */
+export function note(text: string): string {
+  const lines = [''];
+  for (const word of text.split(' ')) {
+    if (lines.at(-1)!.length + word.length >= 80) lines.push('');
+    lines.push(`${lines.pop()} ${word}`.trim());
+  }
+  return `\n${lines.join('\n')}`;
+}
+
 /** Resolves when the signal aborts. */
 export function aborted(signal: AbortSignal): Promise<void> {
   return new Promise(resolve => {

@@ -13,7 +13,9 @@ import { streams } from '../../src/sources/index.ts';
 import { shelfdesk } from '../support/cli.ts';
 import { svgOf } from '../support/diagram.ts';
 import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
+import { program } from '../support/program.ts';
 import { letReaderIn } from '../support/readers.ts';
+import { commandsPage, settingsPage } from '../support/reference.ts';
 
 let db: TestDatabase;
 let schemas: Schema[];
@@ -28,6 +30,14 @@ afterAll(() => db.drop());
 describe('is as it is generated:', () => {
   test('docs/reference/tables.md', async () => {
     await expect(dictionary(schemas)).toMatchFileSnapshot('../../docs/reference/tables.md');
+  });
+
+  test('docs/reference/commands.md', async () => {
+    await expect(commandsPage(await program())).toMatchFileSnapshot('../../docs/reference/commands.md');
+  });
+
+  test('docs/reference/settings.md', async () => {
+    await expect(settingsPage()).toMatchFileSnapshot('../../docs/reference/settings.md');
   });
 
   test('docs/reference/erd.mmd and docs/reference/erd.svg', async () => {

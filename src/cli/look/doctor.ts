@@ -8,7 +8,7 @@ import type { State } from '../../ops/doctor/checks/check.ts';
 import { checks } from '../../ops/doctor/checks/index.ts';
 import { examine, type Report, type Result } from '../../ops/doctor/run-checks.ts';
 import { count, upperFirst } from '../../words.ts';
-import type { Act, Deps } from '../command.ts';
+import { type Act, type Deps, note } from '../command.ts';
 import { print, printJson, say, style } from '../output/terminal.ts';
 
 interface Options {
@@ -20,7 +20,14 @@ interface Options {
 export function addDoctor(program: Command, deps: Deps, act: Act): void {
   program
     .command('doctor')
+    .summary('check everything and suggest fixes')
     .description('check settings, database, queue and sources; suggest fixes')
+    .addHelpText(
+      'after',
+      note(
+        '--fix takes the right to read secrets from other users, creates the tables, ends abandoned runs, adds lost jobs and stores rejects again. Exits with 1 if a check failed.',
+      ),
+    )
     .option('--fix', 'apply safe fixes: file modes, tables, abandoned runs and jobs, rejects')
     .option('--again', 'measure again how the help desk behaves, and replace the stored results')
     .option('--json', 'print one JSON document on stdout')

@@ -7,7 +7,10 @@ import type { Act, Deps } from '../command.ts';
 import { print, printJson, say, table } from '../output/terminal.ts';
 
 export function addDrift(program: Command, deps: Deps, act: Act): void {
-  const drift = program.command('drift').description('differences between the source and its documentation');
+  const drift = program
+    .command('drift')
+    .summary('list differences from the documentation')
+    .description('differences between the source and its documentation');
   drift
     .command('list')
     .description('list unknown fields, unknown values and wrong types, each with its count and a sample record')

@@ -5,14 +5,16 @@ import { pendingMigrations } from '../../engine/database/migrate.ts';
 import { workersOf } from '../../engine/runs/workers.ts';
 import { exitCodes, ShelfdeskError } from '../../errors.ts';
 import { chosenAccounts } from '../choose-account.ts';
-import type { Act, Deps } from '../command.ts';
+import { type Act, type Deps, note } from '../command.ts';
 import { print, printJson } from '../output/terminal.ts';
 import { warehouseOf } from '../warehouse.ts';
 
 export function addHealth(program: Command, deps: Deps, act: Act): void {
   program
     .command('health')
+    .summary('exit 0 if a worker is alive')
     .description('exit 0 if the warehouse answers and a worker of this machine is alive, else 1')
+    .addHelpText('after', note('Of several workers on one machine it sees that one lives. It does not ask Redis.'))
     .option('--json', 'print one JSON document on stdout')
     .action(
       act(async (options: { json?: boolean }) => {

@@ -21,7 +21,10 @@ export interface Query {
 }
 
 export function addQuery(program: Command, deps: Deps, act: Act): void {
-  const query = program.command('query').description('prepared questions to the warehouse, ready to run or copy');
+  const query = program
+    .command('query')
+    .summary('run prepared questions')
+    .description('prepared questions to the warehouse, ready to run or copy');
   query
     .command('list')
     .description('list the prepared questions with their names')

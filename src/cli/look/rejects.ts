@@ -19,7 +19,10 @@ export interface Replayed {
 }
 
 export function addRejects(program: Command, deps: Deps, act: Act): void {
-  const rejects = program.command('rejects').description('rejected records and their reasons');
+  const rejects = program
+    .command('rejects')
+    .summary('list, show and replay rejected records')
+    .description('rejected records and their reasons');
   const open = async () => {
     const opened = await openChosen(deps);
     const { config, warehouse } = opened;

@@ -11,7 +11,10 @@ import { print } from '../output/terminal.ts';
 import { requireTables, warehouseOf } from '../warehouse.ts';
 
 export function addSchema(program: Command, deps: Deps, act: Act): void {
-  const schema = program.command('schema').description('documentation of the tables and their relations');
+  const schema = program
+    .command('schema')
+    .summary('describe the tables and their relations')
+    .description('documentation of the tables and their relations');
   const show = async (draw: (schemas: Schema[]) => string): Promise<number> => {
     await using warehouse = await warehouseOf(deps.asked().fleet, deps.signal);
     await requireTables(warehouse.pg);

@@ -8,14 +8,16 @@ import { exitCodes, ShelfdeskError, UsageError } from '../../errors.ts';
 import { openAsker } from '../../privacy/sql-role.ts';
 import { sources } from '../../sources/index.ts';
 import { count } from '../../words.ts';
-import type { Act, Deps } from '../command.ts';
+import { type Act, type Deps, note } from '../command.ts';
 import { type Cell, print, printJson, say, table } from '../output/terminal.ts';
 import { warehouseOf } from '../warehouse.ts';
 
 export function addSql(program: Command, deps: Deps, act: Act): void {
   program
     .command('sql')
+    .summary('run a read-only SQL query')
     .description('run an SQL query on the warehouse; read-only')
+    .addHelpText('after', note('The session is that of a login that can only read.'))
     .argument('<query>', 'for example: "select * from sync.status"')
     .option('--json', 'print one JSON document on stdout')
     .action(

@@ -69,6 +69,7 @@ export interface Certainty {
 export function addStatus(program: Command, deps: Deps, act: Act): void {
   program
     .command('status')
+    .summary('show how complete and fresh each stream is')
     .description('show how complete and how fresh each stream is, and what is missing')
     .option('--json', 'print one JSON document on stdout')
     .action(

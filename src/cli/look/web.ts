@@ -12,7 +12,7 @@ import type { Served } from '../../ops/known-accounts.ts';
 import { queueNames } from '../../ops/page/overview.ts';
 import { demandSafe, type Serving, servePage } from '../../ops/page/server.ts';
 import { servedOf } from '../choose-account.ts';
-import { type Act, aborted, type Deps } from '../command.ts';
+import { type Act, aborted, type Deps, note } from '../command.ts';
 import { say } from '../output/terminal.ts';
 import { warehouseOf } from '../warehouse.ts';
 
@@ -21,7 +21,12 @@ const defaultPort = 8090;
 export function addWeb(program: Command, deps: Deps, act: Act): void {
   program
     .command('web')
+    .summary('serve the page')
     .description('serve the web page: freshness, problems, use of credits, and actions')
+    .addHelpText(
+      'after',
+      note('Only this machine can open the page, unless SHELFDESK_WEB_HOST says otherwise. Creates the tables first.'),
+    )
     .option('--port <port>', `port to listen on; 0: any free port (default: SHELFDESK_WEB_PORT, or ${defaultPort})`)
     .option('--host <host>', 'address to listen on (default: SHELFDESK_WEB_HOST, or 127.0.0.1)')
     .action(

@@ -36,6 +36,7 @@ export interface Why extends Life {
 export function addWhy(program: Command, deps: Deps, act: Act): void {
   program
     .command('why')
+    .summary('explain the state of one ticket')
     .description('history of a ticket in the mirror: runs, changes, credits, pending work, and why it is not fresher')
     .argument('<ticket>', 'id or number of the ticket')
     .option('--json', 'print one JSON document on stdout')

@@ -31,7 +31,10 @@ interface Asked {
 }
 
 export function addCalendar(program: Command, deps: Deps, act: Act): void {
-  const calendar = program.command('calendar').description('business hours for the metrics, per account or inbox');
+  const calendar = program
+    .command('calendar')
+    .summary('set business hours for the metrics')
+    .description('business hours for the metrics, per account or inbox');
   const open = async () => {
     const { fleet, account } = deps.asked();
     const warehouse = await tablesOf(fleet, deps.signal);

@@ -8,6 +8,7 @@ import { warehouseOf } from '../warehouse.ts';
 export function addDb(program: Command, deps: Deps, act: Act): void {
   program
     .command('db')
+    .summary('run the embedded PostgreSQL')
     .description('start the embedded PostgreSQL, print its URL and stay until Ctrl-C')
     .option('--json', 'print one JSON document on stdout')
     .action(

@@ -11,7 +11,7 @@ import { forgetAccount } from '../../engine/runs/accounts.ts';
 import { exitCodes } from '../../errors.ts';
 import type { BooksConfig } from '../../sources/books/settings.ts';
 import { amount } from '../../words.ts';
-import type { Act, Deps } from '../command.ts';
+import { type Act, type Deps, note } from '../command.ts';
 import { ask } from '../look/sql.ts';
 import { print, say, style, table } from '../output/terminal.ts';
 import { warehouseOf } from '../warehouse.ts';
@@ -58,9 +58,11 @@ group by s.owner_id, s.id, s.title, v.list_price_currency order by volumes desc 
 export function addDemo(program: Command, deps: Deps, act: Act): void {
   program
     .command('demo')
+    .summary('mirror a simulated help desk, ask it questions')
     .description(
       `mirror a sandbox of ${amount(tickets)} tickets and ${amount(volumes)} volumes into the embedded PostgreSQL, and show a few queries`,
     )
+    .addHelpText('after', note('The data stays in the embedded PostgreSQL, under the account `demo`.'))
     .action(
       act(async () => {
         const configured = deps.config();

@@ -5,7 +5,7 @@ import { eraseCustomer, wouldErase } from '../../engine/runs/operations.ts';
 import { exitCodes, UsageError } from '../../errors.ts';
 import { streams } from '../../sources/index.ts';
 import { openChosen } from '../choose-account.ts';
-import type { Act, Deps } from '../command.ts';
+import { type Act, type Deps, note } from '../command.ts';
 import { operator } from '../operator.ts';
 import { askToType, print, printJson, say, table } from '../output/terminal.ts';
 
@@ -20,7 +20,9 @@ interface Options {
 export function addErase(program: Command, deps: Deps, act: Act): void {
   program
     .command('erase')
+    .summary("erase a person's data for good")
     .description("erase a person's data from mirror, history, rejects and samples, and keep it from being stored again")
+    .addHelpText('after', note('The data stays erased when the source sends it again, also under another id.'))
     .requiredOption('--customer <id>', 'id of the customer at the help desk')
     .option('--dry-run', 'show what would be erased and who else is affected, then roll back; workers wait meanwhile')
     .option('--with-shared', 'also erase the other customers that share a contact value, even if many')

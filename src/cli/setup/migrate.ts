@@ -10,6 +10,7 @@ import { warehouseOf } from '../warehouse.ts';
 export function addMigrate(program: Command, deps: Deps, act: Act): void {
   program
     .command('migrate')
+    .summary('create or update the tables')
     .description('create or update the tables; start, sync and backfill do this automatically')
     .option('--json', 'print one JSON document on stdout')
     .action(

@@ -18,7 +18,10 @@ interface CreateOptions {
 }
 
 export function addReader(program: Command, deps: Deps, act: Act): void {
-  const reader = program.command('reader').description('read-only logins for other tools');
+  const reader = program
+    .command('reader')
+    .summary('create, list and revoke read-only logins')
+    .description('read-only logins for other tools');
   reader
     .command('create')
     .description('create a read-only login and print its connection URL once; personal data is masked without --pii')

@@ -5,7 +5,9 @@ import { exitCodes, UsageError } from '../../errors.ts';
 import type { Act, Deps } from '../command.ts';
 
 export function addSandbox(program: Command, deps: Deps, act: Act): void {
-  const command = sandboxCommand('sandbox', 'npx shelfdesk sandbox').copyInheritedSettings(program);
+  const command = sandboxCommand('sandbox', 'npx shelfdesk sandbox')
+    .copyInheritedSettings(program)
+    .summary('serve a simulated help desk and catalog');
   const serve = act(async () => {
     await serveSandbox(command, deps.signal).catch(usageError);
     return exitCodes.ok;

@@ -10,7 +10,7 @@ import type { Range } from '../../engine/runs/runs.ts';
 import { UsageError } from '../../errors.ts';
 import { streamNames } from '../../sources/index.ts';
 import { listStreams, parseTime } from '../arguments.ts';
-import type { Act, Deps } from '../command.ts';
+import { type Act, type Deps, note } from '../command.ts';
 import { say } from '../output/terminal.ts';
 import { warehouseOf } from '../warehouse.ts';
 import { chooseStreams, followRun, liftQuotaDeferral, type RunResult, report, skipPaused } from './follow.ts';
@@ -26,8 +26,15 @@ interface Options {
 export function addBackfill(program: Command, deps: Deps, act: Act): void {
   program
     .command('backfill')
+    .summary('fill the gaps of a range')
     .description(
       'fill the gaps of a range, newest first, with pending messages of its tickets; shelves and volumes have no range and are fetched if due',
+    )
+    .addHelpText(
+      'after',
+      note(
+        'Of messages it reads those of the tickets that changed in the range. An interrupted backfill resumes, and a second one with the same range joins the first. --again costs 1 credit for each page of a list; it re-reads messages and volumes only if they are named, for 2 credits a ticket and 1 request a volume.',
+      ),
     )
     .argument(
       '[streams...]',

@@ -10,7 +10,7 @@ import { exitCodes } from '../../errors.ts';
 import { accountNames } from '../../ops/page/overview.ts';
 import { findStream, streamNames } from '../../sources/index.ts';
 import { chosenAccount } from '../choose-account.ts';
-import type { Act, Deps } from '../command.ts';
+import { type Act, type Deps, note } from '../command.ts';
 import { operator } from '../operator.ts';
 import { print, printJson, say, table } from '../output/terminal.ts';
 import { requireTables, warehouseOf } from '../warehouse.ts';
@@ -20,7 +20,14 @@ export const streamsArgument = `some of: ${streamNames.join(', ')} (default: the
 export function addPause(program: Command, deps: Deps, act: Act): void {
   program
     .command('pause')
+    .summary('stop reading until `resume`')
     .description('pause the whole account or some streams until `resume`; running work stops within seconds')
+    .addHelpText(
+      'after',
+      note(
+        'Runs stay open. Commands skip paused streams, and are refused if all of their streams are paused. With several accounts the first name may be an account: pause acme tickets.',
+      ),
+    )
     .argument('[streams...]', streamsArgument)
     .option('--reason <text>', 'reason, shown to other people')
     .option('--json', 'print one JSON document on stdout')

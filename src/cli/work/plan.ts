@@ -20,7 +20,7 @@ import { sources, streams } from '../../sources/index.ts';
 import { count } from '../../words.ts';
 import { defaultSample, listStreams, parseCount, parseTime } from '../arguments.ts';
 import { chosenAccount } from '../choose-account.ts';
-import type { Act, Deps } from '../command.ts';
+import { type Act, type Deps, note } from '../command.ts';
 import { duration, print, printJson, say, table } from '../output/terminal.ts';
 import { warehouseOf } from '../warehouse.ts';
 import { chooseStreams, chooseSwept, skipPaused } from './follow.ts';
@@ -51,7 +51,14 @@ export interface PlanResult extends Planned {
 export function addPlan(program: Command, deps: Deps, act: Act): void {
   program
     .command('plan')
+    .summary('estimate the cost of a run')
     .description('dry run: estimate requests, credits and time of a run without starting it')
+    .addHelpText(
+      'after',
+      note(
+        'Opens no run. Amounts that the mirror does not know are counted at the source, with as few credits as possible.',
+      ),
+    )
     .argument('[kind]', `kind of run: ${kinds.join(', ')}`, 'sync')
     .argument('[streams...]', 'streams of that command (default: all)')
     .option('--since <time>', 'backfill: start of the range', parseTime)

@@ -8,6 +8,7 @@ import { changePause, streamsArgument } from './pause.ts';
 export function addResume(program: Command, deps: Deps, act: Act): void {
   program
     .command('resume')
+    .summary('read again after a pause')
     .description('resume the whole account or some streams after a pause')
     .argument('[streams...]', streamsArgument)
     .option('--json', 'print one JSON document on stdout')

@@ -27,7 +27,10 @@ interface ListOptions {
 }
 
 export function addRuns(program: Command, deps: Deps, act: Act): void {
-  const runs = program.command('runs').description('list, inspect, retry and cancel runs');
+  const runs = program
+    .command('runs')
+    .summary('list, show, retry and cancel runs')
+    .description('list, inspect, retry and cancel runs');
   const open = async () => {
     const opened = await openChosen(deps);
     const { config, warehouse } = opened;

@@ -33,7 +33,10 @@ export interface Scheduled {
 }
 
 export function addSchedule(program: Command, deps: Deps, act: Act): void {
-  const schedule = program.command('schedule').description('schedule that `start` follows');
+  const schedule = program
+    .command('schedule')
+    .summary('show the next slots and the last results')
+    .description('schedule that `start` follows');
   schedule
     .command('list')
     .description('show the next slots and the result of the last one')

@@ -10,7 +10,7 @@ import { untilBack } from '../../engine/outage.ts';
 import { describeOutage, exitCodes, Interrupted, ShelfdeskError } from '../../errors.ts';
 import { keepAlarms, toldOf } from '../../ops/alarms/send-alarms.ts';
 import { count } from '../../words.ts';
-import { type Act, aborted, type Deps } from '../command.ts';
+import { type Act, aborted, type Deps, note } from '../command.ts';
 import { say, style } from '../output/terminal.ts';
 import { warehouseOf } from '../warehouse.ts';
 import { reporterOf } from './report-runs.ts';
@@ -24,7 +24,14 @@ const shownNames = 10;
 export function addStart(program: Command, deps: Deps, act: Act): void {
   program
     .command('start')
+    .summary('run a worker and the schedule')
     .description('run a worker and the schedule until SIGTERM or Ctrl-C; several workers may run concurrently')
+    .addHelpText(
+      'after',
+      note(
+        'Creates the tables first. Any number of workers may run, on any number of machines. They share the work and the credits. On SIGTERM or Ctrl-C a worker hands over at the next page.',
+      ),
+    )
     .action(
       act(async () => {
         // Register first, and also without a file: the default action of SIGHUP would end the process silently.

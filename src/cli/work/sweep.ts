@@ -6,7 +6,7 @@ import type { Warehouse } from '../../app/context.ts';
 import type { StreamKey } from '../../engine/database/stream-key.ts';
 import { openSweep } from '../../engine/deletions/swept-ranges.ts';
 import type { Job } from '../../engine/queue/job.ts';
-import type { Act, Deps } from '../command.ts';
+import { type Act, type Deps, note } from '../command.ts';
 import { say } from '../output/terminal.ts';
 import { warehouseOf } from '../warehouse.ts';
 import { chooseSwept, followRun, type RunResult, report, skipPaused, sweptNames } from './follow.ts';
@@ -20,8 +20,15 @@ interface Options {
 export function addSweep(program: Command, deps: Deps, act: Act): void {
   program
     .command('sweep')
+    .summary('find deletions and silent edits')
     .description(
       're-read everything to find deletions, silent changes and unlisted records; each deletion is confirmed by id',
+    )
+    .addHelpText(
+      'after',
+      note(
+        'Missing records are fetched by id, and only a 404 counts as a deletion. If more than SWEEP_MOST_DELETED_PERCENT of a table seem to be deleted, none is marked, and the sweep fails. An interrupted sweep resumes within an hour.',
+      ),
     )
     .argument('[streams...]', `some of: ${sweptNames.join(', ')} (default: all)`)
     .option('--accept-deletions', 'mark missing records as deleted, regardless of their number')

@@ -7,7 +7,7 @@ import type { StreamKey } from '../../engine/database/stream-key.ts';
 import type { Job } from '../../engine/queue/job.ts';
 import { openSync } from '../../engine/runs/runs.ts';
 import { streamNames } from '../../sources/index.ts';
-import type { Act, Deps } from '../command.ts';
+import { type Act, type Deps, note } from '../command.ts';
 import { warehouseOf } from '../warehouse.ts';
 import { chooseStreams, followRun, liftQuotaDeferral, type RunResult, report, skipPaused } from './follow.ts';
 import { openWithForecast } from './forecast.ts';
@@ -18,7 +18,14 @@ const carryMs = 60_000;
 export function addSync(program: Command, deps: Deps, act: Act): void {
   program
     .command('sync')
+    .summary('read what is new')
     .description('run an incremental sync, then fetch pending messages')
+    .addHelpText(
+      'after',
+      note(
+        'Creates the tables first. If a worker runs, the worker does the work and this command watches: Ctrl-C ends the watching only. Otherwise Ctrl-C stops the run at the next page, and the same command resumes it.',
+      ),
+    )
     .argument('[streams...]', `some of: ${streamNames.join(', ')} (default: all)`)
     .option('--json', 'print one JSON document on stdout')
     .action(

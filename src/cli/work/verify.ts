@@ -20,7 +20,7 @@ import {
 import { exitCodes, UsageError } from '../../errors.ts';
 import { amount, count } from '../../words.ts';
 import { defaultSample, parseCount } from '../arguments.ts';
-import type { Act, Deps } from '../command.ts';
+import { type Act, type Deps, note } from '../command.ts';
 import { duration, print, say, style, table } from '../output/terminal.ts';
 import { warehouseOf } from '../warehouse.ts';
 import { followRun, liftQuotaDeferral, type RunResult, report, skipPaused } from './follow.ts';
@@ -59,9 +59,11 @@ export interface VerifyResult extends RunResult {
 export function addVerify(program: Command, deps: Deps, act: Act): void {
   program
     .command('verify')
+    .summary('compare the mirror with the sources')
     .description(
       'compare the mirror with the sources, field by field: a random sample or everything; shows the cost first',
     )
+    .addHelpText('after', note('Exits with 5 if anything differs, also if it was repaired.'))
     .option(
       '--sample <n>',
       `sample size: random tickets with messages, customers, shelves with contents, and volumes (default: ${defaultSample})`,
