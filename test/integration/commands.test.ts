@@ -39,8 +39,8 @@ async function emptyFolder(): Promise<{ path: string } & AsyncDisposable> {
 }
 
 interface Started extends AsyncDisposable {
-  /** The first JSON document, or line, on stdout. */
-  said(what: 'json' | 'line'): Promise<string>;
+  /** What is on stdout once it holds a JSON document, a line, or the address of the page. */
+  said(what: 'json' | 'line' | 'page'): Promise<string>;
   /** Resolves as soon as these words are on stderr. */
   told(words: string): Promise<void>;
   interrupt(): Promise<Finished>;
@@ -65,7 +65,7 @@ function start(args: readonly string[], env: Record<string, string>, folder: str
   }
   return {
     finished,
-    said: what => until('stdout', text => (what === 'json' ? /\n\}\n$/ : /\n/).test(text)),
+    said: what => until('stdout', text => ({ json: /\n\}\n$/, line: /\n/, page: /Press Ctrl-C/ })[what].test(text)),
     told: async words => void (await until('stderr', text => text.includes(words))),
     interrupt: () => {
       child.kill('SIGINT');
@@ -96,6 +96,20 @@ const details = (sandbox: Sandbox) => sandbox.requests.filter(({ path }) => path
 
 // Most of the time goes by with processes that start: two at once are faster, and none knows of another.
 describe.concurrent('commands', () => {
+  test('demo --stay: a worker and the page run on, until Ctrl-C', long, async () => {
+    await using folder = await emptyFolder();
+    await using demo = start(['demo', '--stay'], {}, folder.path);
+    await demo.told('completed: ');
+    const [, page] = /The page: (\S+)/.exec(await demo.said('page'))!;
+    expect(await (await fetch(page!)).text()).toContain('<title>demo: Shelfdesk</title>');
+    const status = await run(['status'], {}, folder.path);
+    expect(status.stdout).toMatch(/^demo +tickets .* fresh /m);
+    expect(status.stderr).toContain('worker ');
+    const [, why] = /npx shelfdesk (why \d+)/.exec(await demo.said('page'))!;
+    expect((await run(why!.split(' '), {}, folder.path)).code).toBe(0);
+    expect((await demo.interrupt()).code).toBe(0);
+  });
+
   test('demo: ends by itself with 0, and leaves what it says', long, async () => {
     await using folder = await emptyFolder();
     const demo = await run(['demo'], {}, folder.path);

@@ -3,6 +3,7 @@ import { expect, test } from 'vitest';
 import type { Clock } from '../../src/clock.ts';
 import { type Listener, type Look, makeLive, mostListeners } from '../../src/ops/page/live.ts';
 import { fleetParts } from '../../src/ops/page/render/fleet.ts';
+import { graph } from '../../src/ops/page/render/graph.ts';
 import { html, lasting } from '../../src/ops/page/render/html.ts';
 import { sentence, type Told } from '../../src/ops/page/render/sentence.ts';
 
@@ -196,4 +197,18 @@ test.for<[string, Partial<Told>]>([
       .html.replaceAll(/<[^>]*>/g, '')
       .replaceAll('\u00a0', ' '),
   ).toBe(words);
+});
+
+test.each([
+  { limit: 100, used: 60, most: 100, isAbove: false },
+  { limit: 1_000_000, used: 60, most: 75, isAbove: true },
+  { limit: 1_000_000, used: 0, most: 1_000_000, isAbove: false },
+])('a graph of $used credits at a limit of $limit reaches up to $most', ({ limit, used, most, isAbove }) => {
+  const lanes = { interactive: 0, fresh: used, backfill: 0, sweep: 0 };
+  const bucket = { begins: at, minutes: 1, ...lanes, others: 0, refused: 0, credit_limit: limit };
+  const drawn = graph(Array(60).fill(bucket), { periodMs: 60_000, limit }, 'hour', { at, link: '/' }).html;
+  expect(drawn).toContain(`data-most="${most}"`);
+  expect(drawn.includes('lies above the graph')).toBe(isAbove);
+  // What was used is drawn, and nothing beyond the top.
+  expect([...drawn.matchAll(/[MV]\d* ?(-\d)/g)]).toEqual([]);
 });

@@ -16,7 +16,7 @@ import { type Act, aborted, type Deps, note } from '../command.ts';
 import { say } from '../output/terminal.ts';
 import { warehouseOf } from '../warehouse.ts';
 
-const defaultPort = 8090;
+export const defaultPort = 8090;
 
 export function addWeb(program: Command, deps: Deps, act: Act): void {
   program

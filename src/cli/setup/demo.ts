@@ -1,21 +1,27 @@
 /**
  * `demo`: end-to-end example on this machine: a sandbox help desk and book catalog, the embedded PostgreSQL, one sync and
- * some queries. The data is kept in the account `demo`.
+ * some queries. The data is kept in the account `demo`. With --stay the sandbox, a worker and the page run on.
  */
 
 import { type Sandbox, startSandbox } from '@shelfdesk/sandbox';
 import type { Command } from 'commander';
-import type { Config } from '../../app/config.ts';
+import { openGround } from '../../app/account.ts';
+import type { Config, WebConfig } from '../../app/config.ts';
+import type { Warehouse } from '../../app/context.ts';
 import { migrateWarehouse } from '../../app/migrate.ts';
+import { serve } from '../../app/serve.ts';
 import { forgetAccount } from '../../engine/runs/accounts.ts';
 import { exitCodes } from '../../errors.ts';
+import { PortTaken } from '../../ops/page/server.ts';
 import type { BooksConfig } from '../../sources/books/settings.ts';
 import { amount } from '../../words.ts';
-import { type Act, type Deps, note } from '../command.ts';
+import { type Act, aborted, type Deps, note } from '../command.ts';
 import { ask } from '../look/sql.ts';
+import { defaultPort, openPage } from '../look/web.ts';
 import { print, say, style, table } from '../output/terminal.ts';
 import { warehouseOf } from '../warehouse.ts';
 import { chooseStreams, report } from '../work/follow.ts';
+import { reporterOf } from '../work/report-runs.ts';
 import { runSync } from '../work/sync.ts';
 
 const account = 'demo';
@@ -24,6 +30,8 @@ const volumes = 300;
 /** Raised limits: the demo takes seconds; with the default 100 credits a minute it would take about 45 minutes. */
 const limits = { credits: 10_000_000, periodMs: 60_000, requestsPerSecond: 100_000, reserve: 10 };
 const dayMs = 24 * 3_600_000;
+const changesAMinute = 60;
+const pageOfDemo: WebConfig = { port: undefined, host: '127.0.0.1', token: undefined, viewerToken: undefined };
 
 const questions = [
   {
@@ -63,11 +71,13 @@ export function addDemo(program: Command, deps: Deps, act: Act): void {
       `mirror a sandbox of ${amount(tickets)} tickets and ${amount(volumes)} volumes into the embedded PostgreSQL, and show a few queries`,
     )
     .addHelpText('after', note('The data stays in the embedded PostgreSQL, under the account `demo`.'))
+    .option('--stay', 'afterwards run a worker and the page until Ctrl-C, while the sandbox changes')
     .action(
-      act(async () => {
+      act(async ({ stay = false }: { stay?: boolean }) => {
         const configured = deps.config();
         const sandbox = await startSandbox({
           tickets,
+          ...(stay && { activity: changesAMinute }),
           credits: limits.credits,
           periodSeconds: limits.periodMs / 1000,
           requestsPerSecond: limits.requestsPerSecond,
@@ -105,7 +115,9 @@ export function addDemo(program: Command, deps: Deps, act: Act): void {
               ),
             );
           }
-          print(`\n${goOn(configured.databaseUrl !== undefined)}`);
+          const command = `${configured.databaseUrl === undefined ? '' : 'DATABASE_URL= '}npx shelfdesk`;
+          if (stay) await runOn(config, warehouse, deps, { command, version: program.version()! });
+          else print(`\n${goOn(command)}`);
           return result.exitCode;
         } finally {
           await sandbox.close();
@@ -128,9 +140,39 @@ function booksOf({ url, key, token, world }: Sandbox['books']): BooksConfig {
   };
 }
 
-/** Next steps. DATABASE_URL is cleared because the data is in the embedded server. */
-function goOn(elsewhere: boolean): string {
-  const command = `${elsewhere ? 'DATABASE_URL= ' : ''}npx shelfdesk`;
+/** Runs a worker and the page until Ctrl-C. The sandbox changes meanwhile. */
+async function runOn(
+  config: Config,
+  warehouse: Warehouse,
+  { jobs, signal }: Deps,
+  { command, version }: { command: string; version: string },
+): Promise<void> {
+  await using ground = await openGround({ redisUrl: undefined, logLevel: config.logLevel }, warehouse);
+  await using _worker = await serve(ground, config, { jobs, signal, beside: 1, reporter: reporterOf(1) });
+  const fleet = () => ({ ...config, web: pageOfDemo, accounts: [config], refused: [], files: [] });
+  const open = (port: number) => openPage(ground, { web: pageOfDemo, port, version, fleet });
+  await using page = await open(defaultPort).catch(error => {
+    if (error instanceof PortTaken) return open(0);
+    throw error;
+  });
+  const { rows } = await ask(
+    warehouse,
+    `select number from helpdesk.tickets where account_id = '${account}' and state = 'open' order by updated_at desc limit 1`,
+  );
+  print(`\n${style('bold', `The page: ${page.url}`, process.stdout)}
+
+A worker runs, and about ${changesAMinute} things a minute change at the help desk. In another terminal:
+  ${command} status
+  ${command} why ${rows[0]?.[0] ?? 1}
+  ${command} query run backlog-by-week
+  ${command} query run first-response-by-inbox-and-week
+  ${command} sql "select id, kind, state, started_at from sync.runs order by id desc limit 5"
+Press Ctrl-C to stop. The data stays.`);
+  await aborted(signal);
+}
+
+/** Next steps. `command` clears DATABASE_URL if it is set, because the data is in the embedded server. */
+function goOn(command: string): string {
   return `The data stays. Next:
   ${command} sql "select subject, state, updated_at from helpdesk.tickets order by updated_at desc limit 5"
   ${command} status

@@ -67,12 +67,12 @@ export function graph(
     one =>
       html`<a href="${link}?range=${one}#credits"${one === range ? html` aria-current="true"` : null}>${rangeNames[one]}</a>`,
   );
-  const most = Math.max(1, ...steps.map(heightOf));
+  const { most, limit } = topOf(steps);
   return html`
 <div class="head"><h2 id="credits-h">Credits a minute</h2><nav class="ranges" aria-label="Range of the graph">${ranges}</nav></div>
 <figure class="graph" aria-labelledby="credits-h" aria-describedby="credits-sum">
 <div class="scale" aria-hidden="true"><span>${amount(most)}</span><span>${amount(most / 2)}</span><span>0</span></div>
-<div class="plot">${svg(steps, most)}</div>
+<div class="plot" data-most="${most}">${svg(steps, most)}</div>
 <div class="times" aria-hidden="true">${[0, 0.25, 0.5, 0.75].map(part => time(steps[Math.floor(steps.length * part)]!.begins, at))}<span>now</span></div>
 <p class="readout" aria-hidden="true"></p>
 <ul class="legend">${lanes.map(lane => html`<li class="of-${lane}">${names[lane]}</li>`)}<li class="of-others">others</li><li class="of-free">free</li><li class="of-limit">limit</li><li class="of-refused">refused (429)</li></ul>
@@ -80,7 +80,7 @@ export function graph(
     total > 0
       ? html` (${lanes.flatMap((lane, i) => (sums[i]! > 0 ? [`${names[lane]} ${amount(sums[i]!)}`] : [])).join(', ')})`
       : null
-  }; ${refused === 0 ? 'nothing was refused' : `${count(refused, 'request')} refused`}.</figcaption>
+  }; ${refused === 0 ? 'nothing was refused' : `${count(refused, 'request')} refused`}.${limit > most ? ` The limit, ${count(limit, 'credit')} a minute, lies above the graph.` : ''}</figcaption>
 </figure>
 <details data-key="credits-table"><summary>The same in figures</summary>${table(steps, at)}</details>
 <script type="application/json" class="steps">${{ html: json(steps) }}</script>`;
@@ -88,6 +88,17 @@ export function graph(
 
 const heightOf = (step: Step): number =>
   Math.max(step.limit ?? 0, step.lanes.reduce((sum, n) => sum + n, 0) + step.others);
+
+/** If the limit is far above what was used, the graph shows what was used, and leaves the limit out. */
+const farAbove = 4;
+
+/** The top of the graph, and the highest limit, in credits a minute. */
+function topOf(steps: readonly Step[]): { most: number; limit: number } {
+  const limit = Math.max(0, ...steps.map(step => step.limit ?? 0));
+  const highest = Math.max(0, ...steps.map(step => heightOf({ ...step, limit: null })));
+  const isFar = highest > 0 && limit > highest * farAbove;
+  return { most: isFar ? Math.ceil(highest * 1.25) : Math.max(1, highest, limit), limit };
+}
 
 /** The drawing is 100 units high, with 10 units per step. Caption and table explain it. */
 function svg(steps: readonly Step[], most: number): Html {
@@ -102,14 +113,16 @@ function svg(steps: readonly Step[], most: number): Html {
       const height = of(step);
       if (height <= 0) return '';
       const from = base[n]!;
-      base[n] = from + height;
+      base[n] = Math.min(most, from + height);
       // Free credits form one area; used credits are drawn inside it.
       const [x, wide] = classes[i] === 'free' ? [n * 10, 10] : [n * 10 + 1, 8];
-      return `M${x} ${y(from)}V${y(from + height)}h${wide}V${y(from)}z`;
+      return `M${x} ${y(from)}V${y(base[n]!)}h${wide}V${y(from)}z`;
     });
     return html`<path class="of-${classes[i]!}" d="${path.join('')}"/>`;
   });
-  const limit = steps.map((step, n) => (step.limit === null ? '' : `M${n * 10} ${y(step.limit)}h10`)).join('');
+  const limit = steps
+    .map((step, n) => (step.limit === null || step.limit > most ? '' : `M${n * 10} ${y(step.limit)}h10`))
+    .join('');
   const refused = steps.map((step, n) => (step.refused === 0 ? '' : `M${n * 10 + 5} 0V100`)).join('');
   return html`<svg viewBox="0 0 ${width} 100" preserveAspectRatio="none" aria-hidden="true">${bars}<path class="of-limit" d="${limit}"/><path class="of-refused" d="${refused}"/></svg>`;
 }

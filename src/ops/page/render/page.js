@@ -94,6 +94,7 @@ const refusedAt = limitAt + 1;
 let plot;
 let steps = [];
 
+const short = new Intl.NumberFormat('en', { notation: 'compact' });
 const colour = name => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 
 function draw() {
@@ -123,10 +124,10 @@ function plotIn(place, columns) {
       height: place.clientHeight,
       legend: { show: false },
       cursor: { y: false, drag: { x: false, y: false }, points: { show: false } },
-      scales: { y: { range: (_, __, most) => [0, Math.max(1, most)] } },
+      scales: { y: { range: () => [0, Number(document.querySelector('#credits .plot').dataset.most)] } },
       axes: [
         { ...axis, size: 28, grid: { show: false }, values: (_, at) => at.map(one => written(new Date(one * 1000))) },
-        { ...axis, size: 44 },
+        { ...axis, size: 44, values: (_, at) => at.map(one => short.format(one)) },
       ],
       series: [
         {},
