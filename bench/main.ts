@@ -1,6 +1,6 @@
 /**
  * All measurements, side by side in one run: `npm run bench`, or some of them: `npm run bench -- load credits`. Starts what it
- * needs, prints min, median and max of the rounds, writes its sections of bench/RESULTS.md and the headlines of the README, and
+ * needs, prints min, median and max of the rounds, writes its sections of bench/RESULTS.md and the headlines of docs/reference/figures.md, and
  * ends with 1 where a figure is not what was asked for. `--quick` takes a tenth of the sizes and writes nothing.
  */
 import { execFileSync } from 'node:child_process';
@@ -12,7 +12,7 @@ import { type Figure, isMet, lineOf, type Section, tableOf, withHeadlines } from
 import { sections } from './sections/index.ts';
 
 const results = fileURLToPath(new URL('RESULTS.md', import.meta.url));
-const readme = fileURLToPath(new URL('../README.md', import.meta.url));
+const headlines = fileURLToPath(new URL('../docs/reference/figures.md', import.meta.url));
 const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: { quick: { type: 'boolean', default: false } },
@@ -75,5 +75,5 @@ function write({ name, title }: Section, text: string): void {
   const all = sections.flatMap(section => parts.get(section.title)?.trim() ?? []);
   const page = `# Measured\n\nBy \`npm run bench\`, which writes this page. The median is held to what is asked; each section says when, where and by which command it was measured.\n\n${all.join('\n\n')}\n`;
   writeFileSync(results, page);
-  writeFileSync(readme, withHeadlines(readFileSync(readme, 'utf8'), page));
+  writeFileSync(headlines, withHeadlines(readFileSync(headlines, 'utf8'), page));
 }

@@ -13,7 +13,7 @@ export interface Figure extends Asked {
   readonly unit: string;
   /** One value for each round. */
   readonly rounds: readonly number[];
-  /** Stands in the README as well; in bold in bench/RESULTS.md. */
+  /** Stands in docs/reference/figures.md as well; in bold in bench/RESULTS.md. */
   readonly headline?: boolean;
 }
 
@@ -118,17 +118,17 @@ export const anchorOf = (title: string): string =>
 
 const block = /(<!-- figures: .*-->\n)[\s\S]*?(<!-- \/figures -->)/;
 
-/** The README with the figures in it that are in bold in RESULTS.md, and with no others. */
-export function withHeadlines(readme: string, results: string): string {
-  if (!block.test(readme)) throw new Error('the README has no place for figures');
+/** The page with the figures in it that are in bold in RESULTS.md, and with no others. */
+export function withHeadlines(page: string, results: string): string {
+  if (!block.test(page)) throw new Error('docs/reference/figures.md has no place for figures');
   const rows = results.split(/^## /m).flatMap(section => {
     const [title = ''] = section.split('\n');
     return [...section.matchAll(/^\| \*\*(.+?)\*\* +\| (.+) \|$/gm)].map(([, what, rest]) => {
       const [, median, , unit, asked, met] = rest!.split(' | ').map(cell => cell.trim());
-      const link = `[${title}](bench/RESULTS.md#${anchorOf(title)})`;
+      const link = `[${title}](../../bench/RESULTS.md#${anchorOf(title)})`;
       return [what!, `${median} ${unit}`.trim(), met === '**no**' ? `${asked}: missed` : asked!, link];
     });
   });
   const table = aligned([['what', 'median', 'asked', 'section'], ...rows], [1]);
-  return readme.replace(block, (_, from, to) => `${from}\n${table}\n\n${to}`);
+  return page.replace(block, (_, from, to) => `${from}\n${table}\n\n${to}`);
 }

@@ -94,7 +94,7 @@ async function askWords(pool: pg.Pool, { figure }: Report): Promise<void> {
   const subject = await one(
     `select overlay(subject placing 'x' from 6) as one from helpdesk.tickets where id = 't777'`,
   );
-  await ask('search: a subject with a slip of the pen', 'select * from helpdesk.similar_subjects($1)', subject, 100);
+  await ask('search: a subject with a typo', 'select * from helpdesk.similar_subjects($1)', subject, 100);
   await ask('search: an address with one', 'select * from helpdesk.similar_contacts($1)', 'cx777@example.org', 100);
 }
 

@@ -1,7 +1,7 @@
 /**
  * docker-compose.yml as people start it, with the sandbox as the help desk: healthy, mirroring as a role that owns its database
  * and nothing else, with more workers, a page that comes and goes beside them, a backup that comes back, and down again without
- * anybody being killed. The commands are those of README.md and docs/how-to/operate.md.
+ * anybody being killed. The commands are those of docs/how-to.
  */
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
@@ -30,9 +30,9 @@ function lineOf(block: string, words: string): string {
   expect(found, words).toHaveLength(1);
   return found[0]!.replace(/ +#.*/, '');
 }
-const pageBlock = blockWith('README.md', 'export SHELFDESK_WEB_TOKEN');
-const backup = blockWith('docs/how-to/operate.md', 'docker compose exec -T postgres pg_dump');
-const restore = blockWith('docs/how-to/operate.md', 'docker compose exec -T postgres pg_restore');
+const pageBlock = blockWith('docs/how-to/run-in-production.md', 'export SHELFDESK_WEB_TOKEN');
+const backup = blockWith('docs/how-to/back-up-and-restore.md', 'docker compose exec -T postgres pg_dump');
+const restore = blockWith('docs/how-to/back-up-and-restore.md', 'docker compose exec -T postgres pg_restore');
 
 describeOnDocker('docker compose up', () => {
   let folder: string;
@@ -187,7 +187,7 @@ describeOnDocker('docker compose up', () => {
   });
 
   test(
-    'a backup comes back as operate.md says, also over newer tables, and the workers go on',
+    'a backup comes back as its guide says, also over newer tables, and the workers go on',
     retryOutages,
     async () => {
       const tickets = async () =>
@@ -268,8 +268,8 @@ describeOnDocker('a volume of PostgreSQL from before the program had a role of i
       expect(await ask(isSuper)).toBe('t');
       await ask(`insert into sync.accounts (account_id) values ('acme')`);
       await shell(backup);
-      const operations = readFileSync(join(root, 'docs/how-to/operate.md'), 'utf8');
-      const [, move] = /^### A Compose volume from before[\s\S]*?^```text\n([\s\S]*?)^```$/m.exec(operations)!;
+      const operations = readFileSync(join(root, 'docs/how-to/back-up-and-restore.md'), 'utf8');
+      const [, move] = /^## A Compose volume from before[\s\S]*?^```text\n([\s\S]*?)^```$/m.exec(operations)!;
       await shell(move!.replace('shelfdesk_postgres', `${older}_postgres`));
       expect(await ask('select count(*) from sync.accounts')).toBe('0');
       await shell(restore.trim().split('\n').slice(0, -1).join('\n'));

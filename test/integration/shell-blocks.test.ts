@@ -1,6 +1,6 @@
 /**
  * Every shell block of the README and of docs/, run line by line as people would, in a folder that looks like a checkout:
- * beside a sandbox, on a database of its own, as the role that operate.md recommends. What serves until somebody ends it is
+ * beside a sandbox, on a database of its own, as the role that install.md recommends. What serves until somebody ends it is
  * ended as soon as it says that it serves.
  *
  * Those of docs/ run where CI is set, and blocks with Docker where an engine answers: in a project of their own, so that a
@@ -168,12 +168,12 @@ afterAll(async () => {
   }
 }, retryOutages.timeout);
 
-/** Made by a superuser as operate.md says. Answers with its DATABASE_URL. */
+/** Made by a superuser as install.md says. Answers with its DATABASE_URL. */
 async function documentedDatabase(): Promise<string> {
   const { url: superusers, prefix } = inject('postgres');
   const name = `${prefix}blocks`;
-  const operations = readFileSync(join(root, 'docs/how-to/operate.md'), 'utf8');
-  const [, told] = /^```sql\n(create role shelfdesk [\s\S]*?)^```$/m.exec(operations)!;
+  const install = readFileSync(join(root, 'docs/how-to/install.md'), 'utf8');
+  const [, told] = /^```sql\n(create role shelfdesk [\s\S]*?)^```$/m.exec(install)!;
   const statements = told!
     .replaceAll(/\bshelfdesk\b/g, name)
     .replace('…', 'x')
@@ -202,7 +202,7 @@ async function ask(url: string, statement: string): Promise<Record<string, unkno
 
 test('there are blocks to run', () => {
   expect(blocks.length).toBeGreaterThan(15);
-  expect(documents).toContain('docs/how-to/operate.md');
+  expect(documents).toContain('docs/how-to/install.md');
 });
 
 describe('runs as it stands:', () => {

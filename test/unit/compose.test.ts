@@ -197,7 +197,9 @@ describe('the settings', () => {
       baseUrl: new URL(`http://sandbox:${option('--port')}/books/v1`),
       apiKey: 'sandbox-books-key',
     });
-    expect(read('README.md')).toContain(`HELPDESK_BASE_URL=${url} HELPDESK_TOKEN=${token} docker compose`);
+    expect(read('docs/how-to/run-in-production.md')).toContain(
+      `HELPDESK_BASE_URL=${url} HELPDESK_TOKEN=${token} docker compose`,
+    );
   });
 });
 
@@ -207,12 +209,12 @@ describe('the servers', () => {
     expect(sandbox).not.toHaveProperty('ports');
   });
 
-  test('PostgreSQL makes the role of the program where its volume is new, as operate.md says', () => {
+  test('PostgreSQL makes the role of the program where its volume is new, as install.md says', () => {
     expect(postgres.configs).toEqual([
       { source: 'program_role', target: '/docker-entrypoint-initdb.d/program_role.sh' },
     ]);
     const { content } = configs.program_role;
-    const [, role] = /^```sql\n(create role shelfdesk .*?)^```$/ms.exec(read('docs/how-to/operate.md'))!;
+    const [, role] = /^```sql\n(create role shelfdesk .*?)^```$/ms.exec(read('docs/how-to/install.md'))!;
     expect(content).toContain(role!.replace("'…'", ":'password'"));
     expect(content).toContain('alter role postgres password null;');
     expect(postgres.healthcheck!.test.at(-1)).toContain('--username shelfdesk --dbname shelfdesk');

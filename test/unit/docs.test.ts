@@ -7,31 +7,23 @@ import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { Command } from 'commander';
 import { describe, expect, test } from 'vitest';
 import { settings } from '../../src/app/settings.ts';
-import type { AddCommand } from '../../src/cli/command.ts';
 import { exitCodes } from '../../src/errors.ts';
-import { streamNames } from '../../src/sources/index.ts';
 import { freshDatabase } from '../support/postgres.ts';
+import { leaves, program } from '../support/program.ts';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 const read = (path: string): string => readFileSync(join(root, path), 'utf8');
 
 const documents = [
   'README.md',
+  ...['CONTRIBUTING.md', 'SECURITY.md', 'CHANGELOG.md', 'AGENTS.md'],
   'packages/sandbox/README.md',
   ...readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf8' }).map(name => `docs/${name}`),
 ].filter(path => path.endsWith('.md'));
 const readme = read('README.md');
 const envExample = read('.env.example');
-
-/** The text below a heading, up to the next one of its rank. */
-function section(text: string, heading: string): string {
-  const [, rest] = text.split(`\n${heading}\n`);
-  expect(rest, heading).toBeDefined();
-  return rest!.split(new RegExp(`^#{1,${heading.indexOf(' ')}} `, 'm'))[0]!;
-}
 
 /** The cells of the rows of all tables, without backticks and without the lines below the heads. */
 const cells = (text: string): string[][] =>
@@ -39,26 +31,9 @@ const cells = (text: string): string[][] =>
     .map(([, row]) => row!.split(' | ').map(cell => cell.trim().replace(/^`(.*)`$/, '$1')))
     .filter(row => row.some(cell => !/^-+$/.test(cell)));
 
-/** The program with all its commands, made without running it. */
-async function program(): Promise<Command> {
-  const made = new Command('shelfdesk');
-  for (const name of readdirSync(join(root, 'src/cli'), { recursive: true, encoding: 'utf8' })) {
-    if (!name.endsWith('.ts')) continue;
-    const exported = (await import(join(root, 'src/cli', name))) as Record<string, unknown>;
-    for (const [key, add] of Object.entries(exported)) {
-      if (/^add[A-Z]/.test(key)) (add as AddCommand)(made, {} as never, (() => () => {}) as never);
-    }
-  }
-  return made;
-}
-
-/** Every command that does something, by its whole name: `schedule list`, not `schedule`. */
-const leaves = (command: Command, name: string[] = []): { name: string; command: Command }[] =>
-  command.commands.flatMap(one =>
-    one.commands.length > 0
-      ? leaves(one, [...name, one.name()])
-      : [{ name: [...name, one.name()].join(' '), command: one }],
-  );
+/** The commands of all groups of --help. */
+const commandsIn = (help: string): string[] =>
+  [...help.split('Options:')[1]!.matchAll(/^ {2}([a-z][\w-]*)/gm)].map(([, name]) => name!);
 
 const documented = Object.entries(settings).map(([name, setting]) => ({
   name,
@@ -67,12 +42,6 @@ const documented = Object.entries(settings).map(([name, setting]) => ({
 }));
 
 describe('settings', () => {
-  test('README has a row for each, with its default and its meaning, and for no other', () => {
-    const rows = cells(section(readme, '## Settings')).filter(([name]) => /^[A-Z_]+$/.test(name!));
-    const expected = documented.map(({ name, says, default: value = 'none' }) => [name, value, says]);
-    expect(rows.toSorted()).toEqual(expected.toSorted());
-  });
-
   test('.env.example has each, commented out, under its meaning and default, and no other', () => {
     const blocks = [...envExample.matchAll(/^# (.*?)(?: No default\.)?\n#([A-Z_]+)=/gm)].map(([, says, name]) => [
       name,
@@ -116,23 +85,9 @@ describe('settings', () => {
 });
 
 describe('commands', () => {
-  test('README has a row for each with all its options, and for no other', async () => {
-    const rows = cells(section(readme, '## Commands')).filter(row => row.length === 3 && row[0] !== 'command');
-    const named = rows.map(([name, , options]) => [
-      name!.replace(/ [[<].*$/, ''),
-      [...options!.matchAll(/--[\w-]+/g)].map(([o]) => o).sort(),
-    ]);
-    // Those of the sandbox stand in a page of its own: sandbox-docs.test.ts.
-    const there = leaves(await program()).map(({ name, command }) => [
-      name,
-      name === 'sandbox' ? [] : command.options.map(option => option.long).sort(),
-    ]);
-    expect(named.toSorted()).toEqual(there.toSorted());
-  });
-
   test('--help of the program names the same commands, and all exit codes', async () => {
     const { stdout } = await promisify(execFile)(process.execPath, [join(root, 'src/main.ts'), '--help']);
-    const named = [...section(stdout, 'Commands:').matchAll(/^ {2}(\w+)/gm)].map(([, name]) => name);
+    const named = commandsIn(stdout);
     const there = (await program()).commands.map(command => command.name());
     expect(named.toSorted()).toEqual([...there, 'help'].toSorted());
     const words = stdout.slice(stdout.indexOf('Exit codes:'));
@@ -148,12 +103,18 @@ describe('commands', () => {
     expect(used.filter(words => !there.some(name => `${words} `.startsWith(`${name} `)))).toEqual([]);
   });
 
-  test('README names every stream and every exit code', () => {
-    const row = cells(section(readme, '## Commands')).find(([name]) => name!.startsWith('sync'))!;
-    for (const name of streamNames) expect(row[1]).toContain(`\`${name}\``);
-    const codes = cells(section(readme, '## Commands')).filter(([code]) => /^\d+$/.test(code!));
-    expect(codes.map(([code]) => Number(code))).toEqual(Object.values(exitCodes));
+  test('README names each command once, in the groups of --help', async () => {
+    const [, list = ''] = /## Commands\n\n([\s\S]*?)\n\n/.exec(readme)!;
+    const named = [...list.matchAll(/`([\w-]+)`/g)].map(([, name]) => name);
+    const { stdout } = await promisify(execFile)(process.execPath, [join(root, 'src/main.ts'), '--help']);
+    expect(named).toEqual(commandsIn(stdout).filter(name => name !== 'help'));
   });
+});
+
+test('README is short: 130 lines and 10 KB at most, no table wider than 100 characters', () => {
+  expect(readme.split('\n').length - 1).toBeLessThanOrEqual(130);
+  expect(Buffer.byteLength(readme)).toBeLessThanOrEqual(10_240);
+  expect(readme.split('\n').filter(line => line.startsWith('|') && line.length > 100)).toEqual([]);
 });
 
 describe('files', () => {
@@ -202,42 +163,46 @@ describe('files', () => {
     for (const name of ['demo', 'test']) expect(scripts[name]).toMatch(/^npm run --silent ready && /);
   });
 
-  test('the tables that the README names are there, and its SQL runs', async () => {
+  test('the tables that ask-in-sql.md names are there, and the SQL of all documents runs', async () => {
     await using db = await freshDatabase();
-    const named = cells(section(readme, '## What analysts find')).flatMap(([tables]) =>
-      [...tables!.matchAll(/[a-z]+\.[a-z_]+/g)].map(([name]) => name),
-    );
+    const guide = read('docs/how-to/ask-in-sql.md');
+    const named = cells(guide).flatMap(([tables]) => [...tables!.matchAll(/[a-z]+\.[a-z_]+/g)].map(([name]) => name));
     expect(named.length).toBeGreaterThan(12);
     const { rows } = await db.pool.query('select n from unnest($1::text[]) n where to_regclass(n) is null', [named]);
     expect(rows).toEqual([]);
-    const examples = [...readme.matchAll(/^```sql\n([\s\S]*?)^```$/gm)].map(([, sql]) => sql!);
-    expect(examples.length).toBeGreaterThanOrEqual(3);
-    for (const sql of examples) await db.pool.query(sql);
+    const examples = documents
+      .filter(path => path !== 'docs/reference/questions.md' && path !== 'docs/how-to/add-a-source.md')
+      .flatMap(path =>
+        [...read(path).matchAll(/^```sql\n(--[\s\S]*?)^```$/gm)].map(([, sql]) => [path, sql!] as const),
+      );
+    expect(examples.length).toBeGreaterThanOrEqual(15);
+    for (const [path, sql] of examples)
+      await db.pool.query(sql).catch(error => expect.fail(`${path}: ${error.message}\n${sql}`));
   });
 });
 
-test('the restore of operate.md drops all schemas of ours, with and without Compose', async () => {
+test('the restore drops all schemas of ours, with and without Compose', async () => {
   await using db = await freshDatabase();
   const { rows } = await db.pool.query(
     `select nspname from pg_namespace where nspname !~ '^pg_' and nspname not in ('information_schema', 'public')`,
   );
-  const dropped = [...read('docs/how-to/operate.md').matchAll(/drop schema if exists ([a-z, ]+) cascade/g)];
+  const dropped = [...read('docs/how-to/back-up-and-restore.md').matchAll(/drop schema if exists ([a-z, ]+) cascade/g)];
   expect(dropped).toHaveLength(2);
   for (const [, names] of dropped)
     expect(names!.split(', ').toSorted()).toEqual(rows.map(row => row.nspname).toSorted());
 });
 
 describe('what is promised', () => {
-  test('operate.md has a row for each problem of sync.problems, and for no other', () => {
+  test('problems.md has a row for each problem of sync.problems, and for no other', () => {
     const view = read('schema/61-problems.sql');
     const [, codes] = /Code of the problem: ([\w, ]+)\.'/.exec(view)!;
-    const rows = cells(section(read('docs/how-to/operate.md'), '## Alarms')).map(([code]) => code!);
+    const rows = cells(read('docs/reference/problems.md')).map(([code]) => code!);
     expect(rows.slice(1).sort()).toEqual(codes!.split(', ').sort());
     for (const code of codes!.split(', ')) expect(view).toContain(`'${code}'`);
   });
 
-  test('every guarantee of the README names a test', () => {
-    const rows = cells(section(readme, '## What is guaranteed')).slice(1);
+  test('every guarantee names a test', () => {
+    const rows = cells(read('docs/reference/guarantees.md')).slice(1);
     expect(rows.length).toBeGreaterThan(8);
     for (const [guarantee, proof] of rows) expect(proof, guarantee).toMatch(/\]\(\S*test\/\S+\.test\.ts\)/);
   });
