@@ -103,7 +103,8 @@ describe.concurrent('commands', () => {
     const [, page] = /The page: (\S+)/.exec(await demo.said('page'))!;
     expect(await (await fetch(page!)).text()).toContain('<title>demo: Shelfdesk</title>');
     const status = await run(['status'], {}, folder.path);
-    expect(status.stdout).toMatch(/^demo +tickets .* fresh /m);
+    expect(status.stdout).toMatch(/^tickets +fresh +\d+ \w+ \/ 5 min /m);
+    expect(status.stdout.split('\n').filter(line => line.length > 80)).toEqual([]);
     expect(status.stderr).toContain('worker ');
     const [, why] = /npx shelfdesk (why \d+)/.exec(await demo.said('page'))!;
     expect((await run(why!.split(' '), {}, folder.path)).code).toBe(0);
@@ -122,7 +123,8 @@ describe.concurrent('commands', () => {
     const asked = await run(['sql', query!, '--json'], {}, folder.path);
     expect(JSON.parse(asked.stdout)).toHaveLength(5);
     const status = await run(['status'], {}, folder.path);
-    expect(status.stdout).toMatch(/^demo +tickets .* fresh /m);
+    expect(status.stdout).toMatch(/^tickets +fresh +\d+ \w+ \/ 5 min /m);
+    expect(status.stdout.split('\n').filter(line => line.length > 80)).toEqual([]);
     expect(status.stderr).not.toContain('Nothing has been read yet');
     for (const words of ['status --account demo', 'query run labels --account demo', 'runs list --account demo'])
       expect(await run(words.split(' '), {}, folder.path), words).toMatchObject({ code: 0 });
@@ -186,7 +188,7 @@ describe.concurrent('commands', () => {
     expect(all.stderr).toContain('Run 2: completed, ');
     expect(new Set(details(sandbox).map(({ path }) => path)).size).toBe(40);
 
-    const full = await shell('status');
+    const full = await shell('status', '--wide');
     const said =
       'The book catalog is not configured (BOOKS_BASE_URL, and BOOKS_USERS or a token).\n' +
       'Deletions of helpdesk.users show in `verify --full` only.\n';
@@ -200,6 +202,13 @@ describe.concurrent('commands', () => {
     await using folder = await emptyFolder();
     const sql = (...args: string[]) => run(['sql', ...args], { DATABASE_URL: db.url }, folder.path);
     const query = `select 'ä' as letter, 7::bigint as n, null as nothing, timestamptz '2026-01-02T03:04:05Z' as at`;
+
+    const listed = await sql(
+      '--csv',
+      `select 'a "b", c' as text, '' as empty, null as nothing, e'two\\nlines' as lines`,
+    );
+    expect([listed.code, listed.stdout]).toEqual([0, 'text,empty,nothing,lines\n"a ""b"", c","",,"two\nlines"\n']);
+    expect((await sql('--csv', '--json', 'select 1')).code).toBe(2);
 
     const shown = await sql(query);
     expect(shown.code).toBe(0);

@@ -1,5 +1,5 @@
 /** `sql "select …"`: runs a read-only query and prints the rows as a table. */
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
 import pg from 'pg';
 import type { Warehouse } from '../../app/context.ts';
 import { systemClock } from '../../clock.ts';
@@ -9,7 +9,7 @@ import { openAsker } from '../../privacy/sql-role.ts';
 import { sources } from '../../sources/index.ts';
 import { count } from '../../words.ts';
 import { type Act, type Deps, note } from '../command.ts';
-import { type Cell, print, printJson, say, table } from '../output/terminal.ts';
+import { type Cell, print, printCsv, printJson, say, table } from '../output/terminal.ts';
 import { warehouseOf } from '../warehouse.ts';
 
 export function addSql(program: Command, deps: Deps, act: Act): void {
@@ -20,12 +20,14 @@ export function addSql(program: Command, deps: Deps, act: Act): void {
     .addHelpText('after', note('The session is that of a login that can only read.'))
     .argument('<query>', 'for example: "select * from sync.status"')
     .option('--json', 'print one JSON document on stdout')
+    .addOption(new Option('--csv', 'print CSV on stdout: null is empty, an empty text is ""').conflicts('json'))
     .action(
-      act(async (query: string, options: { json?: boolean }) => {
+      act(async (query: string, options: { json?: boolean; csv?: boolean }) => {
         await using warehouse = await warehouseOf(deps.asked().fleet, deps.signal);
         const { fields, rows } = await ask(warehouse, query);
         const names = fields.map(field => field.name);
         if (options.json) printJson(rows.map(row => Object.fromEntries(names.map((name, i) => [name, row[i]]))));
+        else if (options.csv) printCsv([names, ...rows]);
         else {
           print(table(names, rows));
           say(count(rows.length, 'row'));

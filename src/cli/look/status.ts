@@ -71,9 +71,10 @@ export function addStatus(program: Command, deps: Deps, act: Act): void {
     .command('status')
     .summary('show how complete and fresh each stream is')
     .description('show how complete and how fresh each stream is, and what is missing')
+    .option('--wide', 'also show times, lags, ages, deletion checks and last runs')
     .option('--json', 'print one JSON document on stdout')
     .action(
-      act(async (options: { json?: boolean }) => {
+      act(async (options: { json?: boolean; wide?: boolean }) => {
         await using warehouse = await warehouseOf(deps.asked().fleet, deps.signal);
         const { missing, unknown } = await pendingMigrations(warehouse.pg);
         const db = missing.length > 0 ? undefined : warehouse.pg;
@@ -113,7 +114,7 @@ export function addStatus(program: Command, deps: Deps, act: Act): void {
           say(`The database was migrated by a newer Shelfdesk (${unknown.join(', ')}): upgrade this one.`);
         if (missing.length > 0)
           say('The tables are missing or outdated: run `npx shelfdesk sync` or `npx shelfdesk migrate`.');
-        else show(streams);
+        else show(streams, options.wide === true);
         for (const [where, those] of Map.groupBy(workers, ({ host, pid }) => `on ${host}, process ${pid}`))
           say(
             those.length > 1
@@ -171,11 +172,36 @@ const sleepsMs = ({ sleeps_until }: Pick<StreamStatus, 'sleeps_until'>) =>
 
 const span = (seconds: number | null) => (seconds === null ? '' : duration(seconds * 1000));
 
-function show(streams: readonly StreamStatus[]): void {
-  if (streams.length === 0) {
-    say('Nothing has been read yet: run `npx shelfdesk sync`.');
-    return;
-  }
+/** Fits into 80 columns: times are relative, and the account is left out if there is only one. */
+function narrow(streams: readonly StreamStatus[], isOne: boolean): string {
+  const columns = ['stream', 'state', 'behind / target', 'backlog', 'time left', 'problems'];
+  const rows = streams.map(s => [
+    ...(isOne ? [] : [s.account]),
+    s.stream,
+    s.state.replaceAll('_', ' '),
+    [span(s.behind_seconds) || '–', ...(s.target_seconds === null ? [] : [span(s.target_seconds)])].join(' / '),
+    s.waiting,
+    span(s.time_left_seconds),
+    problemsOf(s),
+  ]);
+  return table(isOne ? columns : ['account', ...columns], rows, widestProblem);
+}
+
+const widestProblem = 30;
+
+/** Such as `2 gaps, 1 reject`. */
+function problemsOf(s: StreamStatus): string {
+  const isOdd = s.last_state !== null && !['completed', 'running', 'waiting', 'paused'].includes(s.last_state);
+  return [
+    ...(sleepsMs(s) > 0 ? [`deferred for ${duration(sleepsMs(s))}`] : []),
+    ...(isOdd ? [s.last_state] : []),
+    ...(s.holes.length > 0 ? [count(s.holes.length, 'gap')] : []),
+    ...(s.open_rejects > 0 ? [count(s.open_rejects, 'reject')] : []),
+    ...(s.seem_deleted > 0 ? [`${amount(s.seem_deleted)} perhaps deleted`] : []),
+  ].join(', ');
+}
+
+function wide(streams: readonly StreamStatus[]): string {
   const columns = [
     'account',
     'stream',
@@ -208,9 +234,17 @@ function show(streams: readonly StreamStatus[]): void {
     isSwept(s) ? (s.deletes_checked_at ?? 'never') : '',
     sleepsMs(s) > 0 ? `deferred until ${s.sleeps_until!.toISOString().slice(0, 16)}Z` : (s.last_state ?? 'never'),
   ]);
-  print(table(columns, rows));
-  for (const said of new Set(streams.flatMap(one => declaredOf(one) ?? []).flatMap(cannotOf))) say(said);
+  return table(columns, rows);
+}
+
+function show(streams: readonly StreamStatus[], isWide: boolean): void {
+  if (streams.length === 0) {
+    say('Nothing has been read yet: run `npx shelfdesk sync`.');
+    return;
+  }
   const isOne = new Set(streams.map(({ account }) => account)).size === 1;
+  print(isWide ? wide(streams) : narrow(streams, isOne));
+  for (const said of new Set(streams.flatMap(one => declaredOf(one) ?? []).flatMap(cannotOf))) say(said);
   for (const {
     account,
     source,
@@ -257,8 +291,11 @@ function drawnOf(one: Named): string {
 }
 
 function auditSentence(stream: Named, { field, checked, differed, unread, at_most_percent, as_of }: Certainty): string {
-  const what = field === '' ? 'differ from the source' : `differ in ${field}`;
+  const from = field === '' ? 'from the source' : `in ${field}`;
   const when = `${new Date(as_of).toISOString().slice(0, 19)}Z`;
   const besides = unread > 0 ? `; ${amount(unread)} could not be read` : '';
-  return `at most ${at_most_percent} % of the ${drawnOf(stream)} ${what}, with 95 % confidence, as of ${when} (${amount(differed)} of ${amount(checked)} re-read${besides})`;
+  const most = `at most ${at_most_percent} % of the ${drawnOf(stream)} differ, with 95 % confidence, as of ${when}`;
+  return differed === 0
+    ? `none of ${amount(checked)} re-read records differs ${from}${besides}: ${most}`
+    : `${amount(differed)} of ${amount(checked)} re-read records differed ${from}${besides}: ${most}`;
 }

@@ -58,6 +58,17 @@ export function table(columns: readonly string[], rows: readonly (readonly Cell[
   return [line(columns), widths.map(n => '─'.repeat(n)).join('  '), ...texts.map(line)].join('\n');
 }
 
+/** Prints rows as CSV, as `psql --csv` does. Null is an empty field, and an empty text is quoted, so that they differ. */
+export function printCsv(rows: readonly (readonly Cell[])[]): void {
+  for (const row of rows) print(row.map(field).join(','));
+}
+
+function field(cell: Cell): string {
+  if (cell === null || cell === undefined) return '';
+  const text = cellText(cell);
+  return text === '' || /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}
+
 export function cellText(cell: Cell): string {
   if (cell === null || cell === undefined) return '';
   if (cell instanceof Date) return cell.toISOString().replace('.000Z', 'Z');
