@@ -55,6 +55,7 @@ const groups: Record<string, Record<string, () => Promise<AddCommand>>> = {
     health: async () => (await import('./cli/look/health.ts')).addHealth,
   },
   'Set up:': {
+    init: async () => (await import('./cli/setup/init.ts')).addInit,
     migrate: async () => (await import('./cli/setup/migrate.ts')).addMigrate,
     reader: async () => (await import('./cli/setup/reader.ts')).addReader,
     calendar: async () => (await import('./cli/setup/calendar.ts')).addCalendar,

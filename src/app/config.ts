@@ -81,6 +81,13 @@ export function readConfig(folder = process.cwd(), environment: Environment = pr
   return configOf(environmentOf(folder, environment));
 }
 
+/** As readConfig, with these values in place of those that are set. */
+export const readConfigWith = (values: Readonly<Record<string, string>>): Config =>
+  readConfig(process.cwd(), { ...process.env, ...values });
+
+/** The value of one setting, from the environment or from `.env`. */
+export const valueSet = (name: string): string | undefined => environmentOf(process.cwd(), process.env).values[name];
+
 /** Account that has only the settings in `values`; all others have their defaults. */
 export function withoutSettings(account: string, values: Readonly<Record<string, string>> = {}): Config {
   const plain = ofProcess(environmentOf(process.cwd(), process.env));

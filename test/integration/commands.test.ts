@@ -4,11 +4,11 @@
  */
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { chmod, mkdtemp, realpath, rm, stat, writeFile } from 'node:fs/promises';
+import { chmod, mkdtemp, readFile, realpath, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
+import { parseEnv, promisify } from 'node:util';
 import pg from 'pg';
 import { describe, expect, test } from 'vitest';
 import { type Sandbox, type SandboxOptions, startSandbox } from '../../packages/sandbox/src/server.ts';
@@ -195,6 +195,39 @@ describe.concurrent('commands', () => {
     expect(full).toMatchObject({ code: 0, stderr: said });
     expect(full.stdout.split('\n')).toHaveLength(2 + streams.length + 1);
     for (const stream of streams) expect(full.stdout).toMatch(new RegExp(`^default +${stream} .* completed$`, 'm'));
+  });
+
+  test('init: checks what is set, and writes .env for its owner alone; nothing where the source refuses', async () => {
+    await using db = await freshDatabase();
+    await using folder = await emptyFolder();
+    await using world = await withSandbox({ tickets: 3, tokens: ["it's#secret"] });
+    const { url } = world.sandbox;
+    const init = (more: Record<string, string>) =>
+      run(['init'], { DATABASE_URL: db.url, HELPDESK_BASE_URL: url, ...more }, folder.path);
+    const file = join(folder.path, '.env');
+
+    const untold = await init({});
+    expect(untold).toMatchObject({
+      code: 2,
+      stdout: '',
+      stderr: expect.stringContaining('HELPDESK_TOKEN is not set, and there is no terminal'),
+    });
+    const refused = await init({ HELPDESK_TOKEN: 'wrong' });
+    expect(refused).toMatchObject({ code: 4, stdout: '', stderr: expect.stringContaining('nothing was written') });
+    await expect(stat(file)).rejects.toThrow('ENOENT');
+
+    await writeFile(file, '# mine\nLOG_LEVEL=info\nHELPDESK_TOKEN=old\n', { mode: 0o644 });
+    const before = world.sandbox.totals.credits;
+    const done = await init({ HELPDESK_TOKEN: world.sandbox.token });
+    expect(done.code, done.stderr).toBe(0);
+    expect(world.sandbox.totals.credits - before).toBe(1);
+    expect(done.stdout + done.stderr).not.toContain('secret');
+    expect((await stat(file)).mode & 0o777).toBe(0o600);
+    const written = parseEnv(await readFile(file, 'utf8'));
+    expect(written).toEqual({ LOG_LEVEL: 'info', HELPDESK_BASE_URL: url, HELPDESK_TOKEN: world.sandbox.token });
+    expect(
+      (await run(['sync', 'tickets'], { DATABASE_URL: db.url, HELPDESK_PERIOD_SECONDS: '1' }, folder.path)).code,
+    ).toBe(0);
   });
 
   test('sql: a table or JSON on stdout; refuses to write, a second statement, and says what is wrong', async () => {

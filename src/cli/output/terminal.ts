@@ -1,5 +1,6 @@
 /** Terminal output. Results go to stdout and everything else to stderr, so that stdout can be piped. */
 import { createInterface } from 'node:readline/promises';
+import { Writable } from 'node:stream';
 import { styleText } from 'node:util';
 
 /** Ignores EPIPE: a reader such as `head` may exit early, and the command still finishes its work. */
@@ -25,13 +26,27 @@ export function printJson(value: unknown): void {
   print(JSON.stringify(value, null, 2));
 }
 
-/** Asks a question at the terminal. Undefined without a terminal. */
-export async function askToType(question: string, signal: AbortSignal): Promise<string | undefined> {
+/** Asks a question at the terminal. Undefined without a terminal. `hidden`: the answer is not shown. */
+export async function askToType(
+  question: string,
+  signal: AbortSignal,
+  { hidden = false } = {},
+): Promise<string | undefined> {
   if (process.stdin.isTTY !== true || process.stderr.isTTY !== true) return undefined;
-  const terminal = createInterface({ input: process.stdin, output: process.stderr });
+  let isMuted = false;
+  const output = new Writable({
+    write(chunk, _encoding, done) {
+      if (!isMuted) process.stderr.write(chunk);
+      done();
+    },
+  });
+  const terminal = createInterface({ input: process.stdin, output, terminal: true });
   try {
-    return (await terminal.question(question, { signal })).trim();
+    const answer = terminal.question(question, { signal });
+    isMuted = hidden;
+    return (await answer).trim();
   } finally {
+    if (isMuted) say();
     terminal.close();
   }
 }
