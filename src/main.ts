@@ -60,6 +60,7 @@ const groups: Record<string, Record<string, () => Promise<AddCommand>>> = {
     reader: async () => (await import('./cli/setup/reader.ts')).addReader,
     calendar: async () => (await import('./cli/setup/calendar.ts')).addCalendar,
     erase: async () => (await import('./cli/setup/erase.ts')).addErase,
+    completion: async () => (await import('./cli/setup/completion.ts')).addCompletion,
   },
 };
 const jobs = [syncStream, backfillStream, sweepStream, auditStream, verifyStream];
@@ -106,11 +107,11 @@ async function main(args: readonly string[]): Promise<void> {
 /** Protects an SQL argument that starts with a comment (`-- `) from being parsed as an option. */
 const asValue = (arg: string): string => (/^--\s/.test(arg) ? `\n${arg}` : arg);
 
-/** Loads the named command. Without a known name it loads all commands, for help texts and errors. */
+/** Loads the named command. Without a known name it loads all commands, for help texts, errors and completion. */
 function asked([name = '']: readonly string[]): Promise<[group: string, adds: AddCommand[]][]> {
   const all = Object.entries(groups);
   const named = all.flatMap(([group, loaders]) =>
-    Object.hasOwn(loaders, name) ? [[group, { [name]: loaders[name]! }] as const] : [],
+    Object.hasOwn(loaders, name) && name !== 'completion' ? [[group, { [name]: loaders[name]! }] as const] : [],
   );
   return Promise.all(
     (named.length > 0 ? named : all).map(async ([group, loaders]) => [

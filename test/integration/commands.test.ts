@@ -197,6 +197,30 @@ describe.concurrent('commands', () => {
     for (const stream of streams) expect(full.stdout).toMatch(new RegExp(`^default +${stream} .* completed$`, 'm'));
   });
 
+  test('completion: bash completes commands, what follows them, and options; for other shells a script comes as well', async () => {
+    await using folder = await emptyFolder();
+    const script = await run(['completion', 'bash'], {}, folder.path);
+    expect(script.code, script.stderr).toBe(0);
+    const complete = async (...words: string[]) => {
+      const typed = `COMP_WORDS=(shelfdesk ${words.map(word => `'${word}'`).join(' ')}); COMP_CWORD=${words.length}`;
+      const { stdout } = await promisify(execFile)('bash', [
+        '-c',
+        `${script.stdout}\n${typed}; _shelfdesk; echo "\${COMPREPLY[@]}"`,
+      ]);
+      return stdout.trim();
+    };
+    expect(await complete('ru')).toBe('runs');
+    expect(await complete('runs', '')).toBe('list show retry cancel');
+    expect(await complete('runs', 'list', '--s')).toBe('--state');
+    expect(await complete('sync', 'tickets', '--')).toBe('--json');
+    for (const [shell, line] of [
+      ['zsh', 'complete -F _shelfdesk shelfdesk'],
+      ['fish', "complete -c shelfdesk -n '__fish_seen_subcommand_from runs' -a cancel"],
+    ] as const)
+      expect((await run(['completion', shell], {}, folder.path)).stdout).toContain(line);
+    expect((await run(['completion', 'tcsh'], {}, folder.path)).code).toBe(2);
+  });
+
   test('init: checks what is set, and writes .env for its owner alone; nothing where the source refuses', async () => {
     await using db = await freshDatabase();
     await using folder = await emptyFolder();
