@@ -167,6 +167,11 @@ export interface Pending {
   readonly cost: number;
   /** Whether a record is due. If so, a separate run starts. */
   isDue(ctx: Context): Promise<boolean>;
+  /**
+   * When a record with this id, or this number that people use, was last changed, as the mirror knows. Undefined if the
+   * mirror does not have it. With this method one record can be read again by itself.
+   */
+  changedAt?(db: Pick<Client, 'query'>, account: string, name: string): Promise<Date | undefined>;
   /** Number of records that a run still has to fetch. */
   countLeft(db: Pick<Client, 'query'>, of: { readonly account: string; readonly run: number }): Promise<number>;
 }

@@ -648,6 +648,30 @@ describe('on the command line', () => {
     expect(desk.asked()).toEqual([]);
   });
 
+  test('sync --ticket reads one ticket again, also what changed in it, and no other', async () => {
+    await using desk = await openDesk({ hours: 40 });
+    await syncOnce(configOf(desk));
+    desk.wait(60_000);
+    const id = upFrom(20, 21)[0]!;
+    const { number } = desk.world.tickets.get(id)!;
+    desk.world.patchTicket(id, { subject: 'Changed in silence' }, { quiet: true });
+    desk.asked();
+    const env = settingsFor(desk.db.url, desk.sandbox);
+    const done = await shelfdesk(['sync', '--ticket', String(number), '--json'], env).finished;
+    expect(done.code, done.stderr).toBe(0);
+    expect(JSON.parse(done.stdout)).toMatchObject({
+      state: 'completed',
+      streams: [{ stream: 'messages', credits: 2 }],
+    });
+    expect(desk.asked()).toEqual([id]);
+    const { rows } = await desk.db.pool.query('select subject from helpdesk.tickets where id = $1', [id]);
+    expect(rows).toEqual([{ subject: 'Changed in silence' }]);
+
+    const unknown = await shelfdesk(['sync', '--ticket', '999999'], env).finished;
+    expect([unknown.code, unknown.stderr]).toEqual([2, expect.stringContaining('there is no ticket 999999 here')]);
+    expect((await shelfdesk(['sync', 'users', '--ticket', id], env).finished).code).toBe(2);
+  });
+
   test('Ctrl-C ends it with 130, and the same command goes on', async () => {
     await using desk = await openDesk({ fault: () => ({ kind: 'delay', ms: 30 }) });
     const env = settingsFor(desk.db.url, desk.sandbox);

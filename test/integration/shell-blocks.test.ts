@@ -130,6 +130,7 @@ beforeAll(async () => {
     ['http://127.0.0.1:4011', sandbox.adminUrl!],
     ['shelfdesk-trial', `${project}-trial`],
     ['why 4711', `why ${rows[0]!.number}`],
+    ['--ticket 4711', `--ticket ${rows[0]!.number}`],
     ['runs show 1', `runs show ${first}`],
   ];
   folder = mkdtempSync(join(tmpdir(), 'shelfdesk-blocks-'));

@@ -11,7 +11,7 @@ import { type Desk, partsOfBackfill, partsOfSync } from './forecast/lists.ts';
 import { partsOfSweep, partsOfVerify } from './forecast/sweep.ts';
 import { hydrate, isDone, messagesAreDue } from './messages/detail-loop.ts';
 import { messages } from './messages/messages.ts';
-import { countLeft } from './messages/waiting.ts';
+import { changedAt, countLeft } from './messages/waiting.ts';
 import { type AuditSettings, sourceName } from './open.ts';
 import { replay } from './replay.ts';
 import { configureHelpdesk, type HelpdeskPart, helpdeskContradictions, helpdeskSettings } from './settings.ts';
@@ -78,7 +78,7 @@ export function makeHelpdesk(desk: Desk): Source<HelpdeskPart> {
         relations: messageRelations,
         nightlyDetails: true,
         // A ticket with its messages costs 2 credits (spec, Limits).
-        pending: { unit: 'ticket', cost: 2, isDue: messagesAreDue, countLeft },
+        pending: { unit: 'ticket', cost: 2, isDue: messagesAreDue, changedAt, countLeft },
         jobs: { sync: { read: (ctx, claim) => hydrate(ctx, claim, desk.messages), isDone }, verify },
       },
     ],

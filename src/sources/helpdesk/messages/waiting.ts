@@ -193,6 +193,17 @@ export async function anyWaiting(
   return rows[0]!.any;
 }
 
+/** When the ticket with this id or number was last changed; undefined if the mirror has no such ticket. */
+export async function changedAt(db: Pick<Client, 'query'>, account: string, name: string): Promise<Date | undefined> {
+  const { rows } = await db.query<{ updated_at: Date }>(
+    `select updated_at from helpdesk.tickets
+     where account_id = $1 and (id = $2 or number = $3) and _deleted_at is null
+     order by id = $2 desc, id limit 1`,
+    [account, name, /^\d{1,15}$/.test(name) ? Number(name) : null],
+  );
+  return rows[0]?.updated_at;
+}
+
 /** Number of tickets that a run still has to read. */
 export async function countLeft(db: Pick<Client, 'query'>, { run }: { run: number }): Promise<number> {
   const { rows } = await db.query<{ n: number }>(
