@@ -40,14 +40,14 @@ test('a line for each stream: what is over, at work with a bar, and waiting with
   expect(frameOf(lines(), 100, plain)).toEqual([
     '✓ users      12 read, 12 new, 0 changed, 1 credit',
     '! customers  failed: 100 read, 100 new, 0 changed, 2 credits',
-    '▸ tickets    ████████████▍░░░░░░░  62 % 1,240 of 2,000, 14 credits, 90 credits/min, 6 s left',
+    '▸ tickets    ████████████▍░░░░░░░  62 % 1,240 of 2,000, 6 s left, 14 credits, 90 credits/min',
     '· messages   waits: about 4,000 credits, 44 min',
     '· shelves    waits for run 7',
   ]);
 });
 
 test('a narrow terminal has no bar, a very narrow one fewer words; nothing is ever wider than it is', () => {
-  expect(frameOf(lines(), 50, plain)[2]).toBe('▸ tickets     62 % 1,240 of 2,000, 14 credits, 9…');
+  expect(frameOf(lines(), 50, plain)[2]).toBe('▸ tickets     62 % 1,240 of 2,000, 6 s left, 14 …');
   for (let columns = 1; columns <= 120; columns++)
     for (const line of frameOf(lines(), columns, plain))
       expect(line.length, `${columns}: ${line}`).toBeLessThanOrEqual(Math.max(1, columns - 1));
@@ -67,7 +67,25 @@ test('messages: by the tickets that wait; the time that is left never says more 
   // The first ninety go at once; from there on it is ninety a minute.
   const stand = standing(messages, { waiting: 955, start, elapsedMs: 8000, limits, forecast: undefined });
   expect(stand.share).toBeCloseTo(0.045);
-  expect(stand.words).toEqual(['45 of 1,000 tickets', '90 credits', '675 credits/min', '21 min left']);
+  expect(stand.words).toEqual(['45 of 1,000 tickets', '21 min left', '90 credits', '675 credits/min']);
+});
+
+test.each([
+  [{ why: 'waiting for credits', ms: 31_000 }, 'waiting for credits, resumes in 31 s'],
+  [{ why: 'retrying (connection refused), try 4', ms: 12_000 }, 'retrying (connection refused), try 4, next in 12 s'],
+  // Between two requests there is always a short one.
+  [{ why: 'waiting for credits', ms: 1300 }, undefined],
+])('a wait is said before the rest: %j', (wait, said) => {
+  const messages = stream({ stream: 'messages', state: 'running', seen: 600, credits: 90 });
+  const start = { atMs: 0, credits: 0, waiting: 1000 };
+  const { words } = standing(messages, { waiting: 955, start, elapsedMs: 8000, limits, forecast: undefined, wait });
+  expect(words).toEqual([
+    '45 of 1,000 tickets',
+    ...(said ? [said] : []),
+    '21 min left',
+    '90 credits',
+    '675 credits/min',
+  ]);
 });
 
 test('where only the forecast tells how much there is, that is the measure', () => {

@@ -6,6 +6,7 @@ import type pg from 'pg';
 import type { Clock } from '../../clock.ts';
 import type { Limits } from '../../engine/budget/budget.ts';
 import { type ForecastTotals, forecastOf } from '../../engine/forecast/forecast-rows.ts';
+import type { Wait } from '../../engine/http/send.ts';
 import { readProgress, type StreamProgress } from '../../engine/runs/runs.ts';
 import { streams as declared, streamNames } from '../../sources/index.ts';
 import { amount, count } from '../../words.ts';
@@ -28,7 +29,13 @@ export interface Progress {
   end(): void;
 }
 
-export function showProgress(db: pg.Pool, run: number, limits: (stream: string) => Limits, clock: Clock): Progress {
+/** `waits`: why this process sends no request of the stream's source now. Another process may run the stream. */
+export function showProgress(
+  db: pg.Pool,
+  run: number,
+  { limits, waits }: { limits: (stream: string) => Limits; waits: (stream: string) => Wait | undefined },
+  clock: Clock,
+): Progress {
   const screen = process.stderr.isTTY === true ? openScreen() : undefined;
   const begun = new Map<string, Begun>();
   const told = new Set<string>();
@@ -64,6 +71,7 @@ export function showProgress(db: pg.Pool, run: number, limits: (stream: string) 
       start,
       elapsedMs,
       limits: limits(current.stream),
+      wait: waits(current.stream),
       forecast: totalsOf(current),
     });
   }
@@ -181,22 +189,29 @@ interface Begun {
   readonly waiting: number;
 }
 
-/** Progress of a stream: share and texts such as `1,200 of 2,000`, `24 credits`, `95 credits/min`, `13 min left`. */
+/** Progress of a stream: share and texts such as `1,200 of 2,000`, `13 min left`, `24 credits`, `95 credits/min`. */
 export interface Stand {
   readonly share: number | undefined;
   readonly words: readonly string[];
 }
 
-/** Progress as one line, without a terminal: `1,200 of 2,000 (60 %), 24 credits, 95 credits/min, 13 min left` */
+/** Progress as one line, without a terminal: `1,200 of 2,000 (60 %), 13 min left, 24 credits, 95 credits/min` */
 function sentence({ share, words: [first, ...rest] }: Stand): string {
   return [share === undefined ? first : `${first} (${percentOf(share)} %)`, ...rest].join(', ');
 }
 
 export function standing(
   stream: StreamProgress,
-  now: { waiting: number; start: Begun; elapsedMs: number; limits: Limits; forecast: StreamForecast },
+  now: {
+    waiting: number;
+    start: Begun;
+    elapsedMs: number;
+    limits: Limits;
+    forecast: StreamForecast;
+    wait?: Wait | undefined;
+  },
 ): Stand {
-  const { waiting, start, elapsedMs, limits, forecast } = now;
+  const { waiting, start, elapsedMs, limits, forecast, wait } = now;
   // A re-reading run knows its total in advance.
   const one = stream.expected === null ? pendingOf(stream.stream) : undefined;
   const total = one ? start.waiting : stream.expected;
@@ -209,13 +224,25 @@ export function standing(
       : undefined;
   const counted = (n: number) => (one ? count(n, one.unit) : amount(n));
   const read = total ? `${amount(Math.min(done, total))} of ${counted(total)}` : counted(done);
-  const words = [read, count(stream.credits, 'credit')];
-  if (elapsedMs > 2000 && used > 0) words.push(`${count(Math.round((used / elapsedMs) * 60_000), 'credit')}/min`);
   const left = one ? waiting * one.cost : leftOf(stream, share, forecast);
   const leftMs = left === undefined ? undefined : timeLeftMs(left, used, elapsedMs, limits);
-  if (leftMs !== undefined) words.push(`${duration(leftMs)} left`);
+  // In the order of what matters: a narrow line loses its end.
+  const words = [
+    read,
+    ...(wait !== undefined && wait.ms >= shortestWaitMs ? [waitText(wait)] : []),
+    ...(leftMs === undefined ? [] : [`${duration(leftMs)} left`]),
+    count(stream.credits, 'credit'),
+    ...(elapsedMs > 2000 && used > 0 ? [`${count(Math.round((used / elapsedMs) * 60_000), 'credit')}/min`] : []),
+  ];
   return { share, words };
 }
+
+/** Between two requests there is always a short wait. */
+const shortestWaitMs = 3000;
+
+/** `waiting for credits, resumes in 31 s`, `retrying (connection refused), try 4, next in 12 s` */
+const waitText = ({ why, ms }: Wait): string =>
+  `${why}, ${why.startsWith('retrying') ? 'next' : 'resumes'} in ${duration(ms)}`;
 
 /** Remaining credits: extrapolated from the use so far; before 2 % are done, taken from the forecast. */
 function leftOf({ credits }: StreamProgress, share: number | undefined, forecast: StreamForecast): number | undefined {

@@ -125,6 +125,12 @@ const limitsOf = (config: Config) => (name: string) => {
   return sources.find(({ name }) => name === stream?.source)?.connect(config)?.limits ?? config.limits;
 };
 
+/** Why this process sends no request of the source of a stream now. */
+const waitsIn =
+  ({ sources: open }: Context) =>
+  (name: string) =>
+    open.get(streams.find(one => one.name === name)?.source ?? '')?.send.waits();
+
 /** Follows the run whose number `open` returns. `opener` is the number of this process in sync.workers. */
 export async function followRun(
   config: Config,
@@ -141,7 +147,7 @@ export async function followRun(
   const run = await open(ctx, presence.id);
   worker.watch(run);
 
-  const progress = showProgress(ctx.pg, run, limitsOf(config), ctx.clock);
+  const progress = showProgress(ctx.pg, run, { limits: limitsOf(config), waits: waitsIn(ctx) }, ctx.clock);
   /** The workers wait for the warehouse too, so the command waits with them. */
   const pause = async (error: Error) => {
     if (signal.aborted) throw error;

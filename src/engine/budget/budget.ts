@@ -34,9 +34,9 @@ export interface Booked {
 export interface Budget {
   /**
    * Waits until a request of this cost may be sent. Rejects with the reason of the signal when it aborts. Rejects with
-   * `Spent` immediately if the wait would exceed `longestWaitMs`.
+   * `Spent` immediately if the wait would exceed `longestWaitMs`. `onWait` is told of each wait, in ms.
    */
-  acquire(cost: number, lane: Lane, signal?: AbortSignal): Promise<Grant>;
+  acquire(cost: number, lane: Lane, signal?: AbortSignal, onWait?: (ms: number) => void): Promise<Grant>;
   /**
    * Call it once for each grant, after the reply (or after a time-out or reset, with empty headers). A second call does
    * nothing.
@@ -186,12 +186,17 @@ export function makeBudget(deps: BudgetDeps): Budget {
     }
   }
 
-  async function acquire(cost: number, lane: Lane, signal?: AbortSignal): Promise<Grant> {
+  async function acquire(
+    cost: number,
+    lane: Lane,
+    signal?: AbortSignal,
+    onWait?: (ms: number) => void,
+  ): Promise<Grant> {
     refuseImpossible(cost, limits);
     const ask = { id: newId(deps.random), lane, cost };
     busy.asked(ask.id);
     try {
-      await granted(ask, signal);
+      await granted(ask, signal, onWait);
     } catch (error) {
       busy.over(ask.id);
       throw error;
@@ -199,7 +204,11 @@ export function makeBudget(deps: BudgetDeps): Budget {
     return ask;
   }
 
-  async function granted(first: ledger.Ask, signal: AbortSignal | undefined): Promise<void> {
+  async function granted(
+    first: ledger.Ask,
+    signal: AbortSignal | undefined,
+    onWait: ((ms: number) => void) | undefined,
+  ): Promise<void> {
     for (let ask = first; ; ) {
       signal?.throwIfAborted();
       const { done, now } = await unlessAborted(
@@ -209,7 +218,9 @@ export function makeBudget(deps: BudgetDeps): Budget {
       if (done.granted) return;
       if (done.tooLong) throw spent(done.waitUntilMs, now, deps.label);
       if (done.unmarked !== undefined) ask = { ...first, sinceMs: done.unmarked };
-      await clock.sleep(Math.max(1, done.waitUntilMs - now.earliestMs), signal);
+      const waitMs = Math.max(1, done.waitUntilMs - now.earliestMs);
+      onWait?.(waitMs);
+      await clock.sleep(waitMs, signal);
     }
   }
 

@@ -40,6 +40,12 @@ export interface SendOptions {
   tries?: number;
 }
 
+/** `why`: what people read, such as `retrying (connection refused), try 4`. */
+export interface Wait {
+  readonly why: string;
+  readonly ms: number;
+}
+
 export interface Send {
   <T>(request: Request<T>, options: SendOptions): Promise<Reply<T>>;
   /** The source's clock now, in ms, from its last `Date` (never ahead of it); undefined before the first reply. */
@@ -48,6 +54,8 @@ export interface Send {
   latencyMs(): number;
   /** Credits used since the last call, including those of failed requests. */
   takeCredits(): number;
+  /** Why no request is sent now, and for how many ms more; undefined if one is in flight or none is wanted. */
+  waits(): Wait | undefined;
   /** The same source, with a count of credits of its own, because several jobs may run concurrently. */
   apart(): Send;
 }
@@ -98,6 +106,23 @@ export function makeSend(deps: {
 }): Send {
   const { budget, clock, log, dialect } = deps;
   let seen: { date: number; at: number; durationMs: number } | undefined;
+  const waits = new Set<{ readonly why: string; readonly untilMs: number }>();
+  let inFlight = 0;
+
+  /** Notes the wait while `work` lasts. */
+  async function noting<T>(work: (note: (why: string, ms: number) => void) => Promise<T>): Promise<T> {
+    let noted: { why: string; untilMs: number } | undefined;
+    const forget = () => noted !== undefined && waits.delete(noted);
+    try {
+      return await work((why, ms) => {
+        forget();
+        noted = { why, untilMs: clock.monotonic() + ms };
+        waits.add(noted);
+      });
+    } finally {
+      forget();
+    }
+  }
 
   async function once<T>(request: Request<T>, options: SendOptions, call: Call): Promise<Reply<T>> {
     const bearer = dialect.needsToken(request) ? await deps.token?.get() : undefined;
@@ -105,17 +130,22 @@ export function makeSend(deps: {
       ...(bearer !== undefined && (dialect.authorization?.(bearer) ?? { authorization: `Bearer ${bearer}` })),
       accept: 'application/json',
     };
-    const grant = await budget.acquire(request.cost, options.lane, options.signal);
+    const grant = await noting(note =>
+      budget.acquire(request.cost, options.lane, options.signal, ms => note('waiting for credits', ms)),
+    );
     call.used.credits += request.cost;
     call.pausedUntil = undefined;
     const started = clock.monotonic();
     let raw: RawReply;
+    inFlight++;
     try {
       const url = urlOf(deps.baseUrl, request.path, { ...request.query, ...dialect.query(request) });
       raw = await deps.fetch(url, headers, request.method ?? 'GET');
     } catch (error) {
       await budget.settle(grant, { headers: {}, refused: false });
       throw new Retry(`${label(request)}: no reply (${reasonOf(error)})`, error);
+    } finally {
+      inFlight--;
     }
     const durationMs = Math.ceil(clock.monotonic() - started);
     const header = (name: string) => single(raw.headers[name]);
@@ -170,7 +200,12 @@ export function makeSend(deps: {
         }
         log.debug({ attempt, reason: error.message }, 'request failed, it is tried again');
         const delay = Math.min(longestDelayMs, firstDelayMs * 3 ** (attempt - 1));
-        await clock.sleep(delay * (0.5 + deps.random() / 2), options.signal);
+        const waitMs = delay * (0.5 + deps.random() / 2);
+        const reason = inWords(error.message.slice(label(request).length + 2));
+        await noting(async note => {
+          note(`retrying (${reason}), try ${attempt + 1}`, waitMs);
+          await clock.sleep(waitMs, options.signal);
+        });
       }
     }
   }
@@ -185,6 +220,12 @@ export function makeSend(deps: {
         const taken = used.credits;
         used.credits = 0;
         return taken;
+      },
+      waits: () => {
+        const [first] = waits;
+        return first === undefined || inFlight > 0
+          ? undefined
+          : { why: first.why, ms: Math.max(0, first.untilMs - clock.monotonic()) };
       },
       apart,
     });
@@ -209,6 +250,7 @@ export function makeNoSend(refusal: () => ShelfdeskError): Send {
     sourceNow: () => undefined,
     latencyMs: () => 0,
     takeCredits: () => 0,
+    waits: () => undefined,
     apart: () => none,
   });
   return none;
@@ -300,6 +342,20 @@ function totalCount(value: string | undefined): number | undefined {
 
 function single(value: string | string[] | undefined): string | undefined {
   return Array.isArray(value) ? value[0] : value;
+}
+
+/** Codes of the system, as people say them. */
+const codes: Readonly<Record<string, string>> = {
+  ECONNREFUSED: 'connection refused',
+  ECONNRESET: 'connection reset',
+  ENOTFOUND: 'host not found',
+  ETIMEDOUT: 'timed out',
+};
+
+/** `no reply (ECONNREFUSED)` is `connection refused`. */
+function inWords(reason: string): string {
+  const [, code = ''] = /^no reply \((.+)\)$/.exec(reason) ?? [];
+  return codes[code] ?? (code || reason);
 }
 
 function reasonOf(error: unknown): string {

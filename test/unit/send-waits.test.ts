@@ -1,0 +1,84 @@
+/** What a source says of its waits: for credits, before the next try, and nothing while a request is on its way. */
+import { pino } from 'pino';
+import { expect, test } from 'vitest';
+import { z } from 'zod';
+import type { Clock } from '../../src/clock.ts';
+import type { Budget } from '../../src/engine/budget/budget.ts';
+import { bearerDialect } from '../../src/engine/http/bearer-dialect.ts';
+import { fixedToken } from '../../src/engine/http/dialect.ts';
+import { makeSend, type RawReply } from '../../src/engine/http/send.ts';
+
+const pass = () => new Promise(done => setImmediate(done));
+
+function opened() {
+  let nowMs = 0;
+  let wake = () => {};
+  let reply: (with_: RawReply | Error) => void = () => {};
+  const clock: Clock = {
+    now: () => nowMs,
+    monotonic: () => nowMs,
+    sleep: () => new Promise(done => (wake = done)),
+  };
+  const budget: Budget = {
+    async acquire(cost, lane, signal, onWait) {
+      if (nowMs < 31_000) {
+        onWait?.(31_000 - nowMs);
+        await clock.sleep(31_000 - nowMs, signal);
+      }
+      return { id: 'one', lane, cost };
+    },
+    settle: async () => ({}),
+    thaw: async () => {},
+  };
+  const send = makeSend({
+    ...{ clock, budget, baseUrl: new URL('http://crm.example/'), token: fixedToken('x') },
+    ...{ dialect: bearerDialect({ address: 'A', token: 'B' }), random: () => 1, log: pino({ level: 'silent' }) },
+    fetch: () =>
+      new Promise((done, failed) => {
+        reply = given => (given instanceof Error ? failed(given) : done(given));
+      }),
+  });
+  return {
+    send,
+    at(ms: number) {
+      nowMs = ms;
+    },
+    wake: () => wake(),
+    reply: (given: RawReply | Error) => reply(given),
+  };
+}
+
+test('waits for credits and for the next try are told, with what is left of them', async () => {
+  const { send, at, wake, reply } = opened();
+  expect(send.waits()).toBeUndefined();
+  const request = {
+    path: '/x',
+    query: {},
+    cost: 1,
+    shape: 'single',
+    record: z.looseObject({ id: z.string() }),
+  } as const;
+  const sent = send(request, { lane: 'fresh' });
+  await pass();
+  at(11_000);
+  expect(send.apart().waits()).toEqual({ why: 'waiting for credits', ms: 20_000 });
+  at(31_000);
+  wake();
+  await pass();
+  expect(send.waits()).toBeUndefined();
+  reply(Object.assign(new Error('no'), { code: 'ECONNREFUSED' }));
+  await pass();
+  expect(send.waits()).toEqual({ why: 'retrying (connection refused), try 2', ms: expect.any(Number) });
+  expect(send.waits()!.ms).toBeGreaterThan(0);
+  wake();
+  await pass();
+  expect(send.waits()).toBeUndefined();
+  reply({ status: 503, headers: { date: new Date().toUTCString() }, text: '' });
+  await pass();
+  expect(send.waits()).toMatchObject({ why: 'retrying (503), try 3' });
+  wake();
+  await pass();
+  reply({ status: 200, headers: { date: new Date().toUTCString() }, text: '{"id":"a"}' });
+  expect((await sent).records).toEqual([{ id: 'a' }]);
+  expect(send.waits()).toBeUndefined();
+});
