@@ -115,10 +115,11 @@ function openScreen() {
     if (isHidden) process.stderr.write(cursor.show);
     isHidden = false;
   };
-  const columns = () => process.stderr.columns ?? 80;
+  // A terminal that does not know its size says 0.
+  const columns = () => process.stderr.columns || 80;
   const write = (above: readonly string[]) => {
     // Rows that scrolled off cannot be redrawn. Keep the last lines, which are the running streams.
-    const lines = frameOf(last, columns(), paint).slice(-Math.max(1, (process.stderr.rows ?? 24) - 1));
+    const lines = frameOf(last, columns(), paint).slice(-Math.max(1, (process.stderr.rows || 24) - 1));
     if (above.length === 0 && lines.join('\n') === shown.join('\n')) return;
     process.stderr.write(`${isHidden ? '' : cursor.hide}${redraw(shown, lines, columns(), above)}`);
     if (!isHidden) process.once('exit', show);
@@ -161,8 +162,8 @@ export function lineOf(stream: StreamProgress, stand: Stand | undefined, forecas
     return { mark: isDone ? '✓' : '!', name, hasBar: false, text: summary(stream), tone: isDone ? 'done' : 'wrong' };
   }
   if (stand !== undefined) {
-    const { share, words } = stand;
-    return { mark: '▸', name, share, hasBar: true, text: words.join(', '), tone: 'busy' };
+    const { share, words, isWaiting } = stand;
+    return { mark: '▸', name, share, hasBar: !isWaiting, text: words.join(', '), tone: 'busy' };
   }
   const expected = forecast && forecast.credits > 0;
   const text =
@@ -193,6 +194,8 @@ interface Begun {
 export interface Stand {
   readonly share: number | undefined;
   readonly words: readonly string[];
+  /** The reason of a wait takes the place of the bar. */
+  readonly isWaiting: boolean;
 }
 
 /** Progress as one line, without a terminal: `1,200 of 2,000 (60 %), 13 min left, 24 credits, 95 credits/min` */
@@ -226,15 +229,16 @@ export function standing(
   const read = total ? `${amount(Math.min(done, total))} of ${counted(total)}` : counted(done);
   const left = one ? waiting * one.cost : leftOf(stream, share, forecast);
   const leftMs = left === undefined ? undefined : timeLeftMs(left, used, elapsedMs, limits);
+  const isWaiting = wait !== undefined && wait.ms >= shortestWaitMs;
   // In the order of what matters: a narrow line loses its end.
   const words = [
     read,
-    ...(wait !== undefined && wait.ms >= shortestWaitMs ? [waitText(wait)] : []),
+    ...(isWaiting ? [waitText(wait)] : []),
     ...(leftMs === undefined ? [] : [`${duration(leftMs)} left`]),
     count(stream.credits, 'credit'),
     ...(elapsedMs > 2000 && used > 0 ? [`${count(Math.round((used / elapsedMs) * 60_000), 'credit')}/min`] : []),
   ];
-  return { share, words };
+  return { share, words, isWaiting };
 }
 
 /** Between two requests there is always a short wait. */
