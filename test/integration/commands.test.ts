@@ -221,6 +221,17 @@ describe.concurrent('commands', () => {
     expect((await run(['completion', 'tcsh'], {}, folder.path)).code).toBe(2);
   });
 
+  test('start says at once that requests fail, minutes before the run does', long, async () => {
+    await using db = await freshDatabase();
+    await using folder = await emptyFolder();
+    const settings = { DATABASE_URL: db.url, HELPDESK_BASE_URL: 'http://127.0.0.1:9/api/v1', HELPDESK_TOKEN: 'x' };
+    await using worker = start(['start'], settings, folder.path);
+    await worker.told('! the help desk: retrying (connection refused), try ');
+    const { code, stderr } = await worker.interrupt();
+    expect(code).toBe(0);
+    expect(stderr).not.toContain('ECONNREFUSED');
+  });
+
   test('init: checks what is set, and writes .env for its owner alone; nothing where the source refuses', async () => {
     await using db = await freshDatabase();
     await using folder = await emptyFolder();

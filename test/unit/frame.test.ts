@@ -71,10 +71,13 @@ test('messages: by the tickets that wait; the time that is left never says more 
 });
 
 test.each([
-  [{ why: 'waiting for credits', ms: 31_000 }, 'waiting for credits, resumes in 31 s'],
-  [{ why: 'retrying (connection refused), try 4', ms: 12_000 }, 'retrying (connection refused), try 4, next in 12 s'],
+  [{ why: 'waiting for credits', isRetry: false, ms: 31_000 }, 'waiting for credits, resumes in 31 s'],
+  [
+    { why: 'retrying (connection refused), try 4', isRetry: true, ms: 12_000 },
+    'retrying (connection refused), try 4, next in 12 s',
+  ],
   // Between two requests there is always a short one.
-  [{ why: 'waiting for credits', ms: 1300 }, undefined],
+  [{ why: 'waiting for credits', isRetry: false, ms: 1300 }, undefined],
 ])('a wait is said before the rest: %j', (wait, said) => {
   const messages = stream({ stream: 'messages', state: 'running', seen: 600, credits: 90 });
   const start = { atMs: 0, credits: 0, waiting: 1000 };

@@ -61,14 +61,14 @@ test('waits for credits and for the next try are told, with what is left of them
   const sent = send(request, { lane: 'fresh' });
   await pass();
   at(11_000);
-  expect(send.apart().waits()).toEqual({ why: 'waiting for credits', ms: 20_000 });
+  expect(send.apart().waits()).toEqual({ why: 'waiting for credits', isRetry: false, ms: 20_000 });
   at(31_000);
   wake();
   await pass();
   expect(send.waits()).toBeUndefined();
   reply(Object.assign(new Error('no'), { code: 'ECONNREFUSED' }));
   await pass();
-  expect(send.waits()).toEqual({ why: 'retrying (connection refused), try 2', ms: expect.any(Number) });
+  expect(send.waits()).toEqual({ why: 'retrying (connection refused), try 2', isRetry: true, ms: expect.any(Number) });
   expect(send.waits()!.ms).toBeGreaterThan(0);
   wake();
   await pass();

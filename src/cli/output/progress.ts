@@ -245,8 +245,8 @@ export function standing(
 const shortestWaitMs = 3000;
 
 /** `waiting for credits, resumes in 31 s`, `retrying (connection refused), try 4, next in 12 s` */
-const waitText = ({ why, ms }: Wait): string =>
-  `${why}, ${why.startsWith('retrying') ? 'next' : 'resumes'} in ${duration(ms)}`;
+export const waitText = ({ why, ms, isRetry }: Wait): string =>
+  `${why}, ${isRetry ? 'next' : 'resumes'} in ${duration(ms)}`;
 
 /** Remaining credits: extrapolated from the use so far; before 2 % are done, taken from the forecast. */
 function leftOf({ credits }: StreamProgress, share: number | undefined, forecast: StreamForecast): number | undefined {

@@ -44,6 +44,8 @@ export interface SendOptions {
 export interface Wait {
   readonly why: string;
   readonly ms: number;
+  /** Whether a request has failed. Otherwise it has not been sent yet. */
+  readonly isRetry: boolean;
 }
 
 export interface Send {
@@ -106,17 +108,20 @@ export function makeSend(deps: {
 }): Send {
   const { budget, clock, log, dialect } = deps;
   let seen: { date: number; at: number; durationMs: number } | undefined;
-  const waits = new Set<{ readonly why: string; readonly untilMs: number }>();
+  const waits = new Set<Omit<Wait, 'ms'> & { readonly untilMs: number }>();
   let inFlight = 0;
 
   /** Notes the wait while `work` lasts. */
-  async function noting<T>(work: (note: (why: string, ms: number) => void) => Promise<T>): Promise<T> {
-    let noted: { why: string; untilMs: number } | undefined;
+  async function noting<T>(
+    isRetry: boolean,
+    work: (note: (why: string, ms: number) => void) => Promise<T>,
+  ): Promise<T> {
+    let noted: (Omit<Wait, 'ms'> & { readonly untilMs: number }) | undefined;
     const forget = () => noted !== undefined && waits.delete(noted);
     try {
       return await work((why, ms) => {
         forget();
-        noted = { why, untilMs: clock.monotonic() + ms };
+        noted = { why, isRetry, untilMs: clock.monotonic() + ms };
         waits.add(noted);
       });
     } finally {
@@ -130,7 +135,7 @@ export function makeSend(deps: {
       ...(bearer !== undefined && (dialect.authorization?.(bearer) ?? { authorization: `Bearer ${bearer}` })),
       accept: 'application/json',
     };
-    const grant = await noting(note =>
+    const grant = await noting(false, note =>
       budget.acquire(request.cost, options.lane, options.signal, ms => note('waiting for credits', ms)),
     );
     call.used.credits += request.cost;
@@ -202,7 +207,7 @@ export function makeSend(deps: {
         const delay = Math.min(longestDelayMs, firstDelayMs * 3 ** (attempt - 1));
         const waitMs = delay * (0.5 + deps.random() / 2);
         const reason = inWords(error.message.slice(label(request).length + 2));
-        await noting(async note => {
+        await noting(true, async note => {
           note(`retrying (${reason}), try ${attempt + 1}`, waitMs);
           await clock.sleep(waitMs, options.signal);
         });
@@ -225,7 +230,7 @@ export function makeSend(deps: {
         const [first] = waits;
         return first === undefined || inFlight > 0
           ? undefined
-          : { why: first.why, ms: Math.max(0, first.untilMs - clock.monotonic()) };
+          : { why: first.why, isRetry: first.isRetry, ms: Math.max(0, first.untilMs - clock.monotonic()) };
       },
       apart,
     });
