@@ -212,7 +212,7 @@ describe.concurrent('commands', () => {
     expect(await complete('ru')).toBe('runs');
     expect(await complete('runs', '')).toBe('list show retry cancel');
     expect(await complete('runs', 'list', '--s')).toBe('--state');
-    expect(await complete('sync', 'tickets', '--')).toBe('--json');
+    expect(await complete('sync', 'tickets', '--')).toBe('--ticket --json');
     for (const [shell, line] of [
       ['zsh', 'complete -F _shelfdesk shelfdesk'],
       ['fish', "complete -c shelfdesk -n '__fish_seen_subcommand_from runs' -a cancel"],

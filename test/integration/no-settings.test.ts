@@ -21,7 +21,7 @@ import { pageWorld } from '../support/page.ts';
 import { freshDatabase } from '../support/postgres.ts';
 
 const each: [AddCommand, words: string, shows: string | RegExp][] = [
-  [addStatus, 'status', /^acme +tickets .* fresh /m],
+  [addStatus, 'status', /^tickets +fresh /m],
   [addRuns, 'runs list', /^ *\d+ +sync +completed /m],
   [addRejects, 'rejects list', 'No open rejects.'],
   [addDrift, 'drift list', /^stream +kind/],

@@ -114,7 +114,7 @@ export function addStatus(program: Command, deps: Deps, act: Act): void {
           say(`The database was migrated by a newer Shelfdesk (${unknown.join(', ')}): upgrade this one.`);
         if (missing.length > 0)
           say('The tables are missing or outdated: run `npx shelfdesk sync` or `npx shelfdesk migrate`.');
-        else show(streams, options.wide === true);
+        else show(streams, { isWide: options.wide === true, isOne });
         for (const [where, those] of Map.groupBy(workers, ({ host, pid }) => `on ${host}, process ${pid}`))
           say(
             those.length > 1
@@ -237,12 +237,12 @@ function wide(streams: readonly StreamStatus[]): string {
   return table(columns, rows);
 }
 
-function show(streams: readonly StreamStatus[], isWide: boolean): void {
+/** `isOne`: there is only one account, with rows or with settings. */
+function show(streams: readonly StreamStatus[], { isWide, isOne }: { isWide: boolean; isOne: boolean }): void {
   if (streams.length === 0) {
     say('Nothing has been read yet: run `npx shelfdesk sync`.');
     return;
   }
-  const isOne = new Set(streams.map(({ account }) => account)).size === 1;
   print(isWide ? wide(streams) : narrow(streams, isOne));
   for (const said of new Set(streams.flatMap(one => declaredOf(one) ?? []).flatMap(cannotOf))) say(said);
   for (const {

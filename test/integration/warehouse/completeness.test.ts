@@ -127,7 +127,7 @@ test('how far a stream is complete, of which tickets all messages are here, and 
   expect(Number(certain!.at_most_percent)).toBeCloseTo(6.162, 2);
 
   const config = configFor(s.url, { url: 'https://desk.example/api/v1', token: 'none' });
-  const told = await command(addStatus, config, 'status');
+  const told = await command(addStatus, config, 'status', '--wide');
   const asOf = (certain!.as_of as Date).toISOString().slice(0, 19);
   expect(told.stdout).toMatch(/rejects {2}deletes checked +last run\n/);
   expect(told.stdout).toMatch(/ tickets .* 2026-01-01T00:04:00Z +interrupted\n/);
