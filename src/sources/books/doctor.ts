@@ -18,7 +18,7 @@ export const catalogChecks: readonly Check[] = [
     name: 'catalog',
     area,
     of: 'account',
-    looks: 'that the address answers as a catalog does, and takes the key or token (401, 403); one request',
+    looks: 'reachability of the catalog, and its key or token (401, 403); one request',
     needs: ['tables', 'sources of the account'],
     async run(context) {
       if (context.config.books === undefined) return skipped(none);
@@ -44,7 +44,7 @@ export const catalogChecks: readonly Check[] = [
     name: 'quota of the catalog',
     area,
     of: 'account',
-    looks: 'requests of the last 24 hours against BOOKS_REQUESTS_PER_DAY, and whether the catalog refuses more',
+    looks: 'requests of the last 24 hours against BOOKS_REQUESTS_PER_DAY, and refusals of the catalog',
     needs: ['catalog'],
     async run({ config, account, warehouse, server, clock }) {
       const nowMs = clock.now() + (await server()).aheadMs;
@@ -74,7 +74,7 @@ export const catalogChecks: readonly Check[] = [
     name: 'country of the catalog',
     area,
     of: 'account',
-    looks: 'whether the catalog wants to know the country (BOOKS_COUNTRY); one request, where none is set',
+    looks: 'whether the catalog requires BOOKS_COUNTRY; one request if it is not set',
     needs: ['catalog'],
     async run(context) {
       const { books } = context.config;

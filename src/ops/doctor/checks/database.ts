@@ -22,7 +22,7 @@ export const databaseChecks: readonly Check[] = [
     name: 'database',
     area: 'database',
     of: 'process',
-    looks: 'whether PostgreSQL answers and lets us in',
+    looks: 'reachability and login of PostgreSQL',
     needs: ['servers'],
     async run(context) {
       try {
@@ -39,7 +39,7 @@ export const databaseChecks: readonly Check[] = [
     name: 'database version',
     area: 'database',
     of: 'process',
-    looks: 'PostgreSQL 15 or newer',
+    looks: 'version of PostgreSQL: 15 or newer',
     needs: ['database'],
     async run({ server }) {
       const { versionNumber, version } = await server();
@@ -51,7 +51,7 @@ export const databaseChecks: readonly Check[] = [
     name: 'encoding',
     area: 'database',
     of: 'process',
-    looks: 'that the database stores UTF8',
+    looks: 'encoding of the database: UTF8',
     needs: ['database'],
     async run({ server }) {
       const { encoding, database } = await server();
@@ -66,7 +66,7 @@ export const databaseChecks: readonly Check[] = [
     name: 'writable',
     area: 'database',
     of: 'process',
-    looks: 'that the server is no standby, and not told to be read-only',
+    looks: 'whether the server accepts writes: no standby, not read-only',
     needs: ['database'],
     async run({ server }) {
       if (!(await server()).readOnly) return ok('it takes what is written');
@@ -80,7 +80,7 @@ export const databaseChecks: readonly Check[] = [
     name: 'rights',
     area: 'database',
     of: 'process',
-    looks: 'that the role may make schemas, and owns and may write what is there, or is in shelfdesk_writer',
+    looks: 'rights of the role: creates schemas, and owns and writes the tables, or is in shelfdesk_writer',
     needs: ['writable'],
     async run({ server, warehouse }) {
       const { role, database, mayCreate, closedSchemas, closedTables, foreignTables, isWriter } = await server();
@@ -127,7 +127,7 @@ export const databaseChecks: readonly Check[] = [
     name: 'btree_gist',
     area: 'database',
     of: 'process',
-    looks: 'that the extension is there, or can be made',
+    looks: 'the extension, or the right to create it',
     needs: ['writable'],
     async run({ server }) {
       const { gist, database } = await server();
@@ -148,7 +148,7 @@ export const databaseChecks: readonly Check[] = [
     name: 'tables',
     area: 'database',
     of: 'process',
-    looks: 'that all migrations were applied, and none that this version does not know',
+    looks: 'pending migrations, and migrations of a newer version',
     needs: ['rights'],
     async run({ warehouse }) {
       const { url, pg } = await warehouse();
@@ -173,7 +173,7 @@ export const databaseChecks: readonly Check[] = [
     name: 'connections',
     area: 'database',
     of: 'process',
-    looks: 'that server, database and role allow the connections of all running processes and one more',
+    looks: 'connection limits of server, database and role against the running processes and one more',
     needs: ['tables'],
     async run({ server, warehouse, fleetIfAny, look }) {
       const { most, others } = (await server()).connections;
@@ -194,7 +194,7 @@ export const databaseChecks: readonly Check[] = [
     name: 'safe writing',
     area: 'database',
     of: 'process',
-    looks: 'that the server does not lose its data when the power fails, and clears up after itself',
+    looks: 'settings of the server that keep data after a power failure, and autovacuum',
     needs: ['database'],
     async run({ server }) {
       const facts = await server();
@@ -214,7 +214,7 @@ export const databaseChecks: readonly Check[] = [
     name: 'disk',
     area: 'database',
     of: 'process',
-    looks: 'free space where the embedded database has its data; of a server only how large the database is',
+    looks: 'free disk space of the embedded database; size of the database on a server',
     needs: ['database'],
     async run({ server, warehouse }) {
       const { databaseBytes } = await server();
@@ -229,7 +229,7 @@ export const databaseChecks: readonly Check[] = [
     name: 'clock of the database',
     area: 'database',
     of: 'process',
-    looks: "this machine's clock against the database's, by which credits are counted",
+    looks: 'clock of this machine against the clock of the database, which counts credits',
     needs: ['database'],
     async run({ server }) {
       return judgeClocks((await server()).aheadMs, 'the database');
@@ -239,7 +239,7 @@ export const databaseChecks: readonly Check[] = [
     name: 'sources of the account',
     area: 'database',
     of: 'account',
-    looks: 'that the settings name the sources that the account was read from',
+    looks: 'addresses in the settings against the addresses that the account was read from',
     needs: ['tables'],
     async run({ warehouse, account, config }) {
       const addresses = await addressesOf((await warehouse()).pg, account);

@@ -22,7 +22,7 @@ export const queueChecks: readonly Check[] = [
     name: 'Redis',
     area: 'queue',
     of: 'process',
-    looks: 'whether it answers and lets us in, is no replica, and has room',
+    looks: 'reachability and login of Redis, its role, and its free memory',
     needs: ['servers'],
     async run({ look, redis }) {
       if (look.servers!.redisUrl === undefined) return skipped(noRedis);
@@ -71,7 +71,7 @@ export const queueChecks: readonly Check[] = [
     name: 'Redis eviction',
     area: 'queue',
     of: 'process',
-    looks: 'that it drops no jobs when its memory is full (maxmemory-policy noeviction)',
+    looks: 'maxmemory-policy noeviction, so that full memory drops no jobs',
     needs: ['Redis'],
     async run({ redis }) {
       const { policy } = await redis();
@@ -88,7 +88,7 @@ export const queueChecks: readonly Check[] = [
     name: 'Redis persistence',
     area: 'queue',
     of: 'process',
-    looks: 'that jobs outlive a restart (appendonly), and that the last writing went well',
+    looks: 'appendonly, so that jobs survive a restart, and the result of the last write',
     needs: ['Redis'],
     async run({ redis }) {
       const { appends, writes, snapshots } = await redis();
@@ -133,7 +133,7 @@ export const queueChecks: readonly Check[] = [
     name: 'jobs',
     area: 'queue',
     of: 'account',
-    looks: 'jobs that failed within a day, and open runs that have none',
+    looks: 'jobs that failed in the last day, and open runs without a job',
     needs: ['tables'],
     async run(context) {
       const { pg } = await context.warehouse();

@@ -8,7 +8,7 @@ export const readerChecks: readonly Check[] = [
     name: 'readers',
     area: 'database',
     of: 'process',
-    looks: 'that those who were let in to read can log in and make no tables, and that roles for backups can dump',
+    looks: 'logins of readers, which must not create tables, and rights of backup roles',
     needs: ['tables'],
     async run({ warehouse }) {
       const { pg } = await warehouse();

@@ -23,7 +23,7 @@ export const scheduleChecks: readonly Check[] = [
     name: 'next runs',
     area,
     of: 'account',
-    looks: 'that the schedule has times, and when it is due next',
+    looks: 'next slots of the schedule',
     run({ config, clock }) {
       const configured = configuredSources(config);
       const read = configured.size > 0 ? streamsOf(configured) : streams;
@@ -48,7 +48,7 @@ export const scheduleChecks: readonly Check[] = [
     name: 'daylight saving',
     area,
     of: 'account',
-    looks: 'times that a day of the next 13 months does not have, or has twice, in SCHEDULE_TIME_ZONE',
+    looks: 'scheduled times that daylight saving skips or repeats in the next 13 months',
     run({ config, clock }) {
       const { schedule } = config;
       const changes = clockChanges(schedule.timeZone, clock.now(), clock.now() + aheadMs);

@@ -21,7 +21,7 @@ export const settingsChecks: readonly Check[] = [
     name: 'Node',
     area: 'settings',
     of: 'process',
-    looks: 'its version',
+    looks: 'version of Node',
     run({ node }) {
       const [major = 0, minor = 0] = node.split('.').map(Number);
       const isOld = major < leastNode[0]! || (major === leastNode[0] && minor < leastNode[1]!);
@@ -37,7 +37,7 @@ export const settingsChecks: readonly Check[] = [
     name: 'settings',
     area: 'settings',
     of: 'process',
-    looks: 'every setting by itself, and whether they contradict each other: all that is wrong, not only the first',
+    looks: 'each setting alone, and contradictions between settings; reports all errors',
     run({ look, fleet }) {
       const wrong: { message: string; remedy: string }[] = [...look.wrong];
       try {
@@ -55,7 +55,7 @@ export const settingsChecks: readonly Check[] = [
     name: 'sources',
     area: 'settings',
     of: 'account',
-    looks: 'that a source is configured',
+    looks: 'at least one configured source',
     run({ config }) {
       const set = configuredSources(config);
       const named = sources.filter(({ name }) => set.has(name)).map(({ label }) => label);
@@ -70,7 +70,7 @@ export const settingsChecks: readonly Check[] = [
     name: 'servers',
     area: 'settings',
     of: 'process',
-    looks: 'that the settings say where database and queue are',
+    looks: 'settings of database and queue',
     run({ look }) {
       if (look.servers === undefined) return skipped('DATABASE_URL or REDIS_URL is wrong, see above');
       const { databaseUrl, redisUrl } = look.servers;
@@ -82,7 +82,7 @@ export const settingsChecks: readonly Check[] = [
     name: 'page',
     area: 'settings',
     of: 'process',
-    looks: 'that the page is not open to everybody where SHELFDESK_WEB_HOST leads beyond this machine',
+    looks: 'a token, if SHELFDESK_WEB_HOST opens the page to other machines',
     needs: ['settings'],
     run({ fleetIfAny }) {
       const { web } = fleetIfAny!;
@@ -101,7 +101,7 @@ export const settingsChecks: readonly Check[] = [
     name: 'names in .env',
     area: 'settings',
     of: 'process',
-    looks: 'whether .env sets something that is no setting, such as a name with a mistake in it',
+    looks: 'unknown names in .env, such as typos',
     async run({ look, fleetIfAny }) {
       if (look.file === undefined) return ok('there is no .env here');
       const [accounts] = fleetIfAny?.files ?? [];
@@ -118,7 +118,7 @@ export const settingsChecks: readonly Check[] = [
     name: 'files with secrets',
     area: 'settings',
     of: 'process',
-    looks: 'whether .env, or a file with a secret that SHELFDESK_CONFIG names, can be read by others',
+    looks: 'other users who can read .env, or a file with a secret that SHELFDESK_CONFIG names',
     async run(context) {
       if (context.uid === undefined) return skipped('this system has no file modes');
       const named = [...(context.look.file ? [context.look.file] : []), ...(context.fleetIfAny?.files.slice(1) ?? [])];
@@ -134,7 +134,7 @@ export const settingsChecks: readonly Check[] = [
     name: 'the file of accounts',
     area: 'settings',
     of: 'process',
-    looks: 'whether others may change the file of SHELFDESK_CONFIG',
+    looks: 'other users who can change the file of SHELFDESK_CONFIG',
     async run(context) {
       const [file] = context.fleetIfAny?.files ?? [];
       if (file === undefined) return ok('none is used');
@@ -154,7 +154,7 @@ export const settingsChecks: readonly Check[] = [
     name: 'command lines',
     area: 'settings',
     of: 'process',
-    looks: 'whether a secret stands in the command line of a process of this machine, where everybody may read it',
+    looks: 'secrets in command lines of processes, which every user of this machine can read',
     async run(context) {
       const secrets = allSecrets(context).filter(({ length }) => length >= leastSecret);
       const lines = await commandLines();

@@ -13,7 +13,7 @@ export const sourceChecks: readonly Check[] = [
       name: `streams of ${source.label}`,
       area: 'sources',
       of: 'account',
-      looks: 'what the mirror cannot know of its streams',
+      looks: 'limits of the mirror, such as unknown deletions',
       needs: ['settings'],
       run: ({ config }) => {
         if (source.connect(config) === undefined) return skipped(`${source.label} is not configured`);
@@ -29,7 +29,7 @@ export const sourceChecks: readonly Check[] = [
       name: source.label,
       area: 'sources',
       of: 'account',
-      looks: 'that the address answers, and takes the credentials (401, 403); one request',
+      looks: 'reachability of the source, and its credentials (401, 403); one request',
       needs: ['tables', 'sources of the account'],
       async run(context) {
         const open = (await context.ctx()).sources.get(source.name);

@@ -23,7 +23,7 @@ export const workChecks: readonly Check[] = [
     name: 'accounts',
     area,
     of: 'process',
-    looks: 'accounts of the warehouse that the settings do not name, and that were read until a week ago',
+    looks: 'accounts of the warehouse that were read in the last week and have no settings',
     needs: ['settings', 'tables'],
     async run({ warehouse, fleetIfAny, clock }) {
       const named = new Set(fleetIfAny!.accounts.map(({ account }) => account));
@@ -41,7 +41,7 @@ export const workChecks: readonly Check[] = [
     name: 'versions',
     area,
     of: 'process',
-    looks: 'that all processes that live are of this version',
+    looks: 'versions of all live processes',
     needs: ['tables'],
     async run({ warehouse, version }) {
       const living = await liveProcesses((await warehouse()).pg);
@@ -59,7 +59,7 @@ export const workChecks: readonly Check[] = [
     name: 'runs',
     area,
     of: 'account',
-    looks: 'open runs that no living process can continue, or that began days ago',
+    looks: 'open runs that no live process can continue, or that are days old',
     needs: ['tables'],
     async run(context) {
       const { pg } = await context.warehouse();
@@ -95,7 +95,7 @@ export const workChecks: readonly Check[] = [
     name: 'drift',
     area,
     of: 'account',
-    looks: 'new kinds of difference from the documentation, of the last seven days',
+    looks: 'new kinds of drift in the last seven days',
     needs: ['tables'],
     async run({ warehouse, account, clock }) {
       const found = await newDrift((await warehouse()).pg, account, new Date(clock.now() - newMs));
@@ -113,7 +113,7 @@ export const workChecks: readonly Check[] = [
     name: 'replayable rejects',
     area,
     of: 'account',
-    looks: 'rejected records whose stored payload can be processed again without a request',
+    looks: 'rejects whose stored payload can be replayed without a request',
     needs: ['tables'],
     async run(context) {
       const { pg } = await context.warehouse();
@@ -139,7 +139,7 @@ export const workChecks: readonly Check[] = [
     name: 'open problems',
     area,
     of: 'account',
-    looks: 'every row of the view sync.problems, with its remedy',
+    looks: 'rows of sync.problems, each with its remedy',
     needs: ['tables'],
     async run({ warehouse, account, config }) {
       const found = await openProblems((await warehouse()).pg, account);

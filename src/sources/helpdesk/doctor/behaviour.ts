@@ -59,7 +59,7 @@ const isOf: Record<Kind, (ticket: Ticket) => boolean> = {
 const listed = (kind: Kind): Question => ({
   question: `${kind}_listed`,
   name: `${kind} in lists`,
-  looks: `whether the list of tickets shows those ${where[kind]} where nobody asked for them`,
+  looks: `whether the default list shows tickets ${where[kind]}`,
   most: kind === 'spam' || kind === 'trash' ? 2 : 3,
   find: context => findListed(context, kind),
 });
@@ -81,7 +81,7 @@ const one: Record<Kind, string> = {
 const moves = (type: 'reply' | 'note', cure: string): Question => ({
   question: `${type}_moves_updated_at`,
   name: `a ${type} moves its ticket`,
-  looks: `whether a ${type} counts as a change of its ticket, told by the rows that are here`,
+  looks: `whether a ${type} changes updated_at of its ticket, judged by the stored rows`,
   most: 0,
   async find({ warehouse, account }) {
     const { later, same } = await messagesAgainstTickets((await warehouse()).pg, account, type);
@@ -103,7 +103,7 @@ const moves = (type: 'reply' | 'note', cure: string): Question => ({
 export const totalCount = (depth: number): Question => ({
   question: 'total_count_whole',
   name: 'Total-Count',
-  looks: 'whether it counts records beyond the depth of paging; measured only with that many tickets',
+  looks: 'whether the count includes records beyond the depth of paging; needs that many tickets',
   most: 2,
   async find(context) {
     const { pg } = await context.warehouse();
@@ -131,7 +131,7 @@ export const questions: readonly Question[] = [
   {
     question: 'lists_ordered',
     name: 'order of lists',
-    looks: 'whether a list comes in the order that was asked for',
+    looks: 'whether a list has the requested order',
     most: 0,
     async find(context) {
       const times = (await oldestTickets(context)).records.map(({ updated_at }) => timeOf(updated_at));
@@ -158,7 +158,7 @@ export const questions: readonly Question[] = [
   {
     question: 'lookback_suffices',
     name: 'lookback',
-    looks: 'whether tickets appeared later than HELPDESK_LOOKBACK_SECONDS allows for, as far as audits found it',
+    looks: 'tickets that appeared later than HELPDESK_LOOKBACK_SECONDS, as found by audits',
     most: 0,
     async find({ warehouse, account, clock }) {
       const since = new Date(clock.now() - rememberedMs);

@@ -19,7 +19,7 @@ export const helpdeskChecks: readonly Check[] = [
     name: 'credits of this examination',
     area,
     of: 'account',
-    looks: 'how many credits the checks below will use at most',
+    looks: 'highest number of credits that the following checks use',
     needs: ['tables'],
     async run(context) {
       const { helpdesk, limits } = context.config;
@@ -32,7 +32,7 @@ export const helpdeskChecks: readonly Check[] = [
     name: 'help desk',
     area,
     of: 'account',
-    looks: 'that the address answers as a help desk does, and takes the token (401), which may read tickets (403)',
+    looks: 'reachability of the help desk, its token (401), and the right to read tickets (403)',
     // Requests go only to the help desk that the account has mirrored: they spend its credits, and the results are
     // stored for it.
     needs: ['credits of this examination', 'sources of the account'],
@@ -62,7 +62,7 @@ export const helpdeskChecks: readonly Check[] = [
     name: 'clock of the help desk',
     area,
     of: 'account',
-    looks: "this machine's clock against the Date of the reply",
+    looks: 'clock of this machine against the Date header of the reply',
     needs: ['help desk'],
     async run(context) {
       await oldestTickets(context);
@@ -76,7 +76,7 @@ export const helpdeskChecks: readonly Check[] = [
     name: 'limits',
     area,
     of: 'account',
-    looks: 'the limit that the help desk tells against HELPDESK_CREDITS',
+    looks: 'limit that the help desk announces against HELPDESK_CREDITS',
     needs: ['help desk'],
     async run(context) {
       await oldestTickets(context);
@@ -97,7 +97,7 @@ export const helpdeskChecks: readonly Check[] = [
     name: 'use by others',
     area,
     of: 'account',
-    looks: 'the most that other tools of the account used in one period of the last day, against HELPDESK_RESERVE',
+    looks: 'highest use of other tools in one period of the last day against HELPDESK_RESERVE',
     needs: ['help desk'],
     async run(context) {
       await oldestTickets(context);
@@ -116,7 +116,7 @@ export const helpdeskChecks: readonly Check[] = [
     name: 'refusals',
     area,
     of: 'account',
-    looks: 'requests of the last day that were refused (429)',
+    looks: 'requests of the last day that the help desk refused (429)',
     needs: ['credits of this examination'],
     async run(context) {
       const { refused = 0, used = 0 } = (await limits(context)) ?? {};
