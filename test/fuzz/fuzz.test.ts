@@ -1,4 +1,4 @@
-/** Hostile records among ordinary ones: a hundred with every test run, 6,000 in CI, any number with `npm run fuzz`. See docs/contributing/simulation.md. */
+/** Hostile records among ordinary ones: a hundred with every test run, 6,000 in CI, any number with `npm run fuzz`. See docs/contributing/breaking-it.md. */
 import { expect, test } from 'vitest';
 import { freshDatabase } from '../support/postgres.ts';
 import { Fuzz } from './commit.ts';
