@@ -203,6 +203,29 @@ describe('the figures are those of SQL', () => {
     ]);
   });
 
+  test('a page for each run: its streams with errors and remedies; none of another account', async () => {
+    const [run] = await world.rows<{ id: number }>(`select id from sync.runs where account_id = 'failing'`);
+    expect((await get('/accounts/failing')).body).toContain(`href="/accounts/failing/runs/${run!.id}"`);
+    const { body, statusCode } = await get(`/accounts/failing/runs/${run!.id}`);
+    expect(statusCode).toBe(200);
+    const streams = await world.rows<{ stream: string; state: string; error: string | null }>(
+      'select stream, state, error from sync.run_streams where run_id = $1 order by stream',
+      run!.id,
+    );
+    expect(streams.some(({ error }) => error !== null)).toBe(true);
+    const shown = textOf(body);
+    for (const { stream, state, error } of streams) {
+      expect(body).toMatch(
+        new RegExp(`data-key="stream-${stream}"><th scope="row">${stream}</th><td><span class="run is-${state}"`),
+      );
+      if (error !== null) expect(shown).toContain(error);
+    }
+    expect(shown).toContain(`Retry run ${run!.id}`);
+    expect(body).toContain(`/events?account=failing&amp;run=${run!.id}`);
+    for (const path of [`fresh/runs/${run!.id}`, 'failing/runs/999999', 'failing/runs/x', 'nobody/runs/1'])
+      expect((await get(`/accounts/${path}`)).statusCode, path).toBe(404);
+  });
+
   test('credits: each minute, by lane, also those in which nothing was asked for', async () => {
     const { steps } = (await get('/credits.json?account=fresh')).json<{ steps: Record<string, never>[] }>();
     expect(steps).toHaveLength(60);
@@ -288,7 +311,9 @@ describe('the figures are those of SQL', () => {
   });
 
   test('names and words of strangers are text', async () => {
-    for (const path of ['/', pathOf(markup), '/accounts/failing', '/accounts/paused']) {
+    const [run] = await world.rows<{ id: number }>(`select id from sync.runs where account_id = $1`, markup);
+    const ofRun = run ? [`${pathOf(markup)}/runs/${run.id}`] : [];
+    for (const path of ['/', pathOf(markup), ...ofRun, '/accounts/failing', '/accounts/paused']) {
       const { body, statusCode } = await get(path);
       expect(statusCode).toBe(200);
       expect(body).not.toContain('<script>alert');
@@ -303,6 +328,7 @@ describe('a stranger', () => {
   const paths = [
     '/',
     '/accounts/fresh',
+    '/accounts/failing/runs/1',
     '/accounts/nobody',
     '/events',
     '/events?account=fresh',

@@ -4,6 +4,7 @@ import type pg from 'pg';
 import type { Clock } from '../../clock.ts';
 import type { StreamKey } from '../../engine/database/stream-key.ts';
 import { nextSlots, timetables } from '../../engine/queue/schedule.ts';
+import { readRun } from '../../engine/runs/run-records.ts';
 import { streams as declared, streamsOf } from '../../sources/index.ts';
 import { allAccounts, type Served } from '../known-accounts.ts';
 import { timeLeft } from '../time-left.ts';
@@ -14,6 +15,7 @@ import { type AccountLine, accountNames, readAccount, readFleetFigures } from '.
 import { type Known, type Parts, partsOf } from './render/account.ts';
 import { fleetParts, pathOf } from './render/fleet.ts';
 import { type Step, stepsOf, unknownScale } from './render/graph.ts';
+import { runParts } from './render/run.ts';
 
 export interface Pages {
   /** All accounts: those in the warehouse, and those with settings, valid or not. */
@@ -21,6 +23,8 @@ export interface Pages {
   /** Streams of the account's configured sources; undefined without settings. */
   streamsOf(account: string): readonly StreamKey[] | undefined;
   account(account: string, range: Range): Look;
+  /** Undefined if the account has no such run. */
+  run(account: string, run: number): Promise<Look | undefined>;
   fleet: Look;
   /** Values of the graph, in credits per minute. */
   credits(account: string, range: Range): Promise<Step[]>;
@@ -89,6 +93,15 @@ export function makePages({
       const figures = await readAccount(pg, account, range);
       const known = knownOf(account);
       return (role: Role): Parts => partsOf({ figures, known, range, role, link: pathOf(account) });
+    },
+    async run(account, run) {
+      const read = () => readRun(pg, account, run, new Date(clock.now()));
+      if ((await read()) === undefined) return undefined;
+      return async () => {
+        const found = await read();
+        const at = new Date(clock.now());
+        return (role: Role): Parts => (found ? runParts(found, { at, role, link: pathOf(account) }) : {});
+      };
     },
     async credits(account, range) {
       const { credits } = await readAccount(pg, account, range);

@@ -32,7 +32,9 @@ export interface Behind {
 }
 
 export function addRoutes(app: FastifyInstance, behind: Behind): void {
-  showPages(app, behind, serveFiles(app));
+  const files = serveFiles(app);
+  showPages(app, behind, files);
+  showRuns(app, behind, files);
   takeActions(app, behind);
   sendEvents(app, behind);
 }
@@ -132,6 +134,32 @@ function showPages(app: FastifyInstance, behind: Behind, files: Files): void {
   });
 }
 
+/** The number of a run in a path; 0 if it is none. */
+const runOf = (asked: unknown): number => (/^[1-9]\d{0,14}$/.test(String(asked)) ? Number(asked) : 0);
+
+function showRuns(app: FastifyInstance, { pages, door }: Behind, files: Files): void {
+  app.get<{ Params: { account: string; run: string } }>('/accounts/:account/runs/:run', async (request, reply) => {
+    const { account } = request.params;
+    const id = runOf(request.params.run);
+    const look = (await pages.accounts()).includes(account) ? await pages.run(account, id) : undefined;
+    if (look === undefined) return reply.callNotFound();
+    const visitor = request.visitor!;
+    return sendHtml(
+      reply,
+      framed({
+        title: `Run ${id} of ${account}: Shelfdesk`,
+        heading: html`<h1>Run ${id}</h1><a href="${pathOf(account)}">${text(account)}</a>`,
+        parts: (await look())(visitor.role),
+        rows: [['run'], ['streams'], ['people']],
+        ...{ visitor, files },
+        canLeave: door.asks,
+        events: `/events?account=${encodeURIComponent(account)}&run=${id}`,
+        actions: visitor.role === 'operator' ? `${pathOf(account)}/deeds` : undefined,
+      }),
+    );
+  });
+}
+
 // --- actions ----------------------------------------------------------------------------------------------------------
 
 function takeActions(app: FastifyInstance, { pg, clock, pages, door }: Behind): void {
@@ -177,7 +205,7 @@ function takeActions(app: FastifyInstance, { pg, clock, pages, door }: Behind): 
 const mostWaiting = 1_000_000;
 
 function sendEvents(app: FastifyInstance, { pages, live, door }: Behind): void {
-  type Query = { account?: string; range?: unknown; have?: string };
+  type Query = { account?: string; range?: unknown; run?: unknown; have?: string };
   app.get<{ Querystring: Query }>('/events', { exposeHeadRoute: false }, async (request, reply) => {
     const { account, have = '' } = request.query;
     const range = rangeOf(request.query.range);
@@ -204,8 +232,14 @@ function sendEvents(app: FastifyInstance, { pages, live, door }: Behind): void {
         raw.end();
       },
     };
-    const look = typeof account === 'string' ? pages.account(account, range) : pages.fleet;
-    const topic = typeof account === 'string' ? JSON.stringify([account, range]) : 'all';
+    const run = runOf(request.query.run);
+    const ofRun = typeof account === 'string' && run > 0 ? await pages.run(account, run) : undefined;
+    const look = ofRun ?? (typeof account === 'string' ? pages.account(account, range) : pages.fleet);
+    const topic = ofRun
+      ? JSON.stringify([account, run])
+      : typeof account === 'string'
+        ? JSON.stringify([account, range])
+        : 'all';
     const headers = { ...reply.getHeaders(), 'content-type': 'text/event-stream', 'x-accel-buffering': 'no' };
     raw.on('close', () => live.leave(listener));
     if (!live.listen(topic, look, listener)) return reply.code(503).header('retry-after', '30').send('Too many look.');

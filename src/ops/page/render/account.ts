@@ -70,7 +70,7 @@ export const badge = (state: string): Html =>
   html`<span class="badge is-${state}"><span aria-hidden="true">${signs[state] ?? '·'}</span> ${stateNames[state] ?? state}</span>`;
 
 /** All buttons belong to the page's single form, which knows the account. */
-function button(
+export function button(
   role: Role,
   action: string,
   label: string,
@@ -189,9 +189,9 @@ function gapsOf(gaps: readonly Gap[], stream: string, at: Date): Html {
 
 // --- runs -----------------------------------------------------------------------------------------------------------
 
-const canRetry = new Set(['failed', 'partial', 'interrupted']);
+export const canRetry = new Set(['failed', 'partial', 'interrupted']);
 
-function runs({ figures, role }: Shown): Html {
+function runs({ figures, role, link }: Shown): Html {
   const { at, quiet } = figures;
   const more =
     quiet === 0
@@ -202,10 +202,10 @@ function runs({ figures, role }: Shown): Html {
   return html`
 <h2 id="runs-h">Runs</h2>
 <div class="wide" role="region" aria-labelledby="runs-h" tabindex="0"><table class="runs"><thead><tr>${heads.map((head, i) => html`<th scope="col"${i > 2 ? html` class="n"` : null}>${head}</th>`)}${role === 'operator' ? html`<td></td>` : null}</tr></thead>
-<tbody>${figures.runs.map(one => run(one, at, role))}</tbody></table></div>${more}`;
+<tbody>${figures.runs.map(one => run(one, { at, role, link }))}</tbody></table></div>${more}`;
 }
 
-function run(one: RunFigures, at: Date, role: Role): Html {
+function run(one: RunFigures, { at, role, link }: Pick<Shown, 'role' | 'link'> & { at: Date }): Html {
   const { run: id, kind, state, retries } = one;
   const isOpen = one.finished_at === null && state === 'running';
   const figures = [one.seen, one.inserted, one.updated, one.deleted, one.rejected, one.credits];
@@ -218,7 +218,7 @@ function run(one: RunFigures, at: Date, role: Role): Html {
       ? button(role, `retry ${id}`, 'Retry', { about: `run ${id}`, quiet: true })
       : null;
   return html`
-<tr data-key="run-${id}"><th scope="row">${id} <span class="kind">${kind}</span>${retries === null ? null : html` <span class="soft">retries ${retries}</span>`}</th><td><span class="run is-${state}">${state}</span></td><td>${time(one.started_at, at)}</td><td class="n">${lasting(one.took)}</td>${figures.map(n => html`<td class="n">${amount(n)}</td>`)}${role === 'operator' ? html`<td class="n">${action}</td>` : null}</tr>${
+<tr data-key="run-${id}"><th scope="row"><a href="${link}/runs/${id}">${id}</a> <span class="kind">${kind}</span>${retries === null ? null : html` <span class="soft">retries ${retries}</span>`}</th><td><span class="run is-${state}">${state}</span></td><td>${time(one.started_at, at)}</td><td class="n">${lasting(one.took)}</td>${figures.map(n => html`<td class="n">${amount(n)}</td>`)}${role === 'operator' ? html`<td class="n">${action}</td>` : null}</tr>${
     said.length === 0 && !isOpen
       ? null
       : html`<tr class="said" data-key="said-${id}"><td colspan="${role === 'operator' ? 11 : 10}">${isOpen ? html`<p>${progress(one.streams)}</p>` : null}${said.map(reason)}</td></tr>`
