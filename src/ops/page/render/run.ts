@@ -52,7 +52,10 @@ function streams(all: readonly ShownStream[], at: Date): Html {
 function stream(one: ShownStream, at: Date, columns: number): Html {
   const { stream: name, expected, started_at, error, remedy, note, waits_for } = one;
   const state = one.paused ? 'paused' : one.state;
-  const read = expected === null ? amount(one.seen) : `${amount(one.seen)} of about ${amount(expected)}`;
+  const read =
+    expected === null || one.finished_at !== null
+      ? amount(one.seen)
+      : `${amount(one.seen)} of about ${amount(expected)}`;
   const figures = [one.inserted, one.updated, one.unchanged, one.deleted, one.rejected, one.credits];
   const said = [
     error === null ? null : html`<p>${text(error)}. <span class="soft">${prose(remedy ?? '')}</span></p>`,
