@@ -5,6 +5,7 @@
  * The flags keep the heap small: a page becomes garbage as soon as it is stored. A smaller heap would make garbage
  * collection a large part of a load.
  */
+import './node-version.ts';
 import { readFileSync } from 'node:fs';
 import { type Argument, Command, CommanderError } from 'commander';
 import { auditStream } from '../jobs/audit-stream.ts';

@@ -11,6 +11,7 @@ import { type OpenQueue, openQueues, type Queues } from '../engine/queue/queue.t
 import { bindAccount, nameAccount } from '../engine/runs/accounts.ts';
 import { keepTargets } from '../engine/runs/freshness-targets.ts';
 import { type Attendance, attend, type Presence } from '../engine/runs/workers.ts';
+import { OpenStack } from '../open-stack.ts';
 import type { Config, Fleet } from './config.ts';
 import { boundSources, openContext, openLog, requireSource, type Warehouse } from './context.ts';
 import { promisesOf } from './freshness-targets.ts';
@@ -29,7 +30,7 @@ export async function openGround(
   { redisUrl, logLevel }: Pick<Fleet, 'redisUrl' | 'logLevel'>,
   warehouse: Warehouse,
 ): Promise<Ground> {
-  await using stack = new AsyncDisposableStack();
+  await using stack = new OpenStack();
   await migrateWarehouse(warehouse.url);
   const queues = stack.use(await openQueues({ redisUrl, databaseUrl: warehouse.url }));
   const attendance = stack.use(await attend(warehouse.url, systemClock));
@@ -59,7 +60,7 @@ interface How {
 /** Opens one account, with shared resources of its own. */
 export async function openAccount(config: Config, warehouse: Warehouse, how: How): Promise<Account> {
   requireSource(config);
-  await using stack = new AsyncDisposableStack();
+  await using stack = new OpenStack();
   const ground = stack.use(await openGround(config, warehouse));
   const account = stack.use(await openAccountOn(ground, config, how));
   const opened = stack.move();
@@ -72,7 +73,7 @@ export async function openAccountOn(
   config: Config,
   { signal, works, binds = true }: How,
 ): Promise<Account> {
-  await using stack = new AsyncDisposableStack();
+  await using stack = new OpenStack();
   requireSource(config);
   const log = ground.log.child({ account: config.account });
   const ctx = stack.use(openContext(config, ground.warehouse.pg, { log, signal }));

@@ -2,6 +2,7 @@
  * Opens the context of every piece of work: warehouse, sources, clock, log. Everything that varies is in the context,
  * so that the same code runs in a simulation. Opened in order, closed in reverse order.
  */
+
 import { join } from 'node:path';
 import type pg from 'pg';
 import { type Logger, pino } from 'pino';
@@ -15,6 +16,7 @@ import { type Fetch, makeSend, timeoutMs, undiciFetch } from '../engine/http/sen
 import { makeBell } from '../engine/notifier.ts';
 import type { Bound } from '../engine/runs/accounts.ts';
 import { Away, exitCodes, isAway, ShelfdeskError, UsageError } from '../errors.ts';
+import { OpenStack } from '../open-stack.ts';
 import { sources, streams } from '../sources/index.ts';
 import type { Connection, Source } from '../sources/source.ts';
 import type { Config } from './config.ts';
@@ -36,7 +38,7 @@ export async function openWarehouse(
   config: Pick<Config, 'databaseUrl'> & { accounts?: readonly unknown[] },
   options: { folder?: string; signal?: AbortSignal } = {},
 ): Promise<Warehouse> {
-  await using stack = new AsyncDisposableStack();
+  await using stack = new OpenStack();
   let url = config.databaseUrl;
   let folder: string | undefined;
   if (url === undefined) {

@@ -6,6 +6,7 @@ import { keepReconciling, openWaiting, reconcile } from '../engine/queue/reconci
 import { keepSchedule } from '../engine/queue/schedule.ts';
 import { work } from '../engine/queue/worker.ts';
 import { forgetOld } from '../engine/runs/slots.ts';
+import { OpenStack } from '../open-stack.ts';
 import { type Ground, openAccountOn } from './account.ts';
 import type { Config } from './config.ts';
 
@@ -31,7 +32,7 @@ interface How {
 }
 
 export async function serve(ground: Ground, config: Config, { jobs, signal, beside, reporter }: How): Promise<Served> {
-  await using stack = new AsyncDisposableStack();
+  await using stack = new OpenStack();
   const { ctx, queue, presence } = stack.use(await openAccountOn(ground, config, { signal, works: true }));
   const leaving = new AbortController();
   const over = AbortSignal.any([signal, leaving.signal]);

@@ -2,10 +2,12 @@
  * Chooses the accounts of read-only commands. An account in the warehouse can be read without settings; only syncing needs
  * them. `demo`, for example, leaves an account without settings.
  */
+
 import type pg from 'pg';
 import { type Config, type Fleet, withoutSettings } from '../app/config.ts';
 import { configuredSources, type Warehouse } from '../app/context.ts';
 import { UsageError } from '../errors.ts';
+import { OpenStack } from '../open-stack.ts';
 import { allAccounts, type Served, setAccounts } from '../ops/known-accounts.ts';
 import { accountNames } from '../ops/page/overview.ts';
 import type { Deps } from './command.ts';
@@ -34,7 +36,7 @@ export async function chosenAccount(deps: Deps, db: pg.Pool | undefined): Promis
 
 /** Opens the warehouse and chooses the account. Throws ShelfdeskError if tables are missing. */
 export async function openChosen(deps: Deps): Promise<{ config: Config; warehouse: Warehouse } & AsyncDisposable> {
-  await using stack = new AsyncDisposableStack();
+  await using stack = new OpenStack();
   const warehouse = stack.use(await tablesOf(deps.asked().fleet, deps.signal));
   const config = await chosenAccount(deps, warehouse.pg);
   const opened = stack.move();

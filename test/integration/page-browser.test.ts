@@ -1,9 +1,8 @@
 /** The page in Chromium: how it looks and weighs, what it is without a script, and what it does with one. */
-import { readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
 import type { BrowserContextOptions, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { makePool } from '../../src/engine/database/pool.ts';
+import { findings } from '../support/axe.ts';
 import { describeInBrowser } from '../support/browser.ts';
 import { eventually } from '../support/desk.ts';
 import { long } from '../support/long.ts';
@@ -19,7 +18,6 @@ import {
 } from '../support/page.ts';
 import { wayTo } from '../support/way.ts';
 
-const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 const mostBytes = 150_000;
 
 let world: PageWorld;
@@ -31,17 +29,6 @@ beforeAll(async () => {
   guarded = await world.serve(tokens);
 });
 afterAll(() => world?.[Symbol.asyncDispose]());
-
-/** What axe finds to be serious or critical. */
-async function findings(page: Page): Promise<string[]> {
-  await page.evaluate(axe);
-  const { violations } = (await page.evaluate('axe.run()')) as {
-    violations: { id: string; impact: string; nodes: { html: string }[] }[];
-  };
-  return violations
-    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
-    .map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(' ')}`);
-}
 
 const isLive = (page: Page) =>
   eventually(async () => expect(await page.locator('#live').textContent()).toMatch(/^Live; times are /));

@@ -277,8 +277,9 @@ describe('what varies comes in as an argument', () => {
     expect(matching(/\bprocess\.stderr\.write\b/)).toEqual([
       'src/cli/output/progress.ts',
       'src/cli/output/terminal.ts',
+      'src/node-version.ts',
     ]);
-    expect(matching(/\bprocess\.exit\(/)).toEqual(['src/main.ts']);
+    expect(matching(/\bprocess\.exit\(/)).toEqual(['src/main.ts', 'src/node-version.ts']);
   });
 });
 

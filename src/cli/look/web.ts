@@ -1,4 +1,5 @@
 /** `web`: serves the web page until SIGTERM or Ctrl-C. `start` also serves it if SHELFDESK_WEB_PORT is set. */
+
 import type { Command } from 'commander';
 import type { Ground } from '../../app/account.ts';
 import type { Fleet, WebConfig } from '../../app/config.ts';
@@ -8,6 +9,7 @@ import { systemClock } from '../../clock.ts';
 import { makeLookingPool } from '../../engine/database/pool.ts';
 import { type OpenQueue, openQueues } from '../../engine/queue/queue.ts';
 import { exitCodes, UsageError } from '../../errors.ts';
+import { OpenStack } from '../../open-stack.ts';
 import type { Served } from '../../ops/known-accounts.ts';
 import { queueNames } from '../../ops/page/overview.ts';
 import { demandSafe, type Serving, servePage } from '../../ops/page/server.ts';
@@ -65,7 +67,7 @@ export async function openPage(
   { warehouse, queues, log }: Pick<Ground, 'warehouse' | 'queues' | 'log'>,
   { web, port, version, fleet }: { web: WebConfig; port: number; version: string; fleet: () => Fleet },
 ): Promise<Serving> {
-  await using stack = new AsyncDisposableStack();
+  await using stack = new OpenStack();
   const pg = makeLookingPool(warehouse.url);
   stack.defer(() => pg.end());
   const found = new Map<string, OpenQueue['bull']>();

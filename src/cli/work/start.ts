@@ -1,4 +1,5 @@
 /** `start`: runs a worker and the schedule of all accounts until SIGTERM. Several processes and machines may run it concurrently. */
+
 import type { Command } from 'commander';
 import { type Ground, openGround } from '../../app/account.ts';
 import type { Config, Fleet } from '../../app/config.ts';
@@ -8,6 +9,7 @@ import { systemClock } from '../../clock.ts';
 import { connectionsOf } from '../../engine/database/pool.ts';
 import { untilBack } from '../../engine/outage.ts';
 import { describeOutage, exitCodes, Interrupted, ShelfdeskError } from '../../errors.ts';
+import { OpenStack } from '../../open-stack.ts';
 import { keepAlarms, toldOf } from '../../ops/alarms/send-alarms.ts';
 import { count } from '../../words.ts';
 import { type Act, aborted, type Deps, note } from '../command.ts';
@@ -112,7 +114,7 @@ async function serveFleet(
   let known = first;
   const alarms = new Map<string, Config['alarm']>();
   const told = new Map<string, string>();
-  await using stack = new AsyncDisposableStack();
+  await using stack = new OpenStack();
   stack.defer(async () => {
     await Promise.all([...served.values()].map(({ serving }) => serving[Symbol.asyncDispose]()));
   });

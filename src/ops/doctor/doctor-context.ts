@@ -11,6 +11,7 @@ import { lookAtServer, reach, type ServerFacts } from '../../engine/database/ser
 import type { SourceName } from '../../engine/http/request.ts';
 import { type OpenQueue, openQueues, type Queues } from '../../engine/queue/queue.ts';
 import { lookAtRedis, type RedisFacts } from '../../engine/queue/redis.ts';
+import type { OpenStack } from '../../open-stack.ts';
 import { queueName } from './doctor-state.ts';
 
 /** The process that the doctor runs in. Tests pass their own values. */
@@ -53,7 +54,7 @@ export interface AccountContext extends DoctorContext {
 }
 
 /** Creates the context without opening a connection. */
-export function createDoctorContext(around: DoctorEnvironment, stack: AsyncDisposableStack): DoctorContext {
+export function createDoctorContext(around: DoctorEnvironment, stack: OpenStack): DoctorContext {
   const { clock, signal } = around;
   let fleetIfAny: Fleet | undefined;
   try {
@@ -80,11 +81,7 @@ export function createDoctorContext(around: DoctorEnvironment, stack: AsyncDispo
   };
 }
 
-export function createAccountContext(
-  context: DoctorContext,
-  config: Config,
-  stack: AsyncDisposableStack,
-): AccountContext {
+export function createAccountContext(context: DoctorContext, config: Config, stack: OpenStack): AccountContext {
   const { signal, warehouse } = context;
   const { account } = config;
   const used = new Map<SourceName, number>();

@@ -1,0 +1,100 @@
+/**
+ * Builds the two packages that are published, as compiled JavaScript with types: `dist/shelfdesk` and `dist/sandbox`. The
+ * worker's package carries the sandbox's, so that one file installs both. The name and version of both come from the root.
+ */
+import { execFileSync } from 'node:child_process';
+import { cpSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+/** The oldest Node that the packages run on: undici and commander demand it. A clone needs the Node that strips types. */
+const NODE = '>=22.19';
+const root = fileURLToPath(new URL('..', import.meta.url));
+const dist = join(root, 'dist');
+const worker = join(dist, 'shelfdesk');
+const sandbox = join(dist, 'sandbox');
+const compiled = join(dist, 'compiled');
+
+interface Manifest {
+  version: string;
+  bin: Record<string, string>;
+  exports?: Record<string, string>;
+  dependencies: Record<string, string>;
+  optionalDependencies?: Record<string, string>;
+  [name: string]: unknown;
+}
+
+const read = (path: string): Manifest => JSON.parse(readFileSync(join(root, path), 'utf8'));
+const asJs = (paths: Record<string, string>) =>
+  Object.fromEntries(Object.entries(paths).map(([name, path]) => [name, path.replace(/\.ts$/, '.js')]));
+const keep = (from: string, to: string) => cpSync(from, to, { recursive: true });
+
+rmSync(dist, { recursive: true, force: true });
+execFileSync(process.execPath, [join(root, 'node_modules/typescript/bin/tsc'), '-p', join(root, 'packages')], {
+  stdio: 'inherit',
+});
+// The compiler leaves the names of the sources in the types.
+for (const name of globSync('**/*.d.ts', { cwd: compiled })) {
+  const path = join(compiled, name);
+  writeFileSync(path, readFileSync(path, 'utf8').replaceAll(/((?:from |import\()'\.[^']*)\.ts'/g, "$1.js'"));
+}
+const ours = read('package.json');
+const theirs = read('packages/sandbox/package.json');
+const both = { version: ours.version, license: ours.license, type: 'module', engines: { node: NODE } };
+
+keep(join(compiled, 'packages/sandbox/src'), join(sandbox, 'src'));
+assets('packages/sandbox/src', join(sandbox, 'src'));
+keep(join(root, 'packages/sandbox/README.md'), join(sandbox, 'README.md'));
+keep(join(root, 'packages/sandbox/page.png'), join(sandbox, 'page.png'));
+keep(join(root, 'LICENSE'), join(sandbox, 'LICENSE'));
+manifest(sandbox, {
+  name: theirs.name,
+  description: theirs.description,
+  ...both,
+  bin: asJs(theirs.bin),
+  exports: asJs(theirs.exports!),
+  dependencies: theirs.dependencies,
+});
+
+for (const folder of ['src', 'jobs']) keep(join(compiled, folder), join(worker, folder));
+assets('src', join(worker, 'src'));
+for (const name of [
+  'migrations',
+  'docs',
+  'dbt',
+  'README.md',
+  'CHANGELOG.md',
+  'SECURITY.md',
+  'LICENSE',
+  '.env.example',
+]) {
+  keep(join(root, name), join(worker, name));
+}
+keep(sandbox, join(worker, 'node_modules', String(theirs.name)));
+manifest(worker, {
+  name: ours.name,
+  description: ours.description,
+  ...both,
+  bin: asJs(ours.bin),
+  // A program, not a library: nothing of it is promised to code.
+  exports: { './package.json': './package.json' },
+  dependencies: { ...ours.dependencies, [String(theirs.name)]: ours.version },
+  // The user's own Node runs the package; a clone brings one.
+  optionalDependencies: Object.fromEntries(
+    Object.entries(ours.optionalDependencies!).filter(([name]) => !name.startsWith('node-')),
+  ),
+  bundleDependencies: [theirs.name],
+});
+rmSync(compiled, { recursive: true });
+
+/** What lies beside the sources and is read at run time: a page's style, an OpenAPI document. */
+function assets(folder: string, to: string): void {
+  for (const name of globSync('**/*.{css,html,js,yaml}', { cwd: join(root, folder) })) {
+    mkdirSync(dirname(join(to, name)), { recursive: true });
+    keep(join(root, folder, name), join(to, name));
+  }
+}
+
+function manifest(folder: string, content: Omit<Manifest, 'version'>): void {
+  writeFileSync(join(folder, 'package.json'), `${JSON.stringify(content, null, 2)}\n`);
+}

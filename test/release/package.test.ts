@@ -1,0 +1,110 @@
+/** The packages that are published: built, packed, installed in an empty folder, and run on the oldest Node and on this one. */
+import { execFile } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { delimiter, dirname, join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { root } from '../support/docker.ts';
+import { long } from '../support/long.ts';
+
+const execute = promisify(execFile);
+const OLDEST = '22.19.0';
+const MB = 1_000_000;
+
+interface Packed {
+  filename: string;
+  size: number;
+  unpackedSize: number;
+  version: string;
+  files: { path: string; size: number }[];
+}
+
+describe('the packages', long, () => {
+  let folder: string;
+  let worker: Packed;
+  let sandbox: Packed;
+  beforeAll(async () => {
+    folder = mkdtempSync(join(tmpdir(), 'shelfdesk-package-'));
+    await npm(root, 'run', 'build');
+    [worker, sandbox] = [await pack('shelfdesk'), await pack('sandbox')];
+  });
+  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+  const pack = async (name: string): Promise<Packed> =>
+    JSON.parse(await npm(join(root, 'dist', name), 'pack', '--json', '--pack-destination', folder))[0];
+
+  /** A folder with the tarball installed in it, and what runs a program of it on the Node of `bin`. */
+  async function installed(packed: Packed, bin = dirname(process.execPath)) {
+    const at = mkdtempSync(join(folder, 'empty-'));
+    writeFileSync(join(at, 'package.json'), '{ "private": true, "type": "module" }');
+    await npm(at, 'install', join(folder, packed.filename));
+    const run = async (...command: string[]): Promise<string> =>
+      (await execute('npx', ['--no-install', ...command], { cwd: at, env: envOf(bin) })).stdout;
+    return { at, run };
+  }
+
+  test('have one version, and no sources', () => {
+    const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+    expect([worker.version, sandbox.version]).toEqual([version, version]);
+    const sources = [...worker.files, ...sandbox.files].filter(({ path }) => /(?<!\.d)\.ts$/.test(path));
+    expect(sources).toEqual([]);
+    expect(sandbox.files.map(({ path }) => path)).toContain('src/server.d.ts');
+  });
+
+  test('are small', () => {
+    const carried = worker.files.filter(({ path }) => path.startsWith('node_modules/'));
+    expect(carried.every(({ path }) => path.startsWith('node_modules/@shelfdesk/sandbox/'))).toBe(true);
+    const own = worker.unpackedSize - carried.reduce((sum, { size }) => sum + size, 0);
+    expect(own).toBeLessThan(4 * MB);
+    expect(worker.size).toBeLessThan(2 * MB);
+  });
+
+  test.each(['this Node', OLDEST])('the worker runs its demo and answers, on %s', async node => {
+    const bin = node === OLDEST ? await oldestNode() : dirname(process.execPath);
+    const { run } = await installed(worker, bin);
+    expect(await run('shelfdesk', 'demo')).toContain('How far is the mirror complete?');
+    const counted = await run('shelfdesk', 'sql', '--csv', 'select count(*) as tickets from helpdesk.tickets');
+    expect(counted.trim().split('\n')).toEqual(['tickets', '2000']);
+    expect(await run('shelfdesk', 'query', 'run', 'backlog-by-inbox')).toContain('Support');
+    expect(await run('shelfdesk', 'status')).toContain('tickets');
+  });
+
+  async function oldestNode(): Promise<string> {
+    const at = mkdtempSync(join(folder, 'node-'));
+    writeFileSync(join(at, 'package.json'), '{ "private": true }');
+    const name = `node-${process.platform}-${process.arch}`;
+    await npm(at, 'install', `${name}@${OLDEST}`);
+    return join(at, 'node_modules', name, 'bin');
+  }
+
+  test('the sandbox is small where it is installed, serves, and has types', async () => {
+    const { at, run } = await installed(sandbox);
+    const bytes = Number((await execute('du', ['-sk', at])).stdout.split('\t')[0]) * 1024;
+    expect(bytes).toBeLessThan(50 * MB);
+    expect(await run('shelfdesk-sandbox', '--help')).toContain('--tickets');
+    const use = `import { startSandbox, type Sandbox } from '@shelfdesk/sandbox';
+      const sandbox: Sandbox = await startSandbox({ tickets: 3 });
+      const answer: Response = await fetch(\`\${sandbox.url}/tickets\`, { headers: { authorization: \`Bearer \${sandbox.token}\` } });
+      console.log(answer.status);
+      await sandbox.close();`;
+    writeFileSync(join(at, 'use.ts'), use);
+    const tsc = ['--noEmit', '--strict', '--target', 'es2024', '--module', 'nodenext', '--types', 'node'];
+    const types = ['--typeRoots', join(root, 'node_modules/@types')];
+    await execute(join(root, 'node_modules/.bin/tsc'), [...tsc, ...types, 'use.ts'], { cwd: at });
+    expect((await execute(process.execPath, ['use.ts'], { cwd: at })).stdout.trim()).toBe('200');
+  });
+});
+
+/** As a user's shell has it: without what `npm test` adds, on the Node in `bin`. */
+const envOf = (bin: string) => ({
+  ...Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^npm_(package|lifecycle|command)/.test(name))),
+  PATH: bin + delimiter + process.env.PATH,
+  CI: '',
+  NO_COLOR: '1',
+});
+
+async function npm(cwd: string, ...args: string[]): Promise<string> {
+  const env = envOf(dirname(process.execPath));
+  return (await execute('npm', args, { cwd, env, maxBuffer: 64 * MB })).stdout;
+}
