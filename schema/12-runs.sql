@@ -7,7 +7,9 @@ create table sync.workers (
   host text not null,
   pid integer not null,
   version text not null,
-  started_at timestamptz not null
+  started_at timestamptz not null,
+  page_url text,
+  page_error text
 );
 comment on table sync.workers is
   'Processes that work for an account, or that watch a run of the account. A row may outlive its process: sync.is_alive(id) shows whether the process is alive.';
@@ -18,6 +20,9 @@ comment on column sync.workers.host is 'The machine or the container.';
 comment on column sync.workers.pid is 'Process id on that machine.';
 comment on column sync.workers.version is 'Version of Shelfdesk.';
 comment on column sync.workers.started_at is 'Start of the process, by its own clock.';
+comment on column sync.workers.page_url is 'Address at which the process serves the page; null if it does not.';
+comment on column sync.workers.page_error is
+  'Why the process cannot serve the page at SHELFDESK_WEB_PORT; null if it can, or does not have to.';
 
 create or replace function sync.is_alive(worker int) returns boolean
 language sql stable
@@ -31,7 +36,7 @@ end;
 comment on function sync.is_alive is 'True if this process of sync.workers is alive, that is, if the process holds its lock.';
 
 create or replace view sync.live_workers as
-select w.id, w.account_id, w.works, w.host, w.pid, w.version, w.started_at
+select w.id, w.account_id, w.works, w.host, w.pid, w.version, w.started_at, w.page_url, w.page_error
 from sync.workers w
 where w.id in (
   select l.objid::bigint from pg_locks l

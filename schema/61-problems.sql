@@ -79,8 +79,8 @@ last_runs as (
       select * from sync.stored_run_streams i
       where i.run_id = u.id and i.stream_key = s.stream_key and i.state not in ('waiting', 'running') offset 0) r
     order by u.id desc limit 1) d),
-failing as (
-  select d.*,
+failing as not materialized (
+  select d.*, regexp_replace(d.error, '^[A-Z]+ /\S*: ', '') as cause, t.behind > t.target as is_late, n.of_night,
     case
       when d.exit_code = 4 and not p.proven then case when not d.sweeps then 'token_refused' end
       when d.sweeps and d.error like '%seem to have been deleted at the source%' then 'mass_deletion_stopped'
@@ -102,7 +102,15 @@ failing as (
     select exists (
       select from sync.streams k join sync.stored_run_streams o on o.account_id = d.account_id and o.stream_key = k.stream_key
       where k.source = d.source and o.run_id > d.run_id and o.state in ('completed', 'partial') and o.credits > 0) as proven) p
-  where d.state = 'failed'),
+  left join lateral (
+    select t.target, sync.behind(d.account_id, d.stream_key) as behind
+    from sync.targets t where (t.account_id, t.subject) = (d.account_id, d.stream_key) offset 0) t on true
+  -- The sweep of a night is a run of its own, opened with its slot.
+  cross join lateral (
+    select d.kind = 'nightly' or d.sweeps and exists (
+      select from sync.schedule_slots p join sync.stored_runs r on (r.account_id, r.started_at) = (p.account_id, p.claimed_at)
+      where r.id = d.run_id and p.schedule = 'nightly') as of_night) n
+  where d.state = 'failed' and not sync.is_paused(d.account_id, d.stream_key)),
 nights as (
   select a.account_id, n.slot, n.run_id, coalesce(t.target, interval '6 hours') as target
   from sync.accounts a
@@ -113,27 +121,49 @@ nights as (
   left join sync.targets t on (t.account_id, t.subject) = (a.account_id, 'nightly')),
 -- A query of its own, because pg_locks cannot be filtered by account: otherwise each account would pay for all.
 alive as materialized (
-  select distinct w.account_id from sync.live_workers w where w.works),
+  select w.account_id, w.works, w.host, w.page_url, w.page_error, w.started_at from sync.live_workers w),
+unattended as not materialized (
+  select a.account_id, s.last_at
+  from sync.accounts a
+  cross join lateral (
+    select max(l.claimed_at) as last_at
+    from (values ('fresh'), ('nightly')) w (schedule)
+    cross join lateral (
+      select p.claimed_at from sync.schedule_slots p
+      where p.account_id = a.account_id and p.schedule = w.schedule
+      order by p.slot desc limit 1) l) s
+  where s.last_at is not null
+    -- A person reads the stream without the scheduler, for example with cron.
+    and not coalesce((
+      select r.started_at > greatest(s.last_at, now() - interval '26 hours') from sync.stored_runs r
+      where r.account_id = a.account_id and r.kind = 'sync' order by r.id desc limit 1), false)
+    and exists (select from sync.targets t where t.account_id = a.account_id)
+    and not exists (select from alive w where w.account_id = a.account_id and w.works)),
 found as (
-  select r.account_id, r.stream_key, r.problem, case r.problem when 'run_failed' then 'warning' else 'critical' end as severity,
+  -- One cause makes several streams of a source fail: the row names all, and carries the first.
+  select r.account_id, (array_agg(r.stream_key order by r.place))[1] as stream_key, r.problem,
+    case when r.problem <> 'run_failed' or bool_or(r.is_late or r.of_night) then 'critical' else 'warning' end as severity,
     case r.problem
       when 'token_refused' then format('The source refuses our token: %s.', min(r.error))
-      when 'run_failed' then string_agg(
-        format('Run %s (%s) of %s failed: %s.', r.run_id, r.kind, r.stream, r.error), ' ' order by r.run_id)
+      when 'run_failed' then
+        case when count(distinct r.stream_key) = 1
+          then string_agg(format('Run %s (%s) of %s failed: %s.', r.run_id, r.kind, r.stream, r.error), ' ' order by r.run_id)
+          else format('Runs of %s failed, the last is run %s: %s.', string_agg(distinct r.stream, ', '), max(r.run_id), min(r.cause)) end
       else format('%s and perhaps more seem to have been deleted at the source, too many to be believed; none was marked as deleted here.',
-        sync.counted(min(g.many), rtrim(r.stream, 's'), r.stream)) end as says,
+        sync.counted(min(g.many), rtrim(min(r.stream), 's'), min(r.stream))) end as says,
     case r.problem
       when 'token_refused' then coalesce(min(r.remedy), 'Set a token that is valid, and start the workers again.')
       when 'run_failed' then string_agg(distinct coalesce(r.remedy, 'Look at the log.'), ' ')
       else format('Look there whether it is so; if it is, run `npx shelfdesk sweep %s --accept-deletions%s`; if not, the next sweep asks again.',
-        r.stream, sync.option_of(r.account_id)) end as remedy,
+        min(r.stream), sync.option_of(r.account_id)) end as remedy,
     min(coalesce(g.since, r.failing_since)) as since
-  from failing r
+  from (select f.*, k.place from failing f join sync.streams k using (stream_key)) r
   left join lateral (
     select count(*) as many, min(o.gone_since) as since from sync.open_deletion_candidates o
     where o.account_id = r.account_id and o.stream_key = r.stream_key and o.gone_at is not null) g on r.problem = 'mass_deletion_stopped'
   where r.problem <> 'mass_deletion_stopped' or g.many > 0
-  group by r.account_id, r.stream, r.stream_key, r.problem
+  group by r.account_id, r.source, r.problem,
+    case r.problem when 'token_refused' then '' when 'run_failed' then r.cause else r.stream_key end
   union all
   select n.account_id, null, 'nightly_failed', 'critical',
     string_agg(format(case n.kind when 'sweep' then 'The sweep of the night (run %s) %s.' else 'The nightly run %s %s.' end, n.id,
@@ -167,7 +197,10 @@ found as (
         where s.run_id = r.id and s.state in ('failed', 'interrupted')
           and coalesce(s.error, '') not like '%seem to have been deleted at the source%'
         offset 0)) n
-  where n.state = 'failed' or n.state = 'interrupted' and not exists (
+  where n.state = 'failed'
+    -- What still fails has a problem of its own.
+    and not exists (select from failing f where f.account_id = n.account_id and f.run_id = n.id)
+    or n.state = 'interrupted' and not exists (
     -- The person who canceled the run knows about it.
     select from sync.operations o
     where o.account_id = n.account_id and o.action = 'cancel' and o.subject = n.id::text and o.outcome = 'done'
@@ -181,7 +214,7 @@ found as (
       n.run_id, sync.option_of(n.account_id)),
     n.slot + n.target
   from nights n
-  where now() > n.slot + n.target and exists (
+  where now() > n.slot + n.target and exists (select from alive w where w.account_id = n.account_id and w.works) and exists (
     select from sync.stored_runs r join sync.stored_run_streams s on s.run_id = r.id
     where r.id = n.run_id and r.state = 'running' and s.state in ('waiting', 'running')
       and not sync.is_paused(s.account_id, s.stream_key)
@@ -196,8 +229,9 @@ found as (
     select s.account_id, k.stream, s.stream_key, t.target, l.behind
     from streams s join sync.streams k using (stream_key) join sync.targets t on (t.account_id, t.subject) = (s.account_id, s.stream_key)
     cross join lateral (select sync.behind(s.account_id, s.stream_key) as behind offset 0) l) b
-  where b.behind > b.target and not coalesce((
-    select r.sleeps_until > now() from sync.stored_run_streams r
+  -- A run that failed and a worker that is missing have problems of their own.
+  where b.behind > b.target and not exists (select from unattended u where u.account_id = b.account_id) and not coalesce((
+    select r.state = 'failed' or r.sleeps_until > now() from sync.stored_run_streams r
     where r.account_id = b.account_id and r.stream_key = b.stream_key and r.state not in ('waiting', 'running')
       and (select u.kind from sync.stored_runs u where u.id = r.run_id) not in ('sweep', 'audit', 'verify', 'backfill')
     order by r.run_id desc limit 1), false)
@@ -245,22 +279,17 @@ found as (
   union all
   select a.account_id, null, 'no_worker', 'critical', 'No worker is running for this account, so its schedule is not kept.',
     format('Run `npx shelfdesk start`; if the account is to rest, `npx shelfdesk pause%s`.', sync.option_of(a.account_id)),
-    s.last_at
-  from sync.accounts a
-  cross join lateral (
-    select max(l.claimed_at) as last_at
-    from (values ('fresh'), ('nightly')) w (schedule)
-    cross join lateral (
-      select p.claimed_at from sync.schedule_slots p
-      where p.account_id = a.account_id and p.schedule = w.schedule
-      order by p.slot desc limit 1) l) s
-  where s.last_at is not null
-    -- A person reads the stream without the scheduler, for example with cron.
-    and not coalesce((
-      select r.started_at > greatest(s.last_at, now() - interval '26 hours') from sync.stored_runs r
-      where r.account_id = a.account_id and r.kind = 'sync' order by r.id desc limit 1), false)
-    and exists (select from sync.targets t where t.account_id = a.account_id)
-    and not exists (select from alive w where w.account_id = a.account_id)
+    a.last_at
+  from unattended a
+  union all
+  select w.account_id, null, 'page_not_served', 'warning',
+    format('The worker on %s does not serve the page: %s.', min(w.host), min(w.page_error)),
+    'End the other program, or set another SHELFDESK_WEB_PORT; then restart the worker.', min(w.started_at)
+  from alive w
+  -- Another process of the machine may serve it.
+  where w.page_error is not null and not exists (
+    select from alive o where o.account_id = w.account_id and o.host = w.host and o.page_url is not null)
+  group by w.account_id
   union all
   select m.account_id, null, 'alarms_undelivered', 'warning',
     format('The webhook does not take %s: %s.', sync.counted(count(*), 'alarm'), (array_agg(m.last_error order by m.id desc))[1]),
@@ -289,13 +318,14 @@ where f.problem in ('paused', 'alarms_undelivered') or not exists (
   where p.account_id = f.account_id
     and p.stream_key in ('', f.stream_key, case when f.problem = 'past_target' then k.source || '.' || k.follows end));
 comment on view sync.problems is
-  'Current problems, one row per problem of an account or stream: the content of the page, the alarms, `doctor` and the health endpoints. Empty if everything is well. A paused stream shows only that it is paused.';
+  'Current problems, one row per cause: the content of the page, the alarms, `doctor` and the health endpoints. Empty if everything is well. A paused stream shows only that it is paused.';
 comment on column sync.problems.account_id is 'The account.';
-comment on column sync.problems.stream is 'The stream; null for the whole account.';
+comment on column sync.problems.stream is
+  'The stream, the first one if one cause stops several of a source; null for the whole account.';
 comment on column sync.problems.problem is
-  'Code of the problem: token_refused, run_failed, nightly_failed, nightly_late, past_target, credits_refused, mass_deletion_stopped, audit_found_drift, gap, rejects_open, no_worker, alarms_undelivered, paused, recommendation.';
+  'Code of the problem: token_refused, run_failed, nightly_failed, nightly_late, past_target, credits_refused, mass_deletion_stopped, audit_found_drift, gap, rejects_open, no_worker, page_not_served, alarms_undelivered, paused, recommendation.';
 comment on column sync.problems.severity is
-  'critical: work has stopped until a person acts; warning: a target is missed; info.';
+  'critical: work has stopped until a person acts, or a failure delays a stream beyond its target, or a night failed; warning; info.';
 comment on column sync.problems.says is 'Description in one sentence.';
 comment on column sync.problems.since is 'Start of the problem, if known.';
 comment on column sync.problems.source is 'Source of the stream: helpdesk or books; null for the whole account.';

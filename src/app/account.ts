@@ -10,7 +10,7 @@ import type { StreamKey } from '../engine/database/stream-key.ts';
 import { type OpenQueue, openQueues, type Queues } from '../engine/queue/queue.ts';
 import { bindAccount, nameAccount } from '../engine/runs/accounts.ts';
 import { keepTargets } from '../engine/runs/freshness-targets.ts';
-import { type Attendance, attend, type Presence } from '../engine/runs/workers.ts';
+import { type Attendance, attend, type Presence, type Process } from '../engine/runs/workers.ts';
 import { OpenStack } from '../open-stack.ts';
 import type { Config, Fleet } from './config.ts';
 import { boundSources, openContext, openLog, requireSource, type Warehouse } from './context.ts';
@@ -23,6 +23,8 @@ export interface Ground extends AsyncDisposable {
   readonly queues: Queues;
   readonly attendance: Attendance;
   readonly log: Logger;
+  /** What this process says of its page, in `sync.workers`. */
+  readonly page?: Process['page'];
 }
 
 /** Opens the shared resources and applies pending migrations. */
@@ -86,7 +88,8 @@ export async function openAccountOn(
   }
   const queue = stack.use(ground.queues.open(name));
   const me = { account: ctx.account, works, host: hostname(), pid: process.pid, version: ourVersion() };
-  const presence = stack.use(await ground.attendance.enter(me));
+  const { page } = ground;
+  const presence = stack.use(await ground.attendance.enter(page ? { ...me, page } : me));
   const opened = stack.move();
   return { ctx, queue, presence, [Symbol.asyncDispose]: () => opened.disposeAsync() };
 }

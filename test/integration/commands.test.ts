@@ -148,7 +148,7 @@ describe.concurrent('commands', () => {
 
     const migrated = await shell('migrate');
     expect(migrated).toMatchObject({ code: 0, stderr: '' });
-    expect(migrated.stdout).toBe('applied 0001_shelfdesk\n');
+    expect(migrated.stdout).toBe('applied 0001_shelfdesk\napplied 0002_one_problem_per_cause\n');
     const again = await shell('migrate', '--json');
     expect([again.code, JSON.parse(again.stdout), again.stderr]).toEqual([0, { applied: [] }, '']);
 
@@ -160,6 +160,7 @@ describe.concurrent('commands', () => {
       books: false,
       migrations: { missing: [], unknown: [] },
       workers: [],
+      problems: [],
       streams: [],
     });
 
@@ -301,6 +302,10 @@ describe.concurrent('commands', () => {
         /^error: PostgreSQL says: column "subjekt" does not exist\nPerhaps you meant .*\n$/,
       ),
     });
+    const mistyped = async (table: string) => (await sql(`select * from ${table}`)).stderr.split('\n')[1];
+    expect(await mistyped('helpdesk.tickts')).toMatch(/^Perhaps you meant helpdesk\.tickets or /);
+    expect(await mistyped('reply_turn')).toMatch(/^Perhaps you meant analytics\.reply_turns/);
+    expect(await mistyped('zzzz')).toMatch(/^The tables are in the schemas helpdesk, books, analytics and sync/);
     // The same without a process of its own.
     expect((await ask({ pg: db.pool, url: db.url }, 'select id from tickets')).rows).toEqual([]);
     await expect(ask({ pg: db.pool, url: db.url }, `insert into sync.accounts values ('other')`)).rejects.toMatchObject(
@@ -372,7 +377,7 @@ describe.concurrent('commands', () => {
       expect(sync.code, sync.stderr).toBe(3);
       expect(JSON.parse(sync.stdout)).toMatchObject({ state: 'partial', exitCode: 3, streams: [{ inserted: 11 }] });
       const told = await run(['status'], settings, folder.path);
-      expect(told.stderr).toContain('tickets: 1 reject is open; see `npx shelfdesk rejects list`');
+      expect(told.stderr).toContain('1 record of tickets could not be stored, or read.');
       const { rows } = await db.pool.query('select record_id, cleared_at from sync.rejects');
       expect(rows).toEqual([{ record_id: odd, cleared_at: null }]);
     });

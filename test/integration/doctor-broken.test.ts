@@ -244,7 +244,7 @@ describe('database', () => {
       expect(granted.of('rights').state).toBe('ok');
       expect(granted.of('tables')).toMatchObject({
         state: 'ok',
-        fixed: 'applied 1 migration',
+        fixed: expect.stringMatching(/^applied \d+ migrations$/),
       });
       expect(granted.of('connections')).toMatchObject({
         state: 'fail',

@@ -1,7 +1,8 @@
 /** Many accounts in the processes of `start`: real ones, on both queues. */
 import { rmSync, writeFileSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { SandboxOptions } from '../../packages/sandbox/src/server.ts';
 import { systemClock } from '../../src/clock.ts';
 import { attend, liveWorkers } from '../../src/engine/runs/workers.ts';
@@ -53,7 +54,11 @@ async function given(
 }
 
 test('one process serves them all; one that cannot be served stops nobody, and is served as soon as it can be', async () => {
-  await given(['ada', 'ben', 'cem'], {}, async ({ pool, fleet, equal }) => {
+  const other = createServer();
+  await new Promise<void>(resolve => other.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => void other.close());
+  const taken = String((other.address() as AddressInfo).port);
+  await given(['ada', 'ben', 'cem'], { env: { SHELFDESK_WEB_PORT: taken } }, async ({ pool, fleet, equal }) => {
     const { url, token } = fleet.sandboxes.get('cem')!;
     rmSync(join(fleet.folder, 'cem-token'));
     // Another account had this name, of another source.
@@ -94,6 +99,9 @@ test('one process serves them all; one that cannot be served stops nobody, and i
     for (const rows of [accounts, workers, streams, JSON.parse(schedule.stdout)])
       expect(names(rows).sort()).toEqual(['ada', 'ben', 'cem']);
     expect(JSON.parse(one.stdout)).toMatchObject({ account: 'ben', helpdesk: true, workers: [{ account: 'ben' }] });
+    expect((await shown('status', '--account', 'ben')).stderr).toContain(
+      `does not serve the page: port ${taken} of 127.0.0.1 is in use by another program.`,
+    );
     expect(names(JSON.parse(one.stdout).streams)).toEqual(['ben']);
     expect([health.code, health.stdout]).toEqual([0, expect.stringContaining('healthy: 3 accounts on ')]);
 

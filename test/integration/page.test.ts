@@ -680,7 +680,10 @@ describe('the command', () => {
     // It is taken: another one says so, and so a worker goes on without it.
     const config = world.site().accounts()[0]!.config;
     const second = await command(addWeb, config, 'web', '--port', new URL(url).port);
-    expect([second.code, second.stderr]).toEqual([1, expect.stringMatching(/EADDRINUSE.*\n.*SHELFDESK_WEB_PORT/)]);
+    expect([second.code, second.stderr]).toEqual([
+      1,
+      expect.stringMatching(/port \d+ of 127.0.0.1 is in use by another program\n.*SHELFDESK_WEB_PORT/),
+    ]);
     child.kill('SIGTERM');
     while (!(await reader.read()).done);
     expect(await finished).toMatchObject({ code: 0 });

@@ -42,6 +42,8 @@ const asTheyStand: ReadonlySet<number> = new Set([pg.types.builtins.DATE, pg.typ
 const parserOf: pg.CustomTypesConfig['getTypeParser'] = (type, format) =>
   asTheyStand.has(type) ? String : pg.types.getTypeParser(type, format);
 
+const pgUndefinedTable = '42P01';
+
 export interface Answer {
   readonly fields: readonly Pick<pg.FieldDef, 'name'>[];
   readonly rows: Cell[][];
@@ -101,13 +103,29 @@ async function reading<T>(warehouse: Asked, work: (client: Client) => Promise<T>
     return await work(client);
   } catch (error) {
     if (!(error instanceof pg.DatabaseError)) throw error;
+    await client.query('rollback');
     const hint =
       error.hint ??
+      (await similarTables(client, error)) ??
       `The tables are in the schemas ${sources.map(({ name }) => name).join(', ')}, analytics and sync; docs/reference/tables.md names them.`;
     throw new ShelfdeskError(`PostgreSQL says: ${error.message}`, hint, exitCodes.failed, error);
   } finally {
     await client.query('rollback').catch(() => {});
   }
+}
+
+/** "Perhaps you meant helpdesk.tickets." Undefined if no table is missing, or none has a similar name. */
+async function similarTables(client: Client, { code, message }: pg.DatabaseError): Promise<string | undefined> {
+  if (code !== pgUndefinedTable) return undefined;
+  const missing = /"(?:[^"]*\.)?([^".]+)"/.exec(message)?.[1];
+  const { rows } = await client.query<{ name: string }>(
+    `select n.nspname || '.' || c.relname as name
+     from pg_class c join pg_namespace n on n.oid = c.relnamespace
+     where n.nspname = any ($2) and c.relkind in ('r', 'v', 'm', 'p') and sync.similarity(c.relname, $1) >= 0.3
+     order by sync.similarity(c.relname, $1) desc, n.nspname, c.relname limit 3`,
+    [missing, [...sources.map(({ name }) => name), 'analytics', 'star', 'safe', 'sync']],
+  );
+  return rows.length === 0 ? undefined : `Perhaps you meant ${rows.map(({ name }) => name).join(' or ')}.`;
 }
 
 async function answerTo(client: Client, query: string): Promise<Answer> {

@@ -5,10 +5,10 @@ import { configuredSources } from '../../app/context.ts';
 import { systemClock } from '../../clock.ts';
 import { pendingMigrations } from '../../engine/database/migrate.ts';
 import type { SourceName } from '../../engine/http/request.ts';
-import { command } from '../../engine/runs/pauses.ts';
 import { workersOf } from '../../engine/runs/workers.ts';
 import { exitCodes } from '../../errors.ts';
 import type { Served } from '../../ops/known-accounts.ts';
+import { type Problem, readProblems } from '../../ops/problems.ts';
 import { timeLeft } from '../../ops/time-left.ts';
 import { cannotOf } from '../../sources/cannot.ts';
 import { streams as declared, sources } from '../../sources/index.ts';
@@ -89,6 +89,7 @@ export function addStatus(program: Command, deps: Deps, act: Act): void {
           : [];
         const names = accounts.map(({ account }) => account);
         const workers = db ? await workersOf(db, names) : [];
+        const problems = db ? await readProblems(db, names) : [];
         if (options.json) {
           const configured = accounts.map(one => {
             const set = configuredSources(one);
@@ -99,6 +100,7 @@ export function addStatus(program: Command, deps: Deps, act: Act): void {
             ...(isOne ? configured[0] : { accounts: configured, refused: wrong }),
             migrations: { missing, unknown },
             workers,
+            problems,
             streams,
           });
           return exitCodes.ok;
@@ -114,7 +116,7 @@ export function addStatus(program: Command, deps: Deps, act: Act): void {
           say(`The database was migrated by a newer Shelfdesk (${unknown.join(', ')}): upgrade this one.`);
         if (missing.length > 0)
           say('The tables are missing or outdated: run `npx shelfdesk sync` or `npx shelfdesk migrate`.');
-        else show(streams, { isWide: options.wide === true, isOne });
+        else show(streams, problems, { isWide: options.wide === true, isOne });
         for (const [where, those] of Map.groupBy(workers, ({ host, pid }) => `on ${host}, process ${pid}`))
           say(
             those.length > 1
@@ -237,44 +239,41 @@ function wide(streams: readonly StreamStatus[]): string {
   return table(columns, rows);
 }
 
+const colours = { critical: 'red', warning: 'yellow', info: 'dim' } as const;
+
 /** `isOne`: there is only one account, with rows or with settings. */
-function show(streams: readonly StreamStatus[], { isWide, isOne }: { isWide: boolean; isOne: boolean }): void {
+function show(
+  streams: readonly StreamStatus[],
+  problems: readonly Problem[],
+  { isWide, isOne }: { isWide: boolean; isOne: boolean },
+): void {
   if (streams.length === 0) {
     say('Nothing has been read yet: run `npx shelfdesk sync`.');
     return;
   }
   print(isWide ? wide(streams) : narrow(streams, isOne));
   for (const said of new Set(streams.flatMap(one => declaredOf(one) ?? []).flatMap(cannotOf))) say(said);
-  for (const {
-    account,
-    source,
-    stream: name,
-    holes,
-    open_rejects,
-    last_error,
-    remedy,
-    certainty,
-    proposals,
-    seem_deleted,
-  } of streams) {
+  for (const { account, severity, says, remedy, since } of problems) {
+    const which = isOne ? '' : `${account}: `;
+    const when = since === null ? '' : ` (for ${duration(Math.max(0, systemClock.now() - since.getTime()))})`;
+    say(`${style(colours[severity], severity, process.stderr)}: ${which}${says}${when}`);
+    say(`  ${remedy}`);
+  }
+  const isTold = (account: string, source: SourceName) =>
+    problems.some(
+      one =>
+        one.account === account &&
+        ['run_failed', 'token_refused'].includes(one.problem) &&
+        streams.some(it => it.stream === one.stream && it.source === source),
+    );
+  for (const { account, source, stream: name, holes, last_error, remedy, certainty } of streams) {
     const stream = isOne ? name : `${account} ${name}`;
-    for (const gap of holes) {
-      say(
-        `${stream}: gap in the ${gap.list} list from ${String(gap.from)} to ${String(gap.to)}${gap.reason ? `: ${gap.reason}` : ''}`,
-      );
-    }
-    if (open_rejects > 0)
-      say(
-        `${stream}: ${count(open_rejects, 'reject is', 'rejects are')} open; see ${command(account, 'rejects list')}`,
-      );
-    if (seem_deleted > 0)
-      say(
-        `${style('yellow', stream, process.stderr)}: at least ${count(seem_deleted, 'record')} may have been deleted at the source, above the limit of a sweep. Check the source; to accept the deletions, run ${command(account, `sweep ${name} --accept-deletions`)}.`,
-      );
+    // One with a reason is a problem.
+    for (const gap of holes.filter(({ reason }) => reason === null))
+      say(`${stream}: gap in the ${gap.list} list from ${String(gap.from)} to ${String(gap.to)}`);
     for (const one of certainty) say(`${stream}: ${auditSentence({ source, stream: name }, one)}`);
-    for (const { kind, times, remedy: cure } of proposals)
-      say(`${style('yellow', stream, process.stderr)}: ${kind} (${count(times, 'time')}). ${cure}`);
-    if (last_error) say(`${style('yellow', stream, process.stderr)}: ${last_error}. ${remedy ?? ''}`);
+    if (last_error && !isTold(account, source))
+      say(`${style('yellow', stream, process.stderr)}: ${last_error}. ${remedy ?? ''}`);
   }
 }
 

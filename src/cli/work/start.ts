@@ -45,9 +45,10 @@ export function addStart(program: Command, deps: Deps, act: Act): void {
         try {
           await using warehouse = await patient(() => warehouseOf(fleet, deps.signal));
           await using ground = await patient(() => openGround(fleet, warehouse));
-          await using _page = await patient(() => pageOf(fleet, ground, deps.fleet, program.version()!));
-          if (alone === undefined) await serveFleet(fleet, ground, deps, { asked, patient });
-          else await serveAlone(alone, ground, deps, patient);
+          await using page = await patient(() => pageOf(fleet, ground, deps.fleet, program.version()!));
+          const withPage = page === undefined ? ground : { ...ground, page };
+          if (alone === undefined) await serveFleet(fleet, withPage, deps, { asked, patient });
+          else await serveAlone(alone, withPage, deps, patient);
         } catch (error) {
           // Interrupted while waiting for a server. A running worker stops without an error.
           if (!(error instanceof Interrupted)) throw error;
@@ -76,8 +77,13 @@ function retryOutages(signal: AbortSignal): Patient {
   return work => untilBack(work, pause);
 }
 
-/** Serves the page if a port is set. A taken port is only reported: the worker runs without the page. */
-async function pageOf({ web }: Fleet, ground: Ground, fleet: () => Fleet, version: string) {
+/** Serves the page if a port is set. A taken port is a problem in sync.problems: the worker runs without the page. */
+async function pageOf(
+  { web }: Fleet,
+  ground: Ground,
+  fleet: () => Fleet,
+  version: string,
+): Promise<(NonNullable<Ground['page']> & AsyncDisposable) | undefined> {
   if (web.port === undefined) return undefined;
   const [{ openPage, pageAccess }, { PortTaken }] = await Promise.all([
     import('../look/web.ts'),
@@ -90,7 +96,7 @@ async function pageOf({ web }: Fleet, ground: Ground, fleet: () => Fleet, versio
   } catch (error) {
     if (!(error instanceof PortTaken)) throw error;
     say(`${style('yellow', '!', process.stderr)} ${error.message}. This process continues without the page.`);
-    return undefined;
+    return { error: error.message, [Symbol.asyncDispose]: async () => {} };
   }
 }
 

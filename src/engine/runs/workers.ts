@@ -34,6 +34,8 @@ export interface Process {
   readonly host: string;
   readonly pid: number;
   readonly version: string;
+  /** Where the process serves the page, or why it cannot. Undefined if it does not have to. */
+  readonly page?: { readonly url: string } | { readonly error: string };
 }
 
 export interface Presence extends AsyncDisposable {
@@ -177,13 +179,19 @@ async function enter(client: pg.Client, me: Process, now: Date): Promise<number>
     `with dead as (
        delete from sync.workers w where w.account_id = $1 and not sync.is_alive(w.id)),
      entered as (
-       insert into sync.workers (account_id, works, host, pid, version, started_at) values ($1, $2, $3, $4, $5, $6)
+       insert into sync.workers (account_id, works, host, pid, version, started_at, page_url, page_error)
+       values ($1, $2, $3, $4, $5, $6, $7, $8)
        returning id)
      select id, pg_advisory_lock(${lockClass}, id) from entered`,
-    [me.account, me.works, me.host, me.pid, me.version, now],
+    [me.account, me.works, me.host, me.pid, me.version, now, pageOf(me).page_url, pageOf(me).page_error],
   );
   return rows[0]!.id;
 }
+
+const pageOf = ({ page }: Process) => ({
+  page_url: page && 'url' in page ? page.url : null,
+  page_error: page && 'error' in page ? page.error : null,
+});
 
 /**
  * Registers the entries again under their old numbers: processes that came meanwhile took them for dead. Fails while
@@ -192,15 +200,18 @@ async function enter(client: pg.Client, me: Process, now: Date): Promise<number>
 async function holdAgain(url: string, entries: readonly Entry[], clock: Clock): Promise<Session> {
   const session = sessionTo(url);
   await inTime(session, clock, session.client.connect());
-  const rows = entries.map(({ id, me: { account, works, host, pid, version }, startedAt }) => ({
-    ...{ id, account_id: account, works, host, pid, version, started_at: startedAt },
-  }));
+  const rows = entries.map(({ id, me, startedAt }) => {
+    const { account, works, host, pid, version } = me;
+    return { id, account_id: account, works, host, pid, version, started_at: startedAt, ...pageOf(me) };
+  });
   const held = session.client.query(
     `with entry as materialized (
        select * from json_populate_recordset(null::sync.workers, $1)),
      back as (
-       insert into sync.workers (id, account_id, works, host, pid, version, started_at) overriding system value
-       select id, account_id, works, host, pid, version, started_at from entry on conflict (id) do nothing)
+       insert into sync.workers (id, account_id, works, host, pid, version, started_at, page_url, page_error)
+         overriding system value
+       select id, account_id, works, host, pid, version, started_at, page_url, page_error from entry
+       on conflict (id) do nothing)
      select pg_advisory_lock(${lockClass}, id) from entry`,
     [JSON.stringify(rows)],
   );

@@ -12,16 +12,7 @@ import { isAway } from '../../errors.ts';
 import { type Alarm, compareProblems, noteTold, noteUntold, takeAlarm } from './open-alarms.ts';
 
 /** Problems of sync.problems that raise an alarm. */
-const alarming = [
-  'token_refused',
-  'nightly_failed',
-  'nightly_late',
-  'past_target',
-  'credits_refused',
-  'mass_deletion_stopped',
-  'audit_found_drift',
-  'no_worker',
-];
+const alarming = ['nightly_late', 'past_target', 'credits_refused', 'audit_found_drift'];
 
 /** Interval of the check. A shorter problem, such as a restart, raises no alarm. */
 const everyMs = 60_000;

@@ -17,23 +17,6 @@ export async function hasQueueTables(db: pg.Pool): Promise<boolean> {
   return rows[0]!.there;
 }
 
-export interface Problem {
-  readonly severity: 'critical' | 'warning' | 'info';
-  readonly says: string;
-  readonly remedy: string;
-}
-
-/** The account's rows of sync.problems, most severe first, then oldest first. */
-export async function openProblems(db: pg.Pool, account: string): Promise<readonly Problem[]> {
-  const { rows } = await db.query<Problem>(
-    `select severity, says, remedy from sync.problems
-     where account_id = $1
-     order by array_position(array['critical', 'warning', 'info'], severity), since, problem, stream_key`,
-    [account],
-  );
-  return rows;
-}
-
 /** Open runs, oldest first, with whether a living process can continue each, and whether it is paused as a whole. */
 export async function openRuns(
   db: pg.Pool,

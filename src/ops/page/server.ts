@@ -40,6 +40,13 @@ export interface Serving extends AsyncDisposable {
   readonly url: string;
 }
 
+/** Why the system does not let us listen, by the code of its error. */
+const refusals: Readonly<Record<string, (host: string, port: number) => string>> = {
+  EADDRINUSE: (host, port) => `port ${port} of ${host} is in use by another program`,
+  EADDRNOTAVAIL: host => `${host} is no address of this machine`,
+  EACCES: (_, port) => `this user may not open port ${port}`,
+};
+
 /** Another process uses the port, or this process may not open it. */
 export class PortTaken extends ShelfdeskError {
   constructor(what: string, cause: unknown) {
@@ -71,9 +78,9 @@ export async function servePage(site: Site, port: number): Promise<Serving> {
     await app.listen({ host: site.web.host, port });
   } catch (error) {
     await close();
-    const { code } = error as { code?: string };
-    if (code !== 'EADDRINUSE' && code !== 'EADDRNOTAVAIL' && code !== 'EACCES') throw error;
-    throw new PortTaken(`the page cannot be served at ${site.web.host}, port ${port} (${code})`, error);
+    const why = refusals[(error as { code?: string }).code ?? ''];
+    if (why === undefined) throw error;
+    throw new PortTaken(why(site.web.host, port), error);
   }
   const address = app.server.address() as { address: string; port: number };
   const host = isLoopback(site.web.host) ? site.web.host : address.address;

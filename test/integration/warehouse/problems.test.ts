@@ -1,6 +1,8 @@
 /** Each problem begins when what it watches breaks, and ends when that is mended: all of them in one database, an account each. */
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { systemClock } from '../../../src/clock.ts';
 import { keepTargets } from '../../../src/engine/runs/freshness-targets.ts';
+import { bePresent } from '../../../src/engine/runs/workers.ts';
 import { freshDatabase, type TestDatabase } from '../../support/postgres.ts';
 
 let db: TestDatabase;
@@ -75,6 +77,17 @@ async function slot(name: string, schedule: string, ago: string, run: number | n
   );
 }
 
+/** A worker that lives as long as the database of this file. Answers its number. */
+async function works(name: string): Promise<number> {
+  const presence = await bePresent(
+    db.url,
+    { account: name, works: true, host: 'here', pid: 1, version: '0' },
+    systemClock,
+  );
+  onTestFinished(() => presence[Symbol.asyncDispose]());
+  return presence.id;
+}
+
 interface Case {
   break(name: string): Promise<unknown>;
   mend(name: string): Promise<unknown>;
@@ -105,21 +118,25 @@ const cases: Record<string, Case> = {
   },
   nightly_failed: {
     severity: 'critical',
-    break: name => ran(name, 'nightly', 'users', 'failed', { error: 'it broke', code: 1 }),
+    // Another run has read the stream since.
+    break: async name => {
+      await ran(name, 'nightly', 'users', 'failed', { error: 'it broke', code: 1 });
+      await ran(name, 'sync', 'users', 'completed');
+    },
     mend: name => ran(name, 'nightly', 'users', 'completed'),
     says: /The nightly run \d+ failed/,
     remedy: /runs retry \d+ --account/,
-    besides: ['run_failed users'],
   },
   nightly_late: {
     severity: 'warning',
-    break: async name =>
-      slot(name, 'nightly', '7 hours', await ran(name, 'nightly', 'users', 'waiting', { ago: '7 hours' })),
+    break: async name => {
+      await works(name);
+      await slot(name, 'nightly', '7 hours', await ran(name, 'nightly', 'users', 'waiting', { ago: '7 hours' }));
+    },
     mend: name =>
       rows(`update sync.stored_runs set state = 'completed', finished_at = now() where account_id = $1`, name),
     says: /was due 7 h ago/,
     remedy: /NIGHTLY_WITHIN_HOURS/,
-    besides: ['no_worker'],
   },
   past_target: {
     stream: 'tickets',
@@ -321,7 +338,7 @@ test('of what is paused only that is said, and a first load is not late', async 
 test('a token that is refused is told until the source takes it: then only what has yet to be read again is', async () => {
   const name = await account('of-token');
   await ran(name, 'nightly', 'users', 'failed', { error: 'GET /users: 401', code: 4 });
-  expect(await problems(name)).toEqual(['nightly_failed', 'token_refused users']);
+  expect(await problems(name)).toEqual(['token_refused users']);
   // One that asks for nothing proves nothing, nor does what another source takes.
   await ran(name, 'fresh', 'messages', 'completed');
   await rows(
@@ -333,7 +350,74 @@ test('a token that is refused is told until the source takes it: then only what 
     'update sync.stored_run_streams set credits = 1 where run_id = $1',
     await ran(name, 'fresh', 'tickets', 'partial'),
   );
-  expect(await problems(name)).toEqual(['nightly_failed', 'run_failed users']);
+  expect(await problems(name)).toEqual(['run_failed users']);
+  // Only the next night mends a night.
+  await ran(name, 'sync', 'users', 'completed');
+  expect(await problems(name)).toEqual(['nightly_failed']);
+});
+
+test('one cause has one problem, as grave as what it delays', async () => {
+  const name = await account('of-cause');
+  const away = (path: string) => ({ error: `GET ${path}: no reply (ECONNREFUSED); gave up after 10 tries`, code: 1 });
+  const failed = async () => {
+    for (const stream of ['tickets', 'users', 'customers'])
+      await ran(name, 'sync', stream, 'failed', away(`/${stream}?page=1`));
+  };
+  await failed();
+  // The other source is another cause, and so is another error.
+  const shelves = await ran(name, 'sync', 'shelves', 'failed', away('/shelves'));
+  expect(await problems(name)).toEqual(['run_failed shelves', 'run_failed users']);
+  expect(await one(name, 'run_failed')).toBeDefined();
+  const [users] = await rows(`select * from sync.problems where account_id = $1 and stream = 'users'`, name);
+  expect(users).toMatchObject({
+    severity: 'warning',
+    says: `Runs of customers, tickets, users failed, the last is run ${shelves - 1}: no reply (ECONNREFUSED); gave up after 10 tries.`,
+  });
+  await ran(name, 'sync', 'customers', 'failed', { error: 'GET /customers?page=1: 500', code: 1 });
+  expect(await problems(name)).toEqual(['run_failed customers', 'run_failed shelves', 'run_failed users']);
+  // Behind its target by what fails: the failure is told, and is grave.
+  await cases.past_target!.break(name);
+  const found = await rows(
+    'select problem, stream, severity from sync.problems where account_id = $1 order by stream',
+    name,
+  );
+  expect(found.map(({ stream, severity }) => [stream, severity])).toEqual([
+    ['customers', 'warning'],
+    ['shelves', 'warning'],
+    ['users', 'critical'],
+  ]);
+  // A pause of the first stream leaves the others.
+  await rows(`insert into sync.paused values ($1, 'users', now(), 'ada@host', null, 'helpdesk')`, name);
+  expect(await problems(name)).toEqual([
+    'paused users',
+    'run_failed customers',
+    'run_failed shelves',
+    'run_failed tickets',
+  ]);
+  await rows('delete from sync.paused where account_id = $1', name);
+  for (const [stream] of [['users'], ['tickets'], ['customers'], ['shelves']])
+    await ran(name, 'sync', stream!, 'completed');
+  expect(await problems(name)).toEqual(['past_target tickets']);
+  // Without a worker it is late because nobody reads.
+  await rows('delete from sync.stored_runs where account_id = $1', name);
+  await slot(name, 'fresh', '1 hour', null);
+  expect(await problems(name)).toEqual(['no_worker']);
+});
+
+test('a page that cannot be served is a problem, unless another process of the machine serves it', async () => {
+  const name = await account('of-page');
+  const id = await works(name);
+  expect(await problems(name)).toEqual([]);
+  await rows(`update sync.workers set page_error = 'port 8090 of 127.0.0.1 is in use' where id = $1`, id);
+  expect(await one(name, 'page_not_served')).toMatchObject({
+    severity: 'warning',
+    says: 'The worker on here does not serve the page: port 8090 of 127.0.0.1 is in use.',
+    remedy: expect.stringContaining('SHELFDESK_WEB_PORT'),
+  });
+  const other = await works(name);
+  expect(await problems(name)).toEqual(['page_not_served']);
+  await rows(`update sync.workers set page_url = 'http://127.0.0.1:8090/' where id = $1`, other);
+  expect(await problems(name)).toEqual([]);
 });
 
 test('a night that was canceled by a person is not told as failed', async () => {
@@ -367,8 +451,8 @@ test('what a night sweeps is part of it; what a person sweeps is not', async () 
     sweep,
     night,
   );
-  expect(await problems(name)).toEqual(['nightly_failed', 'no_worker', 'run_failed tickets']);
-  expect((await one(name, 'nightly_failed')).says).toBe(`The sweep of the night (run ${sweep}) failed.`);
+  expect(await problems(name)).toEqual(['no_worker', 'run_failed tickets']);
+  expect((await one(name, 'run_failed')).severity).toBe('critical');
   const stopped = '3 tickets and perhaps more seem to have been deleted at the source';
   await rows('update sync.stored_run_streams set error = $2 where run_id = $1', sweep, stopped);
   expect(await problems(name)).toEqual(['no_worker']);

@@ -9,7 +9,8 @@ import { command } from '../../../engine/runs/pauses.ts';
 import { endAbandonedRuns } from '../../../engine/runs/runs.ts';
 import { streams } from '../../../sources/index.ts';
 import { count } from '../../../words.ts';
-import { knownAccounts, liveProcesses, newDrift, openProblems, openRuns } from '../doctor-state.ts';
+import { readProblems } from '../../problems.ts';
+import { knownAccounts, liveProcesses, newDrift, openRuns } from '../doctor-state.ts';
 import { type Check, fail, ok, warn } from './check.ts';
 
 const area = 'the work' as const;
@@ -142,7 +143,7 @@ export const workChecks: readonly Check[] = [
     looks: 'rows of sync.problems, each with its remedy',
     needs: ['tables'],
     async run({ warehouse, account, config }) {
-      const found = await openProblems((await warehouse()).pg, account);
+      const found = await readProblems((await warehouse()).pg, [account]);
       if (found.length > 0)
         return found.map(({ severity, says, remedy }) => (severity === 'critical' ? fail : warn)(says, remedy));
       if (config.alarm !== undefined) return ok('none');

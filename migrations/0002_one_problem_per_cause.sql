@@ -1,0 +1,299 @@
+-- Up Migration
+
+-- A failure has one problem, whatever it delays. A worker that cannot serve its page says so.
+
+alter table sync.workers add column page_url text, add column page_error text;
+comment on column sync.workers.page_url is 'Address at which the process serves the page; null if it does not.';
+comment on column sync.workers.page_error is
+  'Why the process cannot serve the page at SHELFDESK_WEB_PORT; null if it can, or does not have to.';
+
+
+create or replace view sync.live_workers as
+select w.id, w.account_id, w.works, w.host, w.pid, w.version, w.started_at, w.page_url, w.page_error
+from sync.workers w
+where w.id in (
+  select l.objid::bigint from pg_locks l
+  where l.locktype = 'advisory' and l.classid = 1397248855 and l.objsubid = 2 and l.granted
+    and l.database = (select d.oid from pg_database d where d.datname = current_database()));
+
+create or replace view sync.problems as
+with streams as not materialized (
+  select distinct c.account_id, k.stream_key
+  from sync.coverage c join sync.streams k on c.source = k.source and c.stream in (k.stream, k.follows)),
+last_runs as (
+  -- The last finished run that synced a stream, and the last that swept it.
+  select s.account_id, k.stream, s.stream_key, k.source, false as sweeps, d.*
+  from streams s join sync.streams k using (stream_key)
+  cross join lateral (
+    select r.run_id, (select u.kind from sync.stored_runs u where u.id = r.run_id) as kind,
+      r.state, r.error, r.remedy, r.exit_code, r.finished_at
+    from sync.stored_run_streams r
+    where r.account_id = s.account_id and r.stream_key = s.stream_key and r.state not in ('waiting', 'running')
+      and (select u.kind from sync.stored_runs u where u.id = r.run_id) not in ('sweep', 'audit', 'verify', 'backfill')
+    order by r.run_id desc limit 1) d
+  union all
+  select s.account_id, k.stream, s.stream_key, k.source, true, d.*
+  from streams s join sync.streams k using (stream_key)
+  cross join lateral (
+    select r.run_id, u.kind, r.state, r.error, r.remedy, r.exit_code, r.finished_at
+    from (
+      select i.id, i.kind from sync.stored_runs i
+      where i.account_id = s.account_id and i.kind = 'sweep' order by i.id desc offset 0) u
+    cross join lateral (
+      select * from sync.stored_run_streams i
+      where i.run_id = u.id and i.stream_key = s.stream_key and i.state not in ('waiting', 'running') offset 0) r
+    order by u.id desc limit 1) d),
+failing as not materialized (
+  select d.*, regexp_replace(d.error, '^[A-Z]+ /\S*: ', '') as cause, t.behind > t.target as is_late, n.of_night,
+    case
+      when d.exit_code = 4 and not p.proven then case when not d.sweeps then 'token_refused' end
+      when d.sweeps and d.error like '%seem to have been deleted at the source%' then 'mass_deletion_stopped'
+      else 'run_failed' end as problem,
+    (select coalesce(min(f.finished_at), d.finished_at)
+     from sync.stored_run_streams f
+     where f.account_id = d.account_id and f.stream_key = d.stream_key and f.state = 'failed'
+       and case when d.sweeps then (select u.kind from sync.stored_runs u where u.id = f.run_id) = 'sweep'
+         else (select u.kind from sync.stored_runs u where u.id = f.run_id) not in ('sweep', 'audit', 'verify', 'backfill') end
+       and f.run_id > coalesce((
+         select g.run_id from sync.stored_run_streams g
+         where g.account_id = d.account_id and g.stream_key = d.stream_key and g.state in ('completed', 'partial')
+           and case when d.sweeps then (select u.kind from sync.stored_runs u where u.id = g.run_id) = 'sweep'
+             else (select u.kind from sync.stored_runs u where u.id = g.run_id) not in ('sweep', 'audit', 'verify', 'backfill') end
+         order by g.run_id desc limit 1), 0)) as failing_since
+  from last_runs d
+  -- Any later reply proves that the source accepts the token.
+  cross join lateral (
+    select exists (
+      select from sync.streams k join sync.stored_run_streams o on o.account_id = d.account_id and o.stream_key = k.stream_key
+      where k.source = d.source and o.run_id > d.run_id and o.state in ('completed', 'partial') and o.credits > 0) as proven) p
+  left join lateral (
+    select t.target, sync.behind(d.account_id, d.stream_key) as behind
+    from sync.targets t where (t.account_id, t.subject) = (d.account_id, d.stream_key) offset 0) t on true
+  -- The sweep of a night is a run of its own, opened with its slot.
+  cross join lateral (
+    select d.kind = 'nightly' or d.sweeps and exists (
+      select from sync.schedule_slots p join sync.stored_runs r on (r.account_id, r.started_at) = (p.account_id, p.claimed_at)
+      where r.id = d.run_id and p.schedule = 'nightly') as of_night) n
+  where d.state = 'failed' and not sync.is_paused(d.account_id, d.stream_key)),
+nights as (
+  select a.account_id, n.slot, n.run_id, coalesce(t.target, interval '6 hours') as target
+  from sync.accounts a
+  cross join lateral (
+    select s.slot, s.run_id from sync.schedule_slots s
+    where s.account_id = a.account_id and s.schedule = 'nightly' and s.run_id is not null
+    order by s.slot desc limit 1) n
+  left join sync.targets t on (t.account_id, t.subject) = (a.account_id, 'nightly')),
+-- A query of its own, because pg_locks cannot be filtered by account: otherwise each account would pay for all.
+alive as materialized (
+  select w.account_id, w.works, w.host, w.page_url, w.page_error, w.started_at from sync.live_workers w),
+unattended as not materialized (
+  select a.account_id, s.last_at
+  from sync.accounts a
+  cross join lateral (
+    select max(l.claimed_at) as last_at
+    from (values ('fresh'), ('nightly')) w (schedule)
+    cross join lateral (
+      select p.claimed_at from sync.schedule_slots p
+      where p.account_id = a.account_id and p.schedule = w.schedule
+      order by p.slot desc limit 1) l) s
+  where s.last_at is not null
+    -- A person reads the stream without the scheduler, for example with cron.
+    and not coalesce((
+      select r.started_at > greatest(s.last_at, now() - interval '26 hours') from sync.stored_runs r
+      where r.account_id = a.account_id and r.kind = 'sync' order by r.id desc limit 1), false)
+    and exists (select from sync.targets t where t.account_id = a.account_id)
+    and not exists (select from alive w where w.account_id = a.account_id and w.works)),
+found as (
+  -- One cause makes several streams of a source fail: the row names all, and carries the first.
+  select r.account_id, (array_agg(r.stream_key order by r.place))[1] as stream_key, r.problem,
+    case when r.problem <> 'run_failed' or bool_or(r.is_late or r.of_night) then 'critical' else 'warning' end as severity,
+    case r.problem
+      when 'token_refused' then format('The source refuses our token: %s.', min(r.error))
+      when 'run_failed' then
+        case when count(distinct r.stream_key) = 1
+          then string_agg(format('Run %s (%s) of %s failed: %s.', r.run_id, r.kind, r.stream, r.error), ' ' order by r.run_id)
+          else format('Runs of %s failed, the last is run %s: %s.', string_agg(distinct r.stream, ', '), max(r.run_id), min(r.cause)) end
+      else format('%s and perhaps more seem to have been deleted at the source, too many to be believed; none was marked as deleted here.',
+        sync.counted(min(g.many), rtrim(min(r.stream), 's'), min(r.stream))) end as says,
+    case r.problem
+      when 'token_refused' then coalesce(min(r.remedy), 'Set a token that is valid, and start the workers again.')
+      when 'run_failed' then string_agg(distinct coalesce(r.remedy, 'Look at the log.'), ' ')
+      else format('Look there whether it is so; if it is, run `npx shelfdesk sweep %s --accept-deletions%s`; if not, the next sweep asks again.',
+        min(r.stream), sync.option_of(r.account_id)) end as remedy,
+    min(coalesce(g.since, r.failing_since)) as since
+  from (select f.*, k.place from failing f join sync.streams k using (stream_key)) r
+  left join lateral (
+    select count(*) as many, min(o.gone_since) as since from sync.open_deletion_candidates o
+    where o.account_id = r.account_id and o.stream_key = r.stream_key and o.gone_at is not null) g on r.problem = 'mass_deletion_stopped'
+  where r.problem <> 'mass_deletion_stopped' or g.many > 0
+  group by r.account_id, r.source, r.problem,
+    case r.problem when 'token_refused' then '' when 'run_failed' then r.cause else r.stream_key end
+  union all
+  select n.account_id, null, 'nightly_failed', 'critical',
+    string_agg(format(case n.kind when 'sweep' then 'The sweep of the night (run %s) %s.' else 'The nightly run %s %s.' end, n.id,
+      case n.state when 'failed' then 'failed' else 'was interrupted and not resumed' end), ' ' order by n.id),
+    string_agg(format('See `npx shelfdesk runs show %s%s`; then run `npx shelfdesk runs retry %1$s%2$s`, or wait for the next night.',
+      n.id, sync.option_of(n.account_id)), ' ' order by n.id),
+    min(n.finished_at)
+  from (
+    select r.* from sync.accounts a
+    cross join lateral (
+      select r.account_id, r.kind, r.id, r.state, r.finished_at from sync.stored_runs r
+      where r.account_id = a.account_id and r.kind = 'nightly' and r.finished_at is not null
+      order by r.id desc limit 1) r
+    union all
+    -- The sweep of a night is a run of its own, opened with its slot.
+    select r.* from sync.accounts a
+    cross join lateral (
+      select r.account_id, r.kind, r.id, r.state, r.finished_at from sync.stored_runs r
+      where r.account_id = a.account_id and r.kind = 'sweep' and r.finished_at is not null and exists (
+        select from sync.schedule_slots p
+        where p.account_id = r.account_id and p.schedule = 'nightly' and p.claimed_at = r.started_at
+        offset 0)
+      order by r.id desc limit 1) r
+    where not exists (
+        select from sync.stored_runs o
+        where o.account_id = r.account_id and o.kind = 'sweep' and o.id > r.id and o.state in ('completed', 'partial')
+        offset 0)
+      -- A run that stopped for a mass deletion has a problem of its own.
+      and exists (
+        select from sync.stored_run_streams s
+        where s.run_id = r.id and s.state in ('failed', 'interrupted')
+          and coalesce(s.error, '') not like '%seem to have been deleted at the source%'
+        offset 0)) n
+  where n.state = 'failed'
+    -- What still fails has a problem of its own.
+    and not exists (select from failing f where f.account_id = n.account_id and f.run_id = n.id)
+    or n.state = 'interrupted' and not exists (
+    -- The person who canceled the run knows about it.
+    select from sync.operations o
+    where o.account_id = n.account_id and o.action = 'cancel' and o.subject = n.id::text and o.outcome = 'done'
+    offset 0)
+  group by n.account_id
+  union all
+  select n.account_id, null, 'nightly_late', 'warning',
+    format('The nightly run %s was due %s ago and is still running; its target is %s.',
+      n.run_id, sync.in_words(now() - n.slot), sync.in_words(n.target)),
+    format('See what it does by `npx shelfdesk runs show %s%s`; if it needs that long, raise NIGHTLY_WITHIN_HOURS.',
+      n.run_id, sync.option_of(n.account_id)),
+    n.slot + n.target
+  from nights n
+  where now() > n.slot + n.target and exists (select from alive w where w.account_id = n.account_id and w.works) and exists (
+    select from sync.stored_runs r join sync.stored_run_streams s on s.run_id = r.id
+    where r.id = n.run_id and r.state = 'running' and s.state in ('waiting', 'running')
+      and not sync.is_paused(s.account_id, s.stream_key)
+    offset 0)
+  union all
+  select b.account_id, b.stream_key, 'past_target', 'warning',
+    format('%s is %s behind; %s were promised.', b.stream, sync.in_words(b.behind), sync.in_words(b.target)),
+    format('See `npx shelfdesk status%s` for what holds it up; if more cannot be had at these limits, raise FRESHNESS_TARGETS.',
+      sync.option_of(b.account_id)),
+    now() - (b.behind - b.target)
+  from (
+    select s.account_id, k.stream, s.stream_key, t.target, l.behind
+    from streams s join sync.streams k using (stream_key) join sync.targets t on (t.account_id, t.subject) = (s.account_id, s.stream_key)
+    cross join lateral (select sync.behind(s.account_id, s.stream_key) as behind offset 0) l) b
+  -- A run that failed and a worker that is missing have problems of their own.
+  where b.behind > b.target and not exists (select from unattended u where u.account_id = b.account_id) and not coalesce((
+    select r.state = 'failed' or r.sleeps_until > now() from sync.stored_run_streams r
+    where r.account_id = b.account_id and r.stream_key = b.stream_key and r.state not in ('waiting', 'running')
+      and (select u.kind from sync.stored_runs u where u.id = r.run_id) not in ('sweep', 'audit', 'verify', 'backfill')
+    order by r.run_id desc limit 1), false)
+  union all
+  select c.account_id, null, 'credits_refused', 'warning',
+    format('Within the last 15 minutes %s refused for want of credits (429): %s.',
+      case sum(c.refused) when 1 then '1 request was' else sum(c.refused) || ' requests were' end,
+      string_agg(case c.source when 'books' then 'by the book catalog ' else 'by the help desk ' end || c.refused, ', ' order by c.source desc)),
+    'Somebody else uses more than the reserve, or the limits are lower than the settings say: compare HELPDESK_CREDITS, HELPDESK_REQUESTS_PER_SECOND and HELPDESK_RESERVE (of the catalog BOOKS_REQUESTS_PER_DAY) with what the source allows.',
+    min(c.since)
+  from (
+    select m.account_id, m.source, sum(m.refused) as refused, min(m.minute) as since
+    from sync.accounts a join sync.credit_minutes m using (account_id)
+    where m.source in ('helpdesk', 'books') and m.minute > now() - interval '15 minutes' and m.refused > 0
+    group by 1, 2) c
+  group by c.account_id
+  union all
+  select d.account_id, d.stream_key, 'audit_found_drift', 'warning',
+    format('Within the last 24 hours %s of %s %s found to differ from the source: %s.', sync.counted(count(distinct d.record_id), 'record'), d.stream,
+      case count(distinct d.record_id) when 1 then 'was' else 'were' end,
+      string_agg(distinct d.kind, '; ')),
+    format('See `npx shelfdesk sql "select * from sync.audit where account_id = %L and kind is not null"` for what differs. It ends by itself after 24 hours without another one.',
+      d.account_id),
+    min(d.checked_at)
+  from (
+    select u.account_id, coalesce(k.stream, 'tickets') as stream, coalesce(k.stream_key, 'helpdesk.tickets') as stream_key, u.stream || ' ' || u.record_id as record_id, u.kind, u.checked_at
+    from sync.accounts a join sync.audit u using (account_id) left join sync.streams k on k.stream_key = u.stream_key
+    where u.kind is not null and u.checked_at > now() - interval '24 hours') d
+  group by d.account_id, d.stream, d.stream_key
+  union all
+  select h.account_id, h.stream_key, 'gap', 'warning',
+    format('%s of %s could not be read, the first from %s on: %s.', sync.counted(count(*), 'range'), h.stream,
+      to_char(min(h.gap_from) at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), min(h.reason)),
+    format('Run `npx shelfdesk backfill %s%s`.', h.stream, sync.option_of(h.account_id)),
+    (select min(r.found_at) from sync.gap_reasons r where r.account_id = h.account_id and r.stream_key = h.stream_key)
+  from sync.gaps h where h.reason is not null
+  group by h.account_id, h.stream, h.stream_key
+  union all
+  select r.account_id, r.stream_key, 'rejects_open', 'warning',
+    format('%s of %s could not be stored, or read.', sync.counted(count(*), 'record'), r.stream),
+    format('See `npx shelfdesk rejects list%s`; what can be asked for again is asked for again by itself.', sync.option_of(r.account_id)),
+    min(r.first_seen_at)
+  from sync.rejects r where r.cleared_at is null
+  group by r.account_id, r.stream, r.stream_key
+  union all
+  select a.account_id, null, 'no_worker', 'critical', 'No worker is running for this account, so its schedule is not kept.',
+    format('Run `npx shelfdesk start`; if the account is to rest, `npx shelfdesk pause%s`.', sync.option_of(a.account_id)),
+    a.last_at
+  from unattended a
+  union all
+  select w.account_id, null, 'page_not_served', 'warning',
+    format('The worker on %s does not serve the page: %s.', min(w.host), min(w.page_error)),
+    'End the other program, or set another SHELFDESK_WEB_PORT; then restart the worker.', min(w.started_at)
+  from alive w
+  -- Another process of the machine may serve it.
+  where w.page_error is not null and not exists (
+    select from alive o where o.account_id = w.account_id and o.host = w.host and o.page_url is not null)
+  group by w.account_id
+  union all
+  select m.account_id, null, 'alarms_undelivered', 'warning',
+    format('The webhook does not take %s: %s.', sync.counted(count(*), 'alarm'), (array_agg(m.last_error order by m.id desc))[1]),
+    'Look at its receiver, and at ALARM_WEBHOOK_URL and ALARM_FORMAT; it is tried again, in the end once an hour.',
+    min(m.began_at)
+  from sync.alarms m where m.next_try_at is not null and m.last_error is not null
+  group by m.account_id
+  union all
+  select p.account_id, nullif(p.stream_key, ''), 'paused', 'info',
+    format('%s was told to wait by %s%s.', coalesce(nullif(p.stream, ''), 'The account'), p.paused_by, coalesce(': ' || p.reason, '')),
+    format('Run `npx shelfdesk resume%s%s`.', coalesce(' ' || nullif(p.stream, ''), ''), sync.option_of(p.account_id)),
+    p.paused_at
+  from sync.paused p
+  union all
+  select p.account_id, coalesce(k.stream_key, 'helpdesk.tickets'), 'recommendation', 'info',
+    format('Comparisons found of %s, more than once: %s.', coalesce(k.stream, 'tickets'), string_agg(distinct p.kind, '; ')),
+    string_agg(distinct p.remedy, ' '), max(p.last_at)
+  from sync.recommendations p left join sync.streams k on k.stream_key = p.stream_key
+  group by p.account_id, k.stream, k.stream_key)
+select f.account_id, split_part(f.stream_key, '.', 2) as stream, f.problem, f.severity, f.says, f.remedy, f.since,
+  split_part(f.stream_key, '.', 1) as source, f.stream_key
+from found f
+left join sync.streams k on k.stream_key = f.stream_key
+where f.problem in ('paused', 'alarms_undelivered') or not exists (
+  select from sync.paused p
+  where p.account_id = f.account_id
+    and p.stream_key in ('', f.stream_key, case when f.problem = 'past_target' then k.source || '.' || k.follows end));
+comment on view sync.problems is
+  'Current problems, one row per cause: the content of the page, the alarms, `doctor` and the health endpoints. Empty if everything is well. A paused stream shows only that it is paused.';
+comment on column sync.problems.account_id is 'The account.';
+comment on column sync.problems.stream is
+  'The stream, the first one if one cause stops several of a source; null for the whole account.';
+comment on column sync.problems.problem is
+  'Code of the problem: token_refused, run_failed, nightly_failed, nightly_late, past_target, credits_refused, mass_deletion_stopped, audit_found_drift, gap, rejects_open, no_worker, page_not_served, alarms_undelivered, paused, recommendation.';
+comment on column sync.problems.severity is
+  'critical: work has stopped until a person acts, or a failure delays a stream beyond its target, or a night failed; warning; info.';
+comment on column sync.problems.says is 'Description in one sentence.';
+comment on column sync.problems.since is 'Start of the problem, if known.';
+comment on column sync.problems.source is 'Source of the stream: helpdesk or books; null for the whole account.';
+comment on column sync.problems.stream_key is
+  'Key of the stream: source.stream, as helpdesk.tickets; null for the whole account.';
+
+select sync.settle_comments();
