@@ -8,7 +8,7 @@ import type { Clock } from '../clock.ts';
 import { exitCodes, Fatal } from '../errors.ts';
 import type { Source, Stream } from '../sources/source.ts';
 import type { Limits } from './budget/budget.ts';
-import type { Send } from './http/send.ts';
+import type { Heard, Send } from './http/send.ts';
 import type { Bell } from './notifier.ts';
 import type { Claim, Claimant } from './runs/claims.ts';
 
@@ -65,9 +65,9 @@ export function sourceOf(ctx: Pick<Context, 'sources'>, name: string): OpenSourc
   throw new Fatal(`the source ${name} is not configured`, 'Set its address and its credentials.', exitCodes.usage);
 }
 
-/** The same sources, with a count of credits of their own. */
-export const apart = (sources: Context['sources']): Context['sources'] =>
-  new Map([...sources].map(([name, source]) => [name, { ...source, send: source.send.apart() }]));
+/** The same sources, with a count of credits of their own. `heard` is told of each request. */
+export const apart = (sources: Context['sources'], heard?: (one: Heard) => void): Context['sources'] =>
+  new Map([...sources].map(([name, source]) => [name, { ...source, send: source.send.apart(heard) }]));
 
 /** Credits used at all sources since the last call. */
 export const takeCredits = ({ sources }: Pick<Context, 'sources'>): number =>

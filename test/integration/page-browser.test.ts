@@ -94,6 +94,11 @@ describeInBrowser('the page', open => {
     for (const path of ['accounts/failing', run, 'accounts/waits', '']) {
       await page.goto(url + path);
       expect(await page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(360);
+      const cut = await page.evaluate(
+        `[...document.querySelectorAll('.runs :is(th, td), .timeline *')]
+           .filter(one => one.getBoundingClientRect().right > 360).map(one => one.outerHTML)`,
+      );
+      expect([path, cut]).toEqual([path, []]);
     }
     await page.goto(`${url}accounts/waits`);
     expect(await page.locator('#credits canvas').count()).toBe(1);

@@ -48,6 +48,16 @@ export interface Wait {
   readonly isRetry: boolean;
 }
 
+/** A request, or why it is not sent yet, for the log of a run. */
+export interface Heard {
+  readonly request: string;
+  /** HTTP status; null without a reply. */
+  readonly status: number | null;
+  readonly ms: number;
+  readonly credits: number;
+  readonly says: string | null;
+}
+
 export interface Send {
   <T>(request: Request<T>, options: SendOptions): Promise<Reply<T>>;
   /** The source's clock now, in ms, from its last `Date` (never ahead of it); undefined before the first reply. */
@@ -58,8 +68,11 @@ export interface Send {
   takeCredits(): number;
   /** Why no request is sent now, and for how many ms more; undefined if one is in flight or none is wanted. */
   waits(): Wait | undefined;
-  /** The same source, with a count of credits of its own, because several jobs may run concurrently. */
-  apart(): Send;
+  /**
+   * The same source, with a count of credits of its own, because several jobs may run concurrently. `heard` is told of
+   * each try and of each wait.
+   */
+  apart(heard?: (one: Heard) => void): Send;
 }
 
 export function undiciFetch(dispatcher: Agent): Fetch {
@@ -82,6 +95,7 @@ export function undiciFetch(dispatcher: Agent): Fetch {
 interface Used {
   credits: number;
   moves?: number;
+  readonly heard: (one: Heard) => void;
 }
 
 /** One request, over all its tries. */
@@ -135,8 +149,15 @@ export function makeSend(deps: {
       ...(bearer !== undefined && (dialect.authorization?.(bearer) ?? { authorization: `Bearer ${bearer}` })),
       accept: 'application/json',
     };
+    const hear = (one: Partial<Heard>) =>
+      call.used.heard({ request: label(request), status: null, ms: 0, credits: 0, says: null, ...one });
+    let isTold = false;
     const grant = await noting(false, note =>
-      budget.acquire(request.cost, options.lane, options.signal, ms => note('waiting for credits', ms)),
+      budget.acquire(request.cost, options.lane, options.signal, ms => {
+        note('waiting for credits', ms);
+        if (!isTold && ms >= 1000) hear({ says: `waiting for credits, resumes in ${Math.ceil(ms / 1000)} s` });
+        isTold = true;
+      }),
     );
     call.used.credits += request.cost;
     call.pausedUntil = undefined;
@@ -148,6 +169,11 @@ export function makeSend(deps: {
       raw = await deps.fetch(url, headers, request.method ?? 'GET');
     } catch (error) {
       await budget.settle(grant, { headers: {}, refused: false });
+      hear({
+        ms: Math.ceil(clock.monotonic() - started),
+        credits: request.cost,
+        says: `no reply (${inWords(reasonOf(error))})`,
+      });
       throw new Retry(`${label(request)}: no reply (${reasonOf(error)})`, error);
     } finally {
       inFlight--;
@@ -163,6 +189,7 @@ export function makeSend(deps: {
     const booked = await budget.settle(grant, { headers: dialect.rate(header), refused, ...refusal, ...dateMs });
     const { until } = booked;
     if (refused) call.used.credits -= request.cost;
+    hear({ status: raw.status, ms: durationMs, credits: refused ? 0 : request.cost });
     if (!Number.isNaN(date)) seen = { date, at: clock.monotonic(), durationMs };
     const clockMovedMs = movedSince(call.used, booked.clock);
     const asOf = date - Math.ceil(durationMs / 1000) * 1000 - 1000;
@@ -208,15 +235,18 @@ export function makeSend(deps: {
         const waitMs = delay * (0.5 + deps.random() / 2);
         const reason = inWords(error.message.slice(label(request).length + 2));
         await noting(true, async note => {
-          note(`retrying (${reason}), try ${attempt + 1}`, waitMs);
+          const why = `retrying (${reason}), try ${attempt + 1}`;
+          note(why, waitMs);
+          const says = `${why}, next in ${Math.ceil(waitMs / 1000)} s`;
+          used.heard({ request: label(request), status: null, ms: 0, credits: 0, says });
           await clock.sleep(waitMs, options.signal);
         });
       }
     }
   }
 
-  function apart(): Send {
-    const used: Used = { credits: 0 };
+  function apart(heard: (one: Heard) => void = () => {}): Send {
+    const used: Used = { credits: 0, heard };
     const send = <T>(request: Request<T>, options: SendOptions) => patiently(request, options, used);
     return Object.assign(send, {
       sourceNow: () => (seen === undefined ? undefined : seen.date + Math.floor(clock.monotonic() - seen.at)),

@@ -21,6 +21,7 @@ import { nameOfKey } from '../database/stream-key.ts';
 import type { SourceName } from '../http/request.ts';
 import { untilBack } from '../outage.ts';
 import { type Claim, failUntaken } from '../runs/claims.ts';
+import { keepRequestLog } from '../runs/request-log.ts';
 import type { Job } from './job.ts';
 import type { Delivery, JobQueue } from './queue.ts';
 
@@ -105,7 +106,13 @@ export function work(
     const { stream } = job.data;
     const [named, ...others] = ctx.streams.filter(one => one.key === stream || one.name === stream);
     if (named && others.length === 0 && !ctx.sources.has(named.source)) throw notConfigured(named.source);
-    await definition.run({ ...ctx, ...own, sources: apart(ctx.sources), claimant: { worker, job: id } }, job.data);
+    const log = keepRequestLog(ctx, { run: job.data.run, stream: named?.key ?? stream });
+    try {
+      const sources = apart(ctx.sources, log.heard);
+      await definition.run({ ...ctx, ...own, sources, claimant: { worker, job: id } }, job.data);
+    } finally {
+      await log.end();
+    }
   }
 
   /** Throws what BullMQ understands. If it returns, the job is done. */

@@ -109,8 +109,10 @@ export async function lastSlot(
  * minute. So are credits by minute; after that by hour and by day.
  */
 export async function forgetOld(db: pg.Pool, account: string, now: Date): Promise<void> {
-  const before = new Date(now.getTime() - keptDays * 24 * 3_600_000);
+  const daysAgo = (days: number) => new Date(now.getTime() - days * 24 * 3_600_000);
+  const before = daysAgo(keptDays);
   await db.query('delete from sync.schedule_slots where account_id = $1 and slot < $2', [account, before]);
+  await db.query('delete from sync.request_logs where account_id = $1 and written_at < $2', [account, daysAgo(1)]);
   await db.query(
     `delete from sync.stored_runs where account_id = $1 and kind in ('fresh', 'hydrate', 'audit') and finished_at < $2`,
     [account, before],

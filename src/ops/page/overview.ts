@@ -112,6 +112,8 @@ export interface AccountFigures {
   readonly paused: readonly Paused[];
   /** Recent runs, newest first, without runs of every minute that found nothing. */
   readonly runs: readonly RunFigures[];
+  /** Runs of the last 24 hours, quiet ones included. */
+  readonly day: readonly { kind: string; state: string; started_at: Date; finished_at: Date | null }[];
   /** Number of those quiet runs in the last hour. */
   readonly quiet: number;
   readonly workers: readonly Worker[];
@@ -127,6 +129,8 @@ const shownRuns = 15;
 /** Number of recent runs from which the shown ones are selected. */
 const searchedRuns = 300;
 const shownOperations = 8;
+/** Runs of a day: a few each minute. */
+const mostOfDay = 10_000;
 
 const statusSql = `
   select s.account_id as account, s.stream, s.source, s.state, s.complete_through,
@@ -183,6 +187,13 @@ export async function readAccount(db: pg.Pool, account: string, range: Range): P
       ),
       runs: runs.filter(({ quiet }) => !quiet).slice(0, shownRuns),
       quiet: runs.filter(({ quiet, started_at }) => quiet && started_at.getTime() > anHourAgo).length,
+      day: await all(
+        `select kind, state, started_at, finished_at from sync.stored_runs
+         where account_id = $1 and id > (
+           select coalesce(max(id), 0) from sync.stored_runs
+           where account_id = $1 and finished_at < now() - interval '24 hours')
+         order by id limit ${mostOfDay}`,
+      ),
       workers: await all<Worker>(
         `select id, host, pid, version, started_at from sync.workers
          where account_id = $1 and works and sync.is_alive(id) order by id`,

@@ -4,6 +4,7 @@ import type pg from 'pg';
 import type { Clock } from '../../clock.ts';
 import type { StreamKey } from '../../engine/database/stream-key.ts';
 import { nextSlots, timetables } from '../../engine/queue/schedule.ts';
+import { readRequests } from '../../engine/runs/request-log.ts';
 import { readRun } from '../../engine/runs/run-records.ts';
 import { streams as declared, streamsOf } from '../../sources/index.ts';
 import { allAccounts, type Served } from '../known-accounts.ts';
@@ -98,9 +99,9 @@ export function makePages({
       const read = () => readRun(pg, account, run, new Date(clock.now()));
       if ((await read()) === undefined) return undefined;
       return async () => {
-        const found = await read();
+        const [found, requests] = await Promise.all([read(), readRequests(pg, run)]);
         const at = new Date(clock.now());
-        return (role: Role): Parts => (found ? runParts(found, { at, role, link: pathOf(account) }) : {});
+        return (role: Role): Parts => (found ? runParts(found, requests, { at, role, link: pathOf(account) }) : {});
       };
     },
     async credits(account, range) {

@@ -150,7 +150,7 @@ function showRuns(app: FastifyInstance, { pages, door }: Behind, files: Files): 
         title: `Run ${id} of ${account}: Shelfdesk`,
         heading: html`<h1>Run ${id}</h1><a href="${pathOf(account)}">${text(account)}</a>`,
         parts: (await look())(visitor.role),
-        rows: [['run'], ['streams'], ['people']],
+        rows: [['run'], ['streams'], ['log'], ['people']],
         ...{ visitor, files },
         canLeave: door.asks,
         events: `/events?account=${encodeURIComponent(account)}&run=${id}`,

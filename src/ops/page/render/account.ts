@@ -17,8 +17,9 @@ import type {
   StreamFigures,
 } from '../overview.ts';
 import { graph, requestsOfDay, type Scale, unknownScale } from './graph.ts';
-import { amount, count, type Html, html, lasting, prose, text, time } from './html.ts';
+import { amount, cell, count, type Html, html, lasting, prose, text, time } from './html.ts';
 import { sentence } from './sentence.ts';
+import { timeline } from './timeline.ts';
 
 /** Facts about the account that are not in its rows. */
 export interface Known {
@@ -198,17 +199,33 @@ function runs({ figures, role, link }: Shown): Html {
       ? null
       : html`<p class="none small">${count(quiet, 'run')} of the last hour found nothing new, and ${quiet === 1 ? 'is' : 'are'} left out.</p>`;
   if (figures.runs.length === 0) return html`<h2 id="runs-h">Runs</h2><p class="none">None yet.</p>${more}`;
-  const heads = ['run', 'state', 'began', 'took', 'read', 'new', 'changed', 'removed', 'rejected', 'credits'];
   return html`
 <h2 id="runs-h">Runs</h2>
-<div class="wide" role="region" aria-labelledby="runs-h" tabindex="0"><table class="runs"><thead><tr>${heads.map((head, i) => html`<th scope="col"${i > 2 ? html` class="n"` : null}>${head}</th>`)}${role === 'operator' ? html`<td></td>` : null}</tr></thead>
+${ofDay(figures)}
+<div class="wide" role="region" aria-labelledby="runs-h" tabindex="0"><table class="runs"><thead><tr>${['run', ...runHeads].map((head, i) => html`<th scope="col"${i > 2 ? html` class="n"` : null}>${head}</th>`)}${role === 'operator' ? html`<td></td>` : null}</tr></thead>
 <tbody>${figures.runs.map(one => run(one, { at, role, link }))}</tbody></table></div>${more}`;
+}
+
+const runHeads = ['state', 'began', 'took', 'read', 'new', 'changed', 'removed', 'rejected', 'credits'] as const;
+
+/** When runs of each kind worked, in the last 24 hours. */
+function ofDay({ day, at }: Shown['figures']): Html {
+  const first = Math.min(at.getTime(), ...day.map(({ started_at }) => started_at.getTime()));
+  const from = new Date(Math.max(first, at.getTime() - 24 * 3_600_000));
+  const lines = [...Map.groupBy(day, ({ kind }) => kind)].map(([name, runs]) => ({
+    name,
+    bars: runs.map(one => ({ from: one.started_at, to: one.finished_at, state: one.state })),
+  }));
+  const failed = day.filter(({ state }) => state === 'failed' || state === 'interrupted').length;
+  const says = `Last 24 hours: ${count(day.length, 'run')}, ${failed === 0 ? 'none failed' : `${amount(failed)} failed or interrupted`}.`;
+  return timeline(lines, { id: 'runs-h', from, to: at, at, says });
 }
 
 function run(one: RunFigures, { at, role, link }: Pick<Shown, 'role' | 'link'> & { at: Date }): Html {
   const { run: id, kind, state, retries } = one;
   const isOpen = one.finished_at === null && state === 'running';
-  const figures = [one.seen, one.inserted, one.updated, one.deleted, one.rejected, one.credits];
+  const figures = [one.seen, one.inserted, one.updated, one.deleted, one.rejected, one.credits].map(amount);
+  const values = [html`<span class="run is-${state}">${state}</span>`, time(one.started_at, at), lasting(one.took)];
   const said = one.streams.filter(
     ({ error, note, waits_for }) => error !== null || note !== null || waits_for !== null,
   );
@@ -218,7 +235,7 @@ function run(one: RunFigures, { at, role, link }: Pick<Shown, 'role' | 'link'> &
       ? button(role, `retry ${id}`, 'Retry', { about: `run ${id}`, quiet: true })
       : null;
   return html`
-<tr data-key="run-${id}"><th scope="row"><a href="${link}/runs/${id}">${id}</a> <span class="kind">${kind}</span>${retries === null ? null : html` <span class="soft">retries ${retries}</span>`}</th><td><span class="run is-${state}">${state}</span></td><td>${time(one.started_at, at)}</td><td class="n">${lasting(one.took)}</td>${figures.map(n => html`<td class="n">${amount(n)}</td>`)}${role === 'operator' ? html`<td class="n">${action}</td>` : null}</tr>${
+<tr data-key="run-${id}"><th scope="row"><a href="${link}/runs/${id}">${id}</a> <span class="kind">${kind}</span>${retries === null ? null : html` <span class="soft">retries ${retries}</span>`}</th>${[...values, ...figures].map((value, i) => cell(runHeads[i]!, value, i > 1 ? 'n' : undefined))}${role === 'operator' ? html`<td class="n">${action}</td>` : null}</tr>${
     said.length === 0 && !isOpen
       ? null
       : html`<tr class="said" data-key="said-${id}"><td colspan="${role === 'operator' ? 11 : 10}">${isOpen ? html`<p>${progress(one.streams)}</p>` : null}${said.map(reason)}</td></tr>`

@@ -1,7 +1,7 @@
 /** Renders the overview of all accounts, one line each. Accounts with problems come first. */
 import type { AccountLine, StreamFigures } from '../overview.ts';
 import { badge, type Parts, stateOf } from './account.ts';
-import { amount, count, type Html, html, lasting, text } from './html.ts';
+import { amount, cell, count, type Html, html, lasting, text } from './html.ts';
 import { sentence } from './sentence.ts';
 
 export const pathOf = (account: string): string => `/accounts/${encodeURIComponent(account)}`;
@@ -21,7 +21,7 @@ export function fleetParts(
     }.${refused.length === 0 ? null : html` The settings of ${refused.map((one, i) => html`${i > 0 ? ', ' : null}${text(one)}`)} are refused: <code>npx shelfdesk doctor</code> says why.`}</p>`,
     accounts: html`
 <h2 id="accounts-h">Accounts</h2>
-<div class="wide" role="region" aria-labelledby="accounts-h" tabindex="0"><table class="fleet"><thead><tr>${heads.map((head, i) => html`<th scope="col"${i > 2 && i !== 6 ? html` class="n"` : null}>${head}</th>`)}</tr></thead>
+<div class="wide" role="region" aria-labelledby="accounts-h" tabindex="0"><table class="fleet runs"><thead><tr>${heads.map((head, i) => html`<th scope="col"${i > 2 && i !== 6 ? html` class="n"` : null}>${head}</th>`)}</tr></thead>
 <tbody>${sorted.map(one => line(one, at, timeLeft))}</tbody></table></div>`,
   };
 }
@@ -35,13 +35,10 @@ function line(
   const behind = streams.flatMap(one => one.behind ?? []);
   const sum = (of: (one: StreamFigures) => number) => streams.reduce((all, one) => all + of(one), 0);
   const found = (['critical', 'warning'] as const).filter(severity => problems[severity] > 0);
+  const troubles = html`<span>${found.map(
+    (severity, i) =>
+      html`${i > 0 ? ', ' : null}<b class="severity is-${severity}">${problems[severity]} ${severity}</b>`,
+  )}</span>`;
   return html`
-<tr data-key="account-${account}"><th scope="row"><a href="${pathOf(account)}">${text(account)}</a></th><td>${badge(stateOf(streams))}</td><td>${sentence({ at, streams, works: workers > 0, paused, timeLeft })}</td><td class="n">${behind.length === 0 ? '–' : lasting(Math.max(...behind))}</td><td class="n">${amount(sum(one => one.waiting))}</td><td class="n">${amount(sum(one => one.gaps))}</td><td>${
-    found.length === 0
-      ? html`<span class="soft">none</span>`
-      : found.map(
-          (severity, i) =>
-            html`${i > 0 ? ', ' : null}<b class="severity is-${severity}">${problems[severity]} ${severity}</b>`,
-        )
-  }</td><td class="n">${workers}</td></tr>`;
+<tr data-key="account-${account}"><th scope="row"><a href="${pathOf(account)}">${text(account)}</a></th>${cell('state', badge(stateOf(streams)))}<td>${sentence({ at, streams, works: workers > 0, paused, timeLeft })}</td>${cell('behind', behind.length === 0 ? '–' : lasting(Math.max(...behind)), 'n')}${cell('backlog', amount(sum(one => one.waiting)), 'n')}${cell('gaps', amount(sum(one => one.gaps)), 'n')}${cell('problems', [found.length === 0 ? html`<span class="soft">none</span>` : troubles])}${cell('workers', workers, 'n')}</tr>`;
 }

@@ -26,6 +26,10 @@ export function escaped(part: Part): string {
 /** Foreign text with its own writing direction, isolated from its surroundings. */
 export const text = (words: string): Html => html`<bdi>${words}</bdi>`;
 
+/** A cell that names its column, for phones: there each row is a card. */
+export const cell = (head: string, value: Part, kind?: 'n'): Html =>
+  html`<td data-head="${head}"${kind === undefined ? null : html` class="${kind}"`}>${value}</td>`;
+
 /** Text between backticks becomes code. */
 export const prose = (words: string): Html[] =>
   words.split('`').map((part, at) => (at % 2 === 1 ? html`<code>${part}</code>` : html`${part}`));

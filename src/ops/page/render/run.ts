@@ -1,14 +1,22 @@
 /** Renders the page of one run: what it is, its streams with errors and remedies, and who did what with it. */
+
+import type { LoggedRequest } from '../../../engine/runs/request-log.ts';
 import type { ShownRun, ShownStream } from '../../../engine/runs/run-records.ts';
 import type { Role } from '../auth.ts';
 import { button, canRetry, type Parts } from './account.ts';
-import { amount, count, type Html, html, lasting, prose, text, time } from './html.ts';
+import { amount, cell, count, type Html, html, lasting, prose, text, time } from './html.ts';
+import { timeline } from './timeline.ts';
 
 /** `link`: path of the account's page. */
-export function runParts(run: ShownRun, { at, role, link }: { at: Date; role: Role; link: string }): Parts {
+export function runParts(
+  run: ShownRun,
+  requests: readonly LoggedRequest[],
+  { at, role, link }: { at: Date; role: Role; link: string },
+): Parts {
   return {
     run: about(run, at, role, link),
-    streams: streams(run.streams, at),
+    streams: streams(run, at),
+    log: log(requests, run, at),
     ...(run.operations.length > 0 && { people: people(run, at) }),
   };
 }
@@ -41,22 +49,71 @@ ${
 
 const linkTo = (link: string, run: number): Html => html`<a href="${link}/runs/${run}">run ${run}</a> `;
 
-function streams(all: readonly ShownStream[], at: Date): Html {
-  const heads = ['stream', 'state', 'began', 'read', 'new', 'changed', 'unchanged', 'removed', 'rejected', 'credits'];
+function streams(run: ShownRun, at: Date): Html {
+  const all = run.streams;
   return html`
 <h2 id="streams-h">Streams</h2>
-<div class="wide" role="region" aria-labelledby="streams-h" tabindex="0"><table class="runs"><thead><tr>${heads.map((head, i) => html`<th scope="col"${i > 2 ? html` class="n"` : null}>${head}</th>`)}</tr></thead>
-<tbody>${all.map(one => stream(one, at, heads.length))}</tbody></table></div>`;
+${ofStreams(run, at)}
+<div class="wide" role="region" aria-labelledby="streams-h" tabindex="0"><table class="runs"><thead><tr>${['stream', ...streamHeads].map((head, i) => html`<th scope="col"${i > 2 ? html` class="n"` : null}>${head}</th>`)}</tr></thead>
+<tbody>${all.map(one => stream(one, at))}</tbody></table></div>`;
 }
 
-function stream(one: ShownStream, at: Date, columns: number): Html {
+const streamHeads = [
+  'state',
+  'began',
+  'read',
+  'new',
+  'changed',
+  'unchanged',
+  'removed',
+  'rejected',
+  'credits',
+] as const;
+const logHeads = ['at', 'stream', 'request', 'reply', 'took', 'credits'] as const;
+
+/** When each stream was read. */
+function ofStreams({ streams: all, started_at: from, finished_at }: ShownRun, at: Date): Html | null {
+  const lines = all.flatMap(({ stream: name, started_at, finished_at: to, state }) =>
+    started_at === null ? [] : [{ name, bars: [{ from: started_at, to, state }] }],
+  );
+  if (lines.length === 0) return null;
+  const to = finished_at ?? at;
+  const says = `${count(lines.length, 'stream')}, in ${lasting((to.getTime() - from.getTime()) / 1000)}.`;
+  return timeline(lines, { id: 'streams-h', from, to, at, says });
+}
+
+function log(requests: readonly LoggedRequest[], { finished_at }: ShownRun, at: Date): Html {
+  const none = finished_at === null ? 'None yet.' : 'They are kept for a day.';
+  return html`
+<h2 id="log-h">Last requests</h2>
+${
+  requests.length === 0
+    ? html`<p class="none">${none}</p>`
+    : html`<div class="wide" role="region" aria-labelledby="log-h" tabindex="0"><table class="runs"><thead><tr>${logHeads.map((head, i) => html`<th scope="col"${i > 3 ? html` class="n"` : null}>${head}</th>`)}</tr></thead>
+<tbody>${requests.map(
+        one =>
+          html`<tr>${[
+            time(one.at, at, { seconds: true }),
+            one.stream,
+            html`<code>${text(one.request)}</code>`,
+            one.says === null ? (one.status ?? '–') : text(one.says),
+            one.ms === 0 ? '–' : `${amount(one.ms)}\u00a0ms`,
+            amount(one.credits),
+          ].map((value, i) => cell(logHeads[i]!, value, i > 3 ? 'n' : undefined))}</tr>`,
+      )}</tbody></table></div>`
+}`;
+}
+
+function stream(one: ShownStream, at: Date): Html {
   const { stream: name, expected, started_at, error, remedy, note, waits_for } = one;
   const state = one.paused ? 'paused' : one.state;
   const read =
     expected === null || one.finished_at !== null
       ? amount(one.seen)
       : `${amount(one.seen)} of about ${amount(expected)}`;
-  const figures = [one.inserted, one.updated, one.unchanged, one.deleted, one.rejected, one.credits];
+  const began = started_at === null ? '–' : time(started_at, at, { seconds: true });
+  const figures = [one.inserted, one.updated, one.unchanged, one.deleted, one.rejected, one.credits].map(amount);
+  const values = [html`<span class="run is-${state}">${state}</span>`, began, read, ...figures];
   const said = [
     error === null ? null : html`<p>${text(error)}. <span class="soft">${prose(remedy ?? '')}</span></p>`,
     note === null ? null : html`<p>${text(note)}</p>`,
@@ -65,8 +122,10 @@ function stream(one: ShownStream, at: Date, columns: number): Html {
     one.sleeps_until === null ? null : html`<p>The quota is used up; it resumes at ${time(one.sleeps_until, at)}.</p>`,
   ].filter(each => each !== null);
   return html`
-<tr data-key="stream-${name}"><th scope="row">${name}</th><td><span class="run is-${state}">${state}</span></td><td>${started_at === null ? '–' : time(started_at, at, { seconds: true })}</td><td class="n">${read}</td>${figures.map(n => html`<td class="n">${amount(n)}</td>`)}</tr>${
-    said.length === 0 ? null : html`<tr class="said" data-key="said-${name}"><td colspan="${columns}">${said}</td></tr>`
+<tr data-key="stream-${name}"><th scope="row">${name}</th>${values.map((value, i) => cell(streamHeads[i]!, value, i > 1 ? 'n' : undefined))}</tr>${
+    said.length === 0
+      ? null
+      : html`<tr class="said" data-key="said-${name}"><td colspan="${streamHeads.length + 1}">${said}</td></tr>`
   }`;
 }
 

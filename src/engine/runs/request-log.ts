@@ -1,0 +1,84 @@
+/**
+ * The last requests of each stream of a run, for the page of the run. It proves nothing and may be lost, so it is
+ * written seldom, without waiting, to a table that writes no WAL.
+ */
+import type pg from 'pg';
+import type { Clock } from '../../clock.ts';
+import type { Heard } from '../http/send.ts';
+
+const kept = 30;
+const everyMs = 5000;
+/** After a failure, people want to see at once what it waits for. */
+const troubledMs = 1000;
+
+export interface LoggedRequest {
+  readonly stream: string;
+  readonly at: Date;
+  /** `GET /tickets?page=2`. */
+  readonly request: string;
+  /** HTTP status; null if there was no reply, or if the request waits. */
+  readonly status: number | null;
+  readonly ms: number;
+  readonly credits: number;
+  /** Such as `retrying (connection refused), try 4, next in 12 s`. */
+  readonly says: string | null;
+}
+
+export interface RequestLog {
+  readonly heard: (one: Heard) => void;
+  /** Writes what is not written yet. */
+  end(): Promise<void>;
+}
+
+/** Logs the requests of one job. `stream` is the key of the stream. */
+export function keepRequestLog(
+  { pg, clock, account }: { pg: pg.Pool; clock: Clock; account: string },
+  { run, stream }: { run: number; stream: string },
+): RequestLog {
+  const last: (Heard & { at: Date })[] = [];
+  let writing: Promise<void> | undefined;
+  let wroteMs = Number.NEGATIVE_INFINITY;
+  let isDirty = false;
+
+  async function write(): Promise<void> {
+    isDirty = false;
+    wroteMs = clock.monotonic();
+    await pg
+      .query(
+        `insert into sync.request_logs (run_id, stream_key, account_id, written_at, requests)
+         select $1, $2, $3, $4, $5::jsonb where exists (select from sync.stored_runs where id = $1)
+         on conflict (run_id, stream_key) do update set written_at = excluded.written_at, requests = excluded.requests`,
+        [run, stream, account, new Date(clock.now()), JSON.stringify(last)],
+      )
+      .catch(() => {});
+  }
+
+  return {
+    heard(one) {
+      last.push({ ...one, at: new Date(clock.now()) });
+      if (last.length > kept) last.shift();
+      isDirty = true;
+      const restMs = one.status === 200 ? everyMs : troubledMs;
+      if (writing !== undefined || clock.monotonic() - wroteMs < restMs) return;
+      writing = write().finally(() => {
+        writing = undefined;
+      });
+    },
+    async end() {
+      await writing;
+      if (isDirty) await write();
+    },
+  };
+}
+
+/** The newest first. */
+export async function readRequests(db: pg.Pool, run: number): Promise<LoggedRequest[]> {
+  const { rows } = await db.query<LoggedRequest>(
+    `select k.stream, r.at, r.request, r.status, r.ms, r.credits, r.says
+     from sync.request_logs l join sync.streams k using (stream_key),
+       jsonb_to_recordset(l.requests) as r (at timestamptz, request text, status int, ms int, credits int, says text)
+     where l.run_id = $1 order by r.at desc limit ${kept}`,
+    [run],
+  );
+  return rows;
+}
