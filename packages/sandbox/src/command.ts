@@ -2,6 +2,7 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { Command, InvalidArgumentError, Option } from 'commander';
+import { SnapshotError, worldsOf } from './admin/snapshot.ts';
 import { RuleError, Rules } from './admission/rules.ts';
 import { sandboxHelp } from './help.ts';
 import { type Sandbox, type SandboxOptions, startSandbox } from './server.ts';
@@ -41,6 +42,7 @@ interface Options {
   rhythm: 'even' | 'office';
   booksFailing?: string[];
   faults?: string;
+  world?: string;
   json?: boolean;
 }
 
@@ -98,6 +100,10 @@ function addOptions(command: Command): void {
     .option('--books-token <text>', 'access token of the catalog that never expires', credential)
     .optionsGroup('Data:')
     .option('--seed <n>', 'seed of the data; the same seed with the same --begin gives the same data', whole, 1)
+    .option(
+      '--world <file>',
+      'file with the records, as GET /snapshot of the admin port gives them; none are generated',
+    )
     .option('--begin <time>', 'start time of both clocks, such as 2024-05-01T12:00:00Z (default: now)', time)
     .option('--tickets <n>', 'tickets at the start', whole, 2000)
     .option('--customers <n>', 'customers at the start (default: about a third of the tickets)', whole)
@@ -169,6 +175,7 @@ function given(service: Service, command: Command): object {
 function sandboxOptions(options: Options, command: Command): SandboxOptions {
   const { host, port, seed, tickets, customers, naughty, activity, rhythm, bulk, volumes, preorders } = options;
   const { begin, token, blockedToken, booksKey, booksToken, booksActivity, booksFailing, adminPort, faults } = options;
+  const { world } = options;
   const tls = certified(options);
   demandTwoSides(options);
   return {
@@ -182,6 +189,7 @@ function sandboxOptions(options: Options, command: Command): SandboxOptions {
     ...(tls !== undefined && { tls }),
     ...(adminPort !== undefined && { adminPort }),
     ...(faults !== undefined && { rules: rulesIn(faults) }),
+    ...(world !== undefined && { records: recordsIn(world) }),
     books: {
       ...{ volumes, preorders, naughty },
       ...given('books', command),
@@ -229,6 +237,18 @@ function rulesIn(path: string): Rules {
   } catch (error) {
     const wrong = error instanceof RuleError ? error.message : `It is not JSON: ${(error as Error).message}.`;
     throw new SandboxUsageError(`--faults ${path}: ${wrong}`, 'Correct the file; --help shows an example.');
+  }
+}
+
+/** Checks the file before the server starts. */
+function recordsIn(path: string): string {
+  const text = textOf(path, '--world');
+  try {
+    worldsOf(text, {});
+    return text;
+  } catch (error) {
+    if (!(error instanceof SnapshotError)) throw error;
+    throw new SandboxUsageError(`--world ${path}: ${error.message}`, 'Correct the file; GET /snapshot writes one.');
   }
 }
 

@@ -6,7 +6,7 @@
 import type { Server } from 'node:http';
 import { ADMIN_MOST_BYTES, administer } from './admin/admin.ts';
 import { type Administered, adminRng } from './admin/admin-endpoints.ts';
-import type { Rules } from './admission/rules.ts';
+import { Rules } from './admission/rules.ts';
 import { LONGEST_FORM } from './books/request.ts';
 import { BOOKS_BASE, BooksService } from './books/service.ts';
 import { TOKEN_PATH } from './books/tokens.ts';
@@ -76,32 +76,49 @@ export interface Sandbox {
 }
 
 export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
-  const services = openServices(options);
-  const { helpdesk, books, rules } = services;
-  const { world } = helpdesk;
-  const underway = new Underway(Math.max(MOST_UNDERWAY_BYTES, 2 * helpdesk.readings.mostBodyBytes));
+  const rules = options.rules ?? new Rules();
+  const firstRules = rules.list().map(({ rule }) => rule);
+  let services = openServices({ ...options, rules });
+  let records = options.records;
+  const { mostBodyBytes } = services.helpdesk.readings;
+  const underway = new Underway(Math.max(MOST_UNDERWAY_BYTES, 2 * mostBodyBytes));
   const watched: Administered = {
-    helpdesk,
-    books,
+    get helpdesk() {
+      return services.helpdesk;
+    },
+    get books() {
+      return services.books;
+    },
     rules,
-    catchingUp: services.catchingUp,
+    catchingUp: () => services.catchingUp(),
     rng: adminRng(options.seed ?? 1),
+    keep: lines => {
+      records = lines;
+    },
+    reset: () => {
+      rules.set(firstRules);
+      services = openServices({ ...options, rules, ...(records !== undefined && { records }) });
+    },
   };
-  const beside = (asked: Asked) => pageAt(asked, watched) ?? openapiAt(asked, world.clock.now());
+  const beside = (asked: Asked) => pageAt(asked, watched) ?? openapiAt(asked, services.helpdesk.world.clock.now());
   const desk: Serving = {
-    world,
+    get world() {
+      return services.helpdesk.world;
+    },
     handle: asked => beside(asked) ?? services.handle(asked),
-    wants: asked => ({ most: helpdesk.readings.mostBodyBytes, kept: helpdesk.letsIn(asked) }),
+    wants: asked => ({ most: mostBodyBytes, kept: services.helpdesk.letsIn(asked) }),
   };
   const shop: Serving = {
-    world: books.world,
-    handle: services.handle,
+    get world() {
+      return services.books.world;
+    },
+    handle: asked => services.handle(asked),
     // Always kept: a form can carry the credentials in its body.
     wants: () => ({ most: LONGEST_FORM, kept: true }),
   };
   const serviceFor = ({ url }: Asked) => (BooksService.takes(url) ? shop : desk);
-  const serves = { serviceFor, catchingUp: services.catchingUp, underway, secure: options.tls !== undefined };
-  const limits = () => helpdesk.limitHeaders();
+  const serves = { serviceFor, catchingUp: () => services.catchingUp(), underway, secure: options.tls !== undefined };
+  const limits = () => services.helpdesk.limitHeaders();
   const server = listener(options.tls, (request, response) => serve(serves, request, response), limits);
   const admin = options.adminPort === undefined ? undefined : adminListener(watched);
   const close = async () => {
@@ -116,19 +133,30 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
   }
   const adminUrl = admin && addressOf('http', admin);
   if (adminUrl) watched.adminPort = Number(new URL(adminUrl).port);
-  const timer = setInterval(inSlices(services.catchingUp), 250).unref();
+  const timer = setInterval(
+    inSlices(() => services.catchingUp()),
+    250,
+  ).unref();
   const origin = addressOf(options.tls ? 'https' : 'http', server);
 
   return {
     url: origin + BASE,
     ...(adminUrl && { adminUrl }),
-    token: helpdesk.tokens[0] ?? '',
-    world,
-    requests: helpdesk.requests,
-    totals: helpdesk.totals,
-    takeCredits: credits => helpdesk.takeCredits(credits),
+    token: services.helpdesk.tokens[0] ?? '',
+    get world() {
+      return services.helpdesk.world;
+    },
+    get requests() {
+      return services.helpdesk.requests;
+    },
+    get totals() {
+      return services.helpdesk.totals;
+    },
+    takeCredits: credits => services.helpdesk.takeCredits(credits),
     rules,
-    books: accessTo(books, origin),
+    get books() {
+      return accessTo(services.books, origin);
+    },
     close: () => {
       clearInterval(timer);
       return close();

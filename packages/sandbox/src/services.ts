@@ -3,6 +3,7 @@
  * its clock; server.ts adds sockets. Overdue changes run before every request, so each request reads current worlds.
  */
 import { Activity } from './activity.ts';
+import { worldsOf } from './admin/snapshot.ts';
 import { Rules } from './admission/rules.ts';
 import { type GenerateBooksOptions, generateBooks } from './books/content/generate.ts';
 import { BooksService, type BooksServiceOptions } from './books/service.ts';
@@ -19,6 +20,8 @@ export interface ServicesOptions extends ServiceOptions, Omit<GenerateOptions, '
   seed?: number;
   /** Start of both clocks in milliseconds; they run at the speed of `now`. Default: `now`. Ignored with a `world`. */
   begin?: number;
+  /** A snapshot (admin/snapshot.ts) with records to use instead of generated ones. */
+  records?: string;
   /** A world to use instead of a generated one; its clock is the clock of both services. */
   world?: World;
   /** Changes per minute in the help desk; default 0. */
@@ -55,9 +58,12 @@ export interface Services {
 export function openServices(options: ServicesOptions = {}): Services {
   const { seed = 1, activity = 0, rhythm, books: bookish = {}, rules = new Rules() } = options;
   const clock = options.begin === undefined ? undefined : beginningAt(options.begin, options.now);
-  const world = options.world ?? generateWorld({ ...options, ...(clock && { now: clock.now }) });
+  const timed = { ...options, ...(clock && { now: clock.now }) };
+  const held = options.records === undefined ? {} : worldsOf(options.records, timed);
+  const world = options.world ?? held.helpdesk ?? generateWorld(timed);
   const helpdesk = new Service(world, { ...options, rules });
-  const booksWorld = bookish.world ?? generateBooks({ seed, ...bookish, now: world.clock.steady });
+  const asked = { seed, ...bookish, now: world.clock.steady };
+  const booksWorld = bookish.world ?? held.books?.(asked) ?? generateBooks(asked);
   clock?.start();
   const books = new BooksService(booksWorld, { rules, ...bookish });
   const lives = [

@@ -11,6 +11,7 @@ import { Refusal } from '../http/refusal.ts';
 import type { SeenRequest } from '../http/request-reply.ts';
 import { statusOf } from '../page/status.ts';
 import { makeRng, type Rng } from '../random.ts';
+import { snapshotOf } from './snapshot.ts';
 import { countTruths, isTruth, linesOf, TRUTHS, type Worlds } from './truth.ts';
 
 /** The services, and the state that endpoints read and change. */
@@ -22,6 +23,10 @@ export interface Administered {
   catchingUp(): Iterator<void> & Iterable<void>;
   /** Random source of `POST /changes`. */
   rng: Rng;
+  /** Keeps a snapshot for `reset`. */
+  keep(lines: string): void;
+  /** Both services as they were at the kept snapshot, or at the start: records, limits, logs, fault rules. */
+  reset(): void;
   /** Port number once the admin port listens. */
   adminPort?: number;
 }
@@ -114,6 +119,24 @@ export const ADMIN_ENDPOINTS: readonly AdminEndpoint[] = [
     path: '/truth/:kind',
     says: `all records of a kind as JSON Lines: ${Object.keys(TRUTHS).join(', ')}`,
     answer: truth,
+  },
+  {
+    method: 'GET',
+    path: '/snapshot',
+    says: 'all records of both services as JSON Lines, for --world',
+    answer: call => ({ lines: linesOf(snapshotOf(worldsOf(call))) }),
+  },
+  {
+    method: 'POST',
+    path: '/snapshot',
+    says: 'keeps all records in memory for /reset, and counts them',
+    answer: keepSnapshot,
+  },
+  {
+    method: 'POST',
+    path: '/reset',
+    says: 'takes both services back to the kept snapshot, or to the start: records, limits, logs, clocks and fault rules',
+    answer: reset,
   },
   {
     method: 'POST',
@@ -249,6 +272,17 @@ function truth(call: AdminCall): AdminAnswer {
   const { kind = '' } = call.names;
   if (!isTruth(kind)) throw new Refusal(404, `Unknown kind ${kind}; known kinds: ${Object.keys(TRUTHS).join(', ')}`);
   return { lines: linesOf(TRUTHS[kind](worldsOf(call))) };
+}
+
+function keepSnapshot(call: AdminCall): AdminAnswer {
+  const worlds = worldsOf(call);
+  call.keep([...linesOf(snapshotOf(worlds))].join(''));
+  return { body: countTruths(worlds) };
+}
+
+function reset(call: AdminCall): AdminAnswer {
+  call.reset();
+  return { body: countTruths(worldsOf(call)) };
 }
 
 // --- actions --------------------------------------------------------------------------------------------------------

@@ -101,6 +101,7 @@ function written(status: Status, origin: string): string {
     'books-endpoints': endpoints(books.endpoints),
     'helpdesk-settings': settings(helpdesk.settings),
     'books-settings': settings(books.settings),
+    requests: requests(status),
     faults: faults(status),
     admin: status.admin_port === null ? html`not open (<code>--admin-port</code>)` : html`port ${status.admin_port}`,
   };
@@ -145,6 +146,17 @@ function settings(list: Setting[]): Html {
   );
   return html`
     <table><thead><tr><th scope="col">option</th><th scope="col">here</th><th scope="col">decides</th></tr></thead><tbody>${rows}</tbody></table>`;
+}
+
+function requests({ last_requests }: Status): Html {
+  if (last_requests.length === 0) return html`<p class="none">No requests yet.</p>`;
+  const rows = last_requests.map(
+    ({ at, service, method, path, status, cost }) => html`
+      <tr><td>${at.slice(11, 19)}</td><td>${service}</td><th scope="row"><b class="verb">${method}</b> <code>${path}</code></th><td class="n">${status ?? '–'}</td><td class="n">${figure(cost)}</td></tr>`,
+  );
+  return html`
+    <table><thead><tr><th scope="col">at</th><th scope="col">service</th><th scope="col">request</th><th scope="col" class="n">status</th><th scope="col" class="n">cost</th></tr></thead>
+    <tbody>${rows}</tbody></table>`;
 }
 
 function faults({ faults }: Status): Html {

@@ -12,6 +12,7 @@ import type { BooksWorld } from '../books/world.ts';
 import { ROUTES } from '../helpdesk/routes.ts';
 import { BASE } from '../helpdesk/service.ts';
 import type { World } from '../helpdesk/world/world.ts';
+import type { SeenRequest } from '../http/request-reply.ts';
 import { defaultOf, type Settled, SWITCHES, type Switch, wordFor } from '../switches.ts';
 
 /** The parts of the services that the page reads. */
@@ -29,6 +30,7 @@ interface Observed<S extends 'helpdesk' | 'books'> {
   totals: { requests: number; refused: number };
   budget(): Budget;
   clients?: { uses(): readonly ClientUse[] };
+  requests?: readonly SeenRequest[];
 }
 
 export interface Endpoint {
@@ -73,10 +75,13 @@ export interface Status {
   helpdesk: ServiceStatus;
   books: ServiceStatus;
   faults: { rule: RuleState['rule']; matched: number; fired: number }[];
+  /** The last 20 requests of both services, latest first. */
+  last_requests: { at: string; service: string; method: string; path: string; status: number | null; cost: number }[];
   admin_port: number | null;
 }
 
 const MOST_CLIENTS = 20;
+const MOST_REQUESTS = 20;
 
 export function statusOf({ helpdesk, books, rules, adminPort }: Watched): Status {
   const { tickets, customers, users, attachments } = helpdesk.world;
@@ -103,8 +108,18 @@ export function statusOf({ helpdesk, books, rules, adminPort }: Watched): Status
       endpoints: booksEndpoints(books.readings.keyNeeded),
     },
     faults: [...(rules?.list() ?? [])],
+    last_requests: [...lastOf('help desk', helpdesk.requests), ...lastOf('catalog', books.requests)]
+      .sort((a, b) => b.at.localeCompare(a.at))
+      .slice(0, MOST_REQUESTS),
     admin_port: adminPort ?? null,
   };
+}
+
+/** Without the query, which can hold credentials. */
+function lastOf(service: string, requests: readonly SeenRequest[] = []): Status['last_requests'] {
+  return requests.slice(-MOST_REQUESTS).map(({ at, method, path, status, cost }) => ({
+    ...{ at: new Date(at).toISOString(), service, method, path, status: status ?? null, cost },
+  }));
 }
 
 function doing(service: Pick<Observed<'helpdesk'>, 'totals' | 'budget' | 'clients'>) {

@@ -87,6 +87,7 @@ export class Tickets {
       updated_at: stamp(ticket.updated_at ?? created_at),
       created_at,
     });
+    this.#numbers = Math.max(this.#numbers, row.number);
     if (this.#rows.has(row.id)) throw new Error(`There is a ticket ${row.id} already`);
     this.#past.note(row.id);
     const made = new WorldTicket(row, ++this.#touches, ticket.messages ?? []);
