@@ -116,7 +116,8 @@ test('when it was listed, changed, read, swept and compared, by which run and fo
     'Changes up to 2026-01-01T00:08:18Z are here; no later sync is scheduled.',
     expect.stringMatching(/^messages: /),
     expect.stringMatching(/^No worker is alive: /),
-    'What moves no updated_at is found by sweeps: the list showed it as it is here as of 2026-01-01T00:08:19Z; the next one looks at it since it is due.',
+    'A sweep found it unchanged as of 2026-01-01T00:08:19Z.',
+    'It is due for the next sweep.',
     '',
   ]);
 

@@ -139,9 +139,12 @@ function* reasons(life: Omit<Why, 'why'>, { config, worker, tickets, messages }:
     yield `No worker is alive: nothing is read until \`npx shelfdesk start\` or ${command(config.account, 'sync')}.`;
   const due =
     next.sweep_due && next.sweep_due.getTime() > systemClock.now()
-      ? `from ${cellText(next.sweep_due)} on`
-      : 'since it is due';
-  yield `What moves no updated_at is found by sweeps: ${checked_at ? `the list showed it as it is here as of ${cellText(checked_at)}` : 'it was not checked yet'}; the next one looks at it ${due}${next.nightly ? `, at night (${cellText(next.nightly)})` : ''}.`;
+      ? `It is due for a sweep from ${cellText(next.sweep_due)} on`
+      : 'It is due for the next sweep';
+  yield checked_at
+    ? `A sweep found it unchanged as of ${cellText(checked_at)}.`
+    : 'No sweep has compared it yet: a change that moves no updated_at is not known.';
+  yield `${due}${next.nightly ? `; the next one is at ${cellText(next.nightly)}` : ''}.`;
 }
 
 const byRun = ({ run, kind }: By) => (run === null ? '' : kind === null ? String(run) : `${run} (${kind})`);

@@ -5,14 +5,13 @@ import { chmod, readdir, readFile, stat } from 'node:fs/promises';
 import type { Config } from '../../../app/config.ts';
 import { configuredSources } from '../../../app/context.ts';
 import { UsageError } from '../../../errors.ts';
+import { isTooOld, leastNode } from '../../../node-version.ts';
 import { sources } from '../../../sources/index.ts';
 import { count } from '../../../words.ts';
 import { isLoopback } from '../../page/auth.ts';
 import type { DoctorContext } from '../doctor-context.ts';
 import { type Check, type Finding, fail, ok, skipped, warn } from './check.ts';
 
-/** The version in package.json; npm only warns. */
-const leastNode = [24, 15];
 /** A shorter secret would match command lines by chance. */
 const leastSecret = 8;
 
@@ -23,13 +22,7 @@ export const settingsChecks: readonly Check[] = [
     of: 'process',
     looks: 'version of Node',
     run({ node }) {
-      const [major = 0, minor = 0] = node.split('.').map(Number);
-      const isOld = major < leastNode[0]! || (major === leastNode[0] && minor < leastNode[1]!);
-      if (isOld)
-        return fail(
-          `Node ${node} is too old`,
-          `Run it with Node ${leastNode.join('.')} or newer: \`npx shelfdesk\` in the project's folder does.`,
-        );
+      if (isTooOld(node)) return fail(`Node ${node} is too old`, `Run it with Node ${leastNode} or newer.`);
       return ok(`Node ${node}`);
     },
   },
