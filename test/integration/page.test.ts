@@ -216,7 +216,9 @@ describe('the figures are those of SQL', () => {
     const shown = textOf(body);
     for (const { stream, state, error } of streams) {
       expect(body).toMatch(
-        new RegExp(`data-key="stream-${stream}"><th scope="row">${stream}</th><td data-head="state"><span class="run is-${state}"`),
+        new RegExp(
+          `data-key="stream-${stream}"><th scope="row">${stream}</th><td data-head="state"><span class="run is-${state}"`,
+        ),
       );
       if (error !== null) expect(shown).toContain(error);
     }
