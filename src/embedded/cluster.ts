@@ -209,6 +209,13 @@ export async function stop(place: Place): Promise<void> {
 
 export function failed(what: string, { code, output }: Outcome, cause?: unknown): ShelfdeskError {
   // 126 and 127: the program, or one of its libraries, could not be loaded.
+  if (output.includes('No space left on device'))
+    return new ShelfdeskError(
+      `${what}: its disk is full`,
+      'Free space on that disk, and run the same command again: nothing that was stored is lost.',
+      undefined,
+      cause,
+    );
   const remedy =
     code === 126 || code === 127
       ? 'Its binaries do not run here; `npm rebuild` puts the links between their libraries right. Or set DATABASE_URL.'
