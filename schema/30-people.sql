@@ -107,7 +107,6 @@ end) stored,
 );
 create index contacts_customer on helpdesk.contacts (account_id, customer_id);
 create index contacts_value on helpdesk.contacts (account_id, value_normalized);
-create index contacts_value_alike on helpdesk.contacts using gin (account_id, lower(value_normalized) sync.gin_trgm_ops) with (gin_pending_list_limit='512');
 comment on table helpdesk.contacts is
   'Addresses of customers. The contacts of a customer are replaced as a set: contacts that the source no longer shows are removed.';
 comment on column helpdesk.contacts.type is 'email, twitter or phone. Other values are stored unchanged.';

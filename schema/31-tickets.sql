@@ -38,7 +38,6 @@ create index tickets_customer on helpdesk.tickets (account_id, customer_id);
 create index tickets_user on helpdesk.tickets (account_id, user_id);
 create index tickets_inbox on helpdesk.tickets (account_id, inbox_id);
 create index tickets_waiting_open on helpdesk.tickets (account_id, updated_at desc) where (((_messages_as_of is null) or (_messages_as_of < updated_at)) and (_deleted_at is null) and (state = any (array['open', 'hold'])));
-create index tickets_subject_alike on helpdesk.tickets using gin (account_id, lower(subject) sync.gin_trgm_ops) with (gin_pending_list_limit='512');
 comment on table helpdesk.tickets is
   'Conversations with customers, one row per ticket, in the last version that the source showed.';
 comment on column helpdesk.tickets.number is 'Friendly ticket number, unique across the help desk.';

@@ -11,7 +11,7 @@ begin atomic
     replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(left(body, 100000), '-', ' '), '_', ' '), '.', ' '), '/', ' '), ':', ' '), '@', ' '), '&', ' '), '<', ' '), '~', ' '), '+', ' '), '#', ' '), '%', ' '), '?', ' '), '=', ' '));
 end;
 comment on function helpdesk.search_words is
-  'Text search vector of a message: all words in lower case with positions, without stemming or stop words. Only the first 100,000 characters count. The index messages_words uses this function.';
+  'Text search vector of a message: all words in lower case with positions, without stemming or stop words. Only the first 100,000 characters count. The index messages_words, which `shelfdesk search on` makes, uses this function.';
 
 create table helpdesk.messages (
   account_id text,
@@ -39,7 +39,6 @@ create table helpdesk.messages (
 create index messages_ticket on helpdesk.messages (account_id, ticket_id, "position");
 create index messages_user on helpdesk.messages (account_id, user_id);
 create index messages_created_at on helpdesk.messages (account_id, created_at);
-create index messages_words on helpdesk.messages using gin (account_id, date_trunc('hour', (created_at AT TIME ZONE 'UTC')), helpdesk.search_words(body_text)) with (gin_pending_list_limit='4096');
 comment on table helpdesk.messages is
   'Replies and notes of tickets. The messages of a ticket are replaced as a set: messages that the source no longer shows are removed.';
 comment on column helpdesk.messages.position is 'Place within the ticket as the source lists it, from 1.';

@@ -1,4 +1,16 @@
--- Search in messages, subjects and addresses.
+-- Search in messages, subjects and addresses. Its three indexes are made by `shelfdesk search on`.
+
+create or replace function sync.require_search(index_name text) returns void
+language plpgsql stable
+as $$
+begin
+  if not exists (select from pg_catalog.pg_index i where i.indexrelid = pg_catalog.to_regclass(index_name) and i.indisvalid) then
+    raise exception 'search is off: the index % is missing', index_name
+      using errcode = 'object_not_in_prerequisite_state', hint = 'Run `npx shelfdesk search on`. It makes the indexes while the worker runs.';
+  end if;
+end
+$$;
+comment on function sync.require_search is 'Raises an error with a hint unless the index exists and is valid.';
 
 create or replace function helpdesk.search_query(query text) returns tsquery
 language sql immutable parallel safe
@@ -34,6 +46,7 @@ declare
   found_accounts text[] := '{}';
   found_ids text[] := '{}';
 begin
+  perform sync.require_search('helpdesk.messages_words');
   if asked is null or numnode(asked) = 0 or wanted = 0 then return; end if;
   foreach account in array accounts loop
     -- Common words are found among the newest messages, rare words by the index alone. For words in between, each
@@ -84,7 +97,7 @@ begin
 end
 $$;
 comment on function helpdesk.search_messages is
-  'Messages that match helpdesk.search_query, newest first, in all accounts that the caller may read. Includes messages of deleted tickets.';
+  'Messages that match helpdesk.search_query, newest first, in all accounts that the caller may read. Includes messages of deleted tickets. An error while search is off.';
 
 -- Comparing with every text takes seconds. Two typos leave at least one third of a text unchanged, so candidates must
 -- contain one of the thirds. The index finds them by groups of three adjacent letters.
@@ -117,6 +130,7 @@ declare
   -- Without prefixes of replies and forwards.
   meant constant text := lower(btrim(regexp_replace(left(like_this, 500), '^(\s*(re|fw|fwd|aw|wg|sv|tr|rv)\s*:)+', '', 'i')));
 begin
+  perform sync.require_search('helpdesk.tickets_subject_alike');
   return query
     select t.account_id, t.id, t.number, t.subject, t.state, t.created_at, c.alike
     from (
@@ -153,6 +167,7 @@ declare
   -- Compares the part of an address before the @, because half of all people share a few hosts.
   own constant text := coalesce(nullif(split_part(meant, '@', 1), ''), meant);
 begin
+  perform sync.require_search('helpdesk.contacts_value_alike');
   return query
     select k.account_id, k.id, k.customer_id, k.type, k.value, c.alike
     from (

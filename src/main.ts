@@ -59,6 +59,7 @@ const groups: Record<string, Record<string, () => Promise<AddCommand>>> = {
     init: async () => (await import('./cli/setup/init.ts')).addInit,
     migrate: async () => (await import('./cli/setup/migrate.ts')).addMigrate,
     reader: async () => (await import('./cli/setup/reader.ts')).addReader,
+    search: async () => (await import('./cli/setup/search.ts')).addSearch,
     calendar: async () => (await import('./cli/setup/calendar.ts')).addCalendar,
     erase: async () => (await import('./cli/setup/erase.ts')).addErase,
     completion: async () => (await import('./cli/setup/completion.ts')).addCompletion,

@@ -3,6 +3,7 @@
  * Words are as frequent as in a language: the second one stands in half as many messages as the first, and so on.
  */
 import type pg from 'pg';
+import { searchOn } from '../../src/analytics/search.ts';
 import { writeBatch } from '../../src/engine/commit/commit.ts';
 import { makePool, transaction } from '../../src/engine/database/pool.ts';
 import { singleBatch } from '../../src/engine/load/batch.ts';
@@ -81,6 +82,10 @@ async function askWords(pool: pg.Pool, { figure }: Report): Promise<void> {
       atMost,
       headline: true,
     });
+  await searchOn(
+    { url: pool.options.connectionString!, db: pool },
+    { show: () => {}, signal: new AbortController().signal },
+  );
   const search = 'select * from helpdesk.search_messages($1)';
   const words = { 'in most messages': 1, 'in one of fifty': 100, 'in one of a thousand': 3000, 'that is rare': 29_000 };
   for (const [which, rank] of Object.entries(words))

@@ -8,7 +8,7 @@ import { settingsFor, shelfdesk } from '../support/cli.ts';
 import { command } from '../support/command.ts';
 import { long } from '../support/long.ts';
 import { configFor } from '../support/mirror.ts';
-import { emptyDatabase, freshDatabase, type TestDatabase } from '../support/postgres.ts';
+import { emptyDatabase, freshDatabase, searchableDatabase, type TestDatabase } from '../support/postgres.ts';
 import { aName, letReaderIn } from '../support/readers.ts';
 
 const nowhere = { url: 'https://desk.example/api/v1', token: 'none' };
@@ -96,7 +96,7 @@ test(
   'as a superuser asks, nothing is written, taken or done to others, whatever the statement says',
   long,
   async () => {
-    await using db = await freshDatabase();
+    await using db = await searchableDatabase();
     await db.pool.query(`
     insert into sync.accounts (account_id) values ('acme'), ('umbra');
     create sequence sync.marks;

@@ -2,6 +2,7 @@
 
 import type { Command } from 'commander';
 import type pg from 'pg';
+import { readSearch } from '../../analytics/search.ts';
 import { openAccount } from '../../app/account.ts';
 import { type Config, withoutSettings } from '../../app/config.ts';
 import { configuredSources, requireSource, type Warehouse } from '../../app/context.ts';
@@ -82,7 +83,10 @@ export function addPlan(program: Command, deps: Deps, act: Act): void {
         const question = questionOf(kind, names, options, config);
         const planned = await runPlan(config, warehouse, question, deps, isSet);
         if (options.json) printJson(planned);
-        else show(planned);
+        else {
+          show(planned);
+          if (db && question.kind === 'backfill') await tellSearch(db, question.streams);
+        }
         return exitCodes.ok;
       }),
     );
@@ -211,4 +215,15 @@ function show(planned: PlanResult): void {
   say(`Assumed: ${assumptions.join('; ')}.`);
   for (const said of planned.cannot) say(said);
   if (incomplete) say('Some amounts are unknown and were not requested: the run takes more than this.');
+}
+
+/** The index of words costs less if it is made after the messages. */
+async function tellSearch(db: pg.Pool, streams: readonly StreamKey[]): Promise<void> {
+  if (!streams.includes('helpdesk.messages')) return;
+  const all = await readSearch(db);
+  if (all.every(({ state }) => state === 'off')) return;
+  print('');
+  print(
+    `Search is on, and takes most of the time that the database needs for a message. For a long backfill:\n\`npx shelfdesk search off\` before it, \`npx shelfdesk search on\` after it.`,
+  );
 }

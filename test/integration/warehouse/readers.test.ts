@@ -4,12 +4,12 @@ import { migrate } from '../../../src/engine/database/migrate.ts';
 import { makePool } from '../../../src/engine/database/pool.ts';
 import { unfilteredViews } from '../../../src/privacy/readers.ts';
 import { makeCrm } from '../../support/crm.ts';
-import { emptyDatabase, freshDatabase, type TestDatabase } from '../../support/postgres.ts';
+import { emptyDatabase, freshDatabase, searchableDatabase, type TestDatabase } from '../../support/postgres.ts';
 import { aName, letReaderIn, sessionOf } from '../../support/readers.ts';
 
 /** The same ids in two accounts; whatever holds `umbra` is of the one that the reader does not see. */
 async function twoAccounts(): Promise<TestDatabase> {
-  const db = await freshDatabase();
+  const db = await searchableDatabase();
   await db.pool.query(`
     insert into sync.accounts (account_id) values ('umbra'), ('acme');
     insert into helpdesk.users (account_id, id, first_name, email, _first_seen_at, _synced_at, _observed_at, _payload)

@@ -1,11 +1,11 @@
 /** The search functions have the rights of their owner: a real reader of one account tries to learn from them what another one holds. */
 import { expect, test } from 'vitest';
-import { freshDatabase, type TestDatabase } from '../../support/postgres.ts';
+import { searchableDatabase, type TestDatabase } from '../../support/postgres.ts';
 import { letReaderIn, type TestReader } from '../../support/readers.ts';
 
 /** Acme has ordinary rows. Umbra has words and addresses that acme has not; `zirkon…` is in neither. */
 async function twoAccounts(): Promise<TestDatabase> {
-  const db = await freshDatabase();
+  const db = await searchableDatabase();
   await db.pool.query(`
     insert into sync.accounts (account_id) values ('acme'), ('umbra');
     insert into helpdesk.tickets (account_id, id, number, subject, state, created_at, updated_at, _first_seen_at, _synced_at, _observed_at, _payload)

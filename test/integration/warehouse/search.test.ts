@@ -1,8 +1,9 @@
 /** What is searched for is found, the newest first; no text is too odd or too long to be kept. */
 import type pg from 'pg';
 import { expect, test } from 'vitest';
+import { readSearch, searchOff, searchOn } from '../../../src/analytics/search.ts';
 import { long } from '../../support/long.ts';
-import { freshDatabase } from '../../support/postgres.ts';
+import { freshDatabase, searchableDatabase } from '../../support/postgres.ts';
 
 interface Message {
   id: string;
@@ -31,7 +32,7 @@ const accounts = (db: pg.Pool, ...names: string[]) =>
   db.query('insert into sync.accounts (account_id) select unnest($1::text[])', [names]);
 
 test('words are found in every language, all of them, in an order, one or the other, or without one', async () => {
-  await using db = await freshDatabase();
+  await using db = await searchableDatabase();
   await accounts(db.pool, 'acme');
   await db.pool.query(
     `insert into helpdesk.tickets (account_id, id, number, subject, updated_at, _first_seen_at, _synced_at, _observed_at, _payload)
@@ -82,7 +83,7 @@ test('words are found in every language, all of them, in an order, one or the ot
 });
 
 test('the newest are found first, among many and few, also where some are dated in the future or not at all', async () => {
-  await using db = await freshDatabase();
+  await using db = await searchableDatabase();
   await accounts(db.pool, 'acme');
   const minutes = 1200;
   const every = (n: number, word: string, i: number) => (i % n === 0 ? ` ${word}` : '');
@@ -111,7 +112,7 @@ test('the newest are found first, among many and few, also where some are dated 
 });
 
 test('what is removed or changed is not found any more', async () => {
-  await using db = await freshDatabase();
+  await using db = await searchableDatabase();
   await accounts(db.pool, 'acme');
   await keep(db.pool, { id: 'm1', text: 'parcel' }, { id: 'm2', text: 'parcel' }, { id: 'm3', text: 'parcel' });
   await db.pool.query("delete from helpdesk.messages where id = 'm1'");
@@ -121,7 +122,7 @@ test('what is removed or changed is not found any more', async () => {
 });
 
 test('readers who see names find what their accounts hold; those who do not, nothing', async () => {
-  await using db = await freshDatabase();
+  await using db = await searchableDatabase();
   await accounts(db.pool, 'acme', 'other');
   await keep(db.pool, { id: 'm1', text: 'parcel' }, { id: 'm2', text: 'parcel', account: 'other' });
   expect(await found(db.pool, 'parcel')).toEqual(['m2', 'm1']);
@@ -190,7 +191,7 @@ const odd: Record<string, string> = {
 };
 
 test('no text stops a message, however long and odd it is', long, async () => {
-  await using db = await freshDatabase();
+  await using db = await searchableDatabase();
   await accounts(db.pool, 'acme');
   const client = await db.pool.connect();
   try {
@@ -216,7 +217,7 @@ test('no text stops a message, however long and odd it is', long, async () => {
 });
 
 test('subjects and addresses are found that are written nearly alike, the most similar first, of whoever may read them', async () => {
-  await using db = await freshDatabase();
+  await using db = await searchableDatabase();
   await accounts(db.pool, 'acme', 'other');
   const times = "'2026-01-01', '2026-01-01', '2026-01-01'";
   await db.pool.query(`
@@ -278,7 +279,7 @@ test('subjects and addresses are found that are written nearly alike, the most s
 });
 
 test('where few messages come, one in nine days, they are searched like any others', async () => {
-  await using db = await freshDatabase();
+  await using db = await searchableDatabase();
   await accounts(db.pool, 'acme');
   const days = Array.from({ length: 320 }, (_, i) => ({
     id: `m${i}`,
@@ -289,4 +290,46 @@ test('where few messages come, one in nine days, they are searched like any othe
   expect(await found(db.pool, 'nowhere')).toEqual([]);
   expect(await found(db.pool, 'rarely')).toEqual(['m300', 'm200', 'm100', 'm0']);
   expect(await found(db.pool, 'often', 1)).toEqual(['m319']);
+});
+
+test('without its index a search says what to do; on makes what is missing, again after an interruption; off drops all', async () => {
+  await using db = await freshDatabase();
+  await accounts(db.pool, 'acme');
+  await keep(db.pool, { id: 'm1', text: 'The parcel was lost.' });
+  for (const search of ["search_messages('parcel')", "similar_subjects('parcel')", "similar_contacts('anna')"])
+    await expect(db.pool.query(`select * from helpdesk.${search}`)).rejects.toMatchObject({
+      message: expect.stringMatching(/^search is off: the index helpdesk.\w+ is missing$/),
+      hint: expect.stringContaining('npx shelfdesk search on'),
+      code: '55000',
+    });
+  const states = async () => (await readSearch(db.pool)).map(({ state }) => state);
+  expect(await states()).toEqual(['off', 'off', 'off']);
+
+  // A writer holds the making of the first index, until it is interrupted.
+  const writer = await db.pool.connect();
+  await writer.query('begin');
+  await writer.query("update helpdesk.messages set type = 'note'");
+  const stop = new AbortController();
+  const phases: string[] = [];
+  const asked = searchOn(
+    { url: db.url, db: db.pool },
+    { signal: stop.signal, show: ({ phase }) => (phases.push(phase), stop.abort(new Error('Ctrl-C'))), lookMs: 5 },
+  );
+  await expect(asked).rejects.toThrow('Ctrl-C');
+  expect(phases[0]).toMatch(/waiting for writers/);
+  await writer.query('commit');
+  writer.release();
+  // The writer was in the way of dropping it, too: it is kept up, and finds nothing.
+  expect(await states()).toEqual(['broken', 'off', 'off']);
+  await expect(found(db.pool, 'parcel')).rejects.toThrow('search is off');
+  const on = { show: () => {}, signal: new AbortController().signal };
+  await searchOn({ url: db.url, db: db.pool }, on);
+  expect(await states()).toEqual(['on', 'on', 'on']);
+  expect(await found(db.pool, 'parcel')).toEqual(['m1']);
+
+  const { rows: before } = await db.pool.query("select 'helpdesk.messages_words'::regclass::oid as oid");
+  await searchOn({ url: db.url, db: db.pool }, on);
+  expect((await db.pool.query("select 'helpdesk.messages_words'::regclass::oid as oid")).rows).toEqual(before);
+  await searchOff({ url: db.url });
+  expect(await states()).toEqual(['off', 'off', 'off']);
 });

@@ -1,6 +1,7 @@
 /** Checks of PostgreSQL: reachability, version, settings and rights. */
 
 import { statfs } from 'node:fs/promises';
+import { readSearch } from '../../../analytics/search.ts';
 import { boundSources } from '../../../app/context.ts';
 import { migrateWarehouse } from '../../../app/migrate.ts';
 import { pendingMigrations } from '../../../engine/database/migrate.ts';
@@ -223,6 +224,30 @@ export const databaseChecks: readonly Check[] = [
       if (folder === undefined) return ok(`${size}; how much is free the server alone knows`);
       const { bavail, bsize } = await statfs(folder);
       return judgeDisk(bavail * bsize, databaseBytes, folder);
+    },
+  },
+  {
+    name: 'search',
+    area: 'database',
+    of: 'process',
+    looks: 'indexes of search, and what they take',
+    needs: ['tables'],
+    async run({ warehouse }) {
+      const all = await readSearch((await warehouse()).pg);
+      const size = gigabytes(all.reduce((sum, { bytes }) => sum + bytes, 0));
+      if (all.some(({ state }) => state === 'broken'))
+        return warn(
+          `the making of an index was interrupted: it takes ${size} and finds nothing`,
+          'Run `npx shelfdesk search on` to make it anew, or `npx shelfdesk search off` to drop it.',
+        );
+      if (all.every(({ state }) => state === 'off'))
+        return ok(
+          'it is off; `npx shelfdesk search on` makes its indexes, which then cost time and disk for each message',
+        );
+      const off = all.filter(({ state }) => state === 'off').map(({ of }) => of);
+      return ok(
+        `it is on${off.length > 0 ? `, but for ${off.join(' and ')}` : ''}: its indexes take ${size}, and most of the time that a message costs`,
+      );
     },
   },
   {
