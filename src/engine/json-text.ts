@@ -51,13 +51,6 @@ export function elementsOf(json: string): string[] {
   return [...slices(json)].map(([from, to]) => json.slice(from, to).trim());
 }
 
-/** An array without its first elements. Only these are parsed. */
-export function withoutFirst(json: string, elements: number): string {
-  let left = elements;
-  for (const [, to] of slices(json)) if (--left === 0) return json[to] === ',' ? `[${json.slice(to + 1)}` : '[]';
-  return json;
-}
-
 /** The fields of an object, and the texts of their values. If a field comes twice, the last one counts. */
 export function fieldsOf(json: string): Map<string, string> {
   const fields = new Map<string, string>();

@@ -8,6 +8,7 @@ import type { JobContext } from '../../src/engine/context.ts';
 import { register } from '../../src/engine/coverage/coverage.ts';
 import { makeSend } from '../../src/engine/http/send.ts';
 import { listBatch } from '../../src/engine/load/batch.ts';
+import { commitNow } from '../../src/engine/load/commit-queue.ts';
 import { commitRecords, requestPage } from '../../src/engine/load/commit-reply.ts';
 import type { Claim } from '../../src/engine/runs/claims.ts';
 import { booksDialect } from '../../src/sources/books/dialect.ts';
@@ -15,7 +16,7 @@ import { readShelves } from '../../src/sources/books/shelves/shelf-loop.ts';
 import { shelves } from '../../src/sources/books/shelves/shelves.ts';
 import { hydrateVolumes } from '../../src/sources/books/volumes/volume-loop.ts';
 import { volumes } from '../../src/sources/books/volumes/volumes.ts';
-import { commitDetail } from '../../src/sources/helpdesk/messages/detail.ts';
+import { detailOf } from '../../src/sources/helpdesk/messages/detail.ts';
 import { messages } from '../../src/sources/helpdesk/messages/messages.ts';
 import type { ShelfStream } from '../../src/sources/source.ts';
 import { keyOf } from '../support/keys.ts';
@@ -196,7 +197,7 @@ export class Fuzz implements AsyncDisposable {
     const wanted = { id, due: { labels, inbox: [] } };
     const request = messages.request(id, labels.length > 0 ? ['labels'] : []);
     const reply = await this.#ctx.sources.get('helpdesk')!.send(request, { lane: 'fresh', tries: 1 });
-    await commitDetail(this.#ctx, this.#claim('messages'), messages as never, reply, wanted);
+    await commitNow(this.#ctx, detailOf(this.#ctx, this.#claim('messages'), messages as never, reply, wanted));
   }
 
   async #ticket(

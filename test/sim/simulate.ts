@@ -9,7 +9,6 @@ import { openServices, type Services } from '../../packages/sandbox/src/services
 import { register } from '../../src/engine/coverage/coverage.ts';
 import { transaction } from '../../src/engine/database/pool.ts';
 import { openSweep } from '../../src/engine/deletions/swept-ranges.ts';
-import { Commits } from '../../src/engine/load/commit-queue.ts';
 import type { Job } from '../../src/engine/queue/job.ts';
 import { bindAccount } from '../../src/engine/runs/accounts.ts';
 import { openBackfill } from '../../src/engine/runs/ranges.ts';
@@ -72,9 +71,6 @@ export async function simulate(seed: number, options: SimulateOptions): Promise<
   await database.empty();
   const simulation = new Simulation(plan, options);
   const undo = setPaging(plan);
-  const patienceMs = Commits.patienceMs;
-  // Real time, and the page before cannot commit in it: the one connection is in a transaction.
-  Commits.patienceMs = 1;
   const uninstall = options.defect?.install?.();
   try {
     await simulation.begin();
@@ -83,7 +79,6 @@ export async function simulate(seed: number, options: SimulateOptions): Promise<
   } catch (error) {
     simulation.check.complain(`it came to no end: ${error instanceof Error ? (error.stack ?? error.message) : error}`);
   } finally {
-    Commits.patienceMs = patienceMs;
     undo();
     uninstall?.();
   }

@@ -84,7 +84,7 @@ export interface Store {
 export async function withCare<T>(store: Store, work: (client: Client, care: Care) => Promise<T>): Promise<T> {
   for (const care of cares) {
     try {
-      return await withoutErased(store, client => work(client, care));
+      return await commitTogether(store, client => work(client, care));
     } catch (error) {
       if (care === 'one by one' || !isOfRecord(error)) throw error;
     }
@@ -92,14 +92,14 @@ export async function withCare<T>(store: Store, work: (client: Client, care: Car
   throw new Error('unreachable: the last care returns or throws');
 }
 
-/** One attempt finds all erased people of a page. More attempts are needed only while other people are being erased. */
-const mostFound = 10;
+/** One attempt finds all erased people of a page, and a transaction has ten pages at most. */
+const mostFound = 20;
 
 /**
  * An erased person who shows up under another id is erased first, in a transaction of its own with its own lock. Then
  * the work is repeated.
  */
-async function withoutErased<T>(store: Store, work: (client: Client) => Promise<T>): Promise<T> {
+export async function commitTogether<T>(store: Store, work: (client: Client) => Promise<T>): Promise<T> {
   for (let tries = 1; ; tries++) {
     try {
       return await transaction(store.pg, work, withKeptPlans);

@@ -1,13 +1,12 @@
 /** Turns a reply into a batch for the warehouse. Pure. */
-import { isDeepStrictEqual } from 'node:util';
 import { type Declaring, rulesOf } from '../../privacy/declared.ts';
 import type { Derived, DetailStream, ListStream, Name, Row, Stream } from '../../sources/source.ts';
-import type { Batch, Care } from '../commit/commit.ts';
+import type { Batch } from '../commit/commit.ts';
 import { type Merge, shortName } from '../commit/merge.ts';
 import { type Drift, type Reject, storable } from '../commit/rejects.ts';
 import { isOfRecord } from '../database/pool.ts';
 import { check, type Reply, type Unreadable } from '../http/request.ts';
-import { cleanText, elementsOf, fieldsOf, jsonOf, objectOf, withoutFirst } from '../json-text.ts';
+import { cleanText, elementsOf, fieldsOf, jsonOf, objectOf } from '../json-text.ts';
 import type { Ask, Page } from '../reading/reading.ts';
 
 /** The part of a reply that the reading of a list needs, for a request of this order. */
@@ -37,39 +36,6 @@ export function listBatch<T extends { id: string }>(stream: ListStream<T>, ask: 
     record: place => all()[place]!,
     parameters: () => stream.parameters?.(ask, reply.date) ?? [],
   };
-}
-
-/**
- * The page without its first records, if they equal those of the page before value by value: these are being stored
- * already. Undefined if the page shows others of that page, or shows them differently, or if that page had rejects.
- */
-export function batchBehind<T extends { id: string }>(
-  before: Reply<T> | undefined,
-  stream: ListStream<T>,
-  ask: Ask,
-  reply: Reply<T>,
-): Batch | undefined {
-  const batch = listBatch(stream, ask, reply);
-  const earlier = new Map(before?.records.map(record => [record.id, record]));
-  const shown = reply.records.filter(({ id }) => earlier.has(id));
-  if (shown.length === 0) return batch;
-  const isSame = (record: T, i: number) => record === reply.records[i] && isEqual(record, earlier.get(record.id));
-  const unreadable = reply.unreadable.length + before!.unreadable.length;
-  if (unreadable > 0 || !shown.every(isSame)) return undefined;
-  const records = batch.records.slice(shown.length);
-  const text = (places: readonly number[], care: Care) =>
-    places.length === records.length ? withoutFirst(reply.text, shown.length) : batch.text(places, care);
-  return { ...batch, records, text };
-}
-
-/** Also false for values that are nested too deep to compare. */
-function isEqual(one: unknown, other: unknown): boolean {
-  try {
-    return isDeepStrictEqual(one, other);
-  } catch (error) {
-    if (error instanceof RangeError) return false;
-    throw error;
-  }
 }
 
 /** The batch of one record that was fetched by id. */

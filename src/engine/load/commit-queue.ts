@@ -1,91 +1,129 @@
 /**
- * Commits replies in order, two at a time, while the next request is in flight. Each reply merges its rows first. Then
- * it waits for the reply before, writes what the rows prove, and commits only if the reply before committed.
+ * Commits replies in order, many in one transaction, while the next requests are in flight. The reply stays the unit of
+ * proof: each one writes its rows and then what they prove.
+ *
+ * A crash loses what is not committed: at most ten replies that are being committed, ten that wait, and the one in
+ * flight. They are paid for once more.
  */
-import { type Clock, systemClock } from '../../clock.ts';
+import type { Clock } from '../../clock.ts';
+import { type Care, commitTogether, type Store, withCare } from '../commit/commit.ts';
+import type { Context } from '../context.ts';
+import { type Client, isOfRecord } from '../database/pool.ts';
 
-/** The transaction awaits this between the rows and their proof. */
-export type Turn = () => Promise<void>;
+export interface Entry {
+  /** Writes the rows and what they prove. It may run several times, so it must keep nothing outside the transaction. */
+  readonly write: (client: Client, care: Care) => Promise<void>;
+  /** Runs after the commit. An error ends the reading. */
+  readonly committed?: () => void;
+  /** PostgreSQL refuses the reply even alone and cleaned. Without this, the error ends the reading. */
+  readonly refused?: (error: Error) => Promise<void>;
+  /** Length of the reply in characters. */
+  readonly size: number;
+}
 
-/**
- * The page before may be waiting for a lock that this page holds. No server detects that, so a page that waits long
- * rolls back.
- */
-class GaveWay extends Error {}
+/** The most replies in one transaction. */
+export const mostTogether = 10;
+/** Larger replies go alone: the rows and their rejects are in memory until the commit. */
+const mostSize = 2_000_000;
 
-/** No further reply starts while this many are being committed. */
-const most = 2;
+/** A value that PostgreSQL refuses takes the batch apart, until it is alone. */
+async function commitAll(store: Store, entries: readonly Entry[]): Promise<void> {
+  if (entries.length === 1) return commitNow(store, entries[0]!);
+  try {
+    await commitTogether(store, async client => {
+      for (const entry of entries) await entry.write(client, 'as it came');
+    });
+  } catch (error) {
+    if (!isOfRecord(error)) throw error;
+    for (const entry of entries) await commitNow(store, entry);
+    return;
+  }
+  for (const { committed } of entries) committed?.();
+}
 
-/** The first failure ends the reading. */
+/** Commits one reply, in a transaction of its own. */
+export async function commitNow(store: Store, { write, committed, refused }: Entry): Promise<void> {
+  try {
+    await withCare(store, write);
+  } catch (error) {
+    if (!refused || !isOfRecord(error)) throw error;
+    return refused(error);
+  }
+  committed?.();
+}
+
 export class Commits {
-  /**
-   * Longest wait for the page before, in ms: longer than a busy server needs for a page, shorter than the idle timeout
-   * of a session (pool.ts). The simulation shortens it, because it runs one transaction at a time.
-   */
-  static patienceMs = 4000;
-  readonly #clock: Pick<Clock, 'sleep'>;
-  readonly #underWay = new Set<Promise<void>>();
-  #last: Promise<void> = Promise.resolve();
+  readonly #store: Store & { clock: Pick<Clock, 'sleep'> };
+  readonly #withinMs: number;
+  readonly #waiting: Entry[] = [];
+  #timer: AbortController | undefined;
+  #committing: Promise<void> | undefined;
   #failed: { error: unknown } | undefined;
 
-  /** The clock of the machine, also in a simulated run: database timeouts use real time. */
-  constructor(clock: Pick<Clock, 'sleep'> = systemClock) {
-    this.#clock = clock;
+  /** `withinMs`: how long a reply may wait for others. With 0, those that arrive during a commit wait for it. */
+  constructor(store: Store & Pick<Context, 'clock'>, withinMs = 0) {
+    this.#store = store;
+    this.#withinMs = withinMs;
   }
 
-  /** Whether all replies have ended. */
-  get idle(): boolean {
-    return this.#underWay.size === 0;
-  }
-
-  /** Waits for a free place. Rejects if an earlier reply could not be committed. */
+  /** Waits until few replies wait. Rejects if an earlier reply could not be committed. */
   async room(): Promise<void> {
-    while (this.#underWay.size >= most) await Promise.race(this.#underWay);
+    while (this.#committing && (this.#waiting.length >= mostTogether || this.#size() >= mostSize))
+      await this.#committing;
     this.#check();
   }
 
-  /** Runs `work`, and once more behind the reply before if it had to roll back. */
-  begin(work: (turn: Turn) => Promise<void>): void {
-    const before = this.#last;
-    const own = work(() => this.#turn(before)).catch(async error => {
-      if (!(error instanceof GaveWay)) throw error;
-      await before;
-      await work(() => before);
-    });
-    this.#last = own;
-    const one: Promise<void> = own
-      .catch(error => {
-        this.#failed ??= { error };
-      })
-      .finally(() => this.#underWay.delete(one));
-    this.#underWay.add(one);
+  /** Adds a reply behind those that wait. `now`: all of them are committed at once. */
+  add(entry: Entry, now = this.#withinMs === 0): void {
+    this.#waiting.push(entry);
+    if (now || this.#waiting.length >= mostTogether || this.#size() >= mostSize) this.#begin();
+    else if (this.#timer === undefined) this.#wait();
   }
 
-  /** Waits until all replies have ended. Rejects if one could not be committed. */
+  /** Commits all replies that wait. Rejects if one could not be committed; none is committed after it. */
   async done(): Promise<void> {
-    await Promise.all(this.#underWay);
+    this.#begin();
+    while (this.#committing) await this.#committing;
     this.#check();
+  }
+
+  #begin(): void {
+    this.#timer?.abort();
+    this.#timer = undefined;
+    this.#committing ??= this.#commit().finally(() => {
+      this.#committing = undefined;
+    });
+  }
+
+  async #commit(): Promise<void> {
+    try {
+      while (this.#waiting.length > 0 && !this.#failed) await commitAll(this.#store, this.#take());
+    } catch (error) {
+      this.#failed = { error };
+    }
+  }
+
+  #take(): Entry[] {
+    let [n, size] = [0, 0];
+    while (n < this.#waiting.length && n < mostTogether && (n === 0 || size < mostSize))
+      size += this.#waiting[n++]!.size;
+    return this.#waiting.splice(0, n);
+  }
+
+  #wait(): void {
+    const timer = new AbortController();
+    this.#timer = timer;
+    this.#store.clock.sleep(this.#withinMs, timer.signal).then(
+      () => this.#begin(),
+      () => {},
+    );
+  }
+
+  #size(): number {
+    return this.#waiting.reduce((sum, { size }) => sum + size, 0);
   }
 
   #check(): void {
     if (this.#failed) throw this.#failed.error;
-  }
-
-  async #turn(before: Promise<void>): Promise<void> {
-    const stop = new AbortController();
-    const late = this.#clock.sleep(Commits.patienceMs, stop.signal).then(
-      () => true,
-      () => false,
-    );
-    try {
-      // A failure of the reply before is not a failure of this transaction.
-      const ended = before.then(
-        () => false,
-        () => true,
-      );
-      if (await Promise.race([ended, late])) throw new GaveWay('the page before is not committed');
-    } finally {
-      stop.abort();
-    }
   }
 }

@@ -8,10 +8,10 @@ import type { Lane } from '../budget/budget.ts';
 import {
   type Batch,
   type Bookkeeping,
+  type Care,
   keepBooks,
   mayClearAll,
   noCounts,
-  withCare,
   writeBatch,
 } from '../commit/commit.ts';
 import { type Context, type OpenSource, sourceOf, takeCredits } from '../context.ts';
@@ -20,7 +20,7 @@ import { type Reply, trueByOf, type Unreadable } from '../http/request.ts';
 import type { Ask, Ms } from '../reading/reading.ts';
 import type { Claim } from '../runs/claims.ts';
 import { driftOf, driftOfTaken, listBatch, rejectOf } from './batch.ts';
-import type { Turn } from './commit-queue.ts';
+import { commitNow, type Entry } from './commit-queue.ts';
 
 /** Backfills give way to fresh work. Sweeps, audits and verifications give way to both. */
 export function laneOf({ kind }: Claim): Lane {
@@ -44,15 +44,26 @@ export async function requestPage<T extends Row>(
   for (let tries = 1; ; tries++) {
     const reply = await send(stream.request(list, ask), { lane: laneOf(claim), signal: ctx.signal });
     if (tries === mostTries || !reply.unreadable.some(cannotBeAskedFor)) return reply;
-    await commitRecords(ctx, claim, stream, reply, listBatch(stream, ask, reply), {}, cannotBeAskedFor);
+    const batch = listBatch(stream, ask, reply);
+    await commitNow(ctx, recordsOf(ctx, claim, stream, reply, batch, {}, cannotBeAskedFor));
   }
 }
 
+/** Commits the rows of a batch with everything that belongs to them, in a transaction of its own. */
+export const commitRecords = <T extends Row>(
+  ctx: Context,
+  claim: Claim,
+  stream: ListStream<T>,
+  reply: Reply<T>,
+  batch: Batch,
+  books: Parameters<typeof recordsOf<T>>[5],
+): Promise<void> => commitNow(ctx, recordsOf(ctx, claim, stream, reply, batch, books));
+
 /**
- * Commits the rows of a batch with everything that belongs to them. If the clock of the source has moved, only the rows
- * are committed, and it throws: the stream ends.
+ * The rows of a batch with everything that belongs to them. If the clock of the source has moved, only the rows are
+ * committed, and it throws afterwards: the stream ends.
  */
-export async function commitRecords<T extends Row>(
+export function recordsOf<T extends Row>(
   ctx: Context,
   claim: Claim,
   stream: ListStream<T>,
@@ -60,29 +71,26 @@ export async function commitRecords<T extends Row>(
   batch: Batch,
   {
     more,
-    turn,
     credits = takeCredits(ctx),
     ...books
   }: Pick<Bookkeeping, 'list' | 'proof' | 'redundant' | 'expected' | 'until'> & {
     /** Further work in the same transaction, repeated with it. `stored`: the ids of the stored records. */
     more?: (client: Client, stored: readonly string[]) => Promise<void>;
-    turn?: Turn;
     /** Credits of the reply; by default all credits since the last call of takeCredits. */
     credits?: number;
   },
   passedOver: (unreadable: Unreadable) => boolean = () => false,
-): Promise<void> {
+): Entry {
   const source = sourceOf(ctx, stream.source);
-  const sourceMs = reply.clockMovedMs === undefined ? source.send.sourceNow() : undefined;
-  const at = { nowMs: ctx.clock.now(), asOfMs: reply.asOf, trueByMs: trueByOf(reply), sourceMs };
   const unreadable = reply.unreadable.filter(one => !passedOver(one)).map(one => rejectOf(one, batch));
   const clockMoved = reply.clockMovedMs === undefined ? undefined : spanOf(reply.clockMovedMs);
-  await withCare(ctx, async (client, care) => {
+  const write = async (client: Client, care: Care) => {
+    const sourceMs = clockMoved === undefined ? source.send.sourceNow() : undefined;
+    const at = { nowMs: ctx.clock.now(), asOfMs: reply.asOf, trueByMs: trueByOf(reply), sourceMs };
     const { counts, rejects, takenOver, mayClear } =
       batch.records.length > 0
         ? await writeBatch(client, claim, batch, at, care)
         : { counts: noCounts(), rejects: [], takenOver: {}, mayClear: mayClearAll };
-    await turn?.();
     const refused = [...unreadable, ...rejects];
     const ids = batch.records.map(({ id }) => id);
     if (mayClear.candidates && stream.candidates) {
@@ -101,8 +109,6 @@ export async function commitRecords<T extends Row>(
       counts: {
         ...counts,
         seen: reply.arrived,
-        // Records that equal the page before are not stored again.
-        unchanged: counts.unchanged + reply.records.length - batch.records.length,
         rejected: refused.length,
         credits,
       },
@@ -116,10 +122,13 @@ export async function commitRecords<T extends Row>(
       ],
       ...(clockMoved === undefined ? books : {}),
     });
-  });
-  source.stored.ring();
-  // A reading proves something as of one clock only, so it ends here.
-  if (clockMoved !== undefined) throw new ClockMoved(clockMoved);
+  };
+  const committed = () => {
+    source.stored.ring();
+    // A reading proves something as of one clock only, so it ends here.
+    if (clockMoved !== undefined) throw new ClockMoved(clockMoved);
+  };
+  return { write, committed, size: reply.text.length };
 }
 
 /** +1 h, −10.5 min */

@@ -14,13 +14,12 @@ import { nextGap, readPosition } from '../coverage/coverage.ts';
 import { copiesDiffer, hasRipe, settleTies, takenBack } from '../coverage/ties.ts';
 import { transaction } from '../database/pool.ts';
 import { settleAbsence, type WholeList } from '../deletions/absence.ts';
-import type { Reply } from '../http/request.ts';
 import { farFuture, type Ms, type Proof, type Range, type Walk } from '../reading/reading.ts';
 import type { Claim, Work } from '../runs/claims.ts';
 import { rangeOf } from '../runs/ranges.ts';
-import { batchBehind, listBatch, pageOf, singleBatch } from './batch.ts';
+import { listBatch, pageOf, singleBatch } from './batch.ts';
 import { Commits } from './commit-queue.ts';
-import { commitRecords, laneOf, requestPage } from './commit-reply.ts';
+import { commitRecords, laneOf, recordsOf, requestPage } from './commit-reply.ts';
 import { noteFailure } from './failures.ts';
 
 /** What could not be read, in words; undefined if nothing is missing. */
@@ -131,6 +130,9 @@ async function takeBack(ctx: Context, claim: Claim, { declared }: Merge, knownMs
   });
 }
 
+/** How long a page of old records may wait for the pages behind it. Its age when it is stored matters: see isLate. */
+const togetherMs = 5000;
+
 /** Returns the gaps that remain, the time of the last page, and the ids of the list if it was read whole. */
 export async function readPart<T extends Row>(
   ctx: Context,
@@ -149,9 +151,8 @@ export async function readPart<T extends Row>(
   const shown = stream.deletions !== 'whole list' ? undefined : new Set<string>();
   let begunMs = Number.NaN;
   let isWhole = shown !== undefined;
-  let before: Reply<T> | undefined;
   const told = new Set<string>();
-  const commits = new Commits();
+  const commits = new Commits(ctx, laneOf(claim) === 'fresh' ? 0 : togetherMs);
   try {
     for (let step = reading.next(); !step.done; ) {
       ctx.signal.throwIfAborted();
@@ -171,16 +172,10 @@ export async function readPart<T extends Row>(
       const redundant = list === stream.lists[0].name ? shownFirst(stream, reply.records, told) : [];
       const credits = takeCredits(ctx);
       const page = { list, proof, redundant, expected, until: untilMs, credits };
-      const batch = commits.idle ? listBatch(stream, ask, reply) : batchBehind(before, stream, ask, reply);
-      // Records that both pages show, but differently, are stored in order.
-      if (batch === undefined) await commits.done();
       await commits.room();
-      commits.begin(turn =>
-        commitRecords(ctx, claim, stream, reply, batch ?? listBatch(stream, ask, reply), { ...page, turn }),
-      );
+      commits.add(recordsOf(ctx, claim, stream, reply, listBatch(stream, ask, reply), page));
       // The stream ends here, so no further request follows.
       if (reply.clockMovedMs !== undefined) await commits.done();
-      before = reply;
       if (proof.gap) gaps.push(`${list} list, ${new Date(proof.gap.from).toISOString()}: ${proof.gap.reason}`);
       seen += reply.arrived;
     }

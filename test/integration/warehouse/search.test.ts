@@ -1,7 +1,7 @@
 /** What is searched for is found, the newest first; no text is too odd or too long to be kept. */
 import type pg from 'pg';
 import { expect, test } from 'vitest';
-import { readSearch, searchOff, searchOn } from '../../../src/analytics/search.ts';
+import { type Making, readSearch, searchOff, searchOn } from '../../../src/analytics/search.ts';
 import { long } from '../../support/long.ts';
 import { freshDatabase, searchableDatabase } from '../../support/postgres.ts';
 
@@ -311,10 +311,11 @@ test('without its index a search says what to do; on makes what is missing, agai
   await writer.query("update helpdesk.messages set type = 'note'");
   const stop = new AbortController();
   const phases: string[] = [];
-  const asked = searchOn(
-    { url: db.url, db: db.pool },
-    { signal: stop.signal, show: ({ phase }) => (phases.push(phase), stop.abort(new Error('Ctrl-C'))), lookMs: 5 },
-  );
+  const show = ({ phase }: Making) => {
+    phases.push(phase);
+    stop.abort(new Error('Ctrl-C'));
+  };
+  const asked = searchOn({ url: db.url, db: db.pool }, { signal: stop.signal, show, lookMs: 5 });
   await expect(asked).rejects.toThrow('Ctrl-C');
   expect(phases[0]).toMatch(/waiting for writers/);
   await writer.query('commit');

@@ -12,7 +12,7 @@ import type { Context } from '../../../engine/context.ts';
 import type { Client } from '../../../engine/database/pool.ts';
 import { behindMs } from '../../../engine/deletions/lag.ts';
 import type { Reply } from '../../../engine/http/request.ts';
-import { Commits } from '../../../engine/load/commit-queue.ts';
+import { Commits, commitNow } from '../../../engine/load/commit-queue.ts';
 import { noteFailure } from '../../../engine/load/failures.ts';
 import type { Outcome } from '../../../engine/load/list-loop.ts';
 import { farFuture, type Ms } from '../../../engine/reading/reading.ts';
@@ -23,7 +23,7 @@ import { Gone, Retry } from '../../../errors.ts';
 import { count } from '../../../words.ts';
 import type { Name, Row } from '../../source.ts';
 import { helpdeskOf } from '../open.ts';
-import { commitDetail, type Detail, markDeleted } from './detail.ts';
+import { type Detail, detailOf, markDeleted } from './detail.ts';
 import {
   anyWaiting,
   countWaiting,
@@ -60,6 +60,8 @@ const batch = { tickets: 100, maxAgeMs: 5000 };
  * credits a minute one query lasts a minute.
  */
 const backlogMaxAgeMs = 60_000;
+/** How long a ticket of the backlog may wait for others, to be committed with them. */
+const togetherMs = 10_000;
 /** Interval for polling fresh changes while a backlog is read. Changes stored by this process wake the reader at once. */
 const lookMs = 5000;
 /** Longest duration of a run that the worker started itself. Its end retries failed tickets and reports counts. */
@@ -80,6 +82,8 @@ interface Reading {
   readonly asked: Set<string>;
   /** Tickets that the reader of fresh changes has read since the last backlog query. The backlog reader skips them. */
   readonly freshened: Set<string>;
+  /** Both readers commit together: a fresh ticket takes along the backlog's tickets that wait. */
+  readonly commits: Commits;
   failures: number;
   /** Whether the run may end although tickets are still pending. */
   isOver: () => Promise<boolean>;
@@ -146,10 +150,11 @@ const least = (a: Ms | undefined, b: Ms | undefined) =>
   a === undefined || b === undefined ? (a ?? b) : Math.min(a, b);
 
 /** Runs both readers until the backlog is read. If one fails, the other is stopped. */
-async function readBoth(ctx: Context, shared: Omit<Reading, 'ctx'>): Promise<void> {
+async function readBoth(ctx: Context, shared: Omit<Reading, 'ctx' | 'commits'>): Promise<void> {
   const failed = new AbortController();
   const backlogDone = new AbortController();
-  const reading = { ...shared, ctx: { ...ctx, signal: AbortSignal.any([ctx.signal, failed.signal]) } };
+  const commits = new Commits(ctx, togetherMs);
+  const reading = { ...shared, commits, ctx: { ...ctx, signal: AbortSignal.any([ctx.signal, failed.signal]) } };
   const stopping = async (work: Promise<void>) => {
     try {
       await work;
@@ -160,8 +165,8 @@ async function readBoth(ctx: Context, shared: Omit<Reading, 'ctx'>): Promise<voi
   };
   const first = await nextBacklog(reading);
   if (first.length === 0) backlogDone.abort();
-  const backlog = readAll(reading, 'backfill', commits => backlogOf(reading, first, commits));
-  const fresh = readAll(reading, 'fresh', commits => freshOf(reading, backlogDone.signal, commits));
+  const backlog = readAll(reading, 'backfill', backlogOf(reading, first));
+  const fresh = readAll(reading, 'fresh', freshOf(reading, backlogDone.signal));
   await Promise.allSettled([stopping(backlog.finally(() => backlogDone.abort())), stopping(fresh)]);
   failed.signal.throwIfAborted();
 }
@@ -170,15 +175,10 @@ async function readBoth(ctx: Context, shared: Omit<Reading, 'ctx'>): Promise<voi
  * Reads tickets one by one. The next request is sent while the previous reply is being stored. `ticketsOf` queries more
  * tickets only after all replies are stored.
  */
-async function readAll(
-  reading: Reading,
-  lane: Lane,
-  ticketsOf: (commits: Commits) => AsyncIterable<Waiting>,
-): Promise<void> {
-  const { ctx, claim, stream, readings, freshened } = reading;
-  const commits = new Commits();
+async function readAll(reading: Reading, lane: Lane, tickets: AsyncIterable<Waiting>): Promise<void> {
+  const { ctx, claim, stream, readings, freshened, commits } = reading;
   try {
-    for await (const ticket of ticketsOf(commits)) {
+    for await (const ticket of tickets) {
       if (lane === 'fresh') freshened.add(ticket.id);
       else if (freshened.has(ticket.id)) continue;
       const times = (readings.get(ticket.id) ?? 0) + 1;
@@ -188,9 +188,10 @@ async function readAll(
         await commits.room();
         const reply = await ask(ctx, claim, stream, ticket, { lane, tries: fewTries });
         if (reply)
-          commits.begin(async () => {
-            if (await commitDetail(ctx, claim, stream, reply, ticket)) readings.delete(ticket.id);
-          });
+          commits.add(
+            detailOf(ctx, claim, stream, reply, ticket, current => current && readings.delete(ticket.id)),
+            lane === 'fresh',
+          );
         reading.failures = 0;
       } catch (error) {
         if (error instanceof Gone) await noteGone(ctx, claim, ticket.id, error);
@@ -219,15 +220,16 @@ async function nextBacklog({ ctx, claim, wanted, startedMs, freshened }: Reading
   return tickets.length === 0 && claim.again ? nextAgain(ctx.pg, claim, when, batch.tickets) : tickets;
 }
 
-async function* backlogOf(reading: Reading, first: Waiting[], commits: Commits): AsyncGenerator<Waiting> {
+async function* backlogOf(reading: Reading, first: Waiting[]): AsyncGenerator<Waiting> {
+  const { commits } = reading;
   const { clock } = reading.ctx;
   for (let tickets = first; tickets.length > 0; tickets = await nextBacklog(reading)) {
     const untilMs = clock.monotonic() + backlogMaxAgeMs;
     for (let left = tickets; left.length > 0 && clock.monotonic() < untilMs; ) {
       left = yield* forAWhile(reading, left);
-      await commits.done();
       if (await reading.isOver()) return;
     }
+    await commits.done();
   }
 }
 
@@ -235,8 +237,8 @@ async function* backlogOf(reading: Reading, first: Waiting[], commits: Commits):
  * Yields changes of the last hour as they arrive. Ends when the backlog is read and no change in the run's range is
  * pending.
  */
-async function* freshOf(reading: Reading, backlogDone: AbortSignal, commits: Commits): AsyncGenerator<Waiting> {
-  const { ctx, claim } = reading;
+async function* freshOf(reading: Reading, backlogDone: AbortSignal): AsyncGenerator<Waiting> {
+  const { ctx, claim, commits } = reading;
   const untilDone = AbortSignal.any([ctx.signal, backlogDone]);
   for (;;) {
     const done = backlogDone.aborted;
@@ -338,7 +340,7 @@ async function askAgain(ctx: Context, claim: Claim, stream: Detail): Promise<voi
     try {
       const ticket = { id, due: { labels: [], inbox: [] } };
       const reply = await ask(ctx, claim, stream, ticket, { lane: 'fresh', tries: fewTries });
-      if (reply) await commitDetail(ctx, claim, stream, reply, ticket);
+      if (reply) await commitNow(ctx, detailOf(ctx, claim, stream, reply, ticket));
     } catch (error) {
       if (error instanceof Gone) await noteGone(ctx, claim, id, error);
       else if (error instanceof Retry) await noteFailure(ctx, claim, { askId: id, reason: error.message });
@@ -362,7 +364,7 @@ async function askForNames(ctx: Context, claim: Claim, stream: Detail, startedMs
       asked.add(ticket.id);
       try {
         const reply = await ask(ctx, claim, stream, ticket, { lane: 'fresh', tries: fewTries });
-        if (reply) await commitDetail(ctx, claim, stream, reply, ticket);
+        if (reply) await commitNow(ctx, detailOf(ctx, claim, stream, reply, ticket));
       } catch (error) {
         // A failed name stays due, because due names are derived from the stored rows. The messages of the ticket are
         // unaffected.

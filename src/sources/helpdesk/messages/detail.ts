@@ -10,16 +10,16 @@ import {
   noCounts,
   type Writer,
   type Written,
-  withCare,
   writeBatch,
 } from '../../../engine/commit/commit.ts';
 import type { Reject } from '../../../engine/commit/rejects.ts';
 import type { Context } from '../../../engine/context.ts';
-import { type Client, isOfRecord, transaction } from '../../../engine/database/pool.ts';
+import { type Client, transaction } from '../../../engine/database/pool.ts';
 import { goneBy } from '../../../engine/deletions/lag.ts';
 import { type Reply, trueByOf, type Unreadable } from '../../../engine/http/request.ts';
 import { cleanJson, cleanText, elementsOf, fieldsOf, objectOf } from '../../../engine/json-text.ts';
 import { detailBatch, driftOf, driftOfTaken, type Members, rejectOf, singleBatch } from '../../../engine/load/batch.ts';
+import type { Entry } from '../../../engine/load/commit-queue.ts';
 import type { Ms } from '../../../engine/reading/reading.ts';
 import type { Claim } from '../../../engine/runs/claims.ts';
 import { beginAgain } from '../../../engine/runs/ranges.ts';
@@ -31,53 +31,26 @@ import { claimMessages, markTicketDeleted, nameThem, type Waiting } from './wait
 export type Detail = DetailStream<Row, Row>;
 
 /**
- * Stores the record and its members in one transaction. If the record cannot be stored, a reject is stored instead, so
- * that one ticket does not stop the others. Returns whether the stored members are as new as the record. If not, the
- * ticket stays pending.
+ * The record and its members. If the record cannot be stored, a reject is stored instead, so that one ticket does not
+ * stop the others. `stored` hears whether the stored members are as new as the record. If not, the ticket stays pending.
  */
-export async function commitDetail(
+export function detailOf(
   ctx: Context,
   claim: Claim,
   stream: Detail,
   reply: Reply<Row>,
   ticket: Wanted,
-): Promise<boolean> {
+  stored: (current: boolean) => void = () => {},
+): Entry {
   const credits = helpdeskOf(ctx).send.takeCredits();
-  try {
-    return await commitWhole(ctx, claim, stream, reply, ticket, credits);
-  } catch (error) {
-    if (!isOfRecord(error)) throw error;
-    const refused = { recordId: ticket.id, askId: ticket.id, reason: error.message, payload: reply.text };
-    await transaction(ctx.pg, client =>
-      keepBooks(
-        client,
-        claim,
-        { nowMs: ctx.clock.now(), asOfMs: reply.asOf },
-        {
-          counts: { ...noCounts(), rejected: 1, credits },
-          personal: stream.personalRules,
-          rejects: [refused],
-          stored: [],
-          drift: [],
-        },
-      ),
-    );
-    return false;
-  }
-}
-
-async function commitWhole(
-  ctx: Context,
-  claim: Claim,
-  stream: Detail,
-  reply: Reply<Row>,
-  ticket: Wanted,
-  credits: number,
-): Promise<boolean> {
-  const sourceMs = reply.clockMovedMs === undefined ? helpdeskOf(ctx).send.sourceNow() : undefined;
-  const at = { nowMs: ctx.clock.now(), asOfMs: reply.asOf, trueByMs: trueByOf(reply), sourceMs };
-  const found = await membersOf(stream, reply);
-  return withCare(ctx, async (client, care) => {
+  const reading = membersOf(stream, reply);
+  // Whoever writes hears of the error.
+  reading.catch(() => {});
+  let isCurrent = false;
+  const write = async (client: Client, care: Care) => {
+    const found = await reading;
+    const sourceMs = reply.clockMovedMs === undefined ? helpdeskOf(ctx).send.sourceNow() : undefined;
+    const at = { nowMs: ctx.clock.now(), asOfMs: reply.asOf, trueByMs: trueByOf(reply), sourceMs };
     const written = await writeDetail(client, claim, stream, { reply, found }, ticket, at, care);
     const { current, seen, counts, refused, members, unreadable, takenOver, mayClear } = written;
     const drift = [
@@ -95,8 +68,22 @@ async function commitWhole(
     });
     if (claim.again) await beginAgain(client, claim, reply.asOf);
     const [record] = reply.records;
-    return current && reply.asOf >= (record ? stream.version(record) : 0);
-  });
+    isCurrent = current && reply.asOf >= (record ? stream.version(record) : 0);
+  };
+  const refused = ({ message }: Error) => {
+    const reject = { recordId: ticket.id, askId: ticket.id, reason: message, payload: reply.text };
+    const at = { nowMs: ctx.clock.now(), asOfMs: reply.asOf };
+    return transaction(ctx.pg, client =>
+      keepBooks(client, claim, at, {
+        counts: { ...noCounts(), rejected: 1, credits },
+        personal: stream.personalRules,
+        rejects: [reject],
+        stored: [],
+        drift: [],
+      }),
+    );
+  };
+  return { write, refused, committed: () => stored(isCurrent), size: reply.text.length };
 }
 
 /** A record whose members are requested, with its due names. */

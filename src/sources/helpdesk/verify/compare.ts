@@ -13,6 +13,7 @@ import { behindMs } from '../../../engine/deletions/lag.ts';
 import { check, type Reply, trueByOf } from '../../../engine/http/request.ts';
 import { cleanJson, cleanText } from '../../../engine/json-text.ts';
 import { detailBatch, singleBatch } from '../../../engine/load/batch.ts';
+import { commitNow } from '../../../engine/load/commit-queue.ts';
 import type { Ms } from '../../../engine/reading/reading.ts';
 import type { Claim } from '../../../engine/runs/claims.ts';
 import {
@@ -31,7 +32,7 @@ import { setAside } from '../../../engine/verify/verifications.ts';
 import { Gone, Retry } from '../../../errors.ts';
 import type { DetailStream, ListStream, Row } from '../../source.ts';
 import { examineGone, keepPlace, options } from '../deletions/confirm-deletion.ts';
-import { commitDetail } from '../messages/detail.ts';
+import { detailOf } from '../messages/detail.ts';
 import { claimMessages, nameThem } from '../messages/waiting.ts';
 import { helpdeskOf } from '../open.ts';
 import { kindOf } from './kinds.ts';
@@ -189,7 +190,8 @@ export async function examineTicket(
     return examineMessages(look, messages, reply, record, { askedMs, more });
   // The ticket is pending or has just changed. This reply's messages are as good as those of the next read.
   const isKnown = (await knownOf(ctx.pg, claim.account, [record], updated)).has(id);
-  if (look.repair || !isKnown) await commitDetail(ctx, claim, messages, reply, { id, due: { labels: [], inbox: [] } });
+  if (look.repair || !isKnown)
+    await commitNow(ctx, detailOf(ctx, claim, messages, reply, { id, due: { labels: [], inbox: [] } }));
   await keepPlace(look, more);
   return true;
 }
