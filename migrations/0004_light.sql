@@ -176,3 +176,173 @@ alter function helpdesk.search_messages(text, int) set client_min_messages = err
 alter function helpdesk.search_messages(text, int) set enable_bitmapscan = on;
 comment on function helpdesk.search_words is
   'Text search vector of a message: all words in lower case with positions, without stemming or stop words. Only the first 100,000 characters count. The index messages_words, which `shelfdesk search on` makes, uses this function.';
+
+-- Metrics once a transaction.
+
+drop trigger keep_metrics_inserted on helpdesk.ticket_history;
+drop trigger keep_metrics_updated on helpdesk.ticket_history;
+drop trigger keep_metrics_deleted on helpdesk.ticket_history;
+drop function internal.keep_metrics_of_history();
+
+-- A page or a ticket is written by several statements. The worker's transactions keep the metrics once, at their end.
+create or replace function internal.touch_metrics(accounts text[], tickets text[]) returns void
+language plpgsql
+as $$
+begin
+  if accounts is null then return; end if;
+  if current_setting('shelfdesk.keep_metrics', true) = 'at the end' then
+    perform set_config('shelfdesk.touched', concat_ws(E'\n', nullif(current_setting('shelfdesk.touched', true), ''),
+      jsonb_build_array(accounts, tickets)), true);
+  else
+    perform internal.keep_metrics(accounts, tickets);
+  end if;
+end
+$$;
+comment on function internal.touch_metrics is
+  'Stores the metrics of these tickets now, or notes the tickets for internal.keep_touched_metrics if shelfdesk.keep_metrics is "at the end".';
+
+create or replace function internal.keep_touched_metrics() returns void
+language plpgsql
+as $$
+declare
+  touched constant text := nullif(current_setting('shelfdesk.touched', true), '');
+begin
+  if touched is null then return; end if;
+  perform set_config('shelfdesk.touched', '', true);
+  perform internal.keep_metrics(array_agg(k.account_id), array_agg(k.ticket_id))
+  from (
+    select distinct a.account_id, a.ticket_id
+    from string_to_table(touched, E'\n') as line
+    cross join lateral rows from (jsonb_array_elements_text(line::jsonb -> 0), jsonb_array_elements_text(line::jsonb -> 1)) as a (account_id, ticket_id)) k;
+end
+$$;
+comment on function internal.keep_touched_metrics is
+  'Stores the metrics of all tickets that the transaction has touched, in one call.';
+
+-- For the tables that metrics are computed from. Runs after the whole statement: if a statement writes several of them,
+-- each trigger sees all rows.
+create or replace function internal.keep_metrics_of_members() returns trigger
+language plpgsql
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_sort = off
+set jit = off
+as $$
+declare
+  accounts text[];
+  tickets text[];
+begin
+  if tg_op = 'INSERT' then
+    if tg_table_name = 'ticket_history' and current_setting('shelfdesk.metrics', true) = 'with the ticket' then return null; end if;
+    select array_agg(c.account_id), array_agg(c.ticket_id) into accounts, tickets
+    from (select distinct n.account_id, n.ticket_id from news n) c;
+  elsif tg_op = 'DELETE' then
+    select array_agg(c.account_id), array_agg(c.ticket_id) into accounts, tickets
+    from (select distinct o.account_id, o.ticket_id from olds o) c;
+  else
+    select array_agg(c.account_id), array_agg(c.ticket_id) into accounts, tickets
+    from (select o.account_id, o.ticket_id from olds o union select n.account_id, n.ticket_id from news n) c;
+  end if;
+  -- A transaction that writes the messages of a ticket holds the lock of the ticket's row. If a message moves to another ticket,
+  -- no transaction holds the lock of the former ticket. Without this lock, outdated metrics could overwrite newer ones.
+  if tg_table_name <> 'ticket_history' and cardinality(tickets) > 1 then
+    perform from (
+      select k.account_id, k.ticket_id from unnest(accounts, tickets) as k (account_id, ticket_id) order by k.account_id, k.ticket_id) k
+    cross join lateral (
+      select from helpdesk.tickets t
+      where t.account_id = k.account_id and t.id >= k.ticket_id and t.id <= k.ticket_id
+      order by t.id limit 1 for no key update) t;
+  end if;
+  perform internal.touch_metrics(accounts, tickets);
+  return null;
+end
+$$;
+comment on function internal.keep_metrics_of_members is
+  'Updates the metrics of tickets whose messages, attachments or history were written. For new tickets, sync.begin_ticket_history stores the metrics.';
+
+create or replace function sync.begin_ticket_history() returns trigger
+language plpgsql
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_sort = off
+set jit = off
+as $$
+declare
+  begun int;
+begin
+  -- A ticket arrives with its messages and mostly exists here already. Then no history begins.
+  if not exists (select from after) then return null; end if;
+  perform set_config('shelfdesk.metrics', 'with the ticket', true);
+  insert into helpdesk.ticket_history
+    (account_id, ticket_id, state, user_id, inbox_id, label_ids, spam, trash, valid_from, valid_to, change_after, change_by, deleted_after, is_first)
+  select t.account_id, t.id, t.state, t.user_id, t.inbox_id, t.label_ids, t.spam, t.trash, f.valid_from,
+    case when t._deleted_at is not null then greatest(t._deleted_at, f.valid_from + interval '1 second') end,
+    case when t.created_at <= f.valid_from then t.created_at - interval '1 second' end,
+    -- A ticket that was created while the mirror ran was seen soon afterwards. For older tickets the times of the
+    -- source count.
+    case when t.updated_at >= k.mirrored_since and y.by > f.valid_from then y.by end,
+    t._deleted_after, true
+  from after t
+  left join sync.accounts k on k.account_id = t.account_id
+  cross join lateral (select sync.true_by(t._true_by, t._observed_at) as by) y
+  cross join lateral (select least(t.updated_at, y.by) as valid_from) f
+  on conflict do nothing;
+  perform set_config('shelfdesk.metrics', '', true);
+
+  insert into internal.stored_ticket_metrics (
+    account_id, ticket_id, message_count, inbound_count, authored_count, automatic_count, note_count, other_count, attachment_count,
+    agents_involved, is_outbound_initiated, is_one_touch, is_unreplied, turns,
+    first_closed_at, first_closed_error_seconds, last_closed_at, last_closed_error_seconds,
+    first_resolution_seconds, first_resolution_error_seconds, first_resolution_business_seconds,
+    full_resolution_seconds, full_resolution_error_seconds, full_resolution_business_seconds,
+    reopen_count, reopen_error_seconds, assignment_count, assignment_error_seconds,
+    seconds_open, open_error_seconds, seconds_hold, hold_error_seconds, seconds_snoozed, snoozed_error_seconds,
+    seconds_closed, closed_error_seconds, seconds_archived, archived_error_seconds)
+  select n.account_id, n.id, 0, 0, 0, 0, 0, 0, 0, 0, false, false, false, 0,
+    r.closed_at, r.closed_within, r.closed_at, r.closed_within, r.took, r.closed_within, r.took_business, r.took, r.closed_within, r.took_business,
+    0, n.within, (n.user_id is not null)::int, n.within, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0
+  from (
+    select t.account_id, t.id, t.user_id, t.inbox_id, t.created_at, f.valid_from, t.state in ('closed', 'archived') as resolved,
+      case when t.created_at <= f.valid_from then date_part('epoch', f.valid_from - (t.created_at - interval '1 second')) end as within
+    from after t
+    cross join lateral (select sync.true_by(t._true_by, t._observed_at) as by) y
+    cross join lateral (select least(t.updated_at, y.by) as valid_from) f
+    where t._deleted_at is null
+      and t.account_id = any (array(select account_id from sync.readable_accounts))
+      and (
+        -- The order of the index, as in internal.keep_metrics.
+        select true from helpdesk.messages m where m.account_id = t.account_id and m.ticket_id = t.id
+        order by m.position limit 1) is null
+    offset 0) n
+  left join lateral (
+    select n.valid_from as closed_at, n.within as closed_within, date_part('epoch', n.valid_from - n.created_at) as took,
+      case when exists (select from internal.stored_calendar_assignments)
+        then analytics.business_seconds(analytics.calendar_of(n.account_id, n.inbox_id), n.created_at, n.valid_from)::float8 end as took_business
+    where n.resolved) r on true
+  on conflict do nothing;
+  get diagnostics begun = row_count;
+  if begun < (select count(*) from after) then
+    perform internal.touch_metrics(array_agg(t.account_id), array_agg(t.id)) from after t;
+  end if;
+  return null;
+end
+$$;
+create or replace function internal.keep_metrics_of_ticket() returns trigger
+language plpgsql
+as $$
+begin
+  if tg_op = 'DELETE' then
+    delete from internal.stored_ticket_metrics s where s.account_id = old.account_id and s.ticket_id = old.id;
+    delete from internal.stored_reply_turns s where s.account_id = old.account_id and s.ticket_id = old.id;
+  else
+    perform internal.touch_metrics(array[new.account_id], array[new.id]);
+  end if;
+  return null;
+end
+$$;
+comment on function internal.keep_metrics_of_ticket is
+  'Updates the metrics of a ticket after a change that ticket_history does not record. After the removal of a ticket row, deletes its metrics and turns.';
+
+create trigger keep_metrics_inserted after insert on helpdesk.ticket_history referencing new table as news for each statement execute function internal.keep_metrics_of_members();
+create trigger keep_metrics_updated after update on helpdesk.ticket_history referencing old table as olds new table as news for each statement execute function internal.keep_metrics_of_members();
+create trigger keep_metrics_deleted after delete on helpdesk.ticket_history referencing old table as olds for each statement execute function internal.keep_metrics_of_members();

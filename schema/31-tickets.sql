@@ -207,7 +207,7 @@ begin
   on conflict do nothing;
   get diagnostics begun = row_count;
   if begun < (select count(*) from after) then
-    perform internal.keep_metrics(array_agg(t.account_id), array_agg(t.id)) from after t;
+    perform internal.touch_metrics(array_agg(t.account_id), array_agg(t.id)) from after t;
   end if;
   return null;
 end

@@ -705,40 +705,43 @@ $$;
 comment on function internal.keep_metrics is
   'Stores the turns and metrics of the given tickets. Both arrays have the same length and form pairs of account and ticket. Triggers call this function; analytics.recompute calls it by hand.';
 
-create or replace function internal.keep_metrics_of_history() returns trigger
+-- A page or a ticket is written by several statements. The worker's transactions keep the metrics once, at their end.
+create or replace function internal.touch_metrics(accounts text[], tickets text[]) returns void
 language plpgsql
-set plan_cache_mode = force_generic_plan
-set enable_seqscan = off
-set enable_sort = off
-set jit = off
 as $$
-declare
-  accounts text[];
-  tickets text[];
 begin
-  if tg_op = 'INSERT' then
-    if current_setting('shelfdesk.metrics', true) = 'with the ticket' then return null; end if;
-    select array_agg(n.account_id), array_agg(n.ticket_id) into accounts, tickets from news n;
-  elsif tg_op = 'UPDATE' then
-    -- If the same statement also inserts the next row of history, the insert trigger updates the metrics.
-    select array_agg(n.account_id), array_agg(n.ticket_id) into accounts, tickets
-    from news n
-    where n.valid_to is null or not exists (
-      select from helpdesk.ticket_history h
-      where h.account_id = n.account_id and h.ticket_id >= n.ticket_id and h.ticket_id <= n.ticket_id and h.valid_to is null
-        and h.valid_from >= n.valid_to
-      order by h.ticket_id, h.valid_from offset 0);
+  if accounts is null then return; end if;
+  if current_setting('shelfdesk.keep_metrics', true) = 'at the end' then
+    perform set_config('shelfdesk.touched', concat_ws(E'\n', nullif(current_setting('shelfdesk.touched', true), ''),
+      jsonb_build_array(accounts, tickets)), true);
   else
-    select array_agg(o.account_id), array_agg(o.ticket_id) into accounts, tickets from olds o;
+    perform internal.keep_metrics(accounts, tickets);
   end if;
-  if accounts is not null then perform internal.keep_metrics(accounts, tickets); end if;
-  return null;
 end
 $$;
-comment on function internal.keep_metrics_of_history is
-  'Updates the metrics of tickets whose history was written. For new tickets, sync.begin_ticket_history stores the metrics.';
+comment on function internal.touch_metrics is
+  'Stores the metrics of these tickets now, or notes the tickets for internal.keep_touched_metrics if shelfdesk.keep_metrics is "at the end".';
 
--- For messages and attachments. Runs after the whole statement: if a statement writes both tables, each trigger sees all rows.
+create or replace function internal.keep_touched_metrics() returns void
+language plpgsql
+as $$
+declare
+  touched constant text := nullif(current_setting('shelfdesk.touched', true), '');
+begin
+  if touched is null then return; end if;
+  perform set_config('shelfdesk.touched', '', true);
+  perform internal.keep_metrics(array_agg(k.account_id), array_agg(k.ticket_id))
+  from (
+    select distinct a.account_id, a.ticket_id
+    from string_to_table(touched, E'\n') as line
+    cross join lateral rows from (jsonb_array_elements_text(line::jsonb -> 0), jsonb_array_elements_text(line::jsonb -> 1)) as a (account_id, ticket_id)) k;
+end
+$$;
+comment on function internal.keep_touched_metrics is
+  'Stores the metrics of all tickets that the transaction has touched, in one call.';
+
+-- For the tables that metrics are computed from. Runs after the whole statement: if a statement writes several of them,
+-- each trigger sees all rows.
 create or replace function internal.keep_metrics_of_members() returns trigger
 language plpgsql
 set plan_cache_mode = force_generic_plan
@@ -751,6 +754,7 @@ declare
   tickets text[];
 begin
   if tg_op = 'INSERT' then
+    if tg_table_name = 'ticket_history' and current_setting('shelfdesk.metrics', true) = 'with the ticket' then return null; end if;
     select array_agg(c.account_id), array_agg(c.ticket_id) into accounts, tickets
     from (select distinct n.account_id, n.ticket_id from news n) c;
   elsif tg_op = 'DELETE' then
@@ -760,10 +764,9 @@ begin
     select array_agg(c.account_id), array_agg(c.ticket_id) into accounts, tickets
     from (select o.account_id, o.ticket_id from olds o union select n.account_id, n.ticket_id from news n) c;
   end if;
-  if accounts is null then return null; end if;
   -- A transaction that writes the messages of a ticket holds the lock of the ticket's row. If a message moves to another ticket,
   -- no transaction holds the lock of the former ticket. Without this lock, outdated metrics could overwrite newer ones.
-  if cardinality(tickets) > 1 then
+  if tg_table_name <> 'ticket_history' and cardinality(tickets) > 1 then
     perform from (
       select k.account_id, k.ticket_id from unnest(accounts, tickets) as k (account_id, ticket_id) order by k.account_id, k.ticket_id) k
     cross join lateral (
@@ -771,12 +774,12 @@ begin
       where t.account_id = k.account_id and t.id >= k.ticket_id and t.id <= k.ticket_id
       order by t.id limit 1 for no key update) t;
   end if;
-  perform internal.keep_metrics(accounts, tickets);
+  perform internal.touch_metrics(accounts, tickets);
   return null;
 end
 $$;
 comment on function internal.keep_metrics_of_members is
-  'Updates the metrics of tickets whose messages or attachments were inserted, updated or deleted.';
+  'Updates the metrics of tickets whose messages, attachments or history were written. For new tickets, sync.begin_ticket_history stores the metrics.';
 
 create or replace function internal.keep_metrics_of_ticket() returns trigger
 language plpgsql
@@ -786,7 +789,7 @@ begin
     delete from internal.stored_ticket_metrics s where s.account_id = old.account_id and s.ticket_id = old.id;
     delete from internal.stored_reply_turns s where s.account_id = old.account_id and s.ticket_id = old.id;
   else
-    perform internal.keep_metrics(array[new.account_id], array[new.id]);
+    perform internal.touch_metrics(array[new.account_id], array[new.id]);
   end if;
   return null;
 end
@@ -942,9 +945,9 @@ create trigger keep_metrics_deleted after delete on helpdesk.messages referencin
 create trigger keep_metrics_inserted after insert on helpdesk.attachments referencing new table as news for each statement execute function internal.keep_metrics_of_members();
 create trigger keep_metrics_updated after update on helpdesk.attachments referencing old table as olds new table as news for each statement execute function internal.keep_metrics_of_members();
 create trigger keep_metrics_deleted after delete on helpdesk.attachments referencing old table as olds for each statement execute function internal.keep_metrics_of_members();
-create trigger keep_metrics_inserted after insert on helpdesk.ticket_history referencing new table as news for each statement execute function internal.keep_metrics_of_history();
-create trigger keep_metrics_updated after update on helpdesk.ticket_history referencing old table as olds new table as news for each statement execute function internal.keep_metrics_of_history();
-create trigger keep_metrics_deleted after delete on helpdesk.ticket_history referencing old table as olds for each statement execute function internal.keep_metrics_of_history();
+create trigger keep_metrics_inserted after insert on helpdesk.ticket_history referencing new table as news for each statement execute function internal.keep_metrics_of_members();
+create trigger keep_metrics_updated after update on helpdesk.ticket_history referencing old table as olds new table as news for each statement execute function internal.keep_metrics_of_members();
+create trigger keep_metrics_deleted after delete on helpdesk.ticket_history referencing old table as olds for each statement execute function internal.keep_metrics_of_members();
 create trigger keep_metrics after update on helpdesk.tickets for each row when (((old.created_at is distinct from new.created_at) or ((new._deleted_at IS not NULL) and (old.inbox_id is distinct from new.inbox_id)))) execute function internal.keep_metrics_of_ticket();
 create trigger keep_metrics_removed after delete on helpdesk.tickets for each row execute function internal.keep_metrics_of_ticket();
 

@@ -110,6 +110,22 @@ test('a value that PostgreSQL refuses takes the batch apart until it is alone, a
   expect(d.said).toEqual(['1 is committed', '13 cleaned', '13 one by one', '13 is refused: true', '3 is committed']);
 });
 
+test('a reply that comes while a commit ends is not forgotten', async () => {
+  await using d = await desk();
+  for (let steps = 0; steps < 12; steps++) {
+    const commits = d.commits();
+    const { promise: added, resolve } = Promise.withResolvers<void>();
+    const soon = async () => {
+      for (let step = 0; step < steps; step++) await undefined;
+      commits.add(d.entry(20 + steps));
+      resolve(commits.done());
+    };
+    commits.add(d.entry(100, { committed: () => void soon() }));
+    await added;
+    expect(d.said).toContain(`${20 + steps} is committed`);
+  }
+});
+
 test('nothing is committed after a failure, which is told to who adds and who waits', async () => {
   await using d = await desk();
   const commits = d.commits(60_000);

@@ -126,13 +126,12 @@ describe.concurrent('with the queue in PostgreSQL', () => {
     await isEqual(desk);
   });
 
-  test('a page that is in flight when its run is canceled is not written', long, async () => {
+  test('pages that are in flight when their run is canceled are not written', long, async () => {
     await using desk = await openDesk({ redisUrl: undefined, tickets: 450 });
     await desk.worker({ reconciles: true });
     const run = await desk.open(['tickets']);
     const canceled = Promise.withResolvers<unknown>();
     desk.onRequest = () => {
-      // Two pages may be on their way to the tables while the next one is asked for: by the fourth request the first one is there.
       if (desk.sandbox.totals.requests !== 3) return;
       desk.slow = true;
       desk.onRequest = () => {};
@@ -144,7 +143,6 @@ describe.concurrent('with the queue in PostgreSQL', () => {
       (await desk.rows('select count(*) as n from helpdesk.tickets'))[0]!.n,
     ];
     const before = await counted();
-    expect(before[0]).toBeGreaterThanOrEqual(100);
     expect(before[0]).toBeLessThan(400);
     await isClean(desk);
     expect(await counted()).toEqual(before);

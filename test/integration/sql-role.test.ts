@@ -8,8 +8,9 @@ import { settingsFor, shelfdesk } from '../support/cli.ts';
 import { command } from '../support/command.ts';
 import { long } from '../support/long.ts';
 import { configFor } from '../support/mirror.ts';
-import { emptyDatabase, freshDatabase, searchableDatabase, type TestDatabase } from '../support/postgres.ts';
+import { emptyDatabase, freshDatabase, type TestDatabase } from '../support/postgres.ts';
 import { aName, letReaderIn } from '../support/readers.ts';
+import { searchableDatabase } from '../support/searchable.ts';
 
 const nowhere = { url: 'https://desk.example/api/v1', token: 'none' };
 const sqlAt = (url: string) => (statement: string) =>

@@ -6,6 +6,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { gunzipSync } from 'node:zlib';
 import type pg from 'pg';
 import { expect, test } from 'vitest';
+import { readSearch, searchOff } from '../../src/analytics/search.ts';
 import { migrate } from '../../src/engine/database/migrate.ts';
 import { sources } from '../../src/sources/index.ts';
 import { emptyDatabase, freshDatabase } from '../support/postgres.ts';
@@ -89,6 +90,9 @@ test('a database of the last old migration becomes one of today, with its rows a
   expect(await migrate(db.url, undefined, sources)).toEqual({ applied: [] });
   expect(await kept()).toEqual(before);
   await using fresh = await freshDatabase();
+  // Its tickets could be searched, and still can.
+  expect((await readSearch(db.pool)).map(({ state }) => state)).toEqual(['on', 'on', 'on']);
+  await searchOff(db);
   expect(await dumpSchema(db.pool)).toEqual(await dumpSchema(fresh.pool));
 
   const keys = async (table: string, column = 'stream_key') =>

@@ -2,7 +2,6 @@
 import { randomBytes } from 'node:crypto';
 import pg from 'pg';
 import { inject } from 'vitest';
-import { searchOn } from '../../src/analytics/search.ts';
 
 export interface TestDatabase extends AsyncDisposable {
   url: string;
@@ -12,13 +11,6 @@ export interface TestDatabase extends AsyncDisposable {
 
 /** All migrations applied, no rows. Write `await using db = await freshDatabase()`, or call `drop` at the end. */
 export const freshDatabase = (): Promise<TestDatabase> => make(inject('postgres').template);
-
-/** The same, with the indexes of search. */
-export async function searchableDatabase(): Promise<TestDatabase> {
-  const db = await freshDatabase();
-  await searchOn({ url: db.url, db: db.pool }, { show: () => {}, signal: new AbortController().signal });
-  return db;
-}
 
 /** Nothing in it at all. */
 export const emptyDatabase = (): Promise<TestDatabase> => make('template0');

@@ -92,6 +92,9 @@ export async function withCare<T>(store: Store, work: (client: Client, care: Car
   throw new Error('unreachable: the last care returns or throws');
 }
 
+/** Once for all records that the transaction has written. */
+const keepMetrics = { name: 'keep metrics', text: 'select internal.keep_touched_metrics()' };
+
 /** One attempt finds all erased people of a page, and a transaction has ten pages at most. */
 const mostFound = 20;
 
@@ -102,7 +105,15 @@ const mostFound = 20;
 export async function commitTogether<T>(store: Store, work: (client: Client) => Promise<T>): Promise<T> {
   for (let tries = 1; ; tries++) {
     try {
-      return await transaction(store.pg, work, withKeptPlans);
+      return await transaction(
+        store.pg,
+        async client => {
+          const result = await work(client);
+          await client.query(keepMetrics);
+          return result;
+        },
+        `${withKeptPlans}; set local shelfdesk.keep_metrics = 'at the end'`,
+      );
     } catch (error) {
       if (!(error instanceof FoundAgain) || tries === mostFound) throw error;
       await eraseFound(store, error);

@@ -23,6 +23,8 @@ export interface Entry {
 
 /** The most replies in one transaction. */
 export const mostTogether = 10;
+/** A crash costs these replies at most: those that are committed, those that wait, and the one that is asked for. */
+export const inFlight = 2 * mostTogether + 1;
 /** Larger replies go alone: the rows and their rejects are in memory until the commit. */
 const mostSize = 2_000_000;
 
@@ -90,9 +92,7 @@ export class Commits {
   #begin(): void {
     this.#timer?.abort();
     this.#timer = undefined;
-    this.#committing ??= this.#commit().finally(() => {
-      this.#committing = undefined;
-    });
+    if (this.#waiting.length > 0 && !this.#failed) this.#committing ??= this.#commit();
   }
 
   async #commit(): Promise<void> {
@@ -100,6 +100,9 @@ export class Commits {
       while (this.#waiting.length > 0 && !this.#failed) await commitAll(this.#store, this.#take());
     } catch (error) {
       this.#failed = { error };
+    } finally {
+      // In the same step as the last look at what waits: a reply that comes later begins a commit of its own.
+      this.#committing = undefined;
     }
   }
 

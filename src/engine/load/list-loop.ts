@@ -3,7 +3,7 @@
  * stream decides which request comes next and what is proven. Readers are pure: see reading/.
  */
 
-import { Gone, Retry } from '../../errors.ts';
+import { FencedOff, Gone, Retry } from '../../errors.ts';
 import type { ListStream, Row } from '../../sources/source.ts';
 import { count } from '../../words.ts';
 import { keepBooks, noCounts } from '../commit/commit.ts';
@@ -180,8 +180,10 @@ export async function readPart<T extends Row>(
       seen += reply.arrived;
     }
   } catch (error) {
-    // This error ended the reading. Errors of the pages in flight do not replace it.
-    await commits.done().catch(() => {});
+    // This error ended the reading. Errors of the pages in flight do not replace it, unless the run is another's now.
+    await commits.done().catch(failure => {
+      if (failure instanceof FencedOff) throw failure;
+    });
     throw error;
   }
   await commits.done();

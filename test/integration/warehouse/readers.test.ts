@@ -4,8 +4,9 @@ import { migrate } from '../../../src/engine/database/migrate.ts';
 import { makePool } from '../../../src/engine/database/pool.ts';
 import { unfilteredViews } from '../../../src/privacy/readers.ts';
 import { makeCrm } from '../../support/crm.ts';
-import { emptyDatabase, freshDatabase, searchableDatabase, type TestDatabase } from '../../support/postgres.ts';
+import { emptyDatabase, freshDatabase, type TestDatabase } from '../../support/postgres.ts';
 import { aName, letReaderIn, sessionOf } from '../../support/readers.ts';
+import { searchableDatabase } from '../../support/searchable.ts';
 
 /** The same ids in two accounts; whatever holds `umbra` is of the one that the reader does not see. */
 async function twoAccounts(): Promise<TestDatabase> {

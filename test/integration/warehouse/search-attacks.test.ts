@@ -1,7 +1,8 @@
 /** The search functions have the rights of their owner: a real reader of one account tries to learn from them what another one holds. */
 import { expect, test } from 'vitest';
-import { searchableDatabase, type TestDatabase } from '../../support/postgres.ts';
+import type { TestDatabase } from '../../support/postgres.ts';
 import { letReaderIn, type TestReader } from '../../support/readers.ts';
+import { searchableDatabase } from '../../support/searchable.ts';
 
 /** Acme has ordinary rows. Umbra has words and addresses that acme has not; `zirkon…` is in neither. */
 async function twoAccounts(): Promise<TestDatabase> {

@@ -3,7 +3,8 @@ import type pg from 'pg';
 import { expect, test } from 'vitest';
 import { type Making, readSearch, searchOff, searchOn } from '../../../src/analytics/search.ts';
 import { long } from '../../support/long.ts';
-import { freshDatabase, searchableDatabase } from '../../support/postgres.ts';
+import { freshDatabase } from '../../support/postgres.ts';
+import { searchableDatabase } from '../../support/searchable.ts';
 
 interface Message {
   id: string;

@@ -44,7 +44,7 @@ export function detailOf(
 ): Entry {
   const credits = helpdeskOf(ctx).send.takeCredits();
   const reading = membersOf(stream, reply);
-  // Whoever writes hears of the error.
+  // The writing meets the error.
   reading.catch(() => {});
   let isCurrent = false;
   const write = async (client: Client, care: Care) => {
