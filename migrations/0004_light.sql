@@ -346,3 +346,12 @@ comment on function internal.keep_metrics_of_ticket is
 create trigger keep_metrics_inserted after insert on helpdesk.ticket_history referencing new table as news for each statement execute function internal.keep_metrics_of_members();
 create trigger keep_metrics_updated after update on helpdesk.ticket_history referencing old table as olds new table as news for each statement execute function internal.keep_metrics_of_members();
 create trigger keep_metrics_deleted after delete on helpdesk.ticket_history referencing old table as olds for each statement execute function internal.keep_metrics_of_members();
+
+-- A re-read that changes nothing leaves no change.
+
+drop trigger keep_change on helpdesk.tickets;
+create trigger keep_change after update on helpdesk.tickets for each row when (((new._messages_as_of is null) or (old._messages_as_of = new._messages_as_of))) execute function sync.keep_change('', '{account_id}');
+comment on column sync.changes.changes is
+  'Changed fields, each as [old, new]: columns by name, and fields of _payload without a column. {} if only the spelling differs. With "id": the row was removed. With "_messages_as_of": the messages of the ticket were re-read, and had changed.';
+comment on column helpdesk.tickets._messages_by is
+  'The run that read the messages, as of _messages_as_of. Null like _listed_by. Earlier reads that brought changes are in sync.changes.';

@@ -29,7 +29,7 @@ comment on column sync.changes.as_of is
   'The source showed the new values at this time, by its own clock. For a tombstone: the record was gone by this time.';
 comment on column sync.changes.run_id is 'The run that stored the change; null if a person replayed a reject.';
 comment on column sync.changes.changes is
-  'Changed fields, each as [old, new]: columns by name, and fields of _payload without a column. {} if only the spelling differs. With "id": the row was removed. With "_messages_as_of": the messages of the ticket were re-read.';
+  'Changed fields, each as [old, new]: columns by name, and fields of _payload without a column. {} if only the spelling differs. With "id": the row was removed. With "_messages_as_of": the messages of the ticket were re-read, and had changed.';
 
 create or replace function sync.kept_of(payload jsonb, kept text[]) returns jsonb
 language sql immutable parallel safe

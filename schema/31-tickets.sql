@@ -67,7 +67,7 @@ comment on column helpdesk.tickets._deleted_after is
 comment on column helpdesk.tickets._listed_by is
   'The run that first stored this ticket, at _first_seen_at. Null if that was before runs were recorded. Joins sync.runs.id while the run is kept.';
 comment on column helpdesk.tickets._messages_by is
-  'The run that read the messages, as of _messages_as_of. Null like _listed_by. Earlier reads are in sync.changes.';
+  'The run that read the messages, as of _messages_as_of. Null like _listed_by. Earlier reads that brought changes are in sync.changes.';
 comment on column helpdesk.tickets._true_by is
   'Upper bound of the time of this version, by the source''s clock: the Date of the reply plus its grain of one second. _observed_at is the lower bound, up to which the reply is complete. Null for rows from before this column and for replayed rejects; there the upper bound is one minute after _observed_at.';
 
@@ -310,7 +310,7 @@ $$;
 comment on function sync.end_ticket_history is
   'Removes the history of tickets whose rows are deleted, by hand or with their account. A ticket that is deleted at the source keeps its row with a tombstone.';
 
-create trigger keep_change after update on helpdesk.tickets for each row when (((old._messages_as_of IS not NULL) or (new._messages_as_of is null))) execute function sync.keep_change('', '{account_id}');
+create trigger keep_change after update on helpdesk.tickets for each row when (((new._messages_as_of is null) or (old._messages_as_of = new._messages_as_of))) execute function sync.keep_change('', '{account_id}');
 create trigger begin_ticket_history after insert on helpdesk.tickets referencing new table as after for each statement execute function sync.begin_ticket_history();
 create trigger keep_ticket_history after update on helpdesk.tickets referencing old table as before new table as after for each statement execute function sync.keep_ticket_history();
 create trigger end_ticket_history after delete on helpdesk.tickets referencing old table as before for each statement execute function sync.end_ticket_history();

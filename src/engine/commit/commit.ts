@@ -217,6 +217,7 @@ async function mergeOnce(
     changed_ms: number[] | null;
     taken_over: Record<string, number>;
     passed_over: Record<string, string> | null;
+    vanished: boolean | null;
     erased?: boolean;
     rejects?: boolean;
     candidates?: boolean;
@@ -225,7 +226,17 @@ async function mergeOnce(
     text: batch.merge.upsert,
     values: [text, claim.account, new Date(at.nowMs), new Date(at.asOfMs), claim.run, trueBy(at), ...parameters],
   });
-  const { seen, inserted, updated, updated_ids, changed_ms, taken_over: takenOver, passed_over, ...asked } = rows[0]!;
+  const {
+    seen,
+    inserted,
+    updated,
+    updated_ids,
+    changed_ms,
+    taken_over: takenOver,
+    passed_over,
+    vanished,
+    ...asked
+  } = rows[0]!;
   const { rejects = true, candidates = true } = asked;
   const mayClear = { rejects, candidates };
   if (asked.erased) return { counts: noCounts(), takenOver, mayClear, erased: true };
@@ -236,7 +247,9 @@ async function mergeOnce(
   }
   if (passed_over !== null)
     await noteHeld(client, { account: claim.account, table: batch.merge.declared.root }, passed_over, at.asOfMs);
-  const deleted = await removeVanished(client, claim, batch, text, batch.parents ?? updated_ids);
+  // A page without records says nothing of the set that it empties.
+  const mayVanish = vanished !== false || seen === 0;
+  const deleted = mayVanish ? await removeVanished(client, claim, batch, text, batch.parents ?? updated_ids) : 0;
   const unchanged = seen - inserted - updated;
   const counts = { seen, inserted, updated, unchanged, deleted, rejected: 0, cleaned };
   return { counts, takenOver, mayClear, erased: false };

@@ -203,7 +203,7 @@ select ${keepChanges('$3', '$4', '$5', '$6')}, (select count(*) from ${short}_ro
   (select count(*) from ${short}_written where inserted)::int as inserted,
   (select count(*) from ${short}_written where not inserted)::int as updated,
   (select coalesce(array_agg(id), '{}') from ${short}_written where not inserted) as updated_ids,
-  ${changedMs(root)} as changed_ms, ${passedOver(root)} as passed_over, ${takenOver([root, ...others])} as taken_over${screened ? '' : `, (select erased from asked) as erased, ${standing(root.name)}`}`;
+  ${changedMs(root)} as changed_ms, ${passedOver(root)} as passed_over, ${takenOver([root, ...others])} as taken_over, ${vanished(root, others)} as vanished${screened ? '' : `, (select erased from asked) as erased, ${standing(root.name)}`}`;
   };
   return {
     declared: { root, others, mentions },
@@ -233,6 +233,16 @@ function takenOver(tables: readonly Table[]): string {
     .filter(({ parent }) => parent !== undefined)
     .map(table => `'${shortName(table)}', (select count(*) from ${shortName(table)}_there where is_of_other)`);
   return `jsonb_build_object(${counts.join(', ')})`;
+}
+
+/** Whether rows of a parent that the page shows are not in the page. Null if each record brings its own set. */
+function vanished(root: Table, others: readonly Table[]): string {
+  if (root.parent === undefined) return 'null::boolean';
+  const left = (table: Table) => `exists (
+    select from (select distinct ${root.parent} as id from ${shortName(root)}_row) p
+    cross join lateral (select t.id from ${table.name} t where ${sameKey([table.parent!], 'p', ['id'])} order by t.${table.parent} offset 0) k
+    where not exists (select from ${shortName(table)}_row r where r.id = k.id))`;
+  return [root, ...others.filter(({ parent }) => parent !== undefined)].map(left).join(' or ');
 }
 
 /** The statement sees the rows as of its start, so a change that is already stored does not count again. */

@@ -288,16 +288,12 @@ test.for(claims)('messages are claimed by: $says', async ({ id = 't1', updated, 
   shows(s, 't1', 50, [message('m1')]);
   await read(s, 100);
   const claimed = { id, updatedMs: second(updated), asOfMs: second(asOfSecond) };
-  expect(
-    await transaction(s.pool, client => claimMessages(client, { account: 'default', run: 9 }, claimed, 0)),
-  ).toEqual(taken ? { first: false } : undefined);
-  expect(await asOf(s)).toEqual([{ id: 't1', _messages_as_of: at(taken ? asOfSecond : 99) }]);
-  const kept = await s.rows(
-    `select run_id, changes -> '_messages_by' as by from sync.changes where table_name = 'tickets'`,
+  expect(await transaction(s.pool, client => claimMessages(client, { account: 'default', run: 9 }, claimed))).toEqual(
+    taken ? { first: false, asOf: at(99), by: 2 } : undefined,
   );
-  expect(kept).toEqual(taken ? [{ run_id: 9, by: [2, 9] }] : []);
+  expect(await asOf(s)).toEqual([{ id: 't1', _messages_as_of: at(taken ? asOfSecond : 99) }]);
   expect(
-    await transaction(s.pool, client => claimMessages(client, { account: 'other', run: 1 }, claimed, 0)),
+    await transaction(s.pool, client => claimMessages(client, { account: 'other', run: 1 }, claimed)),
   ).toBeUndefined();
 });
 
@@ -323,7 +319,7 @@ test('a claim that waits for another writer of the ticket sees what that one wro
     .toBe(1);
   await other.query('commit');
   other.release();
-  expect(await claimed).toEqual({ first: false });
+  expect(await claimed).toMatchObject({ first: false });
 });
 
 test('a reply older than the ticket replaces nothing: the ticket goes on waiting', async () => {
@@ -368,7 +364,7 @@ test('a ticket that is gone takes its messages along; when it comes back, so do 
   ]);
   // A reply that was on its way when it was marked as deleted brings nothing of it in.
   const inFlight = { id: 't1', updatedMs: second(15), asOfMs: second(899) };
-  const claimed = await transaction(s.pool, c => claimMessages(c, { account: 'default', run: 9 }, inFlight, 0));
+  const claimed = await transaction(s.pool, c => claimMessages(c, { account: 'default', run: 9 }, inFlight));
   expect([claimed, await asOf(s)]).toEqual([undefined, [{ id: 't1', _messages_as_of: null }]]);
 
   s.lists.tickets = [];
@@ -483,4 +479,23 @@ test('a label that cannot be read costs the ticket nothing: its messages are her
     { id: 'l2', name: 'right' },
   ]);
   expect(await driftRows(s)).toContainEqual({ kind: 'wrong_type', path: 'labels.id', value: '', seen: 1 });
+});
+
+test('a re-read that changes nothing leaves no change; one that does keeps the reading before it', async () => {
+  await using s = await scripted();
+  const readings = () =>
+    s.rows(`select record_id, changes -> '_messages_by' as by from sync.changes where changes ? '_messages_as_of'`);
+  shows(s, 't1', 50, [message('m1'), message('m2')]);
+  await read(s, 100);
+  shows(s, 't1', 150, [message('m1'), message('m2')]);
+  await read(s, 200);
+  expect(await asOf(s)).toEqual([{ id: 't1', _messages_as_of: at(199) }]);
+  expect(await readings()).toEqual([]);
+  shows(s, 't1', 250, [message('m1')]);
+  await read(s, 300);
+  expect(await readings()).toEqual([{ record_id: 't1', by: [4, 6] }]);
+  expect(await s.rows('select id from helpdesk.messages')).toEqual([{ id: 'm1' }]);
+  shows(s, 't1', 350, []);
+  await read(s, 400);
+  expect(await s.rows('select id from helpdesk.messages')).toEqual([]);
 });

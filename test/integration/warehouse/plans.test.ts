@@ -171,7 +171,7 @@ test('waiting tickets are found by their index, however many wait or do not, and
     for (let i = 0; i < 12; i++) {
       await next(100);
       await firstWaiting(pool, claim, when);
-      await transaction(pool, c => claimMessages(c, claim, { id: 'none', updatedMs: 0, asOfMs: 0 }, 0), withKeptPlans);
+      await transaction(pool, c => claimMessages(c, claim, { id: 'none', updatedMs: 0, asOfMs: 0 }), withKeptPlans);
     }
     await pool.query(
       `insert into helpdesk.tickets (account_id, id, updated_at, _messages_as_of, label_ids, inbox_id, _first_seen_at, _synced_at, _observed_at, _payload)
@@ -196,7 +196,7 @@ test('waiting tickets are found by their index, however many wait or do not, and
       transaction(
         pool,
         async c => {
-          expect(await claimMessages(c, claim, { id: 't7', updatedMs: second(7), asOfMs: second(9) }, 0)).toBeTruthy();
+          expect(await claimMessages(c, claim, { id: 't7', updatedMs: second(7), asOfMs: second(9) })).toBeTruthy();
         },
         withKeptPlans,
       ),

@@ -26,7 +26,7 @@ import { beginAgain } from '../../../engine/runs/ranges.ts';
 import type { Counts } from '../../../engine/runs/runs.ts';
 import type { DetailStream, Name, Row } from '../../source.ts';
 import { helpdeskOf } from '../open.ts';
-import { claimMessages, markTicketDeleted, nameThem, type Waiting } from './waiting.ts';
+import { claimMessages, keepReading, markTicketDeleted, nameThem, type Waiting } from './waiting.ts';
 
 export type Detail = DetailStream<Row, Row>;
 
@@ -133,12 +133,14 @@ export async function writeDetail(
     const updatedMs = stream.version(record);
     const isAhead = at.trueByMs !== undefined && updatedMs >= at.trueByMs;
     const claimed = { id: record.id, updatedMs, asOfMs: reply.asOf, isAhead };
-    const taken = await claimMessages(client, writer, claimed, at.nowMs, at.sourceMs);
+    const taken = await claimMessages(client, writer, claimed, at.sourceMs);
     current = taken !== undefined;
     if (taken) {
       const batch = taken.first ? { ...found.batch, parents: [] } : found.batch;
       const written = await writeBatch(client, writer, batch, at, care);
       add(counts, written.counts);
+      const { inserted, updated, deleted } = written.counts;
+      if (inserted + updated + deleted > 0) await keepReading(client, writer, record.id, taken, at);
       refused.push(...written.rejects.map(reject => ({ ...reject, askId: ticket.id })));
       takenOver = written.takenOver;
       mayClear = written.mayClear.rejects;

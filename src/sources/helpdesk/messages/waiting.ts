@@ -289,46 +289,37 @@ export async function countWaiting(
  * Marks the messages of a ticket as read as of this reply, before the reply's messages are stored. Returns undefined if
  * the reply must not replace anything: an older ticket version, an older as_of, or a time before the tombstone.
  *
- * `first`: no messages were stored before, so none can have vanished. The previous as_of and run are kept in
- * sync.changes. If the reply brings a pending change and `sourceMs` is known, the change latency is recorded.
+ * `first`: no messages were stored before, so none can have vanished. If the reply brings a pending change and
+ * `sourceMs` is known, the change latency is recorded.
  */
 export async function claimMessages(
   client: Client,
   { account, run }: Pick<Writer, 'account' | 'run'>,
   ticket: { id: string; updatedMs: Ms; asOfMs: Ms; isAhead?: boolean },
-  nowMs: Ms,
   sourceMs?: Ms,
-): Promise<{ first: boolean } | undefined> {
+): Promise<ClaimedMessages | undefined> {
   const claim = () =>
-    client.query<{ arrived: boolean; first: boolean }>({
+    client.query<ClaimedMessages & { arrived: boolean }>({
       name: 'claim messages',
       // The row is found by its key under any plan (see sameKey), and then updated by its ctid. The lock prevents an
       // update from a stale row while another reply is being stored.
       text: `with before as (
-          select t.ctid as place, t._messages_as_of from helpdesk.tickets t
+          select t.ctid as place, t._messages_as_of, t._messages_by from helpdesk.tickets t
           where t.account_id = $1 and t.id >= $2 and t.id <= $2
           order by t.id limit 1 for no key update)
         update helpdesk.tickets t set _messages_as_of = $4, _messages_by = $5::bigint
         from before
         where t.ctid = before.place and date_trunc('milliseconds', t.updated_at) <= $3
           -- The date of a ticket dated ahead of its reply proves nothing. The stored row must be the same version.
-          and (not $7::boolean or date_trunc('milliseconds', t.updated_at) = $3)
+          and (not $6::boolean or date_trunc('milliseconds', t.updated_at) = $3)
           and (t._messages_as_of is null or t._messages_as_of <= $4) and t._deleted_at is null
-        returning ${keepChanges('$6', '$4', '$5')}, before._messages_as_of is null and (
+        returning before._messages_as_of as "asOf", before._messages_by as by, before._messages_as_of is null and (
             -- A ticket that returned may still have messages from before its tombstone.
             select true from helpdesk.messages m where m.account_id = $1 and m.ticket_id >= $2 and m.ticket_id <= $2
             order by m.ticket_id, m.position limit 1) is null as first,
           t.updated_at > (select mirrored_since from sync.accounts where account_id = $1)
             and t.updated_at <= $4 and (before._messages_as_of is null or before._messages_as_of < t.updated_at) as arrived`,
-      values: [
-        account,
-        ticket.id,
-        new Date(ticket.updatedMs),
-        new Date(ticket.asOfMs),
-        run,
-        new Date(nowMs),
-        ticket.isAhead ?? false,
-      ],
+      values: [account, ticket.id, new Date(ticket.updatedMs), new Date(ticket.asOfMs), run, ticket.isAhead ?? false],
     });
   let { rows } = await claim();
   // After a wait for the lock, only a second statement sees the other transaction's changes.
@@ -336,7 +327,32 @@ export async function claimMessages(
   const [claimed] = rows;
   if (claimed?.arrived && sourceMs !== undefined)
     await noteAges(client, { account, stream: 'helpdesk.messages' }, [ticket.updatedMs], sourceMs);
-  return claimed && { first: claimed.first };
+  return claimed && { first: claimed.first, asOf: claimed.asOf, by: claimed.by };
+}
+
+/** The reading before the one that is claimed. */
+export interface ClaimedMessages {
+  readonly first: boolean;
+  readonly asOf: Date | null;
+  readonly by: number | null;
+}
+
+/** Keeps the reading before this one in sync.changes. A reading that found nothing new is not kept. */
+export async function keepReading(
+  client: Client,
+  { account, run }: Pick<Writer, 'account' | 'run'>,
+  id: string,
+  { asOf, by }: ClaimedMessages,
+  { nowMs, asOfMs }: { nowMs: Ms; asOfMs: Ms },
+): Promise<void> {
+  if (asOf === null) return;
+  await client.query({
+    name: 'keep reading',
+    text: `insert into sync.changes (account_id, table_name, record_id, seen_at, as_of, run_id, changes)
+      values ($1, 'tickets', $2, $3, $4, $5, jsonb_build_object('_messages_as_of', jsonb_build_array($6::timestamptz, $4::timestamptz))
+        || case when $7::bigint is distinct from $5::bigint then jsonb_build_object('_messages_by', jsonb_build_array($7::bigint, $5::bigint)) else '{}' end)`,
+    values: [account, id, new Date(nowMs), new Date(asOfMs), run, asOf, by],
+  });
 }
 
 /**

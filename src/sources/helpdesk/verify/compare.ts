@@ -33,7 +33,7 @@ import { Gone, Retry } from '../../../errors.ts';
 import type { DetailStream, ListStream, Row } from '../../source.ts';
 import { examineGone, keepPlace, options } from '../deletions/confirm-deletion.ts';
 import { detailOf } from '../messages/detail.ts';
-import { claimMessages, nameThem } from '../messages/waiting.ts';
+import { claimMessages, keepReading, nameThem } from '../messages/waiting.ts';
 import { helpdeskOf } from '../open.ts';
 import { kindOf } from './kinds.ts';
 import { differingNames, forgetNames, leftBehind, namesOfNothing, standingOf, takeNames } from './rows.ts';
@@ -232,7 +232,8 @@ async function examineMessages(
     if (judged) {
       if (all.length === 0 || repair) {
         const claimed = { id: record.id, updatedMs: stream.version(record), asOfMs: at.asOfMs };
-        await claimMessages(client, claim, claimed, at.nowMs);
+        const taken = await claimMessages(client, claim, claimed);
+        if (taken && all.length > 0) await keepReading(client, claim, record.id, taken, at);
       }
       const finding: Finding = {
         stream: stream.key,
