@@ -103,8 +103,22 @@ export interface Held {
 }
 
 /** Table by table, the ids whose rows are missing, too many, or not equal to the world. Without an account: of all rows. */
-export const differences = (db: pg.Pool, world: Held, account?: string): Promise<string[]> =>
-  compare(db, truth(world), account === undefined ? queries : ofAccount(account));
+export const differences = async (db: pg.Pool, world: Held, account?: string): Promise<string[]> => [
+  ...(await compare(db, truth(world), account === undefined ? queries : ofAccount(account))),
+  ...(await staleMetrics(db)),
+];
+
+/** Tickets whose metrics do not count the messages that are there. */
+async function staleMetrics(db: pg.Pool): Promise<string[]> {
+  const { rows } = await db.query(`
+    select t.id, coalesce(s.message_count, 0) as counted, coalesce(m.n, 0) as there
+    from helpdesk.tickets t
+    left join internal.stored_ticket_metrics s on s.account_id = t.account_id and s.ticket_id = t.id
+    left join (select account_id, ticket_id, count(*)::int as n from helpdesk.messages group by 1, 2) m
+      on m.account_id = t.account_id and m.ticket_id = t.id
+    where coalesce(s.message_count, 0) <> coalesce(m.n, 0)`);
+  return rows.map(({ id, counted, there }) => `metrics of ticket ${id}: ${counted} messages instead of ${there}`);
+}
 
 /** The first cell of a row is its id. */
 export async function compare(
