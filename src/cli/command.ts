@@ -1,4 +1,4 @@
-/** Interface between main.ts and the commands. */
+/** Interface between program.ts and the commands. */
 import type { Command } from 'commander';
 import type { Config, Fleet } from '../app/config.ts';
 import type { Job } from '../engine/queue/job.ts';

@@ -107,7 +107,7 @@ const among =
 test('there is a house to look at', () => {
   expect(files.length).toBeGreaterThan(50);
   expect(imports.length).toBeGreaterThan(200);
-  expect(imports).toContainEqual({ from: 'src/main.ts', to: 'jobs/sync-stream.ts', ours: true, typeOnly: false });
+  expect(imports).toContainEqual({ from: 'src/program.ts', to: 'jobs/sync-stream.ts', ours: true, typeOnly: false });
   expect(imports).toContainEqual({
     from: 'src/engine/load/list-loop.ts',
     to: 'src/sources/source.ts',
@@ -182,9 +182,9 @@ describe('who may import whom', () => {
     expect(found.map(({ path }) => path)).toEqual(Object.keys(namesSources).sort());
   });
 
-  test('only main imports jobs', () => {
+  test('only the program imports jobs', () => {
     expect(new Set(imports.filter(({ to }) => to.startsWith('jobs/')).map(({ from }) => from))).toEqual(
-      new Set(['src/main.ts']),
+      new Set(['src/program.ts']),
     );
   });
 
@@ -205,7 +205,7 @@ describe('who may import whom', () => {
     expect(imports.filter(({ to, from }) => to === 'undici' && roomOf(from) === 'ops').map(({ from }) => from)).toEqual(
       ['src/ops/alarms/send-alarms.ts'],
     );
-    expect(rooms('commander').sort()).toEqual(['cli', 'main']);
+    expect(rooms('commander').sort()).toEqual(['cli', 'program']);
     expect(rooms('bullmq')).toEqual(['engine/queue']);
     expect(rooms('ioredis')).toEqual(['engine/queue']);
     expect(rooms('pino')).toEqual(['app']);
@@ -280,7 +280,7 @@ describe('what varies comes in as an argument', () => {
       'src/cli/output/terminal.ts',
       'src/node-version.ts',
     ]);
-    expect(matching(/\bprocess\.exit\(/)).toEqual(['src/main.ts', 'src/node-version.ts']);
+    expect(matching(/\bprocess\.exit\(/)).toEqual(['src/node-version.ts', 'src/program.ts']);
   });
 });
 
