@@ -355,3 +355,5 @@ comment on column sync.changes.changes is
   'Changed fields, each as [old, new]: columns by name, and fields of _payload without a column. {} if only the spelling differs. With "id": the row was removed. With "_messages_as_of": the messages of the ticket were re-read, and had changed.';
 comment on column helpdesk.tickets._messages_by is
   'The run that read the messages, as of _messages_as_of. Null like _listed_by. Earlier reads that brought changes are in sync.changes.';
+comment on column safe.tickets._messages_by is
+  'The run that read the messages, as of _messages_as_of. Null like _listed_by. Earlier reads that brought changes are in sync.changes.';
