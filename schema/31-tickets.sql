@@ -92,7 +92,7 @@ end;
 comment on function analytics.is_backlog is
   'True if a ticket in this state is open work: not closed, archived, spam or in the trash.';
 
-create table helpdesk.ticket_history (
+create table internal.ticket_history (
   account_id text,
   ticket_id text,
   state text,
@@ -112,29 +112,33 @@ create table helpdesk.ticket_history (
   constraint ticket_history_check check (valid_from < valid_to),
   constraint ticket_history_check1 check (change_after < valid_from)
 );
-create unique index ticket_history_open on helpdesk.ticket_history (account_id, ticket_id) where (valid_to is null);
-create index ticket_history_valid_from on helpdesk.ticket_history (account_id, valid_from);
-create index ticket_history_backlog on helpdesk.ticket_history (account_id, valid_to) where analytics.is_backlog(state, spam, trash);
-comment on table helpdesk.ticket_history is
-  'Past and present state of each ticket: a new row for each change of state, user_id, inbox_id, label_ids (unordered), spam or trash. Rows of a ticket do not overlap; the only gaps are deletions. Adjacent rows may be equal, because two changes within one second share a row.';
-comment on column helpdesk.ticket_history.state is
+create unique index ticket_history_open on internal.ticket_history (account_id, ticket_id) where (valid_to is null);
+create index ticket_history_backlog on internal.ticket_history (account_id, valid_to) where analytics.is_backlog(state, spam, trash);
+comment on table internal.ticket_history is
+  'Stored rows of helpdesk.ticket_history: of tickets that have changed since they were first seen. Read helpdesk.ticket_history instead.';
+comment on column internal.ticket_history.state is
   'open, hold, closed, snoozed or archived. Other values are stored unchanged.';
-comment on column helpdesk.ticket_history.user_id is 'The assigned user; null while unassigned. Joins helpdesk.users.id.';
-comment on column helpdesk.ticket_history.inbox_id is 'The inbox; joins helpdesk.inboxes.id.';
-comment on column helpdesk.ticket_history.label_ids is 'Labels on the ticket; each joins helpdesk.labels.id.';
-comment on column helpdesk.ticket_history.spam is 'True while the ticket was marked as spam.';
-comment on column helpdesk.ticket_history.trash is 'True while the ticket was in the trash.';
-comment on column helpdesk.ticket_history.valid_from is
+comment on column internal.ticket_history.user_id is
+  'The assigned user; null while unassigned. Joins helpdesk.users.id.';
+comment on column internal.ticket_history.inbox_id is
+  'The inbox; joins helpdesk.inboxes.id.';
+comment on column internal.ticket_history.label_ids is
+  'Labels on the ticket; each joins helpdesk.labels.id.';
+comment on column internal.ticket_history.spam is
+  'True while the ticket was marked as spam.';
+comment on column internal.ticket_history.trash is
+  'True while the ticket was in the trash.';
+comment on column internal.ticket_history.valid_from is
   'Start of the row: the updated_at of the version that shows the change, if it moved; else the time by which the reply was true. A first row starts at the updated_at at which the ticket was first seen; earlier states are unknown. If another edit moved updated_at and this change did not, the change happened later, by change_by.';
-comment on column helpdesk.ticket_history.valid_to is
+comment on column internal.ticket_history.valid_to is
   'End of the row, exclusive. Null for the current row. For a deleted ticket: tickets._deleted_at.';
-comment on column helpdesk.ticket_history.change_after is
+comment on column internal.ticket_history.change_after is
   'Lower bound of the time of the change, in whole seconds of the source: the old values were last seen then. For a first row: one second before the creation. Null if unknown. The upper bound is change_by, or valid_from if change_by is null. A change that was undone in between is unknown.';
-comment on column helpdesk.ticket_history.deleted_after is
+comment on column internal.ticket_history.deleted_after is
   'For a row that ends with the deletion of the ticket: the deletion happened after this time and by valid_to. Null otherwise, or if unknown.';
-comment on column helpdesk.ticket_history.is_first is
+comment on column internal.ticket_history.is_first is
   'True for the first row of a ticket. The states before valid_from are unknown.';
-comment on column helpdesk.ticket_history.change_by is
+comment on column internal.ticket_history.change_by is
   'Upper bound of the time of the change, if later than valid_from: the reply that showed the change was true by then. Null if the change happened by valid_from, and for first rows of tickets that were last updated before the mirror began.';
 
 create or replace function sync.same_set(one text[], other text[]) returns boolean
@@ -145,75 +149,53 @@ end;
 comment on function sync.same_set is
   'True if both arrays hold the same values, in any order. Null means unknown and differs from the empty set.';
 
-create or replace function sync.begin_ticket_history() returns trigger
-language plpgsql
-set plan_cache_mode = force_generic_plan
-set enable_seqscan = off
-set enable_sort = off
-set jit = off
-as $$
-declare
-  begun int;
-begin
-  -- A ticket arrives with its messages and mostly exists here already. Then no history begins.
-  if not exists (select from after) then return null; end if;
-  perform set_config('shelfdesk.metrics', 'with the ticket', true);
-  insert into helpdesk.ticket_history
-    (account_id, ticket_id, state, user_id, inbox_id, label_ids, spam, trash, valid_from, valid_to, change_after, change_by, deleted_after, is_first)
-  select t.account_id, t.id, t.state, t.user_id, t.inbox_id, t.label_ids, t.spam, t.trash, f.valid_from,
-    case when t._deleted_at is not null then greatest(t._deleted_at, f.valid_from + interval '1 second') end,
-    case when t.created_at <= f.valid_from then t.created_at - interval '1 second' end,
+-- A ticket of one version has no stored history: its own row says it all.
+create or replace function sync.first_version(ticket helpdesk.tickets, mirrored_since timestamptz) returns setof internal.ticket_history
+language sql stable
+begin atomic
+  select ticket.account_id, ticket.id, ticket.state, ticket.user_id, ticket.inbox_id, ticket.label_ids, ticket.spam, ticket.trash, f.valid_from,
+    case when ticket._deleted_at is not null then greatest(ticket._deleted_at, f.valid_from + interval '1 second') end,
+    case when ticket.created_at <= f.valid_from then ticket.created_at - interval '1 second' end,
+    ticket._deleted_after, true,
     -- A ticket that was created while the mirror ran was seen soon afterwards. For older tickets the times of the
     -- source count.
-    case when t.updated_at >= k.mirrored_since and y.by > f.valid_from then y.by end,
-    t._deleted_after, true
-  from after t
-  left join sync.accounts k on k.account_id = t.account_id
-  cross join lateral (select sync.true_by(t._true_by, t._observed_at) as by) y
-  cross join lateral (select least(t.updated_at, y.by) as valid_from) f
-  on conflict do nothing;
-  perform set_config('shelfdesk.metrics', '', true);
-
-  insert into internal.stored_ticket_metrics (
-    account_id, ticket_id, message_count, inbound_count, authored_count, automatic_count, note_count, other_count, attachment_count,
-    agents_involved, is_outbound_initiated, is_one_touch, is_unreplied, turns,
-    first_closed_at, first_closed_error_seconds, last_closed_at, last_closed_error_seconds,
-    first_resolution_seconds, first_resolution_error_seconds, first_resolution_business_seconds,
-    full_resolution_seconds, full_resolution_error_seconds, full_resolution_business_seconds,
-    reopen_count, reopen_error_seconds, assignment_count, assignment_error_seconds,
-    seconds_open, open_error_seconds, seconds_hold, hold_error_seconds, seconds_snoozed, snoozed_error_seconds,
-    seconds_closed, closed_error_seconds, seconds_archived, archived_error_seconds)
-  select n.account_id, n.id, 0, 0, 0, 0, 0, 0, 0, 0, false, false, false, 0,
-    r.closed_at, r.closed_within, r.closed_at, r.closed_within, r.took, r.closed_within, r.took_business, r.took, r.closed_within, r.took_business,
-    0, n.within, (n.user_id is not null)::int, n.within, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0
+    case when ticket.updated_at >= mirrored_since and f.by > f.valid_from then f.by end
   from (
-    select t.account_id, t.id, t.user_id, t.inbox_id, t.created_at, f.valid_from, t.state in ('closed', 'archived') as resolved,
-      case when t.created_at <= f.valid_from then date_part('epoch', f.valid_from - (t.created_at - interval '1 second')) end as within
-    from after t
-    cross join lateral (select sync.true_by(t._true_by, t._observed_at) as by) y
-    cross join lateral (select least(t.updated_at, y.by) as valid_from) f
-    where t._deleted_at is null
-      and t.account_id = any (array(select account_id from sync.readable_accounts))
-      and (
-        -- The order of the index, as in internal.keep_metrics.
-        select true from helpdesk.messages m where m.account_id = t.account_id and m.ticket_id = t.id
-        order by m.position limit 1) is null
-    offset 0) n
-  left join lateral (
-    select n.valid_from as closed_at, n.within as closed_within, date_part('epoch', n.valid_from - n.created_at) as took,
-      case when exists (select from internal.stored_calendar_assignments)
-        then analytics.business_seconds(analytics.calendar_of(n.account_id, n.inbox_id), n.created_at, n.valid_from)::float8 end as took_business
-    where n.resolved) r on true
+    select y.by, least(ticket.updated_at, y.by) as valid_from
+    from (select sync.true_by(ticket._true_by, ticket._observed_at) as by) y) f;
+end;
+comment on function sync.first_version is
+  'The first row of history of a ticket in its first version.';
+
+create or replace view internal.first_versions with (security_barrier) as
+select v.*
+-- Where there are no statistics, the order makes PostgreSQL choose the primary key.
+from (select t.* from helpdesk.tickets t order by t.account_id, t.id) t
+left join sync.accounts k on k.account_id = t.account_id
+cross join lateral sync.first_version(t, k.mirrored_since) v
+where not exists (
+  select from internal.ticket_history h where h.account_id = t.account_id and h.ticket_id = t.id);
+comment on view internal.first_versions is
+  'First and only rows of history of all tickets without stored history.';
+
+create or replace function sync.begin_ticket_history() returns trigger
+language plpgsql
+as $$
+begin
+  insert into internal.ticket_history select v.* from after t
+  left join sync.accounts k on k.account_id = t.account_id
+  cross join lateral sync.first_version(t, k.mirrored_since) v
+  where t._deleted_at is not null
   on conflict do nothing;
-  get diagnostics begun = row_count;
-  if begun < (select count(*) from after) then
-    perform internal.touch_metrics(array_agg(t.account_id), array_agg(t.id)) from after t;
-  end if;
+  -- Messages of the same id may already be here if somebody removed the row of the ticket by hand.
+  perform internal.touch_metrics(array_agg(t.account_id), array_agg(t.id)) from after t
+  where exists (
+    select from helpdesk.messages m where m.account_id = t.account_id and m.ticket_id = t.id);
   return null;
 end
 $$;
 comment on function sync.begin_ticket_history is
-  'Writes the first rows of helpdesk.ticket_history for new tickets, and their first metrics.';
+  'Stores the first row of history of tickets that arrive deleted, and the metrics of tickets whose messages are already here.';
 
 create or replace function sync.keep_ticket_history() returns trigger
 language plpgsql
@@ -224,6 +206,14 @@ declare
   -- The times of the source are whole seconds. A parameter instead of a literal would cause new plans.
   second constant interval := '1 second';
 begin
+  -- The second version ends what the ticket's own row could say about the first.
+  insert into internal.ticket_history select v.* from before b join after a using (account_id, id)
+  left join sync.accounts k on k.account_id = b.account_id
+  cross join lateral sync.first_version(b, k.mirrored_since) v
+  where (a._observed_at, a._true_by, a.updated_at, a.created_at, a._deleted_at) is distinct from (b._observed_at, b._true_by, b.updated_at, b.created_at, b._deleted_at)
+    and not exists (
+      select from internal.ticket_history h where h.account_id = b.account_id and h.ticket_id = b.id)
+  on conflict do nothing;
   -- Most updates change no tracked column. A full join never becomes a nested loop, whatever the plan expected.
   if not exists (
     select from before b full join after a using (account_id, id)
@@ -260,7 +250,7 @@ begin
     join after a using (account_id, id)
     cross join lateral (select sync.true_by(a._true_by, a._observed_at) as by) y
     left join lateral (
-      select h.valid_from, h.valid_to, h.change_after from helpdesk.ticket_history h
+      select h.valid_from, h.valid_to, h.change_after from internal.ticket_history h
       where h.account_id = a.account_id and h.ticket_id = a.id
       order by h.valid_from desc limit 1) last on true
     left join sync.accounts k on k.account_id = b.account_id
@@ -273,20 +263,20 @@ begin
   -- Finds the open row by its flag and not by its time, because a thousand tickets may change in one second. Two
   -- changes at one time share a row with the later values and the lower bound of the first change.
   replaced as (
-    update helpdesk.ticket_history h
+    update internal.ticket_history h
     set state = c.state, user_id = c.user_id, inbox_id = c.inbox_id, label_ids = c.label_ids, spam = c.spam, trash = c.trash,
       change_by = case when c.by > c.at then c.by end
     from changed c
     where c.is_open and c.alive and c.at = c.last_from
       and h.account_id = c.account_id and h.ticket_id = c.id and h.valid_to is null),
   ended as (
-    update helpdesk.ticket_history h set valid_to = c.at, deleted_after = c._deleted_after
+    update internal.ticket_history h set valid_to = c.at, deleted_after = c._deleted_after
     from changed c
     where c.is_open and (c.at > c.last_from or not c.alive)
       and h.account_id = c.account_id and h.ticket_id = c.id and h.valid_to is null
     returning h.account_id, h.ticket_id)
   -- Ends the current row before the next begins: a ticket has one open row.
-  insert into helpdesk.ticket_history
+  insert into internal.ticket_history
     (account_id, ticket_id, state, user_id, inbox_id, label_ids, spam, trash, valid_from, change_after, change_by, is_first)
   select c.account_id, c.id, c.state, c.user_id, c.inbox_id, c.label_ids, c.spam, c.trash, c.at,
     case when c.before_at is not null then least(c.before_at, c.at - second) end,
@@ -297,13 +287,13 @@ begin
 end
 $$;
 comment on function sync.keep_ticket_history is
-  'Writes changes of tickets to helpdesk.ticket_history. A tombstone ends the history.';
+  'Writes the changes of tickets, and the first row of a ticket at its first change, to internal.ticket_history. A tombstone ends the history.';
 
 create or replace function sync.end_ticket_history() returns trigger
 language plpgsql
 as $$
 begin
-  delete from helpdesk.ticket_history h where (h.account_id, h.ticket_id) in (select b.account_id, b.id from before b);
+  delete from internal.ticket_history h where (h.account_id, h.ticket_id) in (select b.account_id, b.id from before b);
   return null;
 end
 $$;

@@ -88,8 +88,9 @@ begin atomic
       n.nspname = 'sync' and (c.relname = 'readers' or starts_with(c.relname, 'secret_'))
         -- analytics.tickets_as_of reads this view with the rights of its caller.
         or n.nspname = 'internal' and c.relname <> 'ticket_basics' as hidden,
+      -- Views with a security barrier filter by sync.readable_accounts themselves.
       -- If somebody granted a view by hand, the view kept its owner's rights and would show every account.
-      (n.nspname = 'sync' or n.nspname in (select s.name from sync.source_schemas s)) and c.relkind = 'v' and c.oid <> 'sync.readable_accounts'::regclass
+      (n.nspname = 'sync' or n.nspname in (select s.name from sync.source_schemas s)) and c.relkind = 'v' and not coalesce('security_barrier=true' = any (c.reloptions), false)
         and not coalesce('security_invoker=true' = any (c.reloptions), false) as unfiltered
     from pg_class c join pg_namespace n on n.oid = c.relnamespace
     where (n.nspname in ('sync', 'analytics', 'internal', 'safe', 'bullmq') or n.nspname in (select s.name from sync.source_schemas s)) and c.relkind in ('r', 'p', 'v', 'm', 'S')
@@ -174,7 +175,7 @@ begin
     for one in
       select c.oid::regclass as relation from pg_class c
       where c.relnamespace in (select n.oid from pg_namespace n where n.nspname = 'sync' or n.nspname in (select s.name from sync.source_schemas s)) and c.relkind = 'v'
-        and c.oid <> 'sync.readable_accounts'::regclass and pg_has_role(c.relowner, 'usage')
+        and not coalesce('security_barrier=true' = any (c.reloptions), false) and pg_has_role(c.relowner, 'usage')
         and not coalesce('security_invoker=true' = any (c.reloptions), false)
         and not exists (
           select from aclexplode(c.relacl) a left join pg_roles r on r.oid = a.grantee

@@ -116,22 +116,6 @@ comment on view safe.ticket_labels is 'helpdesk.ticket_labels: which ticket carr
 comment on column safe.ticket_labels.ticket_id is 'Joins safe.tickets.id.';
 comment on column safe.ticket_labels.label_id is 'Joins safe.labels.id.';
 
--- Also shows change_by to readers without the right to personal data.
-
-create or replace view safe.ticket_history with (security_barrier) as
-select t.account_id, t.ticket_id, t.state, t.user_id, t.inbox_id, t.label_ids, t.spam, t.trash, t.valid_from, t.valid_to, t.change_after, t.is_first, t.deleted_after, t.change_by
-from helpdesk.ticket_history t
-where t.account_id = any (array(select account_id from sync.readable_accounts));
-comment on view safe.ticket_history is 'helpdesk.ticket_history: past and present state of each ticket.';
-comment on column safe.ticket_history.ticket_id is 'The ticket; joins safe.tickets.id.';
-comment on column safe.ticket_history.user_id is 'The assigned user; null while unassigned. Joins safe.users.id.';
-comment on column safe.ticket_history.inbox_id is 'The inbox; joins safe.inboxes.id.';
-comment on column safe.ticket_history.label_ids is 'Labels on the ticket; each joins safe.labels.id.';
-comment on column safe.ticket_history.valid_from is
-  'Start of the row: the updated_at of the version that shows the change, if it moved; else the time when the change was seen. A first row starts at the updated_at at which the ticket was first seen; earlier states are unknown. If another edit moved updated_at and this change did not, the change happened later, at the latest when that version was read.';
-comment on column safe.ticket_history.change_after is
-  'Lower bound of the time of the change, in whole seconds of the source: the old values were last seen then. For a first row: one second before the creation. Null if unknown. The change happened by valid_from if it moved updated_at; see valid_from. A change that was undone in between is unknown.';
-
 create or replace view safe.messages with (security_barrier) as
 select t.account_id, t.id, t.ticket_id, t.position, t.type, t.direction, t.user_id,
   sync.masked('name', t.from_name, (select inner_key from sync.secret_salt), (select outer_key from sync.secret_salt)) as from_name,

@@ -36,6 +36,8 @@ begin atomic
   where k.source = void_since.source and w.stream_key = k.stream_key and w.account_id = account and w.as_of > since;
   delete from sync.swept s using sync.streams k
   where k.source = void_since.source and s.stream_key = k.stream_key and s.account_id = account and s.as_of > since;
+  insert into internal.ticket_history select v.* from internal.first_versions v
+  where void_since.source = 'helpdesk' and v.account_id = account and v.valid_from > since;
   -- Any later reply overwrites rows from after that time, even with a version of an older date.
   update helpdesk.tickets t set
     _observed_at = least(t._observed_at, since),
@@ -51,15 +53,15 @@ begin atomic
   where void_since.source = 'helpdesk' and c.account_id = account and (c._observed_at > since or c._checked_at > since);
   update helpdesk.users u set _observed_at = since
   where void_since.source = 'helpdesk' and u.account_id = account and u._observed_at > since;
-  delete from helpdesk.ticket_history h
+  delete from internal.ticket_history h
   where void_since.source = 'helpdesk' and h.account_id = account and h.valid_from > since and exists (
-    select from helpdesk.ticket_history l
+    select from internal.ticket_history l
     where l.account_id = h.account_id and l.ticket_id = h.ticket_id and l.valid_from > h.valid_from);
-  update helpdesk.ticket_history h set
+  update internal.ticket_history h set
     valid_to = greatest(since, h.valid_from + interval '1 second'),
     deleted_after = case when h.deleted_after < since then h.deleted_after end
   where void_since.source = 'helpdesk' and h.account_id = account and h.valid_from <= since and h.valid_to > since;
-  update helpdesk.ticket_history h set
+  update internal.ticket_history h set
     valid_from = p.at,
     valid_to = case when h.valid_to is not null then greatest(h.valid_to, p.at + interval '1 second') end,
     change_after = case
@@ -68,10 +70,10 @@ begin atomic
     is_first = p.last_from is null
   from (
     select l.account_id, l.ticket_id, l.valid_from, b.valid_from as last_from, greatest(since, b.valid_to) as at, t.created_at
-    from helpdesk.ticket_history l
+    from internal.ticket_history l
     join helpdesk.tickets t on t.account_id = l.account_id and t.id = l.ticket_id
     left join lateral (
-      select e.valid_from, e.valid_to from helpdesk.ticket_history e
+      select e.valid_from, e.valid_to from internal.ticket_history e
       where e.account_id = l.account_id and e.ticket_id = l.ticket_id and e.valid_from < l.valid_from
       order by e.valid_from desc limit 1) b on true
     where l.account_id = account and l.valid_from > since) p

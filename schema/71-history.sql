@@ -1,5 +1,54 @@
 -- Tickets at any time in the past, and the backlog of each day.
 
+create or replace view helpdesk.ticket_history with (security_barrier) as
+select h.* from internal.ticket_history h
+where h.account_id = any (array(select r.account_id from sync.readable_accounts r))
+union all
+select v.* from internal.first_versions v
+where v.account_id = any (array(select r.account_id from sync.readable_accounts r));
+comment on view helpdesk.ticket_history is
+  'Past and present state of each ticket: a new row for each change of state, user_id, inbox_id, label_ids (unordered), spam or trash. Rows of a ticket do not overlap; the only gaps are deletions. Adjacent rows may be equal, because two changes within one second share a row.';
+comment on column helpdesk.ticket_history.state is
+  'open, hold, closed, snoozed or archived. Other values are stored unchanged.';
+comment on column helpdesk.ticket_history.user_id is
+  'The assigned user; null while unassigned. Joins helpdesk.users.id.';
+comment on column helpdesk.ticket_history.inbox_id is
+  'The inbox; joins helpdesk.inboxes.id.';
+comment on column helpdesk.ticket_history.label_ids is
+  'Labels on the ticket; each joins helpdesk.labels.id.';
+comment on column helpdesk.ticket_history.spam is
+  'True while the ticket was marked as spam.';
+comment on column helpdesk.ticket_history.trash is
+  'True while the ticket was in the trash.';
+comment on column helpdesk.ticket_history.valid_from is
+  'Start of the row: the updated_at of the version that shows the change, if it moved; else the time by which the reply was true. A first row starts at the updated_at at which the ticket was first seen; earlier states are unknown. If another edit moved updated_at and this change did not, the change happened later, by change_by.';
+comment on column helpdesk.ticket_history.valid_to is
+  'End of the row, exclusive. Null for the current row. For a deleted ticket: tickets._deleted_at.';
+comment on column helpdesk.ticket_history.change_after is
+  'Lower bound of the time of the change, in whole seconds of the source: the old values were last seen then. For a first row: one second before the creation. Null if unknown. The upper bound is change_by, or valid_from if change_by is null. A change that was undone in between is unknown.';
+comment on column helpdesk.ticket_history.deleted_after is
+  'For a row that ends with the deletion of the ticket: the deletion happened after this time and by valid_to. Null otherwise, or if unknown.';
+comment on column helpdesk.ticket_history.is_first is
+  'True for the first row of a ticket. The states before valid_from are unknown.';
+comment on column helpdesk.ticket_history.change_by is
+  'Upper bound of the time of the change, if later than valid_from: the reply that showed the change was true by then. Null if the change happened by valid_from, and for first rows of tickets that were last updated before the mirror began.';
+
+-- Also shows change_by to readers without the right to personal data.
+
+create or replace view safe.ticket_history with (security_barrier) as
+select t.account_id, t.ticket_id, t.state, t.user_id, t.inbox_id, t.label_ids, t.spam, t.trash, t.valid_from, t.valid_to, t.change_after, t.is_first, t.deleted_after, t.change_by
+from helpdesk.ticket_history t
+where t.account_id = any (array(select account_id from sync.readable_accounts));
+comment on view safe.ticket_history is 'helpdesk.ticket_history: past and present state of each ticket.';
+comment on column safe.ticket_history.ticket_id is 'The ticket; joins safe.tickets.id.';
+comment on column safe.ticket_history.user_id is 'The assigned user; null while unassigned. Joins safe.users.id.';
+comment on column safe.ticket_history.inbox_id is 'The inbox; joins safe.inboxes.id.';
+comment on column safe.ticket_history.label_ids is 'Labels on the ticket; each joins safe.labels.id.';
+comment on column safe.ticket_history.valid_from is
+  'Start of the row: the updated_at of the version that shows the change, if it moved; else the time when the change was seen. A first row starts at the updated_at at which the ticket was first seen; earlier states are unknown. If another edit moved updated_at and this change did not, the change happened later, at the latest when that version was read.';
+comment on column safe.ticket_history.change_after is
+  'Lower bound of the time of the change, in whole seconds of the source: the old values were last seen then. For a first row: one second before the creation. Null if unknown. The change happened by valid_from if it moved updated_at; see valid_from. A change that was undone in between is unknown.';
+
 create or replace view analytics.ticket_history with (security_barrier) as
 select h.account_id, h.ticket_id, h.state, h.user_id, h.inbox_id, h.label_ids, h.spam, h.trash, h.valid_from, h.valid_to, h.change_after,
   h.deleted_after, h.is_first, h.change_by

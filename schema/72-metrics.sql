@@ -560,23 +560,33 @@ select t.account_id, t.id as ticket_id, t.number, t.customer_id, t.inbox_id, t.u
   coalesce(t._messages_as_of >= t.updated_at, false) and t._deleted_at is null and not exists (
     select from sync.rejects r
     where r.account_id = t.account_id and r.stream_key in ('helpdesk.tickets', 'helpdesk.messages') and r.ask_id = t.id and r.cleared_at is null) as messages_complete,
-  s.message_count, s.inbound_count, s.authored_count, s.automatic_count, s.note_count, s.other_count, s.attachment_count,
-  s.agents_involved, s.last_inbound_at, s.last_authored_at,
-  s.is_outbound_initiated, s.is_one_touch, s.is_unreplied,
+  coalesce(s.message_count, 0) as message_count, coalesce(s.inbound_count, 0) as inbound_count, coalesce(s.authored_count, 0) as authored_count, coalesce(s.automatic_count, 0) as automatic_count, coalesce(s.note_count, 0) as note_count, coalesce(s.other_count, 0) as other_count, coalesce(s.attachment_count, 0) as attachment_count,
+  coalesce(s.agents_involved, 0) as agents_involved, s.last_inbound_at, s.last_authored_at,
+  coalesce(s.is_outbound_initiated, false) as is_outbound_initiated, coalesce(s.is_one_touch, false) as is_one_touch, coalesce(s.is_unreplied, false) as is_unreplied,
   s.first_response_seconds, s.first_response_business_seconds, s.first_responder_id,
   s.first_reply_seconds, s.first_reply_business_seconds,
-  s.turns, s.waiting_since,
+  coalesce(s.turns, 0) as turns, s.waiting_since,
   s.total_wait_seconds, s.average_wait_seconds, s.longest_wait_seconds,
   s.total_wait_business_seconds, s.average_wait_business_seconds, s.longest_wait_business_seconds,
-  s.first_closed_at, s.first_closed_error_seconds, s.last_closed_at, s.last_closed_error_seconds,
-  s.first_resolution_seconds, s.first_resolution_error_seconds, s.first_resolution_business_seconds,
-  s.full_resolution_seconds, s.full_resolution_error_seconds, s.full_resolution_business_seconds,
-  s.reopen_count, s.reopen_error_seconds, s.assignment_count, s.assignment_error_seconds,
-  s.seconds_open, s.open_error_seconds, s.seconds_hold, s.hold_error_seconds, s.seconds_snoozed, s.snoozed_error_seconds,
-  s.seconds_closed, s.closed_error_seconds, s.seconds_archived, s.archived_error_seconds,
-  s.first_closing_seen, s.last_closing_seen
+  coalesce(s.first_closed_at, o.closed_at) as first_closed_at, case when s.ticket_id is null then o.closed_within else s.first_closed_error_seconds end as first_closed_error_seconds, coalesce(s.last_closed_at, o.closed_at) as last_closed_at, case when s.ticket_id is null then o.closed_within else s.last_closed_error_seconds end as last_closed_error_seconds,
+  case when s.ticket_id is null then date_part('epoch', o.closed_at - t.created_at) else s.first_resolution_seconds end as first_resolution_seconds, case when s.ticket_id is null then o.closed_within else s.first_resolution_error_seconds end as first_resolution_error_seconds, case when s.ticket_id is null then o.business_seconds else s.first_resolution_business_seconds end as first_resolution_business_seconds,
+  case when s.ticket_id is null then date_part('epoch', o.closed_at - t.created_at) else s.full_resolution_seconds end as full_resolution_seconds, case when s.ticket_id is null then o.closed_within else s.full_resolution_error_seconds end as full_resolution_error_seconds, case when s.ticket_id is null then o.business_seconds else s.full_resolution_business_seconds end as full_resolution_business_seconds,
+  coalesce(s.reopen_count, 0) as reopen_count, case when s.ticket_id is null then o.within else s.reopen_error_seconds end as reopen_error_seconds, coalesce(s.assignment_count, (t.user_id is not null)::int) as assignment_count, case when s.ticket_id is null then o.within else s.assignment_error_seconds end as assignment_error_seconds,
+  coalesce(s.seconds_open, 0) as seconds_open, case when s.ticket_id is null then 0 else s.open_error_seconds end as open_error_seconds, coalesce(s.seconds_hold, 0) as seconds_hold, case when s.ticket_id is null then 0 else s.hold_error_seconds end as hold_error_seconds, coalesce(s.seconds_snoozed, 0) as seconds_snoozed, case when s.ticket_id is null then 0 else s.snoozed_error_seconds end as snoozed_error_seconds,
+  coalesce(s.seconds_closed, 0) as seconds_closed, case when s.ticket_id is null then 0 else s.closed_error_seconds end as closed_error_seconds, coalesce(s.seconds_archived, 0) as seconds_archived, case when s.ticket_id is null then 0 else s.archived_error_seconds end as archived_error_seconds,
+  coalesce(s.first_closing_seen, false) as first_closing_seen, coalesce(s.last_closing_seen, false) as last_closing_seen
 from helpdesk.tickets t
 left join internal.stored_ticket_metrics s on s.account_id = t.account_id and s.ticket_id = t.id
+-- A ticket without a stored row has one version and no messages.
+left join lateral (
+  select c.within,
+    case when c.resolved then c.valid_from end as closed_at,
+    case when c.resolved then c.within end as closed_within,
+    case when c.resolved and exists (select from internal.stored_calendar_assignments)
+      then analytics.business_seconds(analytics.calendar_of(t.account_id, t.inbox_id), t.created_at, c.valid_from)::float8 end as business_seconds
+  from (
+    select v.valid_from, date_part('epoch', v.valid_from - v.change_after) as within, coalesce(t.state in ('closed', 'archived'), false) as resolved
+    from sync.first_version(t, null) v) c) o on s.ticket_id is null
 where t.account_id = any (array(select account_id from sync.readable_accounts));
 comment on view analytics.ticket_metrics is
   'Every ticket and its metrics, one row each, updated in the transaction that changes the ticket. analytics.metric_definitions defines each metric. Filter out tickets with messages_complete false, spam, trash and deleted tickets where a report must not count them.';
@@ -754,7 +764,6 @@ declare
   tickets text[];
 begin
   if tg_op = 'INSERT' then
-    if tg_table_name = 'ticket_history' and current_setting('shelfdesk.metrics', true) = 'with the ticket' then return null; end if;
     select array_agg(c.account_id), array_agg(c.ticket_id) into accounts, tickets
     from (select distinct n.account_id, n.ticket_id from news n) c;
   elsif tg_op = 'DELETE' then
@@ -779,7 +788,7 @@ begin
 end
 $$;
 comment on function internal.keep_metrics_of_members is
-  'Updates the metrics of tickets whose messages, attachments or history were written. For new tickets, sync.begin_ticket_history stores the metrics.';
+  'Updates the metrics of tickets whose messages, attachments or history were written. A ticket without messages and without stored history has no stored metrics.';
 
 create or replace function internal.keep_metrics_of_ticket() returns trigger
 language plpgsql
@@ -945,9 +954,9 @@ create trigger keep_metrics_deleted after delete on helpdesk.messages referencin
 create trigger keep_metrics_inserted after insert on helpdesk.attachments referencing new table as news for each statement execute function internal.keep_metrics_of_members();
 create trigger keep_metrics_updated after update on helpdesk.attachments referencing old table as olds new table as news for each statement execute function internal.keep_metrics_of_members();
 create trigger keep_metrics_deleted after delete on helpdesk.attachments referencing old table as olds for each statement execute function internal.keep_metrics_of_members();
-create trigger keep_metrics_inserted after insert on helpdesk.ticket_history referencing new table as news for each statement execute function internal.keep_metrics_of_members();
-create trigger keep_metrics_updated after update on helpdesk.ticket_history referencing old table as olds new table as news for each statement execute function internal.keep_metrics_of_members();
-create trigger keep_metrics_deleted after delete on helpdesk.ticket_history referencing old table as olds for each statement execute function internal.keep_metrics_of_members();
+create trigger keep_metrics_inserted after insert on internal.ticket_history referencing new table as news for each statement execute function internal.keep_metrics_of_members();
+create trigger keep_metrics_updated after update on internal.ticket_history referencing old table as olds new table as news for each statement execute function internal.keep_metrics_of_members();
+create trigger keep_metrics_deleted after delete on internal.ticket_history referencing old table as olds for each statement execute function internal.keep_metrics_of_members();
 create trigger keep_metrics after update on helpdesk.tickets for each row when (((old.created_at is distinct from new.created_at) or ((new._deleted_at IS not NULL) and (old.inbox_id is distinct from new.inbox_id)))) execute function internal.keep_metrics_of_ticket();
 create trigger keep_metrics_removed after delete on helpdesk.tickets for each row execute function internal.keep_metrics_of_ticket();
 

@@ -53,8 +53,8 @@ export const nameOf = (relation: Pick<Relation, 'schema' | 'name'>): string => `
 const [first, last] = [['analytics', 'safe'], ['sync']];
 
 /**
- * PostgreSQL knows no keys of views. Views of `safe` have the keys of their tables; views of the star begin with their
- * key.
+ * PostgreSQL knows no keys of views. Views of `safe`, and views of an internal table of the same name, have the keys of
+ * their tables. Views of the star begin with their key.
  */
 const keysOfViews: Readonly<Record<string, readonly string[]>> = {
   'analytics.agent_daily': ['account_id', 'day', 'user_id'],
@@ -64,7 +64,6 @@ const keysOfViews: Readonly<Record<string, readonly string[]>> = {
   'analytics.integrity': ['account_id', 'check_name'],
   'analytics.metric_definitions': ['name', 'relation'],
   'analytics.reply_turns': ['account_id', 'ticket_id', 'turn'],
-  'analytics.ticket_history': ['account_id', 'ticket_id', 'valid_from'],
   'analytics.ticket_metrics': ['account_id', 'ticket_id'],
   'analytics.ticket_state_intervals': ['account_id', 'ticket_id', 'valid_from'],
 };
@@ -150,7 +149,7 @@ function keyFor(relation: Omit<Relation, 'key' | 'joins'>, { keys }: Known): rea
   const name = nameOf(relation);
   if (isOfStar(relation)) return relation.columns.slice(0, 1).map(column => column.name);
   const shown = relation.schema === 'safe' ? `helpdesk.${relation.name}` : name;
-  const key = keys.get(shown) ?? keysOfViews[name] ?? [];
+  const key = keys.get(shown) ?? keys.get(`internal.${relation.name}`) ?? keysOfViews[name] ?? [];
   return key.every(one => relation.columns.some(column => column.name === one)) ? key : [];
 }
 

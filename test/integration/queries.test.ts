@@ -117,7 +117,7 @@ describe('the star', () => {
     await using db = await freshDatabase();
     await db.pool.query(`
       insert into sync.accounts (account_id) values ('acme');
-      insert into helpdesk.ticket_history (account_id, ticket_id, state, user_id, label_ids, spam, trash, valid_from, valid_to, is_first)
+      insert into internal.ticket_history (account_id, ticket_id, state, user_id, label_ids, spam, trash, valid_from, valid_to, is_first)
       values ('acme', 't1', 'open', 'gone', '{}', false, false, '2026-01-01', '2026-01-02', true)`);
     const { rows } = await db.pool.query('select agent_key, is_mirrored from analytics.dim_agent');
     expect(rows).toEqual([{ agent_key: 'acme/gone', is_mirrored: false }]);

@@ -27,11 +27,11 @@ async function write(db: TestDatabase, created: ReadonlyMap<string, Date>, rows:
      select 'default', id, 1, 'email', at, at, at, at, at, '{}' from unnest($1::text[], $2::timestamptz[]) t (id, at)`,
     [[...created.keys()], [...created.values()]],
   );
-  await db.pool.query('delete from helpdesk.ticket_history');
+  await db.pool.query('delete from internal.ticket_history');
   const first = new Set<string>();
   const isFirst = rows.map(({ ticket }) => !first.has(ticket) && first.add(ticket) !== undefined);
   await db.pool.query(
-    `insert into helpdesk.ticket_history
+    `insert into internal.ticket_history
        (account_id, ticket_id, state, user_id, inbox_id, label_ids, spam, trash, valid_from, valid_to, change_after, deleted_after, is_first)
      select 'default', ticket, state, who, 'i1', '{}', spam, false, at, until, after, gone, is_first
      from unnest($1::text[], $2::text[], $3::text[], $4::boolean[], $5::timestamptz[], $6::timestamptz[], $7::timestamptz[],
@@ -294,16 +294,16 @@ test('no question is answered with the index that forbids overlaps: each look-up
   await pool.query(`
     insert into sync.accounts (account_id) values ('default');
     alter table helpdesk.tickets disable trigger user;
-    alter table helpdesk.ticket_history disable trigger user;
+    alter table internal.ticket_history disable trigger user;
     insert into helpdesk.tickets (account_id, id, number, created_at, updated_at, _deleted_at, _first_seen_at, _synced_at, _observed_at, _payload)
       select 'default', 't' || n, n, at, at, case when n % 10 = 0 then at + interval '6 days' end, at, at, at, '{}'
       from generate_series(1, 3000) n, lateral (select timestamptz '2026-01-01' as at) a;
-    insert into helpdesk.ticket_history (account_id, ticket_id, state, user_id, valid_from, valid_to, change_after, deleted_after, is_first)
+    insert into internal.ticket_history (account_id, ticket_id, state, user_id, valid_from, valid_to, change_after, deleted_after, is_first)
       select 'default', 't' || n, case when k = 3 then 'closed' else 'open' end, 'u' || k, first + k * interval '1 day',
         case when k < 3 or n % 10 = 0 then first + (k + 1) * interval '1 day' end, first + (k - 1) * interval '1 day',
         case when k = 3 and n % 10 = 0 then first + k * interval '1 day' end, k = 1
       from generate_series(1, 3000) n, generate_series(1, 3) k, lateral (select timestamptz '2026-01-01' + n * interval '1 minute' as first) f;
-    analyze helpdesk.tickets, helpdesk.ticket_history`);
+    analyze helpdesk.tickets, internal.ticket_history`);
   const given = async () => {
     await pool.query('select pg_stat_force_next_flush()');
     const { rows } = await pool.query<{ n: number }>(

@@ -59,10 +59,6 @@ test('every table of the mirror has the key, the columns of our own and an index
     where c.relnamespace in ('helpdesk'::regnamespace, 'books'::regnamespace) and c.relkind = 'r' order by c.oid::regclass::text`);
   const own = ['_first_seen_at', '_synced_at', '_observed_at', '_deleted_at', '_payload'];
   const others: Record<string, { key: string; indexed: string[] }> = {
-    'helpdesk.ticket_history': {
-      key: 'ticket_id, valid_from',
-      indexed: ['ticket_id', 'ticket_id', 'valid_from', 'valid_to'],
-    },
     'helpdesk.ticket_labels': { key: 'ticket_id, label_id', indexed: ['label_id', 'ticket_id'] },
     'books.shelves': { key: 'owner_id, id', indexed: ['owner_id'] },
     'books.shelf_volumes': { key: 'owner_id, shelf_id, volume_id', indexed: ['owner_id', 'volume_id'] },
@@ -94,7 +90,6 @@ test('every table of the mirror has the key, the columns of our own and an index
     'helpdesk.inboxes',
     'helpdesk.labels',
     'helpdesk.messages',
-    'helpdesk.ticket_history',
     'helpdesk.ticket_labels',
     'helpdesk.tickets',
     'helpdesk.users',

@@ -167,6 +167,7 @@ test('another order of labels is no change; a label more or less is, and so is n
 
 test('the same ids in two accounts are two tickets', async () => {
   await using s = await scripted();
+  await s.rows(`insert into sync.accounts (account_id) values ('other')`);
   await show(s, 100, [ticket('t1')]);
   await show(s, 100, [ticket('t1', { state: 'hold' })], { account: 'other' });
   await show(s, 200, [ticket('t1', { state: 'closed' })]);

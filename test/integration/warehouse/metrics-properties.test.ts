@@ -6,6 +6,7 @@ import { transaction } from '../../../src/engine/database/pool.ts';
 import { markTicketDeleted } from '../../../src/sources/helpdesk/messages/waiting.ts';
 import { tickets } from '../../../src/sources/helpdesk/tickets.ts';
 import { iso, message, type Scripted, scripted, second, ticket } from '../../support/scripted.ts';
+import { differingMetrics } from '../../support/stored-metrics.ts';
 import { told } from '../../support/told.ts';
 
 const numRuns = process.env.CI ? 120 : 20;
@@ -123,14 +124,6 @@ async function take(s: Scripted, now: number, one: Step): Promise<void> {
   }
 }
 
-const differing = `
-  select m::text from (
-    (table internal.stored_ticket_metrics except table internal.ticket_metrics_defined)
-    union all (table internal.ticket_metrics_defined except table internal.stored_ticket_metrics)) m
-  union all
-  select r::text from (
-    (table internal.stored_reply_turns except table internal.reply_turns_defined)
-    union all (table internal.reply_turns_defined except table internal.stored_reply_turns)) r`;
 const places = `
   select account_id, ticket_id, 0 as turn, ctid::text, xmin::text from internal.stored_ticket_metrics
   union all select account_id, ticket_id, turn, ctid::text, xmin::text from internal.stored_reply_turns order by 1, 2, 3`;
@@ -149,13 +142,13 @@ test('what is stored is what is defined, after whatever has happened; and what i
       for (const one of steps) {
         now += one.kind === 'list' ? one.contents[0]!.later : one.kind === 'calendar' ? 0 : one.content.later;
         await take(s, now, one);
-        expect(await s.rows(differing)).toEqual([]);
+        expect(await s.rows(differingMetrics)).toEqual([]);
         const before = await s.rows(places);
         told += before.length;
         // The very same again.
         await take(s, now, one);
         if (one.kind !== 'list' || !one.forced) expect(await s.rows(places)).toEqual(before);
-        expect(await s.rows(differing)).toEqual([]);
+        expect(await s.rows(differingMetrics)).toEqual([]);
       }
       const checks = `select check_name, found from analytics.integrity where found > 0 and means like '%there should be none%'
         and check_name not like '%messages%' and check_name not like '%attachments%'`;

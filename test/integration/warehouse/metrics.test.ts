@@ -3,6 +3,7 @@ import { expect, test } from 'vitest';
 import { transaction } from '../../../src/engine/database/pool.ts';
 import { markTicketDeleted } from '../../../src/sources/helpdesk/messages/waiting.ts';
 import { message, type Scripted, scripted, ticket } from '../../support/scripted.ts';
+import { differingMetrics } from '../../support/stored-metrics.ts';
 import { told } from '../../support/told.ts';
 
 const minute = 60;
@@ -56,14 +57,7 @@ async function metrics(s: Scripted, id = 't1', account = 'default'): Promise<Rec
 
 /** What is stored is what is defined, and nothing is left over. */
 async function expectDefined(s: Scripted): Promise<void> {
-  expect(
-    await s.rows(`(table internal.stored_ticket_metrics except table internal.ticket_metrics_defined)
-      union all (table internal.ticket_metrics_defined except table internal.stored_ticket_metrics)`),
-  ).toEqual([]);
-  expect(
-    await s.rows(`(table internal.stored_reply_turns except table internal.reply_turns_defined)
-      union all (table internal.reply_turns_defined except table internal.stored_reply_turns)`),
-  ).toEqual([]);
+  expect(await s.rows(differingMetrics)).toEqual([]);
 }
 
 async function calendar(

@@ -131,8 +131,9 @@ test('tickets: a page into 30,000 rows reads what a page into an empty table rea
     await tenfold(pool, 'helpdesk.ticket_labels', (pages * perPage) / 10, ['ticket_id']);
     expect((await pool.query('select count(*) as n from helpdesk.tickets')).rows).toEqual([{ n: pages * perPage }]);
 
-    // Each row by its key: once for the pre-filter, once for the upsert, and for its labels and its inbox.
-    const most = 20 * perPage;
+    // Each row by its key: once for the pre-filter, once for the upsert, for its labels and its inbox, and for its history
+    // and metrics, which are stored at its first change.
+    const most = 25 * perPage;
     await expectReads(pool, most, () =>
       write(
         pool,

@@ -276,6 +276,7 @@ test('every view that readers see filters by itself or has the rights of who ask
   const asOwner = views.filter(({ options }) => !options?.includes('security_invoker=true'));
   expect(asOwner.filter(({ name }) => /^(helpdesk|books|sync)\./.test(name)).map(({ name }) => name)).toEqual([
     'sync.readable_accounts',
+    'helpdesk.ticket_history',
   ]);
   expect(asOwner.filter(({ options }) => !options?.includes('security_barrier=true')).map(({ name }) => name)).toEqual(
     [],
