@@ -60,7 +60,7 @@ export class Database {
       `select format('%I.%I', t.table_schema, t.table_name) as name,
          (xpath('/row/n/text()', query_to_xml(format('select count(*) as n from %I.%I', t.table_schema, t.table_name), false, true, '')))[1]::text <> '0' as full
        from information_schema.tables t
-       where t.table_schema in ('helpdesk', 'books', 'sync') and t.table_type = 'BASE TABLE' order by 1`,
+       where t.table_schema in ('helpdesk', 'books', 'sync', 'internal') and t.table_type = 'BASE TABLE' order by 1`,
     );
     const tables = rows.filter(({ full }) => !full).map(({ name }) => name);
     const { rows: sequences } = await client.query<{ name: string }>(
