@@ -13,9 +13,10 @@ import { keepTargets } from '../engine/runs/freshness-targets.ts';
 import { type Attendance, attend, type Presence, type Process } from '../engine/runs/workers.ts';
 import { OpenStack } from '../open-stack.ts';
 import type { Config, Fleet } from './config.ts';
-import { boundSources, openContext, openLog, requireSource, type Warehouse } from './context.ts';
+import { boundSources, requireSource, type Warehouse } from './context.ts';
 import { promisesOf } from './freshness-targets.ts';
 import { migrateWarehouse } from './migrate.ts';
+import { openContext, openLog } from './open-context.ts';
 
 /** Resources that all accounts of a process share. */
 export interface Ground extends AsyncDisposable {

@@ -1,6 +1,6 @@
 /**
  * The context of a piece of work: the warehouse, the open sources, the clock, the log. Everything that varies comes in
- * here, so that the same code runs in a simulation. app/context.ts opens it.
+ * here, so that the same code runs in a simulation. app/open-context.ts opens it.
  */
 import type pg from 'pg';
 import type { Logger } from 'pino';

@@ -10,7 +10,7 @@ import { inspect } from 'node:util';
 import { pino } from 'pino';
 import { describe, expect, test } from 'vitest';
 import { readConfig } from '../../src/app/config.ts';
-import { openContext } from '../../src/app/context.ts';
+import { openContext } from '../../src/app/open-context.ts';
 import { makePool } from '../../src/engine/database/pool.ts';
 import type { Reply, Request } from '../../src/engine/http/request.ts';
 import { exitCodes, Fatal, Gone, Retry, ShelfdeskError, Spent } from '../../src/errors.ts';

@@ -2,7 +2,7 @@
 import { pino } from 'pino';
 import { expect, test } from 'vitest';
 import { auditStream } from '../../jobs/audit-stream.ts';
-import { openContext } from '../../src/app/context.ts';
+import { openContext } from '../../src/app/open-context.ts';
 import type { JobContext } from '../../src/engine/context.ts';
 import { openWaiting } from '../../src/engine/queue/reconcile.ts';
 import { readProgress } from '../../src/engine/runs/runs.ts';

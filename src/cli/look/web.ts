@@ -3,8 +3,8 @@
 import type { Command } from 'commander';
 import type { Ground } from '../../app/account.ts';
 import type { Fleet, WebConfig } from '../../app/config.ts';
-import { openLog } from '../../app/context.ts';
 import { migrateWarehouse } from '../../app/migrate.ts';
+import { openLog } from '../../app/open-context.ts';
 import { systemClock } from '../../clock.ts';
 import { makeLookingPool } from '../../engine/database/pool.ts';
 import { type OpenQueue, openQueues } from '../../engine/queue/queue.ts';

@@ -1,8 +1,18 @@
 /** The jobs of a list stream: sync extends it to now, backfill fills its gaps. */
 import type { ListStream, Row, StreamJobs } from '../../sources/source.ts';
-import { backfillList, isLeftToOthers, syncList } from './list-loop.ts';
+import type { Context } from '../context.ts';
+import type { Work } from '../runs/claims.ts';
+import { rangeOf } from '../runs/ranges.ts';
+import type { Outcome } from './list-loop.ts';
+
+const loop = () => import('./list-loop.ts');
 
 export const listJobs = (stream: ListStream<Row>): Pick<StreamJobs, 'sync' | 'backfill'> => ({
-  sync: { read: (ctx, claim) => syncList(ctx, claim, stream), isDone: isLeftToOthers },
-  backfill: { read: (ctx, claim) => backfillList(ctx, claim, stream) },
+  sync: { read: async (ctx, claim) => (await loop()).syncList(ctx, claim, stream), isDone: isLeftToOthers },
+  backfill: { read: async (ctx, claim) => (await loop()).backfillList(ctx, claim, stream) },
 });
+
+/** A fresh run that finds another run at the high-water mark of the stream leaves the stream to that run. */
+export async function isLeftToOthers(ctx: Context, work: Work): Promise<Outcome | undefined> {
+  return (await rangeOf(ctx.pg, work.run)).kind === 'fresh' ? { partial: undefined } : undefined;
+}

@@ -15,8 +15,7 @@ import { copiesDiffer, hasRipe, settleTies, takenBack } from '../coverage/ties.t
 import { transaction } from '../database/pool.ts';
 import { settleAbsence, type WholeList } from '../deletions/absence.ts';
 import { farFuture, type Ms, type Proof, type Range, type Walk } from '../reading/reading.ts';
-import type { Claim, Work } from '../runs/claims.ts';
-import { rangeOf } from '../runs/ranges.ts';
+import type { Claim } from '../runs/claims.ts';
 import { listBatch, pageOf, singleBatch } from './batch.ts';
 import { Commits } from './commit-queue.ts';
 import { commitRecords, laneOf, recordsOf, requestPage } from './commit-reply.ts';
@@ -39,11 +38,6 @@ export async function syncList<T extends Row>(ctx: Context, claim: Claim, stream
     },
     readTakenBack,
   );
-}
-
-/** A fresh run that finds another run at the high-water mark of the stream leaves the stream to that run. */
-export async function isLeftToOthers(ctx: Context, work: Work): Promise<Outcome | undefined> {
-  return (await rangeOf(ctx.pg, work.run)).kind === 'fresh' ? { partial: undefined } : undefined;
 }
 
 /**

@@ -4,7 +4,8 @@
  */
 
 import type { Config, Fleet, SettingsLook } from '../../app/config.ts';
-import { openContext, openLog, openWarehouse, type Warehouse } from '../../app/context.ts';
+import { openWarehouse, type Warehouse } from '../../app/context.ts';
+import { openContext, openLog } from '../../app/open-context.ts';
 import type { Clock } from '../../clock.ts';
 import type { Context } from '../../engine/context.ts';
 import { lookAtServer, reach, type ServerFacts } from '../../engine/database/server.ts';

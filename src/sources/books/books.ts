@@ -1,21 +1,15 @@
 /** The book catalog as a source. */
 import { fixedToken, type Token } from '../../engine/http/dialect.ts';
 import { refreshedToken } from '../../engine/http/token.ts';
-import { isLeftToOthers } from '../../engine/load/list-loop.ts';
+import { isLeftToOthers } from '../../engine/load/list-jobs.ts';
 import { UsageError } from '../../errors.ts';
 import type { Source, StreamJobs } from '../source.ts';
 import { booksDialect } from './dialect.ts';
-import { catalogChecks } from './doctor.ts';
 import { myLibrary } from './endpoints.ts';
-import { partsOfBooks, partsOfVerifyBooks } from './forecast.ts';
 import { type BooksSettings, sourceName } from './open.ts';
 import { type BooksConfig, type BooksPart, booksOf, booksSettings } from './settings.ts';
-import { readShelves } from './shelves/shelf-loop.ts';
 import { shelves } from './shelves/shelves.ts';
-import { auditBooks } from './verify/audit.ts';
 import type { Catalog } from './verify/compare.ts';
-import { verifyBooks } from './verify/verify.ts';
-import { hydrateVolumes, volumesAreDue } from './volumes/volume-loop.ts';
 import { countLeft } from './volumes/volume-rows.ts';
 import { volumes } from './volumes/volumes.ts';
 
@@ -24,9 +18,16 @@ const longestWaitMs = 60_000;
 
 const ownOf = (source: unknown) => source as BooksSettings;
 
+/** The work of the streams. A command loads only the work that it does, so that it starts quickly. */
+const volumeLoop = () => import('./volumes/volume-loop.ts');
+
 function makeBooks(catalog: Catalog): Source<BooksPart> {
-  const verify: StreamJobs['verify'] = { read: (ctx, claim) => verifyBooks(ctx, claim, catalog) };
-  const audit: StreamJobs['audit'] = { read: (ctx, claim) => auditBooks(ctx, claim, catalog) };
+  const verify: StreamJobs['verify'] = {
+    read: async (ctx, claim) => (await import('./verify/verify.ts')).verifyBooks(ctx, claim, catalog),
+  };
+  const audit: StreamJobs['audit'] = {
+    read: async (ctx, claim) => (await import('./verify/audit.ts')).auditBooks(ctx, claim, catalog),
+  };
   return {
     name: sourceName,
     label: 'the book catalog',
@@ -55,7 +56,11 @@ function makeBooks(catalog: Catalog): Source<BooksPart> {
         sampled: true,
         listsOf: source => ownOf(source).owners,
         jobs: {
-          sync: { read: (ctx, claim) => readShelves(ctx, claim, catalog.shelves), isDone: isLeftToOthers },
+          sync: {
+            read: async (ctx, claim) =>
+              (await import('./shelves/shelf-loop.ts')).readShelves(ctx, claim, catalog.shelves),
+            isDone: isLeftToOthers,
+          },
           verify,
           audit,
         },
@@ -64,8 +69,14 @@ function makeBooks(catalog: Catalog): Source<BooksPart> {
         ...catalog.volumes,
         relations: ['dim_volume'],
         sampled: true,
-        pending: { unit: 'volume', cost: 1, isDue: volumesAreDue, countLeft },
-        jobs: { sync: { read: (ctx, claim) => hydrateVolumes(ctx, claim, catalog.volumes) }, verify, audit },
+        pending: {
+          ...{ unit: 'volume', cost: 1, countLeft },
+          isDue: async ctx => (await volumeLoop()).volumesAreDue(ctx),
+        },
+        jobs: {
+          sync: { read: async (ctx, claim) => (await volumeLoop()).hydrateVolumes(ctx, claim, catalog.volumes) },
+          ...{ verify, audit },
+        },
       },
     ],
     settingsFrom({ address, lists }) {
@@ -104,12 +115,13 @@ function makeBooks(catalog: Catalog): Source<BooksPart> {
     async forecast(planning, question) {
       const { streams: names } = question;
       if (question.kind === 'sweep') return [];
+      const { partsOfBooks, partsOfVerifyBooks } = await import('./forecast.ts');
       if (question.kind === 'verify') return partsOfVerifyBooks(planning, catalog, { names, sample: question.sample });
       const isSync = question.kind === 'sync';
       const again = question.kind === 'backfill' && question.range.again;
       return partsOfBooks(planning, catalog, { names, isSync, again });
     },
-    checks: catalogChecks,
+    checks: async () => (await import('./doctor.ts')).catalogChecks,
     audit: {
       streams: [shelves.key, volumes.key],
       beside: [],

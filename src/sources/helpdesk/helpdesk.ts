@@ -2,23 +2,17 @@
 
 import { fixedToken } from '../../engine/http/dialect.ts';
 import { listJobs } from '../../engine/load/list-jobs.ts';
+import type { Replaying } from '../../engine/load/replay.ts';
 import type { Source, StreamJobs } from '../source.ts';
 import { customers } from './customers.ts';
-import { sweepStream } from './deletions/sweep.ts';
 import { helpdeskDialect } from './dialect.ts';
-import { helpdeskChecks } from './doctor/checks.ts';
-import { type Desk, partsOfBackfill, partsOfSync } from './forecast/lists.ts';
-import { partsOfSweep, partsOfVerify } from './forecast/sweep.ts';
-import { hydrate, isDone, messagesAreDue } from './messages/detail-loop.ts';
+import type { Desk } from './forecast/lists.ts';
 import { messages } from './messages/messages.ts';
 import { changedAt, countLeft } from './messages/waiting.ts';
 import { type AuditSettings, sourceName } from './open.ts';
-import { replay } from './replay.ts';
 import { configureHelpdesk, type HelpdeskPart, helpdeskContradictions, helpdeskSettings } from './settings.ts';
 import { tickets } from './tickets.ts';
 import { users } from './users.ts';
-import { audit } from './verify/audit.ts';
-import { verifyStream } from './verify/verify.ts';
 
 /**
  * Smallest tolerance for steps of the source's clock. Smaller steps cannot be distinguished from the resolution of both
@@ -35,11 +29,17 @@ const messageRelations = [
   ...['agent_daily', 'arrivals_hourly', 'fact_tickets', 'fact_messages', 'fact_turns'],
 ];
 
+/** The work of the streams. A command loads only the work that it does, so that it starts quickly. */
+const details = () => import('./messages/detail-loop.ts');
+const replay = async (replaying: Replaying) => (await import('./replay.ts')).replay(replaying);
+
 /** Builds the source. `desk`: its streams, which a test may replace by streams with smaller pages. */
 export function makeHelpdesk(desk: Desk): Source<HelpdeskPart> {
-  const verify: StreamJobs['verify'] = { read: (ctx, claim) => verifyStream(ctx, claim, desk) };
+  const verify: StreamJobs['verify'] = {
+    read: async (ctx, claim) => (await import('./verify/verify.ts')).verifyStream(ctx, claim, desk),
+  };
   const swept = (stream: Desk['tickets' | 'customers']): Pick<StreamJobs, 'sweep'> => ({
-    sweep: { read: (ctx, claim) => sweepStream(ctx, claim, stream) },
+    sweep: { read: async (ctx, claim) => (await import('./deletions/sweep.ts')).sweepStream(ctx, claim, stream) },
   });
   return {
     name: sourceName,
@@ -69,7 +69,7 @@ export function makeHelpdesk(desk: Desk): Source<HelpdeskPart> {
           ...listJobs(desk.tickets),
           ...swept(desk.tickets),
           verify,
-          audit: { read: (ctx, claim) => audit(ctx, claim, desk) },
+          audit: { read: async (ctx, claim) => (await import('./verify/audit.ts')).audit(ctx, claim, desk) },
         },
       },
       {
@@ -78,8 +78,17 @@ export function makeHelpdesk(desk: Desk): Source<HelpdeskPart> {
         relations: messageRelations,
         nightlyDetails: true,
         // A ticket with its messages costs 2 credits (spec, Limits).
-        pending: { unit: 'ticket', cost: 2, isDue: messagesAreDue, changedAt, countLeft },
-        jobs: { sync: { read: (ctx, claim) => hydrate(ctx, claim, desk.messages), isDone }, verify },
+        pending: {
+          ...{ unit: 'ticket', cost: 2, changedAt, countLeft },
+          isDue: async ctx => (await details()).messagesAreDue(ctx),
+        },
+        jobs: {
+          sync: {
+            read: async (ctx, claim) => (await details()).hydrate(ctx, claim, desk.messages),
+            isDone: async (ctx, work) => (await details()).isDone(ctx, work),
+          },
+          verify,
+        },
       },
     ],
     // A forecast without settings sends no request, so this token is never sent.
@@ -103,7 +112,9 @@ export function makeHelpdesk(desk: Desk): Source<HelpdeskPart> {
       planned.latencyMs = planning.latencyMs;
       return parts;
 
-      function partsOf() {
+      async function partsOf() {
+        const { partsOfBackfill, partsOfSync } = await import('./forecast/lists.ts');
+        const { partsOfSweep, partsOfVerify } = await import('./forecast/sweep.ts');
         if (question.kind === 'sweep') return partsOfSweep(planning, question.streams);
         if (question.kind === 'verify')
           return question.streams.includes(tickets.key) ? partsOfVerify(planning, question.sample) : [];
@@ -111,7 +122,7 @@ export function makeHelpdesk(desk: Desk): Source<HelpdeskPart> {
         return partsOfSync(planning, question.streams);
       }
     },
-    checks: helpdeskChecks,
+    checks: async () => (await import('./doctor/checks.ts')).helpdeskChecks,
     audit: {
       streams: [tickets.key],
       beside: [messages.key],

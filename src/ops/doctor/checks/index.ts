@@ -14,7 +14,7 @@ export const checks: readonly Check[] = [
   ...databaseChecks,
   ...readerChecks,
   ...queueChecks,
-  ...sources.flatMap(source => source.checks ?? []),
+  ...(await Promise.all(sources.map(source => source.checks?.() ?? []))).flat(),
   ...sourceChecks,
   ...workChecks,
   ...scheduleChecks,

@@ -3,7 +3,7 @@
  * and output are bounded. Beyond a bound the layout (marks of quotes, lists and rules) is dropped, and the words stay.
  * Long input is converted in pieces, with a yield to the event loop after each.
  */
-import { Tokenizer, type TokenizerCallbacks } from 'htmlparser2';
+import type { Tokenizer, TokenizerCallbacks } from 'htmlparser2';
 import { hidden, isBlock, Layout, type Opened } from './text-layout.ts';
 
 export interface PlainText {
@@ -20,7 +20,8 @@ const mostElements = 50_000;
 const longestReference = 64;
 
 export async function plainTextOf(html: string): Promise<PlainText> {
-  const reader = new Reader(html);
+  const { Tokenizer } = await import('htmlparser2');
+  const reader = new Reader(html, Tokenizer);
   for (let from = 0; from < html.length; ) {
     const to = endOfPiece(html, from);
     reader.read(html.slice(from, to));
@@ -77,7 +78,7 @@ interface Element {
 class Reader implements TokenizerCallbacks {
   readonly #html: string;
   readonly #layout = new Layout();
-  readonly #tokenizer = new Tokenizer({}, this);
+  readonly #tokenizer: Tokenizer;
   readonly #open: Element[] = [];
   /** Number of open elements by name. An end tag without an open element is recognised without a search. */
   readonly #count = new Map<string, number>();
@@ -96,8 +97,9 @@ class Reader implements TokenizerCallbacks {
   /** Attributes of the current `ol` tag. */
   #attributes = new Map<string, string>();
 
-  constructor(html: string) {
+  constructor(html: string, tokenizer: typeof Tokenizer) {
     this.#html = html;
+    this.#tokenizer = new tokenizer({}, this);
   }
 
   read(piece: string): void {

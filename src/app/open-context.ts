@@ -1,0 +1,71 @@
+/**
+ * Opens the context of every piece of work: sources, clock, log. Everything that varies is in the context, so that the
+ * same code runs in a simulation.
+ */
+
+import type pg from 'pg';
+import { type Logger, pino } from 'pino';
+import { Agent } from 'undici';
+import { type Clock, systemClock } from '../clock.ts';
+import { makeBudget } from '../engine/budget/budget.ts';
+import type { Context, OpenSource } from '../engine/context.ts';
+import { type Fetch, makeSend, timeoutMs, undiciFetch } from '../engine/http/send.ts';
+import { makeBell } from '../engine/notifier.ts';
+import { sources, streams } from '../sources/index.ts';
+import type { Connection, Source } from '../sources/source.ts';
+import type { Config } from './config.ts';
+import { configuredSources } from './context.ts';
+
+/** The log goes to stderr: stdout belongs to results. */
+export function openLog(config: Pick<Config, 'logLevel'>): Logger {
+  return pino({ level: config.logLevel }, pino.destination(2));
+}
+
+/** Opens the configured sources. */
+export function openContext(
+  config: Config,
+  pool: pg.Pool,
+  deps: { log: Logger; signal: AbortSignal },
+): Context & AsyncDisposable {
+  const agent = new Agent({ connections: 4 });
+  const common = { pg: pool, log: deps.log, clock: systemClock, random: Math.random };
+  const fetch = undiciFetch(agent);
+  const configured = configuredSources(config);
+  const opened = sources.flatMap(source => {
+    const connection = configured.get(source.name);
+    return connection === undefined
+      ? []
+      : [openSource(source, connection, { ...common, account: config.account, fetch })];
+  });
+  return {
+    ...{ account: config.account, streams, sweep: config.sweep },
+    ...common,
+    ...deps,
+    sources: new Map(opened.map(source => [source.name, source])),
+    [Symbol.asyncDispose]: () => agent.close(),
+  };
+}
+
+interface SourceDeps {
+  account: string;
+  pg: pg.Pool;
+  log: Logger;
+  clock: Clock;
+  random: () => number;
+  fetch: Fetch;
+}
+
+function openSource(declaration: Source, connection: Connection, deps: SourceDeps): OpenSource {
+  const { name, label } = declaration;
+  const { own, dialect, token, baseUrl, lookbackMs, ...rules } = connection;
+  const budget = makeBudget({ ...deps, ...rules, label, source: name, timeoutMs });
+  return {
+    ...{ name, declaration, lookbackMs },
+    limits: rules.limits,
+    longestWaitMs: rules.longestWaitMs,
+    send: makeSend({ ...deps, label, baseUrl, dialect, token, budget }),
+    stored: makeBell(),
+    thaw: () => budget.thaw(),
+    ...own,
+  };
+}
