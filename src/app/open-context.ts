@@ -5,11 +5,10 @@
 
 import type pg from 'pg';
 import { type Logger, pino } from 'pino';
-import { Agent } from 'undici';
 import { type Clock, systemClock } from '../clock.ts';
 import { makeBudget } from '../engine/budget/budget.ts';
 import type { Context, OpenSource } from '../engine/context.ts';
-import { type Fetch, makeSend, timeoutMs, undiciFetch } from '../engine/http/send.ts';
+import { type Fetch, makeSend, openFetch, timeoutMs } from '../engine/http/send.ts';
 import { makeBell } from '../engine/notifier.ts';
 import { sources, streams } from '../sources/index.ts';
 import type { Connection, Source } from '../sources/source.ts';
@@ -27,9 +26,8 @@ export function openContext(
   pool: pg.Pool,
   deps: { log: Logger; signal: AbortSignal },
 ): Context & AsyncDisposable {
-  const agent = new Agent({ connections: 4 });
   const common = { pg: pool, log: deps.log, clock: systemClock, random: Math.random };
-  const fetch = undiciFetch(agent);
+  const { fetch, ...closing } = openFetch();
   const configured = configuredSources(config);
   const opened = sources.flatMap(source => {
     const connection = configured.get(source.name);
@@ -42,7 +40,7 @@ export function openContext(
     ...common,
     ...deps,
     sources: new Map(opened.map(source => [source.name, source])),
-    [Symbol.asyncDispose]: () => agent.close(),
+    ...closing,
   };
 }
 

@@ -200,11 +200,11 @@ describe('who may import whom', () => {
     const rooms = (name: string, values = true): string[] => [
       ...new Set(imports.filter(one => one.to === name && (!values || !one.typeOnly)).map(({ from }) => roomOf(from))),
     ];
-    expect(rooms('undici').sort()).toEqual(['app', 'engine/http', 'ops']);
     // The webhook of the alarms is no source.
-    expect(imports.filter(({ to, from }) => to === 'undici' && roomOf(from) === 'ops').map(({ from }) => from)).toEqual(
-      ['src/ops/alarms/send-alarms.ts'],
-    );
+    expect([...new Set(imports.filter(({ to }) => to.startsWith('undici')).map(({ from }) => from))]).toEqual([
+      'src/engine/http/send.ts',
+      'src/ops/alarms/send-alarms.ts',
+    ]);
     expect(rooms('commander').sort()).toEqual(['cli', 'program']);
     expect(rooms('bullmq')).toEqual(['engine/queue']);
     expect(rooms('ioredis')).toEqual(['engine/queue']);
@@ -261,7 +261,7 @@ describe('what varies comes in as an argument', () => {
 
   test('only http/send.ts talks to a source', () => {
     expect(matching(/\bfetch\(/, among('src/engine/http/send.ts'))).toEqual([]);
-    expect(matching(/\bundiciRequest\(/)).toEqual(['src/engine/http/send.ts']);
+    expect(matching(/\bsendRequest\b/)).toEqual(['src/engine/http/send.ts']);
     const servers = (path: string) => path.startsWith('src/embedded/');
     expect(imports.filter(({ from, to }) => /^node:(https?|net|tls|http2)$/.test(to) && !servers(from))).toEqual([]);
   });
@@ -309,7 +309,7 @@ describe('shape', () => {
 
   test('files are kebab-case, open with what they are about, and have fewer than 400 lines', () => {
     expect(
-      files.filter(({ path }) => !/^[a-z0-9]+(-[a-z0-9]+)*\.ts$/.test(basename(path))).map(({ path }) => path),
+      files.filter(({ path }) => !/^[a-z0-9]+(-[a-z0-9]+)*(\.d)?\.ts$/.test(basename(path))).map(({ path }) => path),
     ).toEqual([]);
     const silent = files.filter(({ text }) => !/^(#!.*\n)?\/\*\*/.test(text));
     expect(silent.map(({ path }) => path)).toEqual([]);

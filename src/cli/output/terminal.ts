@@ -93,12 +93,14 @@ export function cellText(cell: Cell): string {
 /** Makes one short line: control characters would move the cursor, long texts would widen the column. */
 function shorten(text: string, widest: number): string {
   const line = text.replaceAll(/[\p{Cc}\u2028\u2029]+/gu, ' ');
+  if (line.length <= widest) return line;
   const letters = [...new Intl.Segmenter().segment(line)].map(part => part.segment);
   return letters.length > widest ? `${letters.slice(0, widest - 1).join('')}…` : line;
 }
 
 /** Width in terminal columns: East Asian letters and emoji take two. */
 function width(text: string): number {
+  if (/^[ -~]*$/.test(text)) return text.length;
   let columns = 0;
   for (const { segment } of new Intl.Segmenter().segment(text)) {
     columns +=

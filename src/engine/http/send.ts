@@ -4,7 +4,8 @@
  * in the budget, so it needs no delay here.
  */
 import type { Logger } from 'pino';
-import { type Agent, request as undiciRequest } from 'undici';
+import sendRequest from 'undici/lib/api/api-request.js';
+import Agent from 'undici/lib/dispatcher/agent.js';
 import type { Clock } from '../../clock.ts';
 import { Retry, type ShelfdeskError, Spent } from '../../errors.ts';
 import { count } from '../../words.ts';
@@ -75,20 +76,26 @@ export interface Send {
   apart(heard?: (one: Heard) => void): Send;
 }
 
-export function undiciFetch(dispatcher: Agent): Fetch {
-  return async (url, headers, method) => {
+/** Sends over at most four connections to each host. */
+export function openFetch(): { fetch: Fetch } & AsyncDisposable {
+  const agent = new Agent({ connections: 4 });
+  const fetch: Fetch = async ({ origin, pathname, search }, headers, method) => {
     // A timer that ends with the request: AbortSignal.timeout() would live on for half a minute after each reply,
     // thousands of timers in a fast first load.
     const deadline = new AbortController();
     const timer = setTimeout(() => deadline.abort(new Error(`time-out after ${timeoutMs / 1000} s`)), timeoutMs);
     try {
-      const reply = await undiciRequest(url, { dispatcher, method, headers, signal: deadline.signal });
+      const reply = await sendRequest.call(agent, {
+        ...{ origin, path: pathname + search, method, headers },
+        signal: deadline.signal,
+      });
       // Text decoded as UTF-8: an invalid byte becomes U+FFFD here, so nothing later refuses it.
       return { status: reply.statusCode, headers: reply.headers, text: await reply.body.text() };
     } finally {
       clearTimeout(timer);
     }
   };
+  return { fetch, [Symbol.asyncDispose]: () => agent.close() };
 }
 
 /** Credits of a job, and how often the source's clock had moved at its last reply. */

@@ -23,15 +23,16 @@ export function longestPauseMs(expression: string): number | undefined {
     );
   };
   const times = hour.flatMap(h => minute.map(m => (h * 60 + m) * minuteMs)).sort((a, b) => a - b);
+  const first = times[0]!;
+  const last = times.at(-1)!;
+  const withinDayMs = Math.max(0, ...times.slice(1).map((time, i) => time - times[i]!));
   let longestMs = 0;
   let lastMs: number | undefined;
   for (let day = 0; day < looked.days; day++) {
     const atMs = looked.from + day * dayMs;
     if (!isDue(new Date(atMs))) continue;
-    for (const time of times) {
-      if (lastMs !== undefined) longestMs = Math.max(longestMs, atMs + time - lastMs);
-      lastMs = atMs + time;
-    }
+    longestMs = Math.max(longestMs, lastMs === undefined ? withinDayMs : atMs + first - lastMs);
+    lastMs = atMs + last;
   }
   return longestMs === 0 ? looked.days * dayMs : longestMs;
 }

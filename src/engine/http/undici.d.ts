@@ -1,0 +1,18 @@
+/**
+ * Types of the parts of undici that send.ts loads. The package as a whole also loads fetch, WebSocket and caches, which
+ * doubles the time of its import.
+ */
+declare module 'undici/lib/dispatcher/agent.js' {
+  import { Agent } from 'undici';
+
+  export default Agent;
+}
+
+declare module 'undici/lib/api/api-request.js' {
+  import type { Dispatcher } from 'undici';
+
+  export default function request(
+    this: Dispatcher,
+    options: Dispatcher.RequestOptions,
+  ): Promise<Dispatcher.ResponseData>;
+}
