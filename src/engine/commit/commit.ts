@@ -7,15 +7,14 @@
  */
 
 import type pg from 'pg';
-import { FencedOff } from '../../errors.ts';
 import type { Declaring } from '../../privacy/declared.ts';
 import { eraseFound } from '../../privacy/re-erase.ts';
 import { type Erased, nobody, type PersonalRules } from '../../privacy/redact.ts';
 import { FoundAgain, screen } from '../../privacy/screen.ts';
-import { addGap, cover, makeRedundant, placeWalk } from '../coverage/coverage.ts';
+import { addGap, makeRedundant, placeWalk } from '../coverage/coverage.ts';
 import { noteHeld, noteTie } from '../coverage/ties.ts';
 import { type Client, isOfRecord, transaction, withKeptPlans } from '../database/pool.ts';
-import { nameOfKey, type StreamKey } from '../database/stream-key.ts';
+import type { StreamKey } from '../database/stream-key.ts';
 import { cleanJson, cleanText } from '../json-text.ts';
 import type { Ms, Proof } from '../reading/reading.ts';
 import type { Claim } from '../runs/claims.ts';
@@ -23,6 +22,7 @@ import type { Counts } from '../runs/runs.ts';
 import { noteAges } from './change-latency.ts';
 import type { Merge } from './merge.ts';
 import { type Drift, type Reject, settleRejects, writeDrift } from './rejects.ts';
+import { note } from './sums.ts';
 
 /** Records that one merge writes. */
 export interface Batch {
@@ -336,10 +336,9 @@ export type Bookkeeping = Notes & {
 
 /** Throws unless the claim is still ours: a worker that was taken for dead cannot move a position. */
 export async function keepBooks(client: Client, claim: Claim, at: Moment, books: Bookkeeping): Promise<void> {
-  await count(client, claim, books);
   const { proof = {}, list = 'default' } = books;
   const now = new Date(at.nowMs);
-  if (proof.covered) await cover(client, claim, list, proof.covered);
+  await note(client, claim, { ...books, list, covered: proof.covered });
   if (proof.tie) await noteTie(client, claim, list, proof.tie);
   if (proof.walk !== undefined) await placeWalk(client, claim, list, proof.walk, books.until);
   if (proof.gap) await addGap(client, claim, list, proof.gap, now);
@@ -347,30 +346,4 @@ export async function keepBooks(client: Client, claim: Claim, at: Moment, books:
   const { stored, rejects, drift, personal } = books;
   await settleRejects(client, claim, { stored, rejects, personal }, at);
   if (drift.length > 0) await writeDrift(client, claim, { drift, personal }, now);
-}
-
-async function count(client: Client, claim: Claim, { counts, expected }: Bookkeeping): Promise<void> {
-  const { rowCount } = await client.query({
-    name: 'count page',
-    text: `update sync.stored_run_streams set
-        seen = seen + $4, inserted = inserted + $5, updated = updated + $6, unchanged = unchanged + $7,
-        deleted = deleted + $8, rejected = rejected + $9, cleaned = cleaned + $10, credits = credits + $11,
-        expected = coalesce($12, expected)
-      where run_id = $1 and stream_key = $2 and token = $3 and state = 'running'`,
-    values: [
-      claim.run,
-      claim.stream,
-      claim.token,
-      counts.seen,
-      counts.inserted,
-      counts.updated,
-      counts.unchanged,
-      counts.deleted,
-      counts.rejected,
-      counts.cleaned,
-      counts.credits,
-      expected ?? null,
-    ],
-  });
-  if (rowCount === 0) throw new FencedOff(`stream ${nameOfKey(claim.stream)} of run ${claim.run}`);
 }

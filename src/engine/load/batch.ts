@@ -26,15 +26,17 @@ export function pageOf<T extends { id: string }>(
 }
 
 export function listBatch<T extends { id: string }>(stream: ListStream<T>, ask: Ask, reply: Reply<T>): Batch {
-  const all = once(() => elementsOf(reply.text));
+  // A batch that waits holds no parsed records.
+  const { text, arrived, date } = reply;
+  const all = once(() => elementsOf(text));
   return {
     name: stream.name,
     merge: stream.merge,
     personal: rulesOf(stream),
     records: readable(reply.records, reply.unreadable),
-    text: places => (places.length === reply.arrived ? reply.text : arrayOf(places.map(place => all()[place]!))),
+    text: places => (places.length === arrived ? text : arrayOf(places.map(place => all()[place]!))),
     record: place => all()[place]!,
-    parameters: () => stream.parameters?.(ask, reply.date) ?? [],
+    parameters: () => stream.parameters?.(ask, date) ?? [],
   };
 }
 

@@ -1,12 +1,13 @@
 /**
- * Commits replies in order, many in one transaction, while the next requests are in flight. The reply stays the unit of
- * proof: each one writes its rows and then what they prove.
+ * Commits replies in order, many in one transaction, while the next requests are in flight. The rows of all
+ * replies are written, and then what they prove together.
  *
  * A crash loses what is not committed: at most ten replies that are being committed, ten that wait, and the one in
  * flight. They are paid for once more.
  */
 import type { Clock } from '../../clock.ts';
 import { type Care, commitTogether, type Store, withCare } from '../commit/commit.ts';
+import { summed } from '../commit/sums.ts';
 import type { Context } from '../context.ts';
 import { type Client, isOfRecord } from '../database/pool.ts';
 
@@ -32,9 +33,11 @@ const mostSize = 2_000_000;
 async function commitAll(store: Store, entries: readonly Entry[]): Promise<void> {
   if (entries.length === 1) return commitNow(store, entries[0]!);
   try {
-    await commitTogether(store, async client => {
-      for (const entry of entries) await entry.write(client, 'as it came');
-    });
+    await commitTogether(store, client =>
+      summed(client, async () => {
+        for (const entry of entries) await entry.write(client, 'as it came');
+      }),
+    );
   } catch (error) {
     if (!isOfRecord(error)) throw error;
     for (const entry of entries) await commitNow(store, entry);

@@ -84,31 +84,33 @@ export function recordsOf<T extends Row>(
   const source = sourceOf(ctx, stream.source);
   const unreadable = reply.unreadable.filter(one => !passedOver(one)).map(one => rejectOf(one, batch));
   const clockMoved = reply.clockMovedMs === undefined ? undefined : spanOf(reply.clockMovedMs);
+  // A reply that waits to be committed holds its text and no parsed records.
+  const { asOf, arrived, text, unreadable: strange } = reply;
+  const trueByMs = trueByOf(reply);
+  const shown = [...reply.records, ...reply.unreadable].flatMap(({ id }) => id ?? []);
+  const drift = driftOf(stream, reply.records, reply.unreadable, false);
   const write = async (client: Client, care: Care) => {
     const sourceMs = clockMoved === undefined ? source.send.sourceNow() : undefined;
-    const at = { nowMs: ctx.clock.now(), asOfMs: reply.asOf, trueByMs: trueByOf(reply), sourceMs };
+    const at = { nowMs: ctx.clock.now(), asOfMs: asOf, trueByMs, sourceMs };
     const { counts, rejects, takenOver, mayClear } =
       batch.records.length > 0
         ? await writeBatch(client, claim, batch, at, care)
         : { counts: noCounts(), rejects: [], takenOver: {}, mayClear: mayClearAll };
     const refused = [...unreadable, ...rejects];
     const ids = batch.records.map(({ id }) => id);
-    if (mayClear.candidates && stream.candidates) {
-      const shown = [...reply.records, ...reply.unreadable].flatMap(({ id }) => id ?? []);
-      await stream.candidates.clear(client, claim, shown, reply.asOf);
-    }
+    if (mayClear.candidates) await stream.candidates?.clear(client, claim, shown, asOf);
     const failed = new Set(rejects.map(({ recordId }) => recordId));
     if (clockMoved === undefined)
       await more?.(
         client,
         ids.filter(id => !failed.has(id)),
       );
-    if (isLate(source, reply))
-      await stream.candidates?.addLate(client, claim, ids, { asOfMs: reply.asOf, lookbackMs: source.lookbackMs });
+    if (isLate(source, asOf))
+      await stream.candidates?.addLate(client, claim, ids, { asOfMs: asOf, lookbackMs: source.lookbackMs });
     await keepBooks(client, claim, at, {
       counts: {
         ...counts,
-        seen: reply.arrived,
+        seen: arrived,
         rejected: refused.length,
         credits,
       },
@@ -116,7 +118,7 @@ export function recordsOf<T extends Row>(
       rejects: refused,
       stored: mayClear.rejects ? ids : [],
       drift: [
-        ...driftOf(stream, reply.records, reply.unreadable, counts.cleaned > 0),
+        ...(counts.cleaned > 0 ? driftOf(stream, parsed(batch), strange, true) : drift),
         ...driftOfTaken(stream, takenOver),
         ...(clockMoved === undefined ? [] : [{ kind: 'clock' as const, path: '', value: clockMoved, seen: 1 }]),
       ],
@@ -128,8 +130,10 @@ export function recordsOf<T extends Row>(
     // A reading proves something as of one clock only, so it ends here.
     if (clockMoved !== undefined) throw new ClockMoved(clockMoved);
   };
-  return { write, committed, size: reply.text.length };
+  return { write, committed, size: text.length };
 }
+
+const parsed = ({ records, record }: Batch): object[] => records.map(({ place }) => JSON.parse(record(place)));
 
 /** +1 h, −10.5 min */
 function spanOf(ms: Ms): string {
@@ -143,7 +147,7 @@ function spanOf(ms: Ms): string {
  */
 const lateMs = 10_000;
 
-const isLate = ({ send }: OpenSource, { asOf }: { asOf: Ms }): boolean => (send.sourceNow() ?? asOf) - asOf > lateMs;
+const isLate = ({ send }: OpenSource, asOf: Ms): boolean => (send.sourceNow() ?? asOf) - asOf > lateMs;
 
 /** Tries for a page with an unreadable record that cannot be fetched by id. */
 export const mostTries = 3;

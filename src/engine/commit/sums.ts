@@ -1,0 +1,76 @@
+/** What replies count and cover, under the token of the run. Replies that share a transaction are summed. */
+
+import { FencedOff } from '../../errors.ts';
+import { cover } from '../coverage/coverage.ts';
+import type { Client } from '../database/pool.ts';
+import { nameOfKey } from '../database/stream-key.ts';
+import type { Range } from '../reading/reading.ts';
+import type { Claim } from '../runs/claims.ts';
+import type { Counts } from '../runs/runs.ts';
+
+interface Noted {
+  readonly counts: Counts;
+  /** The number of records that the source counts for this run. */
+  readonly expected?: number | undefined;
+  readonly list: string;
+  readonly covered: Range | undefined;
+}
+
+interface Sum {
+  claim?: Claim;
+  readonly noted: Noted[];
+}
+
+const sums = new WeakMap<Client, Sum>();
+
+/** Runs the work of several replies under one claim. What they count and cover is written once, after all of them. */
+export async function summed(client: Client, work: () => Promise<void>): Promise<void> {
+  const sum: Sum = { noted: [] };
+  sums.set(client, sum);
+  try {
+    await work();
+  } finally {
+    sums.delete(client);
+  }
+  if (sum.claim) await write(client, sum.claim, sum.noted);
+}
+
+/** Throws unless the claim is still ours. Among summed replies, their end throws. */
+export async function note(client: Client, claim: Claim, one: Noted): Promise<void> {
+  const sum = sums.get(client);
+  if (sum === undefined) return write(client, claim, [one]);
+  sum.claim = claim;
+  sum.noted.push(one);
+}
+
+async function write(client: Client, claim: Claim, noted: readonly Noted[]): Promise<void> {
+  const total = (of: keyof Counts) => noted.reduce((sum, { counts }) => sum + counts[of], 0);
+  const { rowCount } = await client.query({
+    name: 'count page',
+    text: `update sync.stored_run_streams set
+        seen = seen + $4, inserted = inserted + $5, updated = updated + $6, unchanged = unchanged + $7,
+        deleted = deleted + $8, rejected = rejected + $9, cleaned = cleaned + $10, credits = credits + $11,
+        expected = coalesce($12, expected)
+      where run_id = $1 and stream_key = $2 and token = $3 and state = 'running'`,
+    values: [
+      ...[claim.run, claim.stream, claim.token],
+      ...[total('seen'), total('inserted'), total('updated'), total('unchanged')],
+      ...[total('deleted'), total('rejected'), total('cleaned'), total('credits')],
+      noted.findLast(({ expected }) => expected !== undefined)?.expected ?? null,
+    ],
+  });
+  if (rowCount === 0) throw new FencedOff(`stream ${nameOfKey(claim.stream)} of run ${claim.run}`);
+  for (const { list, range } of joined(noted)) await cover(client, claim, list, range);
+}
+
+/** Joins a range with one that ends where it begins. */
+function joined(noted: readonly Noted[]): { list: string; range: Range }[] {
+  const all: { list: string; range: Range }[] = [];
+  for (const { list, covered } of noted) {
+    const last = all.at(-1);
+    if (covered === undefined) continue;
+    if (last?.list === list && last.range.to === covered.from) last.range = { ...last.range, to: covered.to };
+    else all.push({ list, range: covered });
+  }
+  return all;
+}
