@@ -127,7 +127,7 @@ export async function writeDetail(
   let takenOver: Written['takenOver'] = {};
   let mayClear = true;
   if (record && found) {
-    const parent = await writeBatch(client, writer, parentBatch(stream, reply, care), at, care);
+    const parent = await writeBatch(client, writer, parentBatch(stream, reply), at, care);
     refused.push(...parent.rejects.map(reject => ({ ...reject, askId: ticket.id })));
     counts.cleaned += parent.counts.cleaned;
     const updatedMs = stream.version(record);
@@ -164,12 +164,8 @@ export async function writeDetail(
   return { current, seen, counts, refused, members: found?.members ?? [], unreadable, takenOver, mayClear };
 }
 
-/**
- * The record as a batch. When PostgreSQL has refused the unchanged reply, members and names are omitted, because they
- * may be the cause.
- */
-function parentBatch(stream: Detail, reply: Reply<Row>, care: Care): Batch {
-  if (care === 'as it came') return singleBatch(stream.of, reply);
+/** The record as a batch, without members and names, which are most of its text. PostgreSQL may refuse them, too. */
+function parentBatch(stream: Detail, reply: Reply<Row>): Batch {
   const others = new Set<string>([stream.membersField, ...stream.names.map(name => name.embed)]);
   return singleBatch(stream.of, { ...reply, text: keepFields(reply.text, field => !others.has(field)) });
 }

@@ -19,8 +19,12 @@ const mostElements = 50_000;
 /** Upper bound for the length of a character reference. A piece never ends within a reference. */
 const longestReference = 64;
 
+/** Loaded with the first HTML. */
+let parser: Promise<typeof import('htmlparser2')> | undefined;
+
 export async function plainTextOf(html: string): Promise<PlainText> {
-  const { Tokenizer } = await import('htmlparser2');
+  parser ??= import('htmlparser2');
+  const { Tokenizer } = await parser;
   const reader = new Reader(html, Tokenizer);
   for (let from = 0; from < html.length; ) {
     const to = endOfPiece(html, from);
