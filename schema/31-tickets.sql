@@ -190,7 +190,7 @@ begin
   -- Messages of the same id may already be here if somebody removed the row of the ticket by hand.
   perform internal.touch_metrics(array_agg(t.account_id), array_agg(t.id)) from after t
   where exists (
-    select from helpdesk.messages m where m.account_id = t.account_id and m.ticket_id = t.id);
+    select from internal.messages m where m.account_id = t.account_id and m.ticket_id = t.id);
   return null;
 end
 $$;

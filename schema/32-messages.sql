@@ -13,7 +13,7 @@ end;
 comment on function helpdesk.search_words is
   'Text search vector of a message: all words in lower case with positions, without stemming or stop words. Only the first 100,000 characters count. The index messages_words, which `shelfdesk search on` makes, uses this function.';
 
-create table helpdesk.messages (
+create table internal.messages (
   account_id text,
   id text,
   ticket_id text not null,
@@ -36,24 +36,24 @@ create table helpdesk.messages (
   _payload jsonb not null,
   primary key (account_id, id)
 );
-create index messages_ticket on helpdesk.messages (account_id, ticket_id, "position");
-create index messages_user on helpdesk.messages (account_id, user_id);
-create index messages_created_at on helpdesk.messages (account_id, created_at);
-comment on table helpdesk.messages is
-  'Replies and notes of tickets. The messages of a ticket are replaced as a set: messages that the source no longer shows are removed.';
-comment on column helpdesk.messages.position is 'Place within the ticket as the source lists it, from 1.';
-comment on column helpdesk.messages.type is 'reply or note. Other values are stored unchanged.';
-comment on column helpdesk.messages.direction is 'in (from a customer) or out (to a customer); null on notes.';
-comment on column helpdesk.messages.user_id is
+create index messages_ticket on internal.messages (account_id, ticket_id, "position");
+create index messages_user on internal.messages (account_id, user_id);
+create index messages_created_at on internal.messages (account_id, created_at);
+comment on table internal.messages is
+  'Stored rows of helpdesk.messages. Read helpdesk.messages instead.';
+comment on column internal.messages.position is 'Place within the ticket as the source lists it, from 1.';
+comment on column internal.messages.type is 'reply or note. Other values are stored unchanged.';
+comment on column internal.messages.direction is 'in (from a customer) or out (to a customer); null on notes.';
+comment on column internal.messages.user_id is
   'Author, if a team member; null for customers and automatic replies. Joins helpdesk.users.id.';
-comment on column helpdesk.messages.from_name is 'Display name of the sender.';
-comment on column helpdesk.messages.from_address is 'Contact information of the sender (from at the source).';
-comment on column helpdesk.messages.to_address is 'Contact information of the recipient (to at the source).';
-comment on column helpdesk.messages.body is 'The text as the source sent it: HTML if htmlized is true.';
-comment on column helpdesk.messages.more_body is 'The signature that the source cut from body.';
-comment on column helpdesk.messages.body_text is 'body as plain text.';
-comment on column helpdesk.messages.htmlized is 'True if body is HTML.';
-comment on column helpdesk.messages.created_at is 'Creation time at the source. Order equal times by position.';
+comment on column internal.messages.from_name is 'Display name of the sender.';
+comment on column internal.messages.from_address is 'Contact information of the sender (from at the source).';
+comment on column internal.messages.to_address is 'Contact information of the recipient (to at the source).';
+comment on column internal.messages.body is 'The text as the source sent it: HTML if htmlized is true.';
+comment on column internal.messages.more_body is 'The signature that the source cut from body.';
+comment on column internal.messages.body_text is 'body as plain text, where it differs from body; else null.';
+comment on column internal.messages.htmlized is 'True if body is HTML.';
+comment on column internal.messages.created_at is 'Creation time at the source. Order equal times by position.';
 
 create table helpdesk.attachments (
   account_id text,
@@ -79,5 +79,5 @@ comment on column helpdesk.attachments.name is 'File name.';
 comment on column helpdesk.attachments.type is 'MIME type.';
 comment on column helpdesk.attachments.size is 'Size in bytes.';
 
-create trigger keep_change after delete or update on helpdesk.messages for each row execute function sync.keep_change('ticket_id', '{account_id,body_text,from,to}');
+create trigger keep_change after delete or update on internal.messages for each row execute function sync.keep_change('ticket_id', '{account_id,body_text,from,to}');
 create trigger keep_change after delete or update on helpdesk.attachments for each row execute function sync.keep_change('ticket_id', '{account_id}');

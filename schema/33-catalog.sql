@@ -220,7 +220,7 @@ begin
     select c.oid::regclass as relation, a.attname as name
     from pg_class c
     join pg_attribute a on a.attrelid = c.oid
-    where c.relkind = 'r' and c.relnamespace::regnamespace::text in ('helpdesk', 'books')
+    where c.relkind = 'r' and c.relnamespace::regnamespace::text in ('helpdesk', 'books', 'internal')
       and a.attname in ('_payload', 'body', 'more_body', 'body_text')
   loop
     execute format('alter table %s alter column %I set compression lz4', one.relation, one.name);

@@ -30,6 +30,16 @@ comment on view sync.readable_accounts is
   'Accounts that the current role may read. Every view of analytics and safe shows only these accounts.';
 comment on column sync.readable_accounts.account_id is 'The account.';
 
+-- A view, because the plain text of most messages is their body, and is stored once.
+create or replace view helpdesk.messages with (security_barrier) as
+select m.account_id, m.id, m.ticket_id, m.position, m.type, m.direction, m.user_id, m.from_name, m.from_address, m.to_address, m.body, m.more_body,
+  coalesce(m.body_text, m.body) as body_text, m.htmlized, m.created_at, m._first_seen_at, m._synced_at, m._observed_at, m._deleted_at, m._payload
+from internal.messages m
+where m.account_id = any (array(select r.account_id from sync.readable_accounts r));
+comment on view helpdesk.messages is
+  'Replies and notes of tickets. The messages of a ticket are replaced as a set: messages that the source no longer shows are removed.';
+comment on column helpdesk.messages.body_text is 'body as plain text.';
+
 create table sync.secret_salt (
   is_one boolean default true primary key,
   inner_key bytea not null,

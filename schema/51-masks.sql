@@ -121,9 +121,9 @@ select t.account_id, t.id, t.ticket_id, t.position, t.type, t.direction, t.user_
   sync.masked('name', t.from_name, (select inner_key from sync.secret_salt), (select outer_key from sync.secret_salt)) as from_name,
   sync.masked_contact(t.from_address, (select inner_key from sync.secret_salt), (select outer_key from sync.secret_salt)) as from_address,
   sync.masked_contact(t.to_address, (select inner_key from sync.secret_salt), (select outer_key from sync.secret_salt)) as to_address,
-  length(t.body_text) as body_length,
+  length(coalesce(t.body_text, t.body)) as body_length,
   t.htmlized, t.created_at, t._first_seen_at, t._synced_at, t._observed_at, t._deleted_at
-from helpdesk.messages t
+from internal.messages t
 where t.account_id = any (array(select account_id from sync.readable_accounts));
 comment on view safe.messages is
   'helpdesk.messages without texts: names and addresses are keyed hashes; body_length replaces the body.';

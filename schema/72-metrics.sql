@@ -41,7 +41,7 @@ comment on function analytics.message_kind is 'The kind of a message: see analyt
 create or replace view analytics.message_kinds with (security_barrier) as
 select m.account_id, m.id as message_id, m.ticket_id, analytics.message_kind(m.type, m.direction, m.user_id) as kind,
   m.user_id, m.created_at, m.position
-from helpdesk.messages m
+from internal.messages m
 where m.account_id = any (array(select account_id from sync.readable_accounts));
 comment on view analytics.message_kinds is
   'Every message and its kind. Order the messages of a ticket by created_at, then by position; messages without a time come last.';
@@ -88,7 +88,7 @@ from (
     from (
       select m.account_id, m.ticket_id, m.id as message_id, analytics.message_kind(m.type, m.direction, m.user_id) as kind,
         m.user_id, m.created_at, m.position
-      from helpdesk.messages m
+      from internal.messages m
       where m.account_id = any (array(select account_id from sync.readable_accounts))
       order by m.account_id, m.ticket_id, m.position) k
     where k.kind in ('inbound', 'authored')) o
@@ -219,7 +219,7 @@ cross join lateral (
     array_agg(k.created_at order by k.created_at, k.position, k.message_id) filter (where k.kind = 'authored') as authored_at
   from (
     select m.id as message_id, analytics.message_kind(m.type, m.direction, m.user_id) as kind, m.user_id, m.created_at, m.position
-    from helpdesk.messages m
+    from internal.messages m
     where m.account_id = t.account_id and m.ticket_id = t.id
     order by m.position) k) m
 -- If the team wrote first, the second team reply counts as the first reply.
@@ -948,9 +948,9 @@ comment on column analytics.customer_summary.average_first_response_seconds is
   'Average of first_response_seconds over the tickets that have a first response.';
 comment on column analytics.customer_summary.reopens is 'Number of observed reopenings of these tickets.';
 
-create trigger keep_metrics_inserted after insert on helpdesk.messages referencing new table as news for each statement execute function internal.keep_metrics_of_members();
-create trigger keep_metrics_updated after update on helpdesk.messages referencing old table as olds new table as news for each statement execute function internal.keep_metrics_of_members();
-create trigger keep_metrics_deleted after delete on helpdesk.messages referencing old table as olds for each statement execute function internal.keep_metrics_of_members();
+create trigger keep_metrics_inserted after insert on internal.messages referencing new table as news for each statement execute function internal.keep_metrics_of_members();
+create trigger keep_metrics_updated after update on internal.messages referencing old table as olds new table as news for each statement execute function internal.keep_metrics_of_members();
+create trigger keep_metrics_deleted after delete on internal.messages referencing old table as olds for each statement execute function internal.keep_metrics_of_members();
 create trigger keep_metrics_inserted after insert on helpdesk.attachments referencing new table as news for each statement execute function internal.keep_metrics_of_members();
 create trigger keep_metrics_updated after update on helpdesk.attachments referencing old table as olds new table as news for each statement execute function internal.keep_metrics_of_members();
 create trigger keep_metrics_deleted after delete on helpdesk.attachments referencing old table as olds for each statement execute function internal.keep_metrics_of_members();

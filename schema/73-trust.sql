@@ -40,12 +40,12 @@ select c.check_name, a.account_id, c.found, c.means
 from sync.readable_accounts a
 cross join lateral (values
   ('messages without their ticket',
-    (select count(*) from helpdesk.messages m where m.account_id = a.account_id
+    (select count(*) from internal.messages m where m.account_id = a.account_id
       and not exists (select from helpdesk.tickets t where t.account_id = a.account_id and t.id = m.ticket_id)),
     'Messages come with their ticket: there should be none.'),
   ('attachments without their message',
     (select count(*) from helpdesk.attachments f where f.account_id = a.account_id
-      and not exists (select from helpdesk.messages m where m.account_id = a.account_id and m.id = f.message_id)),
+      and not exists (select from internal.messages m where m.account_id = a.account_id and m.id = f.message_id)),
     'Attachments come with their message: there should be none.'),
   ('tickets without their customer',
     (select count(*) from helpdesk.tickets t where t.account_id = a.account_id and t.customer_id is not null
@@ -60,7 +60,7 @@ cross join lateral (values
       and not exists (select from helpdesk.users u where u.account_id = a.account_id and u.id = t.user_id)),
     'The list of users does not show who has left before the mirror began, or they have not been read yet.'),
   ('messages of a user who is not here',
-    (select count(*) from helpdesk.messages m where m.account_id = a.account_id and m.user_id is not null
+    (select count(*) from internal.messages m where m.account_id = a.account_id and m.user_id is not null
       and not exists (select from helpdesk.users u where u.account_id = a.account_id and u.id = m.user_id)),
     'The list of users does not show who has left before the mirror began, or they have not been read yet.'),
   ('tickets of an inbox that is not here',
@@ -106,7 +106,7 @@ cross join lateral (values
   ('tickets without metrics',
     (select count(*) from helpdesk.tickets t where t.account_id = a.account_id
       and not exists (select from internal.stored_ticket_metrics s where s.account_id = a.account_id and s.ticket_id = t.id)
-      and (exists (select from helpdesk.messages m where m.account_id = a.account_id and m.ticket_id = t.id)
+      and (exists (select from internal.messages m where m.account_id = a.account_id and m.ticket_id = t.id)
         or exists (select from internal.ticket_history h where h.account_id = a.account_id and h.ticket_id = t.id))),
     'Metrics are written with the messages and the changes of a ticket: there should be none. If there are, call analytics.recompute.'),
   ('business times that are not worked out anew',

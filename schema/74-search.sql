@@ -29,6 +29,8 @@ set search_path = pg_catalog, pg_temp
 -- Without statistics PostgreSQL knows neither how rare a word is nor that an index returns the newest messages first.
 set enable_seqscan = off
 set enable_sort = off
+set client_min_messages = error
+set enable_bitmapscan = on
 as $$
 #variable_conflict use_column
 declare
@@ -46,15 +48,15 @@ declare
   found_accounts text[] := '{}';
   found_ids text[] := '{}';
 begin
-  perform sync.require_search('helpdesk.messages_words');
+  perform sync.require_search('internal.messages_words');
   if asked is null or numnode(asked) = 0 or wanted = 0 then return; end if;
   foreach account in array accounts loop
     -- Common words are found among the newest messages, rare words by the index alone. For words in between, each
     -- attempt covers a range eight times as long. A hundred messages dated in the future do no harm.
     found := null;
-    select m.created_at into newest from helpdesk.messages m
+    select m.created_at into newest from internal.messages m
     where m.account_id = account and m.created_at is not null order by m.created_at desc offset 100 limit 1;
-    select m.created_at into older from helpdesk.messages m
+    select m.created_at into older from internal.messages m
     where m.account_id = account and m.created_at is not null order by m.created_at desc offset 200 limit 1;
     if older is not null then
       step := greatest(newest - older, interval '1 hour');
@@ -63,9 +65,9 @@ begin
         found := array(
           select f.id from (
             -- The order is a separate step: an index for the order alone would read all texts.
-            select m.id, m.created_at from helpdesk.messages m
+            select m.id, m.created_at from internal.messages m
             where m.account_id = account and date_trunc('hour', m.created_at at time zone 'UTC') >= since
-              and helpdesk.search_words(m.body_text) @@ asked
+              and helpdesk.search_words(coalesce(m.body_text, m.body)) @@ asked
             offset 0) f
           order by f.created_at desc, f.id limit wanted);
         exit when cardinality(found) = wanted;
@@ -78,8 +80,8 @@ begin
     if found is null then
       found := array(
         select f.id from (
-          select m.id, m.created_at from helpdesk.messages m
-          where m.account_id = account and helpdesk.search_words(m.body_text) @@ asked
+          select m.id, m.created_at from internal.messages m
+          where m.account_id = account and helpdesk.search_words(coalesce(m.body_text, m.body)) @@ asked
           offset 0) f
         order by f.created_at desc nulls last, f.id limit wanted);
     end if;
@@ -88,9 +90,10 @@ begin
   end loop;
   return query
     select m.account_id, m.id, m.ticket_id, t.number, t.subject, m.created_at, m.type, m.direction,
-      btrim(regexp_replace(substr(left(m.body_text, 100000), greatest(position(word in lower(left(m.body_text, 100000))) - 60, 1), 160), '\s+', ' ', 'g'))
+      btrim(regexp_replace(substr(x.body, greatest(position(word in lower(x.body)) - 60, 1), 160), '\s+', ' ', 'g'))
     from unnest(found_accounts, found_ids) f (account_id, id)
-    join helpdesk.messages m on m.account_id = f.account_id and m.id = f.id
+    join internal.messages m on m.account_id = f.account_id and m.id = f.id
+    cross join lateral (select left(coalesce(m.body_text, m.body), 100000) as body) x
     left join helpdesk.tickets t on t.account_id = m.account_id and t.id = m.ticket_id
     order by m.created_at desc nulls last, m.account_id, m.id
     limit wanted;
@@ -186,5 +189,3 @@ $$;
 comment on function helpdesk.similar_contacts is
   'Customer addresses with a similar spelling, most similar first. similarity is the share of common groups of three letters. Finds addresses with at least one unchanged third of the part before the @.';
 
-alter function helpdesk.search_messages(text, int) set client_min_messages = error;
-alter function helpdesk.search_messages(text, int) set enable_bitmapscan = on;

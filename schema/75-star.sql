@@ -57,9 +57,9 @@ cross join lateral (
   union
   select w.user_id from (
     with recursive wrote (user_id) as (
-      select min(m.user_id) from helpdesk.messages m where m.account_id = a.account_id
+      select min(m.user_id) from internal.messages m where m.account_id = a.account_id
       union all
-      select (select min(m.user_id) from helpdesk.messages m where m.account_id = a.account_id and m.user_id > w.user_id)
+      select (select min(m.user_id) from internal.messages m where m.account_id = a.account_id and m.user_id > w.user_id)
       from wrote w where w.user_id is not null)
     select w.user_id from wrote w where w.user_id is not null) w
   union

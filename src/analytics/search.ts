@@ -14,7 +14,7 @@ const indexes: readonly SearchIndex[] = [
   {
     name: 'messages_words',
     of: 'words of messages',
-    sql: `helpdesk.messages using gin (account_id, date_trunc('hour', (created_at at time zone 'UTC')), helpdesk.search_words(body_text)) with (gin_pending_list_limit = 4096)`,
+    sql: `internal.messages using gin (account_id, date_trunc('hour', (created_at at time zone 'UTC')), helpdesk.search_words(coalesce(body_text, body))) with (gin_pending_list_limit = 4096)`,
   },
   {
     name: 'tickets_subject_alike',
@@ -40,7 +40,7 @@ export async function readSearch(db: Pick<pg.ClientBase, 'query'>): Promise<Inde
   const { rows } = await db.query<{ name: string; valid: boolean; bytes: number }>(
     `select c.relname as name, i.indisvalid as valid, pg_relation_size(c.oid)::bigint as bytes
      from pg_index i join pg_class c on c.oid = i.indexrelid
-     where c.relnamespace = 'helpdesk'::regnamespace and c.relname = any ($1)`,
+     where c.relnamespace in ('helpdesk'::regnamespace, 'internal'::regnamespace) and c.relname = any ($1)`,
     [indexes.map(({ name }) => name)],
   );
   return indexes.map(({ name, of }) => {
@@ -103,8 +103,9 @@ export async function searchOff({ url }: { url: string }): Promise<void> {
 }
 
 const tableOf = (name: string) => indexes.find(one => one.name === name)!.sql.split(' ')[0]!;
+const schemaOf = (name: string) => tableOf(name).split('.')[0]!;
 const drop = (client: pg.ClientBase, name: string) =>
-  client.query(`drop index concurrently if exists helpdesk.${name}`);
+  client.query(`drop index concurrently if exists ${schemaOf(name)}.${name}`);
 
 /** A connection of its own: the making may take hours, and a statement that cannot be in a transaction needs no pool. */
 async function oneAtATime(url: string, work: (client: pg.ClientBase) => Promise<void>): Promise<void> {

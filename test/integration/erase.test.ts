@@ -191,7 +191,7 @@ test('erased from everything, and kept out: read again, swept, verified, replaye
   await pool.query(`
     create function public.refuse() returns trigger language plpgsql as $$ begin
       raise exception 'too much of %', new.body using errcode = '22023'; end $$;
-    create trigger refuse before insert on helpdesk.messages for each row when (new.id = '${refused.id}')
+    create trigger refuse before insert on internal.messages for each row when (new.id = '${refused.id}')
       execute function public.refuse()`);
   s.nowMs += 600_000;
   await s.sync(['tickets', 'messages']);
@@ -265,7 +265,7 @@ test('erased from everything, and kept out: read again, swept, verified, replaye
   const open = await s.rows('select id, reason, payload from sync.rejects where cleared_at is null');
   for (const { id } of open)
     await replay({ ...s.ctx, lookbackMs: s.ctx.sources.get('helpdesk')!.lookbackMs }, streams, Number(id));
-  await pool.query('drop trigger refuse on helpdesk.messages');
+  await pool.query('drop trigger refuse on internal.messages');
 
   // A new ticket of hers, and a new message.
   s.nowMs += 600_000;

@@ -138,7 +138,7 @@ test('long texts are kept in lz4 where the server has it', async () => {
     `select c.relname || '.' || a.attname as name, a.attcompression = 'l' as is_lz4, (
        select 'lz4' = any (enumvals) from pg_settings where name = 'default_toast_compression') as has
      from pg_attribute a join pg_class c on c.oid = a.attrelid
-     where c.relkind = 'r' and c.relnamespace = any ('{helpdesk,books}'::regnamespace[])
+     where c.relkind = 'r' and c.relnamespace = any ('{helpdesk,books,internal}'::regnamespace[])
        and a.attname in ('_payload', 'body', 'more_body', 'body_text')`,
   );
   expect(rows.map(({ name }) => name)).toEqual(expect.arrayContaining(['messages.body', 'volumes._payload']));

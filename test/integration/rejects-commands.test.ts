@@ -16,7 +16,7 @@ test('replay stores what the database refused, where it belongs; what is unreada
     create function public.refuse() returns trigger language plpgsql as $$ begin
       raise exception 'too much for %', new.id using errcode = '22023'; end $$;
     create trigger refuse before insert on helpdesk.tickets for each row when (new.id like 'bad%') execute function public.refuse();
-    create trigger refuse before insert on helpdesk.messages for each row when (new.id like 'bad%') execute function public.refuse();
+    create trigger refuse before insert on internal.messages for each row when (new.id like 'bad%') execute function public.refuse();
     create trigger refuse before insert on helpdesk.contacts for each row when (new.id like 'bad%') execute function public.refuse()`);
   const show = (id: string, messages: unknown[], more: object = {}) => {
     const record = ticket(id, { inbox_id: null, ...more });

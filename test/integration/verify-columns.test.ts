@@ -2,6 +2,7 @@
 
 import { expect, test } from 'vitest';
 import { startSandbox } from '../../packages/sandbox/src/server.ts';
+import { rowsOf } from '../../src/sources/helpdesk/rows-of.ts';
 import { long } from '../support/long.ts';
 import { configFor, differences, noSandboxLimits, syncOnce, verifyOnce } from '../support/mirror.ts';
 import { freshDatabase } from '../support/postgres.ts';
@@ -42,7 +43,7 @@ test('verify finds every column of the help desk that is wrong, and mends it', l
   const left = new Map(
     await Promise.all(
       tables.map(async table => {
-        const columns = (await columnsOf(db.pool, `helpdesk.${table}`)).filter(({ name }) => !(name in untold));
+        const columns = (await columnsOf(db.pool, rowsOf(table))).filter(({ name }) => !(name in untold));
         const isName = table === 'labels' || table === 'inboxes';
         return [table, columns.filter(({ name }) => !(isName && ofNames.has(name)))] as const;
       }),
@@ -55,7 +56,7 @@ test('verify finds every column of the help desk that is wrong, and mends it', l
       if (passes.length > 0 && !['users', 'labels', 'inboxes'].includes(table)) continue;
       const { rows } = await db.pool.query<{ n: number }>(`select count(*) as n from helpdesk.${table}`);
       const now = columns.splice(0, rows[0]!.n);
-      passes.push({ table, spoiled: await spoil(db.pool, `helpdesk.${table}`, now) });
+      passes.push({ table, spoiled: await spoil(db.pool, rowsOf(table), now) });
       if (columns.length === 0) left.delete(table);
     }
     const found = await verifyOnce(config);

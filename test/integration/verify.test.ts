@@ -102,34 +102,34 @@ const byHand: {
   },
   {
     of: 'message',
-    sql: `update helpdesk.messages set body = 'another' where id = $1`,
+    sql: `update internal.messages set body = 'another' where id = $1`,
     field: 'body',
     kind: 'message edits do not move updated_at',
   },
   {
     of: 'note',
-    sql: `update helpdesk.messages set body = 'another' where id = $1`,
+    sql: `update internal.messages set body = 'another' where id = $1`,
     field: 'body',
     kind: 'note edits do not move updated_at',
   },
-  { of: 'message', sql: `update helpdesk.messages set from_address = 'x' where id = $1`, field: 'from_address' },
-  { of: 'message', sql: `update helpdesk.messages set body_text = 'x' where id = $1`, field: 'body_text' },
+  { of: 'message', sql: `update internal.messages set from_address = 'x' where id = $1`, field: 'from_address' },
+  { of: 'message', sql: `update internal.messages set body_text = 'x' where id = $1`, field: 'body_text' },
   {
     of: 'message',
-    sql: `delete from helpdesk.messages where id = $1`,
+    sql: `delete from internal.messages where id = $1`,
     field: 'row',
     kind: 'messages do not move updated_at',
   },
   {
     of: 'message',
-    sql: `insert into helpdesk.messages
+    sql: `insert into internal.messages
       select (jsonb_populate_record(m, '{"id": "more"}')).* from helpdesk.messages m where id = $1`,
     field: 'row',
     kind: 'messages do not move updated_at',
   },
   {
     of: 'message',
-    sql: `insert into helpdesk.messages
+    sql: `insert into internal.messages
       select (jsonb_populate_record(m, '{"id": "lost", "ticket_id": "none"}')).* from helpdesk.messages m where id = $1`,
     field: 'messages.row',
     record: 'none',
@@ -317,7 +317,7 @@ test('interrupted, it goes on where it was, and nothing is paid for twice', long
   await using s = await inProcess({ tickets: 30, seed: 9, paging });
   await s.sync();
   s.nowMs += 600_000;
-  await s.pool.query(`update helpdesk.messages set from_name = 'x'
+  await s.pool.query(`update internal.messages set from_name = 'x'
     where id in ((select min(id) from helpdesk.messages), (select max(id) from helpdesk.messages))`);
   const { expected, credits, found } = await verify(s, { sample: null, repair: false }, 15);
   expect(found.map(({ kind }) => kind)).toEqual(['changed here', 'changed here']);
@@ -397,7 +397,7 @@ test('a wrong tombstone is found though no list shows the ticket, and of what ex
     );
   const hers = await members(b!.id);
   expect(hers.map(({ gone }) => gone)).toEqual(hers.map(() => true));
-  await s.pool.query('update helpdesk.messages set _deleted_at = null where ticket_id = $1', [b!.id]);
+  await s.pool.query('update internal.messages set _deleted_at = null where ticket_id = $1', [b!.id]);
   // Deleted for good, and here already: of what hangs on it nothing is known to the source any more.
   s.world.deleteTicket(c!.id);
   await s.pool.query('delete from helpdesk.tickets where id = $1', [c!.id]);
@@ -434,15 +434,15 @@ test('what is refused is no repair, and what lies in a gap, or came between two 
   const everything = { sample: null, repair: true };
   const openRejects = () => s.rows('select stream, ask_id from sync.rejects where cleared_at is null');
   const [message] = await s.rows('select id, ticket_id from helpdesk.messages order by id limit 1');
-  await s.pool.query('delete from helpdesk.messages where id = $1', [message!.id]);
+  await s.pool.query('delete from internal.messages where id = $1', [message!.id]);
   await s.pool.query(`create function refuse() returns trigger language plpgsql as $f$
     begin if new.id = '${message!.id as string}' then raise exception 'refused' using errcode = '54000'; end if; return new; end $f$;
-    create trigger refuse before insert or update on helpdesk.messages for each row execute function refuse()`);
+    create trigger refuse before insert or update on internal.messages for each row execute function refuse()`);
   const refused = await verify(s, everything, undefined, ['messages']);
   expect(refused.found.map(({ record, repaired_at }) => [record, repaired_at])).toEqual([[message!.ticket_id, null]]);
   expect(await openRejects()).toEqual([{ stream: 'messages', ask_id: message!.ticket_id }]);
   expect((await verify(s, { sample: null, repair: false }, undefined, ['messages'])).found).toEqual([]);
-  await s.pool.query('drop trigger refuse on helpdesk.messages');
+  await s.pool.query('drop trigger refuse on internal.messages');
   await s.pool.query(
     `insert into sync.rejects (account_id, source, stream, key, record_id, ask_id, first_seen_at, last_seen_at, reason, replayable)
      select 'default', 'helpdesk', 'tickets', id, id, id, $1, $1, 'x', false from helpdesk.tickets where id <> $2 order by id limit 1`,

@@ -24,6 +24,8 @@ export interface Column {
 export interface Table {
   /** With its schema: `helpdesk.tickets`. */
   readonly name: string;
+  /** The table that stores the rows, if `name` is a view of it. */
+  readonly rows?: string;
   /** The columns that identify a row within the account; default: `id`. */
   readonly key?: readonly string[];
   /** The SQL `from` that yields `record` (jsonb) and `n` (its place); see `page` and `within`. */
@@ -240,7 +242,7 @@ function vanished(root: Table, others: readonly Table[]): string {
   if (root.parent === undefined) return 'null::boolean';
   const left = (table: Table) => `exists (
     select from (select distinct ${root.parent} as id from ${shortName(root)}_row) p
-    cross join lateral (select t.id from ${table.name} t where ${sameKey([table.parent!], 'p', ['id'])} order by t.${table.parent} offset 0) k
+    cross join lateral (select t.id from ${rowsOf(table)} t where ${sameKey([table.parent!], 'p', ['id'])} order by t.${table.parent} offset 0) k
     where not exists (select from ${shortName(table)}_row r where r.id = k.id))`;
   return [root, ...others.filter(({ parent }) => parent !== undefined)].map(left).join(' or ');
 }
@@ -250,7 +252,7 @@ function changedMs(root: Table): string {
   if (root.version === undefined) return 'null';
   return `(select array_agg(extract(epoch from w.changed_at)::float8 * 1000) from ${shortName(root)}_written w
     where w.changed_at > (select mirrored_since from sync.accounts where account_id = $2) and (
-      select t.${root.version} >= w.changed_at and t._deleted_at is null from ${root.name} t
+      select t.${root.version} >= w.changed_at and t._deleted_at is null from ${rowsOf(root)} t
       where ${sameKey(['id'], 'w')}
       ${inKeyOrder(['id'])}) is not true)`;
 }
@@ -291,7 +293,7 @@ function upsertCtes(table: Table, forced: boolean, shown: readonly string[]): st
       : `, t.${table.parent} <> r.${table.parent} and t._deleted_at is null as is_of_other`;
   const insert = (
     where: string,
-  ) => `insert into ${table.name} as t (account_id, ${[...names, ...first.map(([name]) => name)].join(', ')},
+  ) => `insert into ${rowsOf(table)} as t (account_id, ${[...names, ...first.map(([name]) => name)].join(', ')},
     _first_seen_at, _synced_at, _observed_at, ${table.version ? '_true_by, ' : ''}_payload)
   select $2, ${[...values, ...first.map(([, sql]) => sql)].join(',\n    ')}, $3, $3, $4, ${table.version ? '$6, ' : ''}_payload
   from ${short}_there where ${where}`;
@@ -302,7 +304,7 @@ function upsertCtes(table: Table, forced: boolean, shown: readonly string[]): st
     `${short}_there as materialized (
   select r.*, t.is_same${ofOther && ', t.is_of_other'}
   from ${short}_row r left join lateral (
-    select coalesce(${unchanged}, false) as is_same${ofOther} from ${table.name} t
+    select coalesce(${unchanged}, false) as is_same${ofOther} from ${rowsOf(table)} t
     where ${sameKey(key, 'r')}
     ${inKeyOrder(key)}) t on true
 )`,
@@ -348,6 +350,7 @@ export const sameKey = (key: readonly string[], row: string, names = key): strin
 const inKeyOrder = (key: readonly string[]): string => `order by t.${key.at(-1)} limit 1`;
 
 export const keyOf = ({ key = ['id'] }: Table) => key;
+export const rowsOf = ({ name, rows = name }: Pick<Table, 'name' | 'rows'>) => rows;
 
 /** SQL: the time is so far ahead that no clock of a worker writes it. Only a manual change does. */
 export const isAhead = (time: string, now: string): string => `${time} - interval '1 day' > ${now}`;
@@ -425,7 +428,7 @@ function removal(root: Table, others: readonly Table[], mentions: readonly Menti
   const short = shortName(root);
   const sets = [root, ...others].filter(table => table.parent !== undefined);
   const removed = [
-    ...sets.map(table => deleteBut(table.name, table.parent!, ['id', table.parent!], `${shortName(table)}_row`)),
+    ...sets.map(table => deleteBut(rowsOf(table), table.parent!, ['id', table.parent!], `${shortName(table)}_row`)),
     ...mentions
       .filter(({ parent }) => parent !== undefined)
       .map(({ name, parent, key, rows }) => deleteBut(name, parent!, key, `(${rows})`)),

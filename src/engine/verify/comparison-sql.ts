@@ -7,7 +7,7 @@
  */
 
 import type { Declared, Mention, Merge, Table } from '../commit/merge.ts';
-import { isAhead, keyOf, rowCte, sameKey, shortName } from '../commit/merge.ts';
+import { isAhead, keyOf, rowCte, rowsOf, sameKey, shortName } from '../commit/merge.ts';
 import type { Client } from '../database/pool.ts';
 import type { Ms } from '../reading/reading.ts';
 
@@ -118,7 +118,7 @@ function differing(table: Table): string {
   return `select ${rootOf(table, 'r')} as root, '${short}' as of, r.${idOf(table)} as id, d.at, d.field, d.ours, d.theirs
 from ${short}_row r
 left join lateral (
-  select * from ${table.name} t where ${sameKey(key, 'r')} and t.${tombstoneOf(table)} is null order by t.${idOf(table)} offset 0) t on true
+  select * from ${rowsOf(table)} t where ${sameKey(key, 'r')} and t.${tombstoneOf(table)} is null order by t.${idOf(table)} offset 0) t on true
 cross join lateral (
   select 'row' as at, 'row' as field, null::jsonb as ours, r._payload as theirs where t.account_id is null
   union all
@@ -142,7 +142,7 @@ function vanished(table: Table, parents: string): string {
   return `select ${rootOf(table, 't')} as root, '${short}' as of, t.${idOf(table)} as id, 'row' as at, 'row' as field, t._payload as ours, null::jsonb as theirs
 from ${parents}
 cross join lateral (
-  select * from ${table.name} t
+  select * from ${rowsOf(table)} t
   where ${sameKey([parent], 'p', ['id'])}${outer} and t.${tombstoneOf(table)} is null order by t.${parent} offset 0) t
 where not exists (select from ${short}_row r where r.${idOf(table)} = t.${idOf(table)})`;
 }

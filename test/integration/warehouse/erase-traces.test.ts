@@ -58,7 +58,7 @@ async function mirror() {
     holding: async (text: string) => {
       const tables = await rows(
         `select format('%I.%I', n.nspname, c.relname) as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
-         where c.relkind = 'r' and n.nspname in ('helpdesk', 'sync', 'analytics') order by 1`,
+         where c.relkind = 'r' and n.nspname in ('helpdesk', 'internal', 'sync', 'analytics') order by 1`,
       );
       const found: string[] = [];
       for (const { name } of tables)
@@ -144,7 +144,7 @@ test('old values: of messages that were removed, of phone numbers, of tickets th
   await s.ticket('t1', 'c2', { subject: 'secret given' });
   await s.erase('c1');
   for (const text of ['2345678', 'words', 'lovelace', 'secret given']) expect(await s.holding(text), text).toEqual([]);
-  expect((await s.holding('unharmed')).map(row => row.split(' ')[0])).toEqual(['helpdesk.messages', 'sync.changes']);
+  expect((await s.holding('unharmed')).map(row => row.split(' ')[0])).toEqual(['internal.messages', 'sync.changes']);
   expect((await s.erase('c1')).rows).toEqual(
     Object.fromEntries(Object.keys((await s.erase('c1')).rows).map(name => [name, 0])),
   );

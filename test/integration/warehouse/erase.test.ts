@@ -142,11 +142,11 @@ test('each account for itself; where nobody was erased, the merge itself asks, a
   await s.pool.query(`
     insert into helpdesk.customers select (jsonb_populate_record(c, '{"account_id":"other"}')).* from helpdesk.customers c;
     insert into helpdesk.tickets select (jsonb_populate_record(c, '{"account_id":"other"}')).* from helpdesk.tickets c;
-    insert into helpdesk.messages select (jsonb_populate_record(c, '{"account_id":"other"}')).* from helpdesk.messages c;
+    insert into internal.messages select (jsonb_populate_record(c, '{"account_id":"other"}')).* from internal.messages c;
     insert into helpdesk.contacts (account_id, id, customer_id, type, value, _first_seen_at, _synced_at, _observed_at, _payload)
       select 'other', id, customer_id, type, value, _first_seen_at, _synced_at, _observed_at, _payload from helpdesk.contacts`);
   const others = () =>
-    s.rows(`select c.first_name, k.value, t.subject, m.from_address from helpdesk.customers c, helpdesk.contacts k, helpdesk.tickets t, helpdesk.messages m
+    s.rows(`select c.first_name, k.value, t.subject, m.from_address from helpdesk.customers c, helpdesk.contacts k, helpdesk.tickets t, internal.messages m
       where 'other' = all (array[c.account_id, k.account_id, t.account_id, m.account_id])`);
   const before = await others();
   expect(before).toHaveLength(1);

@@ -50,7 +50,7 @@ const places = (s: Scripted) =>
     union all select 'customers', id, xmin::text, ctid::text from helpdesk.customers
     union all select 'contacts', id, xmin::text, ctid::text from helpdesk.contacts
     union all select 'users', id, xmin::text, ctid::text from helpdesk.users
-    union all select 'messages', id, xmin::text, ctid::text from helpdesk.messages
+    union all select 'messages', id, xmin::text, ctid::text from internal.messages
     union all select 'attachments', id, xmin::text, ctid::text from helpdesk.attachments
     order by 1, 2`);
 

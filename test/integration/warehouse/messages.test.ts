@@ -75,7 +75,7 @@ const messageRows = (s: Scripted) => s.rows('select * from helpdesk.messages ord
 const attachmentRows = (s: Scripted) => s.rows('select * from helpdesk.attachments order by id');
 const asOf = (s: Scripted) => s.rows('select id, _messages_as_of from helpdesk.tickets order by id');
 const places = (s: Scripted) =>
-  s.rows(`select id, xmin::text, ctid::text from helpdesk.messages
+  s.rows(`select id, xmin::text, ctid::text from internal.messages
     union all select id, xmin::text, ctid::text from helpdesk.attachments order by 1`);
 const where = async (s: Scripted) =>
   (await s.rows('select ticket_id, position, id from helpdesk.messages order by 1, 2, 3')).map(row =>

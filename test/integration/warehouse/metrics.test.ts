@@ -793,13 +793,13 @@ test('a message that is taken from a ticket whose messages are read anew at that
   try {
     const { rows } = await reading.query<{ pid: number }>('select pg_backend_pid() as pid');
     await taking.query('begin');
-    await taking.query(`update helpdesk.messages set ticket_id = 'to', position = 2 where id = 'from-1'`);
+    await taking.query(`update internal.messages set ticket_id = 'to', position = 2 where id = 'from-1'`);
     const read = (async () => {
       await reading.query('begin');
       await reading.query(
         `update helpdesk.tickets set _messages_as_of = _messages_as_of + interval '1 minute' where id = 'from'`,
       );
-      await reading.query(`insert into helpdesk.messages (account_id, id, ticket_id, position, type, _first_seen_at, _synced_at, _observed_at, _payload)
+      await reading.query(`insert into internal.messages (account_id, id, ticket_id, position, type, _first_seen_at, _synced_at, _observed_at, _payload)
         values ('default', 'new', 'from', 1, 'note', now(), now(), now(), '{}')`);
       await reading.query('commit');
     })();

@@ -230,7 +230,7 @@ test('messages, attachments and names: a ticket into 10,000 messages reads what 
     };
     const everything = () => true;
     for (let t = 0; t < 100; t++) await write(pool, detail(t, everything, 'body').one, 1);
-    await tenfold(pool, 'helpdesk.messages', 100, ['id', 'ticket_id']);
+    await tenfold(pool, 'internal.messages', 100, ['id', 'ticket_id']);
     await tenfold(pool, 'helpdesk.attachments', 100, ['id', 'message_id', 'ticket_id']);
     expect((await pool.query('select count(*) as n from helpdesk.messages')).rows).toEqual([{ n: 10_000 }]);
 

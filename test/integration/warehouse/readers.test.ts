@@ -19,7 +19,7 @@ async function twoAccounts(): Promise<TestDatabase> {
     insert into helpdesk.tickets (account_id, id, number, customer_id, user_id, inbox_id, label_ids, state, subject, created_at, updated_at, _messages_as_of, _first_seen_at, _synced_at, _observed_at, _payload)
       select a, t, 1, 'c1', 'u1', 'i1', '{l1}', 'open', 'about ' || a, '2026-01-01', '2026-01-02', '2026-01-02', '2026-01-02', '2026-01-02', '2026-01-02', jsonb_build_object('of', a)
       from unnest('{umbra,acme}'::text[]) a, unnest('{t1,t2}'::text[]) t;
-    insert into helpdesk.messages (account_id, id, ticket_id, position, type, direction, from_name, from_address, body, body_text, created_at, _first_seen_at, _synced_at, _observed_at, _payload)
+    insert into internal.messages (account_id, id, ticket_id, position, type, direction, from_name, from_address, body, body_text, created_at, _first_seen_at, _synced_at, _observed_at, _payload)
       select a, 'm1', 't1', 1, 'reply', 'in', a, a || '@mail.example', 'from ' || a, 'from ' || a, '2026-01-01', '2026-01-02', '2026-01-02', '2026-01-02', '{}'
       from unnest('{umbra,acme}'::text[]) a;
     insert into books.volumes (account_id, id, title, _first_seen_at, _synced_at, _observed_at, _payload)
@@ -277,6 +277,7 @@ test('every view that readers see filters by itself or has the rights of who ask
   expect(asOwner.filter(({ name }) => /^(helpdesk|books|sync)\./.test(name)).map(({ name }) => name)).toEqual([
     'sync.readable_accounts',
     'helpdesk.ticket_history',
+    'helpdesk.messages',
   ]);
   expect(asOwner.filter(({ options }) => !options?.includes('security_barrier=true')).map(({ name }) => name)).toEqual(
     [],

@@ -13,7 +13,7 @@ async function twoAccounts(): Promise<TestDatabase> {
       select a, 't' || n, n, case when a = 'acme' then 'ordinary order number ' || n else 'takeover of globex, part ' || n end,
         'open', timestamptz '2026-01-01' + n * interval '1 hour', '2026-02-01', '2026-02-01', '2026-02-01', '2026-02-01', '{}'
       from unnest('{acme,umbra}'::text[]) a, generate_series(1, 400) n;
-    insert into helpdesk.messages (account_id, id, ticket_id, position, type, direction, body_text, created_at, _first_seen_at, _synced_at, _observed_at, _payload)
+    insert into internal.messages (account_id, id, ticket_id, position, type, direction, body_text, created_at, _first_seen_at, _synced_at, _observed_at, _payload)
       select t.account_id, 'm' || t.id, t.id, 1, 'reply', 'in', 'about ' || t.subject, t.created_at, '2026-02-01', '2026-02-01', '2026-02-01', '{}'
       from helpdesk.tickets t;
     insert into helpdesk.contacts (account_id, id, customer_id, type, value, _first_seen_at, _synced_at, _observed_at, _payload)
@@ -23,11 +23,11 @@ async function twoAccounts(): Promise<TestDatabase> {
         select case when a = 'acme' then 'buyer' || n || '@mail.example' else 'whistleblower' || n || '@globex.example' end as v) v`);
   // While another session of this database looks, such as one that collects statistics, vacuum leaves pages that later
   // searches would have to fetch.
-  for (const table of ['tickets', 'messages', 'contacts']) {
+  for (const table of ['helpdesk.tickets', 'internal.messages', 'helpdesk.contacts']) {
     const allVisible = async () => {
-      await db.pool.query(`vacuum analyze helpdesk.${table}`);
+      await db.pool.query(`vacuum analyze ${table}`);
       const { rows } = await db.pool.query(
-        `select relpages > 0 and relallvisible = relpages as yes from pg_class where oid = 'helpdesk.${table}'::regclass`,
+        `select relpages > 0 and relallvisible = relpages as yes from pg_class where oid = '${table}'::regclass`,
       );
       return rows[0].yes;
     };

@@ -16,7 +16,7 @@ interface Message {
 
 async function keep(db: pg.Pool, ...messages: Message[]): Promise<void> {
   await db.query(
-    `insert into helpdesk.messages (account_id, id, ticket_id, position, type, direction, body_text, created_at, _first_seen_at, _synced_at, _observed_at, _payload)
+    `insert into internal.messages (account_id, id, ticket_id, position, type, direction, body_text, created_at, _first_seen_at, _synced_at, _observed_at, _payload)
      select coalesce(m.account, 'acme'), m.id, 't1', 1, 'reply', 'in', m.text, timestamptz '2026-01-01T00:00:00Z' + m.at * interval '1 minute',
        '2026-01-01', '2026-01-01', '2026-01-01', '{}'
      from jsonb_to_recordset($1::jsonb) m (account text, id text, text text, at numeric)`,
@@ -116,8 +116,8 @@ test('what is removed or changed is not found any more', async () => {
   await using db = await searchableDatabase();
   await accounts(db.pool, 'acme');
   await keep(db.pool, { id: 'm1', text: 'parcel' }, { id: 'm2', text: 'parcel' }, { id: 'm3', text: 'parcel' });
-  await db.pool.query("delete from helpdesk.messages where id = 'm1'");
-  await db.pool.query("update helpdesk.messages set body_text = 'letter' where id = 'm2'");
+  await db.pool.query("delete from internal.messages where id = 'm1'");
+  await db.pool.query("update internal.messages set body_text = 'letter' where id = 'm2'");
   expect(await found(db.pool, 'parcel')).toEqual(['m3']);
   expect(await found(db.pool, 'letter')).toEqual(['m2']);
 });
@@ -210,7 +210,7 @@ test('no text stops a message, however long and odd it is', long, async () => {
       ).resolves.toBe('asked');
     }
     // What the index had put off is sorted in.
-    await client.query("select gin_clean_pending_list('helpdesk.messages_words')");
+    await client.query("select gin_clean_pending_list('internal.messages_words')");
     expect((await found(client, 'begins', 1000)).sort()).toEqual(Object.keys(odd).sort());
   } finally {
     client.release(true);
@@ -299,7 +299,7 @@ test('without its index a search says what to do; on makes what is missing, agai
   await keep(db.pool, { id: 'm1', text: 'The parcel was lost.' });
   for (const search of ["search_messages('parcel')", "similar_subjects('parcel')", "similar_contacts('anna')"])
     await expect(db.pool.query(`select * from helpdesk.${search}`)).rejects.toMatchObject({
-      message: expect.stringMatching(/^search is off: the index helpdesk.\w+ is missing$/),
+      message: expect.stringMatching(/^search is off: the index (?:helpdesk|internal).\w+ is missing$/),
       hint: expect.stringContaining('npx shelfdesk search on'),
       code: '55000',
     });
@@ -309,7 +309,7 @@ test('without its index a search says what to do; on makes what is missing, agai
   // A writer holds the making of the first index, until it is interrupted.
   const writer = await db.pool.connect();
   await writer.query('begin');
-  await writer.query("update helpdesk.messages set type = 'note'");
+  await writer.query("update internal.messages set type = 'note'");
   const stop = new AbortController();
   const phases: string[] = [];
   const show = ({ phase }: Making) => {
@@ -329,9 +329,9 @@ test('without its index a search says what to do; on makes what is missing, agai
   expect(await states()).toEqual(['on', 'on', 'on']);
   expect(await found(db.pool, 'parcel')).toEqual(['m1']);
 
-  const { rows: before } = await db.pool.query("select 'helpdesk.messages_words'::regclass::oid as oid");
+  const { rows: before } = await db.pool.query("select 'internal.messages_words'::regclass::oid as oid");
   await searchOn({ url: db.url, db: db.pool }, on);
-  expect((await db.pool.query("select 'helpdesk.messages_words'::regclass::oid as oid")).rows).toEqual(before);
+  expect((await db.pool.query("select 'internal.messages_words'::regclass::oid as oid")).rows).toEqual(before);
   await searchOff({ url: db.url });
   expect(await states()).toEqual(['off', 'off', 'off']);
 });

@@ -35,7 +35,7 @@ beforeAll(async () => {
     insert into internal.ticket_history (account_id, ticket_id, state, user_id, inbox_id, label_ids, spam, trash, valid_from, change_after, is_first)
       select 'default', id, case when n % 9 = 0 then 'open' else 'closed' end, 'u' || n % 4, 'i' || n % 3, array['l' || n % 3], false, false,
         at + interval '1 day', at - interval '1 second', true from world;
-    insert into helpdesk.messages (account_id, id, ticket_id, position, type, direction, user_id, from_address, created_at, _first_seen_at, _synced_at, _observed_at, _payload)
+    insert into internal.messages (account_id, id, ticket_id, position, type, direction, user_id, from_address, created_at, _first_seen_at, _synced_at, _observed_at, _payload)
       select 'default', id || '-' || k, id, k, 'reply', case when k = 2 then 'out' else 'in' end, case when k = 2 then 'u' || n % 4 end,
         customer_id || '@example.org', at + k * interval '1 hour', at, at, at, '{}' from world, generate_series(1, 3) k;
     insert into helpdesk.customers (account_id, id, _created_after, _created_before, _checked_at, _first_seen_at, _synced_at, _observed_at, _payload)

@@ -361,7 +361,7 @@ export async function markDeleted(client: Client, claim: Claim, ids: readonly st
       'delete from helpdesk.ticket_labels where account_id = $1 and ticket_id = any($2)',
       marked.slice(0, 2),
     );
-    await of('helpdesk.messages', 'ticket_id');
+    await of('internal.messages', 'ticket_id');
     await of('helpdesk.attachments', 'ticket_id');
   } else await of('helpdesk.contacts', 'customer_id');
   await client.query(

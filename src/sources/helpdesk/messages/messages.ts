@@ -31,6 +31,7 @@ export const messages: DetailStream<TicketInDetail, Message> = {
   merge: buildMerge(
     {
       name: 'helpdesk.messages',
+      rows: 'internal.messages',
       from: `${ticket}, ${elements(`ticket -> 'messages'`)} with ordinality as e (record, n)`,
       parent: 'ticket_id',
       leftOut: ['body', 'more_body', 'attachments'],
@@ -108,10 +109,12 @@ on conflict (account_id, id) do update set
 where t._observed_at is null or t._observed_at < excluded._observed_at`;
 }
 
-/** Converts HTML to plain text. Leaves other text unchanged. */
+/** The plain text, where it differs from the body. */
 async function textOf({ body, htmlized }: Message): Promise<Derived> {
-  if (body === null || body === undefined) return { value: null };
-  if (!htmlized) return { value: body };
+  if (body === null || body === undefined || !htmlized) return { value: null };
   const { text, simplified } = await plainTextOf(body);
-  return { value: text, ...(simplified && { drift: { kind: 'simplified_html', path: 'body' } as const }) };
+  return {
+    value: text === body ? null : text,
+    ...(simplified && { drift: { kind: 'simplified_html', path: 'body' } as const }),
+  };
 }

@@ -315,7 +315,7 @@ export async function claimMessages(
           and (t._messages_as_of is null or t._messages_as_of <= $4) and t._deleted_at is null
         returning before._messages_as_of as "asOf", before._messages_by as by, before._messages_as_of is null and (
             -- A ticket that returned may still have messages from before its tombstone.
-            select true from helpdesk.messages m where m.account_id = $1 and m.ticket_id >= $2 and m.ticket_id <= $2
+            select true from internal.messages m where m.account_id = $1 and m.ticket_id >= $2 and m.ticket_id <= $2
             order by m.ticket_id, m.position limit 1) is null as first,
           t.updated_at > (select mirrored_since from sync.accounts where account_id = $1)
             and t.updated_at <= $4 and (before._messages_as_of is null or before._messages_as_of < t.updated_at) as arrived`,
@@ -413,7 +413,7 @@ export async function markTicketDeleted(
   );
   if (rowCount === 0) return 0;
   await client.query('delete from helpdesk.ticket_labels where account_id = $1 and ticket_id = $2', [account, id]);
-  for (const table of ['helpdesk.messages', 'helpdesk.attachments']) {
+  for (const table of ['internal.messages', 'helpdesk.attachments']) {
     await client.query(
       `update ${table} set _deleted_at = $3, _synced_at = $4
        where account_id = $1 and ticket_id = $2 and _deleted_at is null`,

@@ -8,6 +8,7 @@ import { cleanText } from '../../../engine/json-text.ts';
 import { carries, carriesAddress, patternsOf } from '../../../privacy/contact-normalisation.ts';
 import { besides } from '../../../privacy/personal-data-scan.ts';
 import type { People, Who } from '../../../privacy/redact.ts';
+import { rowsOf } from '../rows-of.ts';
 import { kept, naming } from './redact.ts';
 
 /** Columns that erasure sets to null, in addition to the fields of `_payload`. */
@@ -233,7 +234,7 @@ async function reduce(
         ]
       : [all, [], ''];
   const { rowCount } = await client.query(
-    `update helpdesk.${table} t set ${[...columns.map(name => `${name} = null`), ...sets].join(', ')},
+    `update ${rowsOf(table)} t set ${[...columns.map(name => `${name} = null`), ...sets].join(', ')},
        _payload = ${payload}, _synced_at = $4
      where t.account_id = $1 and t.${column} = any ($2)
        and (num_nonnulls(${columns.map(name => `t.${name}`).join(', ')}) > 0 or t._payload <> ${all}${more})`,
@@ -277,7 +278,7 @@ async function reduceFields(
   const sets = fields.map(({ column, when }) => `${column} = case when ${when} then null else ${column} end`);
   const keys = fields.map(({ key, when }) => `case when ${when} then '{${key}}'::text[] else '{}' end`);
   const { rowCount } = await client.query(
-    `update helpdesk.${table} set ${sets.join(', ')}, _payload = _payload - (${keys.join(' || ')}), _synced_at = $4
+    `update ${rowsOf(table)} set ${sets.join(', ')}, _payload = _payload - (${keys.join(' || ')}), _synced_at = $4
      where account_id = $1 and id = any ($5)`,
     [account, forms, patternsOf(forms), now, ids],
   );

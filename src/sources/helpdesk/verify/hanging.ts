@@ -14,6 +14,7 @@ import { writeFindings } from '../../../engine/verify/findings.ts';
 import { isMissing, type Queryable } from '../../../engine/verify/verifications.ts';
 import type { ListStream, Row } from '../../source.ts';
 import { helpdeskOf } from '../open.ts';
+import { rowsOf } from '../rows-of.ts';
 import type { Compared } from './compare.ts';
 import { standingOf } from './rows.ts';
 
@@ -136,14 +137,14 @@ export async function takeAway(
     const which = `o.account_id = $1 and o.${parent} = $2`;
     if (table !== 'ticket_labels') {
       const { rowCount } = await client.query(
-        `update helpdesk.${table} o set _deleted_at = p._deleted_at, _synced_at = $3
+        `update ${rowsOf(table)} o set _deleted_at = p._deleted_at, _synced_at = $3
          from helpdesk.${of} p
          where ${which} and o._deleted_at is null and p.account_id = $1 and p.id = $2 and p._deleted_at is not null`,
         [account, id, now],
       );
       taken += rowCount ?? 0;
     }
-    const { rowCount } = await client.query(`delete from helpdesk.${table} o where ${which} and ${lives(table)}`, [
+    const { rowCount } = await client.query(`delete from ${rowsOf(table)} o where ${which} and ${lives(table)}`, [
       account,
       id,
     ]);
