@@ -33,6 +33,15 @@ function statOf(pid: number): Stat | undefined {
 /** Seconds of processor that a process has used. */
 export const cpuOf = (pid: number): number => statOf(pid)?.seconds ?? 0;
 
+/** The same of all children that have ended, and of theirs. */
+export const endedCpu = (): number => statOf(process.pid)!.endedSeconds;
+
+/** Seconds of processor that the process of this session has used, to the nanosecond. */
+export async function sessionCpu(session: pg.Pool | pg.ClientBase): Promise<() => number> {
+  const { rows } = await session.query<{ pid: number }>('select pg_backend_pid() as pid');
+  return () => Number(readFileSync(`/proc/${rows[0]!.pid}/schedstat`, 'utf8').split(' ')[0]) / 1e9;
+}
+
 /** The same of a whole PostgreSQL: those of connections that have ended too. */
 export async function serverCpu(pool: pg.Pool): Promise<() => number> {
   const { rows } = await pool.query('select pg_backend_pid() as pid');

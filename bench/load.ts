@@ -1,15 +1,16 @@
 /**
- * What the loads share: a source in a process of its own, a run of ours from its first request to its last commit, and the
- * protocol's COPY of the same rows into the same tables with their indexes and without triggers.
+ * Shared by the loads: a source in a process of its own, a run of ours from its first request to its last commit, and COPY
+ * of the same rows into the same tables with their indexes and without triggers.
  */
-import { type ChildProcess, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { settingsFor } from '../test/support/cli.ts';
-import { cpuOf, peakOf, serverCpu } from './cpu.ts';
+import { endedCpu, peakOf, serverCpu, sessionCpu } from './cpu.ts';
 import type { openDatabase } from './lab.ts';
 
 const main = fileURLToPath(new URL('../src/main.ts', import.meta.url));
@@ -48,7 +49,7 @@ export const forget = `update sync.coverage set covered = '{}'`;
 
 export interface Cost {
   readonly seconds: number;
-  /** Seconds of CPU: of our process, and of all of PostgreSQL. */
+  /** Seconds of CPU: of our process with its children, and of all of PostgreSQL. */
   readonly node: number;
   readonly postgres: number;
   /** Megabytes; the most that our process held. */
@@ -58,71 +59,80 @@ export interface Cost {
 }
 
 /** Runs the command line, and answers what its last stream cost: from the moment it was taken up to its end. */
-export async function runOurs(db: Database, source: Source, args: readonly string[]): Promise<Cost> {
+export const runOurs = (db: Database, source: Source, args: readonly string[]): Promise<Cost> =>
+  costOf(db, async () => {
+    const used = await runCommand(settingsFor(db.url, source), args);
+    const { rows } = await db.pool.query<{ seconds: number }>(
+      `select extract(epoch from finished_at - started_at)::float8 as seconds
+       from sync.stored_run_streams where state = 'completed' order by run_id desc, finished_at desc limit 1`,
+    );
+    return { ...used, seconds: rows[0]!.seconds };
+  });
+
+/** Runs the command line by the first line of the program. No other child may end meanwhile. */
+export async function runCommand(
+  settings: Readonly<Record<string, string>>,
+  args: readonly string[],
+  program = main,
+): Promise<Pick<Cost, 'node' | 'memory'>> {
+  const before = endedCpu();
   const folder = mkdtempSync(join(tmpdir(), 'shelfdesk-bench-'));
   try {
-    return await costOf(db, async () => {
-      const child = spawn(main, args, {
-        cwd: folder,
-        env: { ...byFirstLine, ...settingsFor(db.url, source) },
-        stdio: ['ignore', 'ignore', 'pipe'],
-      });
-      const used = await usedUntilExit(child);
-      const { rows } = await db.pool.query<{ seconds: number }>(
-        `select extract(epoch from finished_at - started_at)::float8 as seconds
-         from sync.stored_run_streams where state = 'completed' order by run_id desc, finished_at desc limit 1`,
-      );
-      return { ...used, seconds: rows[0]!.seconds };
+    const env = { ...byFirstLine, ...settings };
+    const child = spawn(program, args, { cwd: folder, env, stdio: ['ignore', 'ignore', 'pipe'] });
+    let memory = 0;
+    let errors = '';
+    child.stderr.on('data', chunk => {
+      errors += chunk;
     });
+    const look = setInterval(() => {
+      memory = Math.max(memory, peakOf(child.pid!));
+    }, 20);
+    const [code] = await once(child, 'close');
+    clearInterval(look);
+    if (code !== 0) throw new Error(`exit ${code}: ${errors}`);
+    return { node: endedCpu() - before, memory };
   } finally {
     rmSync(folder, { recursive: true });
   }
 }
 
-async function usedUntilExit(child: ChildProcess): Promise<Pick<Cost, 'node' | 'memory'>> {
-  const used = { node: 0, memory: 0 };
-  let errors = '';
-  child.stderr!.on('data', chunk => {
-    errors += chunk;
-  });
-  const look = setInterval(() => {
-    used.node = Math.max(used.node, cpuOf(child.pid!));
-    used.memory = Math.max(used.memory, peakOf(child.pid!));
-  }, 20);
-  const [code] = await once(child, 'close');
-  clearInterval(look);
-  if (code !== 0) throw new Error(`exit ${code}: ${errors}`);
-  return used;
-}
+/** Also what the one session has used that did the work, in seconds of CPU. */
+export type CopyCost = Cost & { readonly session: number };
 
 /** COPY into empty copies of these tables, from files of the server's. Answers its cost, and forgets the copies. */
-export async function copyInto(db: Database, tables: readonly string[]): Promise<Cost> {
+export async function copyInto(db: Database, tables: readonly string[]): Promise<CopyCost> {
   const folder = mkdtempSync(join(tmpdir(), 'shelfdesk-bench-'));
   // The server may be another user's.
   chmodSync(folder, 0o777);
+  const client = await db.pool.connect();
   try {
     const copies = await Promise.all(
       tables.map(async (table, i) => {
-        const copy = `public.copy_${i}`;
-        const file = join(folder, `${i}`);
         const { rows } = await db.pool.query<{ columns: string }>(
           `select string_agg(quote_ident(attname), ', ' order by attnum) as columns
            from pg_attribute where attrelid = $1::regclass and attnum > 0 and not attisdropped and attgenerated = ''`,
           [table],
         );
-        await db.pool.query(`create table ${copy} (like ${table} including all)`);
-        await db.pool.query(`copy ${table} (${rows[0]!.columns}) to '${file}'`);
-        return { copy, file, columns: rows[0]!.columns };
+        const { columns } = rows[0]!;
+        const file = join(folder, `${i}`);
+        await db.pool.query(`create table public.copy_${i} (like ${table} including all)`);
+        await db.pool.query(`copy ${table} (${columns}) to '${file}'`);
+        return `copy public.copy_${i} (${columns}) from '${file}'`;
       }),
     );
+    await db.pool.query('checkpoint');
+    const session = await sessionCpu(client);
+    const before = session();
     const cost = await costOf(db, async () => {
       const begun = performance.now();
-      for (const { copy, file, columns } of copies) await db.pool.query(`copy ${copy} (${columns}) from '${file}'`);
+      for (const copy of copies) await client.query(copy);
       return { node: 0, memory: 0, seconds: (performance.now() - begun) / 1000 };
     });
-    for (const { copy } of copies) await db.pool.query(`drop table ${copy}`);
-    return cost;
+    return { ...cost, session: session() - before };
   } finally {
+    client.release();
+    for (const i of tables.keys()) await db.pool.query(`drop table public.copy_${i}`);
     rmSync(folder, { recursive: true });
   }
 }
@@ -140,12 +150,23 @@ async function costOf(db: Database, work: () => Promise<Pick<Cost, 'node' | 'mem
   return { ...cost, postgres: server() - postgres, wal: (await place()) - wal };
 }
 
-/** Rows that were written over or removed: each leaves a dead one. Of sessions that have ended. */
-export async function deadIn(db: Database, tables: readonly string[]): Promise<number> {
-  const { rows } = await db.pool.query<{ dead: number }>(
-    `select coalesce(sum(n_tup_upd + n_tup_del), 0)::float8 as dead from pg_stat_all_tables
-     where relid = any ($1::text[]::regclass[])`,
-    [tables],
+/** Tables in which a run keeps its own position and spending, whatever it finds. */
+const ofRuns = [
+  ...['accounts', 'budget', 'coverage', 'credit_minutes', 'request_logs', 'run_lists', 'stored_run_streams'],
+  ...['stored_runs', 'ties', 'workers'],
+];
+/** For the text above the figures. */
+export const besidesRuns = `Rows written counts inserts, updates and deletes in all tables, except the run's own: ${ofRuns.map(name => `sync.${name}`).join(', ')}, and the queue.`;
+
+/** Rows inserted, written over and removed so far, in all tables but those of runs. */
+export async function rowsWritten({ pool }: Database): Promise<number> {
+  // A session counts at its end, or a second later.
+  const open = `select from pg_stat_activity where application_name = 'shelfdesk'`;
+  while ((await pool.query(open)).rowCount! > 0) await delay(50);
+  const { rows } = await pool.query<{ n: number }>(
+    `select coalesce(sum(n_tup_ins + n_tup_upd + n_tup_del), 0)::float8 as n from pg_stat_user_tables
+     where schemaname <> 'bullmq' and not (schemaname = 'sync' and relname = any ($1))`,
+    [ofRuns],
   );
-  return rows[0]!.dead;
+  return rows[0]!.n;
 }
