@@ -19,7 +19,7 @@ export const byFirstLine = {
   PATH: `${dirname(process.execPath)}:${process.env.PATH}`,
   HOME: process.env.HOME ?? '',
 };
-export type Database = Awaited<ReturnType<typeof openDatabase>>;
+export type Database = Omit<Awaited<ReturnType<typeof openDatabase>>, typeof Symbol.asyncDispose>;
 
 export interface Source extends Disposable {
   readonly url: string;
@@ -137,14 +137,15 @@ export async function copyInto(db: Database, tables: readonly string[]): Promise
   }
 }
 
-async function costOf(db: Database, work: () => Promise<Pick<Cost, 'node' | 'memory' | 'seconds'>>): Promise<Cost> {
+/** Work that answers the rest of its cost: and what PostgreSQL had of it. */
+export async function costOf<Rest>(
+  { pool }: Pick<Database, 'pool'>,
+  work: () => Promise<Rest>,
+): Promise<Rest & Pick<Cost, 'postgres' | 'wal'>> {
   const place = async () =>
-    (
-      await db.pool.query<{ mb: number }>(
-        `select pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::float8 / 1e6 as mb`,
-      )
-    ).rows[0]!.mb;
-  const server = await serverCpu(db.pool);
+    (await pool.query<{ mb: number }>(`select pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::float8 / 1e6 as mb`))
+      .rows[0]!.mb;
+  const server = await serverCpu(pool);
   const [wal, postgres] = [await place(), server()];
   const cost = await work();
   return { ...cost, postgres: server() - postgres, wal: (await place()) - wal };
