@@ -15,6 +15,7 @@ import { questions } from './questions.ts';
 import { sandbox } from './sandbox.ts';
 import { scale } from './scale.ts';
 import { spending } from './spending.ts';
+import { startUp } from './start-up.ts';
 
 export const sections: readonly Section[] = [
   loadTickets,
@@ -22,6 +23,7 @@ export const sections: readonly Section[] = [
   loadCustomers,
   metrics,
   growth,
+  startUp,
   peers,
   credits,
   spending,
