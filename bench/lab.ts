@@ -12,22 +12,6 @@ export async function openDatabase({ empty = false } = {}): Promise<{ url: strin
   return { url, pool, [Symbol.asyncDispose]: () => opened.disposeAsync() };
 }
 
-/** The relations that statements of the bench may write: some names in schema helpdesk are views. */
-export async function writableIn(db: pg.Pool | pg.ClientBase): Promise<{
-  readonly messages: string;
-  /** The column of `messages` with the plain text. */
-  readonly plainText: string;
-  readonly ticketLabels: boolean;
-}> {
-  const { rows } = await db.query(`
-    with m as (select coalesce(to_regclass('internal.messages'), to_regclass('helpdesk.messages')) as messages)
-    select m.messages::text,
-      (select attname from pg_attribute where attrelid = m.messages and attname in ('plain_text', 'body_text')) as "plainText",
-      exists (select from pg_class where oid = to_regclass('helpdesk.ticket_labels') and relkind = 'r') as "ticketLabels"
-    from m`);
-  return rows[0];
-}
-
 /** Settings of the command line for these limits, where the sandbox keeps to the same ones. */
 export const limitsOf = (limits: { credits: number; requestsPerSecond: number }, reserve: number) => ({
   HELPDESK_CREDITS: String(limits.credits),

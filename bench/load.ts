@@ -9,6 +9,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import type pg from 'pg';
 import { settingsFor } from '../test/support/cli.ts';
 import { endedCpu, peakOf, serverCpu, sessionCpu } from './cpu.ts';
 import type { openDatabase } from './lab.ts';
@@ -154,16 +155,20 @@ export async function costOf<Rest>(
 /** Tables in which a run keeps its own position and spending, whatever it finds. */
 const ofRuns = [
   ...['accounts', 'budget', 'coverage', 'credit_minutes', 'request_logs', 'run_lists', 'stored_run_streams'],
-  ...['stored_runs', 'ties', 'workers'],
+  ...['stored_runs', 'ties', 'walks', 'workers'],
 ];
 /** For the text above the figures. */
 export const besidesRuns = `Rows written counts inserts, updates and deletes in all tables, except the run's own: ${ofRuns.map(name => `sync.${name}`).join(', ')}, and the queue.`;
 
-/** Rows inserted, written over and removed so far, in all tables but those of runs. */
-export async function rowsWritten({ pool }: Database): Promise<number> {
-  // A session counts at its end, or a second later.
+/** Waits for the counts of a run that has ended: a session counts at its end, or a second later. */
+export async function countsAreIn(pool: pg.Pool): Promise<void> {
   const open = `select from pg_stat_activity where application_name = 'shelfdesk'`;
   while ((await pool.query(open)).rowCount! > 0) await delay(50);
+}
+
+/** Rows inserted, written over and removed so far, in all tables but those of runs. */
+export async function rowsWritten({ pool }: Database): Promise<number> {
+  await countsAreIn(pool);
   const { rows } = await pool.query<{ n: number }>(
     `select coalesce(sum(n_tup_ins + n_tup_upd + n_tup_del), 0)::float8 as n from pg_stat_user_tables
      where schemaname <> 'bullmq' and not (schemaname = 'sync' and relname = any ($1))`,

@@ -7,6 +7,7 @@ import {
   type CopyCost,
   type Cost,
   copyInto,
+  countsAreIn,
   type Database,
   forget,
   rowsWritten,
@@ -27,7 +28,8 @@ export const loadTickets: Section = {
   about: [
     `\`shelfdesk sync tickets\` reads ${tickets.toLocaleString('en-US')} tickets from the sandbox over HTTP at no limit, into tables that were never analysed, with history,`,
     'metrics and coverage. CPU is that of the whole process and of all of PostgreSQL. Two re-reads with nothing changed follow: one directly',
-    'after a checkpoint, where each touched page goes to the WAL in full, and one without. Another first load has a checkpoint in its middle.',
+    'after a checkpoint, where each touched page goes to the WAL in full, and one without. Another first load has a checkpoint in its middle',
+    'and, for the pages, one behind it.',
     besidesRuns,
     'COPY loads the same rows from a file of the server into the same table with all its indexes and without triggers. The merge alone runs',
     "the product's statements over prepared pages of 100, ten pages a transaction, in one session, with all triggers; its CPU and that of",
@@ -37,7 +39,7 @@ export const loadTickets: Section = {
     const count = quick ? tickets / 10 : tickets;
     using source = await startSandbox(count);
     const first: Cost[] = [];
-    const across: Cost[] = [];
+    const across: (Cost & Pages)[] = [];
     const checkpointed: Cost[] = [];
     const unchanged: Cost[] = [];
     const written: number[] = [];
@@ -49,11 +51,11 @@ export const loadTickets: Section = {
       // The sandbox makes a ticket when it is first asked for.
       if (round < 0) continue;
       first.push(whole);
+      const before = await rowsWritten(db);
       await db.pool.query(forget);
       await db.pool.query('checkpoint');
       checkpointed.push(await runOurs(db, source, load));
       await db.pool.query(forget);
-      const before = await rowsWritten(db);
       unchanged.push(await runOurs(db, source, load));
       written.push((await rowsWritten(db)) - before);
       merges.push(await mergeAlone(await pagesOf(db)));
@@ -69,6 +71,14 @@ export const loadTickets: Section = {
     figure({ what: 'first load: WAL, a ticket', unit: 'kB', rounds: wal(first), atMost: 2, headline: true });
     figure({ what: 'first load across a checkpoint: CPU, a ticket', unit: 'µs', rounds: cpu(across) });
     figure({ what: 'first load across a checkpoint: WAL, a ticket', unit: 'kB', rounds: wal(across) });
+    const thousand = (of: keyof Pages) => across.map(pages => (pages[of] / count) * 1000);
+    const pagesOver = 'first load across a checkpoint: pages';
+    figure({ what: `${pagesOver} in full in the WAL, 1,000 tickets`, unit: 'pages', rounds: thousand('full') });
+    figure({
+      what: `${pagesOver} written by checkpoints, 1,000 tickets`,
+      unit: 'pages',
+      rounds: thousand('checkpointed'),
+    });
     figure({ what: 'first load: memory of Node, at most', unit: 'MB', rounds: first.map(({ memory }) => memory) });
     figure({ what: 'first load', unit: 'rows/s', rounds: rates(first), headline: true });
     figure({ what: 'COPY of the same rows', unit: 'rows/s', rounds: rates(copies) });
@@ -80,7 +90,7 @@ export const loadTickets: Section = {
     });
     figure({ what: 'unchanged: CPU, a ticket', unit: 'µs', rounds: cpu(unchanged), atMost: 60, headline: true });
     figure({ what: 'unchanged: of that Node', unit: 'µs', rounds: cpu(unchanged, ({ node }) => node) });
-    figure({ what: 'unchanged: rows written', unit: 'rows', rounds: written, atMost: 0, headline: true });
+    figure({ what: 'unchanged, twice: rows written', unit: 'rows', rounds: written, atMost: 0, headline: true });
     figure({ what: 'unchanged: WAL, a ticket', unit: 'kB', rounds: wal(unchanged) });
     figure({ what: 'unchanged, after a checkpoint: CPU, a ticket', unit: 'µs', rounds: cpu(checkpointed) });
     figure({ what: 'unchanged, after a checkpoint: WAL, a ticket', unit: 'kB', rounds: wal(checkpointed) });
@@ -114,13 +124,32 @@ async function mergeAlone(pages: readonly Page[]): Promise<number> {
   return session() - before;
 }
 
-/** A first load with a checkpoint after half of it. */
-async function loadAcross(source: Source, count: number): Promise<Cost> {
+/** Pages of 8 kB: in full in the WAL, and written by checkpoints. */
+interface Pages {
+  readonly full: number;
+  readonly checkpointed: number;
+}
+
+/** A first load with a checkpoint after half of it, and one behind it. */
+async function loadAcross(source: Source, count: number): Promise<Cost & Pages> {
   await using db = await openDatabase();
+  await db.pool.query('checkpoint');
+  const before = await pagesSoFar(db);
   const run = runOurs(db, source, load);
   await Promise.race([run, untilHalf(db, count)]);
   await db.pool.query('checkpoint');
-  return await run;
+  const cost = await run;
+  await db.pool.query('checkpoint');
+  const after = await pagesSoFar(db);
+  return { ...cost, full: after.full - before.full, checkpointed: after.checkpointed - before.checkpointed };
+}
+
+async function pagesSoFar({ pool }: Database): Promise<Pages> {
+  await countsAreIn(pool);
+  const { rows } = await pool.query<Pages>(
+    'select wal_fpi::float8 as full, buffers_written::float8 as checkpointed from pg_stat_wal, pg_stat_checkpointer',
+  );
+  return rows[0]!;
 }
 
 async function untilHalf({ pool }: Database, count: number): Promise<void> {

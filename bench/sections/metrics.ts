@@ -129,7 +129,7 @@ export const metrics: Section = {
     const took = { without: [] as number[], with: [] as number[] };
     for (let round = 0; round < rounds; round++)
       for (const on of [false, true]) {
-        await triggers(pool, on, 'helpdesk.messages', 'metrics');
+        await triggers(pool, on, 'internal.messages', 'metrics');
         took[on ? 'with' : 'without'].push((await costOf(readMessages)) / some);
       }
     figure({ what: 'a ticket with five messages, without metrics', unit: 'ms', rounds: took.without });
