@@ -5,7 +5,7 @@
 import type pg from 'pg';
 import { type Sandbox, startSandbox } from '../../packages/sandbox/src/server.ts';
 import { settingsFor, shelfdesk } from '../../test/support/cli.ts';
-import { limitsOf, openDatabase, writableIn } from '../lab.ts';
+import { limitsOf, openDatabase } from '../lab.ts';
 import type { Report, Section } from '../report.ts';
 
 const tickets = 500;
@@ -86,14 +86,13 @@ async function dig(pool: pg.Pool): Promise<void> {
     `select percentile_disc(array[0.2, 0.35, 0.6, 0.8]) within group (order by updated_at) as at from helpdesk.tickets`,
   );
   const [a, b, c, d] = bounds[0].at as Date[];
-  const { messages, ticketLabels } = await writableIn(pool);
-  const members = ['helpdesk.attachments', messages, ...(ticketLabels ? ['helpdesk.ticket_labels'] : [])];
   for (const [from, to] of [
     [a, b],
     [c, d],
   ]) {
     const gone = 'select id from helpdesk.tickets where updated_at >= $1 and updated_at < $2';
-    for (const table of members) await pool.query(`delete from ${table} where ticket_id in (${gone})`, [from, to]);
+    for (const table of ['helpdesk.attachments', 'internal.messages', 'helpdesk.ticket_labels'])
+      await pool.query(`delete from ${table} where ticket_id in (${gone})`, [from, to]);
     await pool.query(`delete from helpdesk.tickets where id in (${gone})`, [from, to]);
     await pool.query(
       `update sync.coverage set covered = covered - tstzmultirange(tstzrange($1, $2)) where stream = 'tickets'`,
