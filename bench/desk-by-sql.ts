@@ -59,7 +59,6 @@ async function fillBy(client: pg.ClientBase, { tickets, messages, customers, unt
         created_at, created_at + interval '3 days', created_at + interval '4 days', created_at, created_at, created_at,
         jsonb_build_object('id', id, 'customer_id', customer, 'subject', subject, 'updated_at', created_at + interval '3 days')
       from world order by n;
-    insert into helpdesk.ticket_labels (account_id, ticket_id, label_id) select 'default', id, 'l' || n % 25 from world;
     insert into internal.ticket_history (account_id, ticket_id, state, user_id, inbox_id, label_ids, spam, trash, valid_from, valid_to, change_after, is_first)
       select 'default', id, case when k = 5 and n % 20 > 0 then 'closed' when k = 4 then 'hold' else 'open' end,
         case when k > 1 then 'u' || n % 30 end, 'i' || n % 5, array['l' || n % 25], n % 50 = 0, false,

@@ -1,4 +1,4 @@
--- Tickets, their labels, and their history.
+-- Tickets and their history.
 
 create table helpdesk.tickets (
   account_id text,
@@ -36,7 +36,6 @@ create index tickets_updated_at on helpdesk.tickets (account_id, updated_at);
 create index tickets_created_at on helpdesk.tickets (account_id, created_at);
 create index tickets_customer on helpdesk.tickets (account_id, customer_id);
 create index tickets_user on helpdesk.tickets (account_id, user_id);
-create index tickets_inbox on helpdesk.tickets (account_id, inbox_id);
 create index tickets_waiting_open on helpdesk.tickets (account_id, updated_at desc) where (((_messages_as_of is null) or (_messages_as_of < updated_at)) and (_deleted_at is null) and (state = any (array['open', 'hold'])));
 comment on table helpdesk.tickets is
   'Conversations with customers, one row per ticket, in the last version that the source showed.';
@@ -70,18 +69,6 @@ comment on column helpdesk.tickets._messages_by is
   'The run that read the messages, as of _messages_as_of. Null like _listed_by. Earlier reads that brought changes are in sync.changes.';
 comment on column helpdesk.tickets._true_by is
   'Upper bound of the time of this version, by the source''s clock: the Date of the reply plus its grain of one second. _observed_at is the lower bound, up to which the reply is complete. Null for rows from before this column and for replayed rejects; there the upper bound is one minute after _observed_at.';
-
-create table helpdesk.ticket_labels (
-  account_id text,
-  ticket_id text,
-  label_id text,
-  primary key (account_id, ticket_id, label_id)
-);
-create index ticket_labels_label on helpdesk.ticket_labels (account_id, label_id);
-comment on table helpdesk.ticket_labels is
-  'Labels of tickets: tickets.label_ids as one row per label, changed in the same transaction.';
-comment on column helpdesk.ticket_labels.ticket_id is 'Joins helpdesk.tickets.id.';
-comment on column helpdesk.ticket_labels.label_id is 'Joins helpdesk.labels.id.';
 
 create or replace function analytics.is_backlog(state text, spam boolean, trash boolean) returns boolean
 language sql immutable

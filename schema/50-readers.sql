@@ -40,6 +40,16 @@ comment on view helpdesk.messages is
   'Replies and notes of tickets. The messages of a ticket are replaced as a set: messages that the source no longer shows are removed.';
 comment on column helpdesk.messages.body_text is 'body as plain text.';
 
+create or replace view helpdesk.ticket_labels with (security_barrier) as
+select t.account_id, t.id as ticket_id, l.label_id
+from helpdesk.tickets t
+cross join lateral (select distinct u.label_id from unnest(t.label_ids) u (label_id) where u.label_id is not null) l
+where t._deleted_at is null and t.account_id = any (array(select r.account_id from sync.readable_accounts r));
+comment on view helpdesk.ticket_labels is
+  'Labels of tickets: tickets.label_ids as one row per label. Deleted tickets have none.';
+comment on column helpdesk.ticket_labels.ticket_id is 'Joins helpdesk.tickets.id.';
+comment on column helpdesk.ticket_labels.label_id is 'Joins helpdesk.labels.id.';
+
 create table sync.secret_salt (
   is_one boolean default true primary key,
   inner_key bytea not null,

@@ -67,24 +67,10 @@ cross join lateral (values
     (select count(*) from helpdesk.tickets t where t.account_id = a.account_id and t.inbox_id is not null
       and not exists (select from helpdesk.inboxes i where i.account_id = a.account_id and i.id = t.inbox_id)),
     'Inboxes are written with the first ticket that mentions them: there should be none.'),
-  ('labels of tickets that are not here',
-    (select count(*) from helpdesk.ticket_labels l where l.account_id = a.account_id
-      and not exists (select from helpdesk.tickets t where t.account_id = a.account_id and t.id = l.ticket_id)),
-    'They are written with the ticket: there should be none.'),
   ('labels of tickets without the label',
     (select count(*) from helpdesk.ticket_labels l where l.account_id = a.account_id
       and not exists (select from helpdesk.labels n where n.account_id = a.account_id and n.id = l.label_id)),
     'Labels are written with the first ticket that mentions them: there should be none.'),
-  ('labels that tickets and ticket_labels tell differently',
-    (select count(*) from (
-      (select t.id, l.label_id from helpdesk.tickets t cross join unnest(t.label_ids) as l (label_id)
-       where t.account_id = a.account_id and t._deleted_at is null
-       except select l.ticket_id, l.label_id from helpdesk.ticket_labels l where l.account_id = a.account_id)
-      union all
-      (select l.ticket_id, l.label_id from helpdesk.ticket_labels l where l.account_id = a.account_id
-       except select t.id, l.label_id from helpdesk.tickets t cross join unnest(t.label_ids) as l (label_id)
-       where t.account_id = a.account_id and t._deleted_at is null)) d),
-    'Both are written in one transaction: there should be none.'),
   ('tickets whose history tells otherwise',
     (select count(*) from helpdesk.tickets t where t.account_id = a.account_id and t._deleted_at is null
       and not exists (

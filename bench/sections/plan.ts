@@ -91,7 +91,7 @@ async function dig(pool: pg.Pool): Promise<void> {
     [c, d],
   ]) {
     const gone = 'select id from helpdesk.tickets where updated_at >= $1 and updated_at < $2';
-    for (const table of ['helpdesk.attachments', 'internal.messages', 'helpdesk.ticket_labels'])
+    for (const table of ['helpdesk.attachments', 'internal.messages'])
       await pool.query(`delete from ${table} where ticket_id in (${gone})`, [from, to]);
     await pool.query(`delete from helpdesk.tickets where id in (${gone})`, [from, to]);
     await pool.query(

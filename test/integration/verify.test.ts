@@ -94,12 +94,6 @@ const byHand: {
     record: 'extra',
     kind: 'only here',
   },
-  { of: 'ticket', sql: `delete from helpdesk.ticket_labels where ticket_id = $1`, field: 'ticket_labels' },
-  {
-    of: 'ticket',
-    sql: `insert into helpdesk.ticket_labels values ('default', $1, 'odd')`,
-    field: 'ticket_labels',
-  },
   {
     of: 'message',
     sql: `update internal.messages set body = 'another' where id = $1`,
@@ -489,7 +483,6 @@ test('what is refused is no repair, and what lies in a gap, or came between two 
   for (const [table, id] of Object.entries({
     messages: 'ticket_id',
     attachments: 'ticket_id',
-    ticket_labels: 'ticket_id',
     tickets: 'id',
   }))
     await s.pool.query(`delete from helpdesk.${table} where ${id} = any($1)`, [lost]);

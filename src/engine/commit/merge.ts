@@ -65,17 +65,13 @@ export interface Table {
   readonly parent?: string;
 }
 
-/** Rows that hold only a relation (`ticket_labels`) or an id (`labels` whose name is not known yet). */
+/** Rows that hold only an id, as `labels` whose name is not known yet. */
 export interface Mention {
   readonly name: string;
-  /** SQL that selects the key columns from the written rows; `$2` is the account. */
+  /** SQL that selects `id` from the written rows; `$2` is the account. */
   readonly rows: string;
   /** The columns that this SQL reads. */
   readonly of: readonly string[];
-  readonly key: readonly string[];
-  /** True for tables that carry `_first_seen_at` and `_synced_at`. */
-  readonly dated: boolean;
-  readonly parent?: string;
 }
 
 export interface Merge {
@@ -106,7 +102,6 @@ export interface Merge {
 export interface Declared {
   readonly root: Table;
   readonly others: readonly Table[];
-  readonly mentions: readonly Mention[];
 }
 
 // --- declarations -------------------------------------------------------------------------------------------------
@@ -208,11 +203,11 @@ select ${keepChanges('$3', '$4', '$5', '$6')}, (select count(*) from ${short}_ro
   ${changedMs(root)} as changed_ms, ${passedOver(root)} as passed_over, ${takenOver([root, ...others])} as taken_over, ${vanished(root, others)} as vanished${screened ? '' : `, (select erased from asked) as erased, ${standing(root.name)}`}`;
   };
   return {
-    declared: { root, others, mentions },
+    declared: { root, others },
     upsert: upsert(false, true),
     unscreened: upsert(false, false),
     forced: upsert(true, true),
-    removal: removal(root, others, mentions),
+    removal: removal(root, others),
   };
 }
 
@@ -412,27 +407,23 @@ export function rowCte(table: Table): string {
 )`;
 }
 
-/** No pre-filter: a key that exists is skipped, and not written. */
-function mentionCte(mention: Mention): string {
-  const dated = mention.dated ? ', _first_seen_at, _synced_at' : '';
-  return `${mention.name.replace('.', '_')}_mentioned as (
-  insert into ${mention.name} (account_id, ${mention.key.join(', ')}${dated})
-  select distinct $2, ${mention.key.join(', ')}${mention.dated ? ', $3::timestamptz, $3::timestamptz' : ''}
-  from (${mention.rows}) m
+/** No pre-filter: an id that exists is skipped, and not written. */
+function mentionCte({ name, rows }: Mention): string {
+  return `${name.replace('.', '_')}_mentioned as (
+  insert into ${name} (account_id, id, _first_seen_at, _synced_at)
+  select distinct $2, id, $3::timestamptz, $3::timestamptz
+  from (${rows}) m
   on conflict do nothing
 )`;
 }
 
 /** Rows of the parents `$3` that the page does not show. Only the compared columns are parsed from the page. */
-function removal(root: Table, others: readonly Table[], mentions: readonly Mention[]): string | undefined {
+function removal(root: Table, others: readonly Table[]): string | undefined {
   const short = shortName(root);
   const sets = [root, ...others].filter(table => table.parent !== undefined);
-  const removed = [
-    ...sets.map(table => deleteBut(rowsOf(table), table.parent!, ['id', table.parent!], `${shortName(table)}_row`)),
-    ...mentions
-      .filter(({ parent }) => parent !== undefined)
-      .map(({ name, parent, key, rows }) => deleteBut(name, parent!, key, `(${rows})`)),
-  ];
+  const removed = sets.map(table =>
+    deleteBut(rowsOf(table), table.parent!, ['id', table.parent!], `${shortName(table)}_row`),
+  );
   if (removed.length === 0) return undefined;
   const needed = (table: Table) => ({
     ...table,

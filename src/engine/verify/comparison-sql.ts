@@ -6,7 +6,7 @@
  * page, if it holds members, $4 as_of of the reply, $5 now; $7… parameters of the table.
  */
 
-import type { Declared, Mention, Merge, Table } from '../commit/merge.ts';
+import type { Declared, Merge, Table } from '../commit/merge.ts';
 import { isAhead, keyOf, rowCte, rowsOf, sameKey, shortName } from '../commit/merge.ts';
 import type { Client } from '../database/pool.ts';
 import type { Ms } from '../reading/reading.ts';
@@ -18,8 +18,8 @@ export interface Differing {
   /** The table, without its schema, and the id there. */
   readonly of: string;
   readonly id: string;
-  /** A whole row that one side lacks; a column; a field of `_payload`; the rows of a relation. */
-  readonly at: 'row' | 'column' | 'payload' | 'set';
+  /** A whole row that one side lacks; a column; a field of `_payload`. */
+  readonly at: 'row' | 'column' | 'payload';
   readonly field: string;
   readonly ours: unknown;
   readonly theirs: unknown;
@@ -61,22 +61,19 @@ export function comparisonOf(merge: Compared): string {
   return sql;
 }
 
-function build({ declared: { root, others, mentions } }: { declared: Declared }): string {
+function build({ declared: { root, others } }: { declared: Declared }): string {
   const short = shortName(root);
-  const sets = mentions.filter(mention => mention.parent !== undefined);
   const ctes = [
     'given as (select $2::text as account, $3::text[] as parents, $4::timestamptz, $5::timestamptz, $6::text)',
     rowCte(root),
     // A merge looks at the members of written records; a comparison looks at all.
     `${short}_written as (select * from ${short}_row)`,
     ...others.map(rowCte),
-    ...sets.map(mention => `${nameOf(mention)}_shown as materialized (${mention.rows})`),
   ];
   const parents = root.parent ? 'unnest($3::text[]) p (id)' : `${short}_row p`;
   const parts = [
     ...[root, ...others].map(differing),
     ...[root, ...others].filter(table => table.parent !== undefined).map(table => vanished(table, parents)),
-    ...sets.map(mention => relation(mention, parents)),
   ];
   return `with ${ctes.join(',\n')}\n${parts.join('\nunion all\n')}`;
 }
@@ -146,17 +143,3 @@ cross join lateral (
   where ${sameKey([parent], 'p', ['id'])}${outer} and t.${tombstoneOf(table)} is null order by t.${parent} offset 0) t
 where not exists (select from ${short}_row r where r.${idOf(table)} = t.${idOf(table)})`;
 }
-
-function relation(mention: Mention, parents: string): string {
-  const other = mention.key.find(name => name !== mention.parent)!;
-  const all = (from: string) =>
-    `(select coalesce(jsonb_agg(distinct x.${other} order by x.${other}), '[]') as ids from ${from} x`;
-  const here = `(select * from ${mention.name} t where ${sameKey([mention.parent!], 'p', ['id'])} order by t.${mention.parent} offset 0)`;
-  return `select p.id as root, '${nameOf(mention)}' as of, p.id, 'set' as at, '${nameOf(mention)}' as field, o.ids as ours, s.ids as theirs
-from ${parents}
-cross join lateral ${all(here)}) o
-cross join lateral ${all(`${nameOf(mention)}_shown`)} where x.${mention.parent} = p.id) s
-where o.ids <> s.ids`;
-}
-
-const nameOf = (mention: Mention) => mention.name.replace(/^.*\./, '');

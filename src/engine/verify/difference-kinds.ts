@@ -20,7 +20,7 @@ export function differencesOf(merge: Compared, found: readonly Differing[]): Dif
     if (one.at === 'payload' && columnOf(merge, one, found)) continue;
     const name = one.at === 'payload' ? `_payload.${one.field}` : one.field;
     const isMain = one.of === short(root);
-    if (one.at === 'set' || (isMain && root.parent === undefined)) {
+    if (isMain && root.parent === undefined) {
       differences[name] = [brief(one.ours, one.at), brief(one.theirs, one.at)];
       continue;
     }
@@ -66,7 +66,6 @@ function contradicts(merge: Compared, found: readonly Differing[]): boolean {
   const differs = (field: string, at: Differing['at'], of: string, id?: string) =>
     found.some(one => one.at === at && one.of === of && one.field === field && (id === undefined || one.id === id));
   return found.some(one => {
-    if (one.at === 'set') return !differs('label_ids', 'column', short(root));
     const table = tableOf(merge, one);
     const columns = table.columns.filter(column => !column.apart && column.alike === undefined);
     if (one.at === 'column' && !table.columns.some(({ name }) => name === one.field)) return true;

@@ -89,26 +89,14 @@ export const tickets: ListStream<Ticket> = {
     [],
     [
       {
-        name: 'helpdesk.ticket_labels',
-        rows: `select w.id as ticket_id, l.label_id from tickets_written w, unnest(w.label_ids) as l (label_id)`,
-        of: ['label_ids'],
-        key: ['ticket_id', 'label_id'],
-        dated: false,
-        parent: 'ticket_id',
-      },
-      {
         name: 'helpdesk.labels',
         rows: `select l.id from tickets_written w, unnest(w.label_ids) as l (id)`,
         of: ['label_ids'],
-        key: ['id'],
-        dated: true,
       },
       {
         name: 'helpdesk.inboxes',
         rows: `select w.inbox_id as id from tickets_written w where w.inbox_id is not null`,
         of: ['inbox_id'],
-        key: ['id'],
-        dated: true,
       },
     ],
   ),

@@ -128,7 +128,6 @@ test('what does not fit together is counted, check by check', async () => {
     [`delete from helpdesk.users`, ['1 messages of a user who is not here', '1 tickets of a user who is not here']],
     [`delete from helpdesk.inboxes`, ['1 tickets of an inbox that is not here']],
     [`delete from helpdesk.labels`, ['1 labels of tickets without the label']],
-    [`delete from helpdesk.ticket_labels`, ['1 labels that tickets and ticket_labels tell differently']],
     [`delete from internal.messages`, ['1 attachments without their message']],
     [`delete from internal.stored_ticket_metrics`, ['1 tickets without metrics']],
     [`update helpdesk.tickets set _messages_as_of = null`, ['1 tickets whose messages are not complete']],

@@ -128,10 +128,9 @@ test('tickets: a page into 30,000 rows reads what a page into an empty table rea
         page,
       );
     await tenfold(pool, 'helpdesk.tickets', (pages * perPage) / 10, ['id']);
-    await tenfold(pool, 'helpdesk.ticket_labels', (pages * perPage) / 10, ['ticket_id']);
     expect((await pool.query('select count(*) as n from helpdesk.tickets')).rows).toEqual([{ n: pages * perPage }]);
 
-    // Each row by its key: once for the pre-filter, once for the upsert, for its labels and its inbox, and for its history
+    // Each row by its key: once for the pre-filter, once for the upsert, for its inbox, and for its history
     // and metrics, which are stored at its first change.
     const most = 30 * perPage;
     await expectReads(pool, most, () =>

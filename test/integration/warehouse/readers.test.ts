@@ -278,6 +278,7 @@ test('every view that readers see filters by itself or has the rights of who ask
     'sync.readable_accounts',
     'helpdesk.ticket_history',
     'helpdesk.messages',
+    'helpdesk.ticket_labels',
   ]);
   expect(asOwner.filter(({ options }) => !options?.includes('security_barrier=true')).map(({ name }) => name)).toEqual(
     [],

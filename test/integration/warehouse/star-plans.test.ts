@@ -31,7 +31,6 @@ beforeAll(async () => {
         _messages_as_of, _first_seen_at, _synced_at, _observed_at, _payload)
       select 'default', id, n, customer_id, 'u' || n % 4, 'i' || n % 3, array['l' || n % 3], case when n % 9 = 0 then 'open' else 'closed' end,
         'email', false, false, at, at + interval '1 day', at + interval '2 days', at, at, at, '{}' from world;
-    insert into helpdesk.ticket_labels (account_id, ticket_id, label_id) select 'default', id, 'l' || n % 3 from world;
     insert into internal.ticket_history (account_id, ticket_id, state, user_id, inbox_id, label_ids, spam, trash, valid_from, change_after, is_first)
       select 'default', id, case when n % 9 = 0 then 'open' else 'closed' end, 'u' || n % 4, 'i' || n % 3, array['l' || n % 3], false, false,
         at + interval '1 day', at - interval '1 second', true from world;

@@ -62,7 +62,7 @@ export const shelves: ShelfStream<Shelf, Volume> = {
     merge: listed,
     ifAbsent: listedIfAbsent,
     varying,
-    places: { declared: { root: places, others: [], mentions: [] } },
+    places: { declared: { root: places, others: [] } },
     request: (owner, id, startIndex, maxResults) => listVolumes(owner, id, { startIndex, maxResults }),
   },
   merge: buildMerge(table),

@@ -200,7 +200,7 @@ export async function examineContents(
   const { root } = shelves.members.places.declared;
   const subject: Subject = {
     ...base,
-    declared: { declared: { root: shelves.merge.declared.root, others: [root], mentions: [] } },
+    declared: { declared: { root: shelves.merge.declared.root, others: [root] } },
     kind: differing => kindOfEdit(shelves.members.places, differing, 'contents of a shelf edited'),
     async judge(client, all, standing) {
       const verdicts = await base.judge(client, all, standing);

@@ -357,10 +357,6 @@ export async function markDeleted(client: Client, claim: Claim, ids: readonly st
       marked,
     );
   if (isTicket) {
-    await client.query(
-      'delete from helpdesk.ticket_labels where account_id = $1 and ticket_id = any($2)',
-      marked.slice(0, 2),
-    );
     await of('internal.messages', 'ticket_id');
     await of('helpdesk.attachments', 'ticket_id');
   } else await of('helpdesk.contacts', 'customer_id');

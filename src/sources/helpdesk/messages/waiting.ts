@@ -412,7 +412,6 @@ export async function markTicketDeleted(
     [account, id, by, now, new Date(asOfMs), lookbackMs, run],
   );
   if (rowCount === 0) return 0;
-  await client.query('delete from helpdesk.ticket_labels where account_id = $1 and ticket_id = $2', [account, id]);
   for (const table of ['internal.messages', 'helpdesk.attachments']) {
     await client.query(
       `update ${table} set _deleted_at = $3, _synced_at = $4
@@ -422,6 +421,9 @@ export async function markTicketDeleted(
   }
   return 1;
 }
+
+/** SQL: the name of this label or inbox is unknown, or was last shown before `$3`. */
+const nameIsDue = (of: string) => `${of}.account_id = $1 and (${of}._observed_at is null or ${of}._observed_at < $3)`;
 
 /**
  * For each name that is unknown or was last shown before `namesMs`: a ticket that mentions it. Excludes the tickets in
@@ -434,22 +436,22 @@ export async function ticketsForNames(
   namesMs: Ms,
 ): Promise<{ id: string; due: { labels: string[]; inbox: string[] } }[]> {
   const { rows } = await db.query<{ id: string; labels: string[]; inbox: string[] }>(
-    `select id, array_agg(label_id) filter (where label_id is not null) as labels,
-       array_agg(inbox_id) filter (where inbox_id is not null) as inbox
+    `with due as (
+       select array(select l.id from helpdesk.labels l where ${nameIsDue('l')}) as labels,
+         array(select i.id from helpdesk.inboxes i where ${nameIsDue('i')}) as inboxes)
+     select m.id, array_agg(m.label_id) filter (where m.label_id is not null) as labels,
+       array_agg(m.inbox_id) filter (where m.inbox_id is not null) as inbox
      from (
-       select (select k.ticket_id from helpdesk.ticket_labels k join helpdesk.tickets t on (t.account_id, t.id) = (k.account_id, k.ticket_id)
-               where k.account_id = l.account_id and k.label_id = l.id and t._deleted_at is null and t.id <> all($2)
-               limit 1) as id,
-         l.id as label_id, null as inbox_id
-       from helpdesk.labels l where l.account_id = $1 and (l._observed_at is null or l._observed_at < $3)
-       union all
-       select (select t.id from helpdesk.tickets t
-               where t.account_id = i.account_id and t.inbox_id = i.id and t._deleted_at is null and t.id <> all($2)
-               limit 1),
-         null, i.id
-       from helpdesk.inboxes i where i.account_id = $1 and (i._observed_at is null or i._observed_at < $3)) mentioned
-     where id is not null
-     group by id`,
+       select min(t.id) as id, u.label_id, u.inbox_id
+       from due cross join helpdesk.tickets t
+       cross join lateral (
+         select l.label_id, null as inbox_id from unnest(t.label_ids) l (label_id) where l.label_id = any(due.labels)
+         union all
+         select null, t.inbox_id where t.inbox_id = any(due.inboxes)) u
+       -- Without a name that is due, no ticket is read.
+       where due.labels || due.inboxes <> '{}' and t.account_id = $1 and t._deleted_at is null and t.id <> all($2)
+       group by u.label_id, u.inbox_id) m
+     group by m.id`,
     [account, except, new Date(namesMs)],
   );
   return rows.map(row => ({ id: row.id, due: { labels: row.labels ?? [], inbox: row.inbox ?? [] } }));

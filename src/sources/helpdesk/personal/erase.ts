@@ -157,7 +157,7 @@ export async function changesOf(
 export const impersonal = [
   ...besides,
   ...['_messages_as_of', '_messages_by', 'contacts.row', 'attachments.row', 'ticket_id', 'message_id'],
-  ...['ticket_labels', 'attachments.message_id', 'attachments.ticket_id'],
+  ...['attachments.message_id', 'attachments.ticket_id'],
 ];
 
 // The type of a file may contain the file's name, so it is not kept. Fields of tables not listed below are not kept

@@ -1,6 +1,5 @@
 /**
- * Finds and repairs orphaned child rows, whose parent record is missing or deleted: contacts, messages, attachments and
- * ticket labels.
+ * Finds and repairs orphaned child rows, whose parent record is missing or deleted: contacts, messages and attachments.
  */
 
 import { keepBooks, noCounts } from '../../../engine/commit/commit.ts';
@@ -71,12 +70,8 @@ const hanging = {
   messages: [
     { table: 'messages', parent: 'ticket_id', of: 'tickets' },
     { table: 'attachments', parent: 'ticket_id', of: 'tickets' },
-    { table: 'ticket_labels', parent: 'ticket_id', of: 'tickets' },
   ],
 } as const;
-
-/** SQL over `o`, a child row: whether the row is live. */
-const lives = (table: string) => (table === 'ticket_labels' ? 'true' : 'o._deleted_at is null');
 
 /**
  * Ids of parent records that are missing here although they have live child rows. Excludes records that this run has
@@ -89,7 +84,7 @@ export async function parentsLost(
 ): Promise<string[]> {
   const parts = hanging[stream].map(
     ({ table, parent, of }) => `select o.${parent} as id from helpdesk.${table} o
-      where o.account_id = $1 and ${lives(table)} and not exists (
+      where o.account_id = $1 and o._deleted_at is null and not exists (
         select from helpdesk.${of} p where p.account_id = o.account_id and p.id = o.${parent} and p._deleted_at is null)
       and not exists (
         select from sync.audit a
@@ -108,10 +103,9 @@ export async function hangingOn(
 ): Promise<{ table: string; ids: string[] }[]> {
   const found: { table: string; ids: string[] }[] = [];
   for (const { table, parent } of hanging[stream]) {
-    const key = table === 'ticket_labels' ? 'label_id' : 'id';
     const { rows } = await client.query<{ id: string }>(
-      `select o.${key} as id from helpdesk.${table} o
-       where o.account_id = $1 and o.${parent} = $2 and ${lives(table)} order by 1`,
+      `select o.id from helpdesk.${table} o
+       where o.account_id = $1 and o.${parent} = $2 and o._deleted_at is null order by 1`,
       [account, id],
     );
     if (rows.length > 0) found.push({ table, ids: rows.map(row => row.id) });
@@ -135,20 +129,17 @@ export async function takeAway(
   let taken = 0;
   for (const { table, parent, of } of hanging[stream]) {
     const which = `o.account_id = $1 and o.${parent} = $2`;
-    if (table !== 'ticket_labels') {
-      const { rowCount } = await client.query(
-        `update ${rowsOf(table)} o set _deleted_at = p._deleted_at, _synced_at = $3
-         from helpdesk.${of} p
-         where ${which} and o._deleted_at is null and p.account_id = $1 and p.id = $2 and p._deleted_at is not null`,
-        [account, id, now],
-      );
-      taken += rowCount ?? 0;
-    }
-    const { rowCount } = await client.query(`delete from ${rowsOf(table)} o where ${which} and ${lives(table)}`, [
+    const marked = await client.query(
+      `update ${rowsOf(table)} o set _deleted_at = p._deleted_at, _synced_at = $3
+       from helpdesk.${of} p
+       where ${which} and o._deleted_at is null and p.account_id = $1 and p.id = $2 and p._deleted_at is not null`,
+      [account, id, now],
+    );
+    const removed = await client.query(`delete from ${rowsOf(table)} o where ${which} and o._deleted_at is null`, [
       account,
       id,
     ]);
-    taken += rowCount ?? 0;
+    taken += (marked.rowCount ?? 0) + (removed.rowCount ?? 0);
   }
   return taken;
 }

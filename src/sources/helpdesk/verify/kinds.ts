@@ -7,8 +7,6 @@ import { kindOfEdit } from '../../../engine/verify/difference-kinds.ts';
 
 const states = new Set(['state', 'snoozed_until']);
 
-const labels = new Set(['label_ids', 'ticket_labels']);
-
 /** Update times of a ticket in ms: the stored one and the one in the reply. */
 export interface Versions {
   readonly ours: number | null;
@@ -36,7 +34,7 @@ export function kindOf(
         if (isNote(one.id) || typeOf(one) === 'note') return quiet('note edits');
         return one.at === 'row' ? quiet('messages') : quiet('message edits');
       }
-      if (labels.has(one.field)) return quiet('label edits');
+      if (one.field === 'label_ids') return quiet('label edits');
       return quiet(states.has(one.field) ? 'state changes' : 'edits');
     }),
   );

@@ -40,12 +40,11 @@ export async function oldestMessages(db: Queryable, account: string, beforeMs: M
   return rows.map(({ id }) => id);
 }
 
-/** Ids among these that still have messages or labels stored. The tickets themselves are missing here. */
+/** Ids among these that still have messages stored. The tickets themselves are missing here. */
 export async function leftBehind(client: Queryable, account: string, ids: readonly string[]): Promise<Set<string>> {
   const { rows } = await client.query<{ id: string }>(
     `select w.id from unnest($2::text[]) w (id)
-     where exists (select from helpdesk.messages m where m.account_id = $1 and m.ticket_id = w.id)
-       or exists (select from helpdesk.ticket_labels l where l.account_id = $1 and l.ticket_id = w.id)`,
+     where exists (select from helpdesk.messages m where m.account_id = $1 and m.ticket_id = w.id)`,
     [account, ids],
   );
   return new Set(rows.map(({ id }) => id));
@@ -92,8 +91,8 @@ export async function markRecordDeleted(
 }
 
 const usedBy = {
-  labels: { row: 'helpdesk.ticket_labels u where u.label_id', ids: 'unnest(t.label_ids)' },
-  inboxes: { row: 'helpdesk.tickets u where u.inbox_id', ids: 't.inbox_id' },
+  labels: { has: 's.id = any (u.label_ids)', ids: 'unnest(t.label_ids)' },
+  inboxes: { has: 's.id = u.inbox_id', ids: 't.inbox_id' },
 } as const;
 
 /**
@@ -116,7 +115,8 @@ export async function differingNames(
        ('row', '"deleted"', '"there"', t._deleted_at is not null),
        ('_payload', t._payload, s.record::jsonb, t.id is not null and t._payload is distinct from s.record::jsonb),
        ('_synced_at', to_jsonb(t._synced_at), 'null', ${isAhead('t._synced_at', '$5')})) d (field, ours, theirs, differs)
-     where d.differs and case when t.id is null then exists (select from ${usedBy[table].row} = s.id and u.account_id = $1)
+     where d.differs and case when t.id is null then exists (
+         select from helpdesk.tickets u where u.account_id = $1 and u._deleted_at is null and ${usedBy[table].has})
        else t._observed_at is not null or t._deleted_at is not null end
      group by s.id order by s.id`,
     [
@@ -141,8 +141,7 @@ export async function namesOfNothing(
     `select n.id, n._observed_at as "observedAt" from helpdesk.${table} n where n.account_id = $1 and n.id not in (
        select id from (
          select ${ids} as id from helpdesk.tickets t where t.account_id = $1
-         union select ${ids} from helpdesk.ticket_history t where t.account_id = $1
-         ${table === 'labels' ? 'union select t.label_id from helpdesk.ticket_labels t where t.account_id = $1' : ''}) u
+         union select ${ids} from helpdesk.ticket_history t where t.account_id = $1) u
        where id is not null)
      order by 1`,
     [account],
