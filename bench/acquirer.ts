@@ -2,7 +2,7 @@
 
 import { systemClock } from '../src/clock.ts';
 import { makeBudget } from '../src/engine/budget/budget.ts';
-import { makePool } from '../src/engine/database/pool.ts';
+import { makeLedgerPool } from '../src/engine/database/pool.ts';
 
 export interface AcquirerOptions {
   readonly url: string;
@@ -11,7 +11,7 @@ export interface AcquirerOptions {
 }
 
 const { url, accounts, seconds } = JSON.parse(process.argv[2]!) as AcquirerOptions;
-const pg = makePool(url, accounts);
+const pg = makeLedgerPool(url);
 const limits = { credits: 1e9, periodMs: 60_000, requestsPerSecond: 1e6, reserve: 0 };
 const headers = { limit: limits.credits, used: 2, remaining: limits.credits / 2, resetSeconds: 30 };
 let grants = 0;

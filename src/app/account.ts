@@ -79,7 +79,7 @@ export async function openAccountOn(
   await using stack = new OpenStack();
   requireSource(config);
   const log = ground.log.child({ account: config.account });
-  const ctx = stack.use(openContext(config, ground.warehouse.pg, { log, signal }));
+  const ctx = stack.use(openContext(config, ground.warehouse, { log, signal }));
   const { queue: name } = await (binds ? bindAccount : nameAccount)(ctx.pg, ctx.account, boundSources(config));
   const lists = listsOf(ctx);
   await register(ctx.pg, ctx.account, config.sinceMs, lists, new Date(ctx.clock.now()), config.lookbackMs);

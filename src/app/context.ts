@@ -5,7 +5,7 @@
 
 import { join } from 'node:path';
 import type pg from 'pg';
-import { makePool } from '../engine/database/pool.ts';
+import { makeLedgerPool, makePool } from '../engine/database/pool.ts';
 import type { Bound } from '../engine/runs/accounts.ts';
 import { Away, exitCodes, isAway, ShelfdeskError, UsageError } from '../errors.ts';
 import { OpenStack } from '../open-stack.ts';
@@ -16,6 +16,8 @@ import type { Config } from './config.ts';
 export interface Warehouse extends AsyncDisposable {
   readonly url: string;
   readonly pg: pg.Pool;
+  /** Connections of the budget. */
+  readonly ledger: pg.Pool;
   /** Where the embedded server keeps its data; undefined with DATABASE_URL. */
   readonly folder: string | undefined;
 }
@@ -39,6 +41,8 @@ export async function openWarehouse(
   }
   const pool = makePool(url, config.accounts?.length);
   stack.defer(() => pool.end());
+  const ledger = makeLedgerPool(url);
+  stack.defer(() => ledger.end());
   await pool.query('select').catch((error: unknown) => {
     const remedy = 'Check DATABASE_URL and the server.';
     if (isAway(error)) throw new Away(error, 'the warehouse', remedy);
@@ -46,7 +50,7 @@ export async function openWarehouse(
     throw new ShelfdeskError(`the warehouse does not answer: ${message}`, remedy, exitCodes.failed, error);
   });
   const opened = stack.move();
-  return { url, pg: pool, folder, [Symbol.asyncDispose]: () => opened.disposeAsync() };
+  return { url, pg: pool, ledger, folder, [Symbol.asyncDispose]: () => opened.disposeAsync() };
 }
 
 /** The connections of the configured sources, by the name of the source. */

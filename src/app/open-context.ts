@@ -13,7 +13,7 @@ import { makeBell } from '../engine/notifier.ts';
 import { sources, streams } from '../sources/index.ts';
 import type { Connection, Source } from '../sources/source.ts';
 import type { Config } from './config.ts';
-import { configuredSources } from './context.ts';
+import { configuredSources, type Warehouse } from './context.ts';
 
 /** The log goes to stderr: stdout belongs to results. */
 export function openLog(config: Pick<Config, 'logLevel'>): Logger {
@@ -23,7 +23,7 @@ export function openLog(config: Pick<Config, 'logLevel'>): Logger {
 /** Opens the configured sources. */
 export function openContext(
   config: Config,
-  pool: pg.Pool,
+  { pg: pool, ledger }: Pick<Warehouse, 'pg' | 'ledger'>,
   deps: { log: Logger; signal: AbortSignal },
 ): Context & AsyncDisposable {
   const common = { pg: pool, log: deps.log, clock: systemClock, random: Math.random };
@@ -33,7 +33,7 @@ export function openContext(
     const connection = configured.get(source.name);
     return connection === undefined
       ? []
-      : [openSource(source, connection, { ...common, account: config.account, fetch })];
+      : [openSource(source, connection, { ...common, ledger, account: config.account, fetch })];
   });
   return {
     ...{ account: config.account, streams, sweep: config.sweep },
@@ -46,7 +46,7 @@ export function openContext(
 
 interface SourceDeps {
   account: string;
-  pg: pg.Pool;
+  ledger: pg.Pool;
   log: Logger;
   clock: Clock;
   random: () => number;
@@ -56,7 +56,7 @@ interface SourceDeps {
 function openSource(declaration: Source, connection: Connection, deps: SourceDeps): OpenSource {
   const { name, label } = declaration;
   const { own, dialect, token, baseUrl, lookbackMs, ...rules } = connection;
-  const budget = makeBudget({ ...deps, ...rules, label, source: name, timeoutMs });
+  const budget = makeBudget({ ...deps, ...rules, pg: deps.ledger, label, source: name, timeoutMs });
   return {
     ...{ name, declaration, lookbackMs },
     limits: rules.limits,

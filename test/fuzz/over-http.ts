@@ -48,7 +48,7 @@ export async function runWorld(firstSeed: number): Promise<string[]> {
     const [volume] = sandbox.books.world.volumes.keys();
     spoiled.set(volume!, firstSeed);
     const config = configFor(db.url, sandbox, { books: booksConfig(sandbox) });
-    const warehouse = { url: db.url, pg: pool, folder: undefined, [Symbol.asyncDispose]: async () => {} };
+    const warehouse = { url: db.url, pg: pool, ledger: pool, folder: undefined, [Symbol.asyncDispose]: async () => {} };
     const complaints: string[] = [];
     const told = (
       what: string,

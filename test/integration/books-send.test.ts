@@ -76,7 +76,11 @@ async function open(host: string, more: Partial<BooksConfig> = {}): Promise<Open
   const config = readConfig('/nowhere', { BOOKS_BASE_URL: `${host}/books/v1`, BOOKS_USERS: 'ada' });
   const log = pino({ level: 'trace' }, { write: line => logged.push(line) });
   const books = { ...config.books!, apiKey: 'hush/key', ...more };
-  const context = openContext({ ...config, books }, pool, { log, signal: new AbortController().signal });
+  const context = openContext(
+    { ...config, books },
+    { pg: pool, ledger: pool },
+    { log, signal: new AbortController().signal },
+  );
   return {
     books: booksOf(context),
     logged,
@@ -280,7 +284,7 @@ test('what is not configured says what to set', async () => {
   const db = await freshDatabase();
   const pool = makePool(db.url);
   const signal = new AbortController().signal;
-  await using context = openContext(config, pool, { log: pino({ level: 'silent' }), signal });
+  await using context = openContext(config, { pg: pool, ledger: pool }, { log: pino({ level: 'silent' }), signal });
   expect([...context.sources]).toEqual([]);
   for (const open of [helpdeskOf, booksOf]) {
     const error = await errorOf((async () => open(context))());

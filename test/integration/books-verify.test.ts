@@ -120,7 +120,11 @@ test('what has changed since the mirror was last complete is read, and is no dif
 async function audited(catalog: Catalog, auditVolumesPerHour: number) {
   const { signal } = new AbortController();
   const config = catalog.config({ auditVolumesPerHour });
-  await using opened = openContext(config, catalog.pool, { log: pino({ level: 'silent' }), signal });
+  await using opened = openContext(
+    config,
+    { pg: catalog.pool, ledger: catalog.pool },
+    { log: pino({ level: 'silent' }), signal },
+  );
   const ctx: JobContext = { ...opened, claimant: { worker: 0, job: 'job' } };
   await openWaiting(ctx, 0);
   const [{ id }] = (await catalog.rows(`select id from sync.runs where kind = 'audit'`)) as [{ id: string }];

@@ -119,7 +119,13 @@ describe('a command whose run is', () => {
     expect(stderr).not.toContain('Run the same command again');
     expect(await desk.counts()).toEqual(nothing);
     // And it is tried again by the command, which works itself.
-    const warehouse = { url: desk.url, pg: desk.pool, folder: undefined, [Symbol.asyncDispose]: async () => {} };
+    const warehouse = {
+      url: desk.url,
+      pg: desk.pool,
+      ledger: desk.pool,
+      folder: undefined,
+      [Symbol.asyncDispose]: async () => {},
+    };
     const { signal } = new AbortController();
     const again = await runRetry(desk.config, warehouse, run!.id as number, { jobs, signal });
     expect(again).toMatchObject({ state: 'completed', exitCode: 0, streams: [{ stream: 'messages' }] });

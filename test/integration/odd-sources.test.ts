@@ -149,7 +149,13 @@ const withOddId = async ({ id }: { id: unknown }) => {
     world.patchTicket(changed!.id, { subject: `${'a'.repeat(999)}😀 silent` }, { quiet: true });
     await db.pool.query('update helpdesk.customers set first_name = $2 where id = $1', [edited!.id, 'wrong']);
     const pool = makePool(db.url);
-    const warehouse = { url: db.url, pg: pool, folder: undefined, [Symbol.asyncDispose]: () => pool.end() };
+    const warehouse = {
+      url: db.url,
+      pg: pool,
+      ledger: pool,
+      folder: undefined,
+      [Symbol.asyncDispose]: () => pool.end(),
+    };
     await using _ = warehouse;
     const { signal } = new AbortController();
     const verified = await verifyOnce(config);

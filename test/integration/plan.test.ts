@@ -40,7 +40,7 @@ async function having<T>(
   work: (config: Config, warehouse: Warehouse, deps: Parameters<typeof runSync>[3]) => Promise<T>,
 ): Promise<T> {
   const pool = makePool(db.url);
-  const warehouse = { url: db.url, pg: pool, folder: undefined, [Symbol.asyncDispose]: async () => {} };
+  const warehouse = { url: db.url, pg: pool, ledger: pool, folder: undefined, [Symbol.asyncDispose]: async () => {} };
   const deps = { jobs, signal: new AbortController().signal, carryMs: 0 };
   return work(configFor(db.url, sandbox), warehouse, deps).finally(() => pool.end());
 }
@@ -151,7 +151,13 @@ test('a plan binds the account to nothing, and the mirror begins with the first 
   await using empty = await freshDatabase();
   const asked = async (sql: string, ...values: unknown[]) => (await empty.pool.query(sql, values)).rows;
   const pool = makePool(empty.url);
-  await using warehouse = { url: empty.url, pg: pool, folder: undefined, [Symbol.asyncDispose]: () => pool.end() };
+  await using warehouse = {
+    url: empty.url,
+    pg: pool,
+    ledger: pool,
+    folder: undefined,
+    [Symbol.asyncDispose]: () => pool.end(),
+  };
   const deps = { jobs, signal: new AbortController().signal };
   const config = configFor(empty.url, sandbox);
   const mistyped = { ...config, helpdesk: { ...config.helpdesk!, baseUrl: new URL('https://typo.example/api/v1') } };

@@ -126,7 +126,7 @@ export async function openDesk({ redisUrl, settings, ways = {}, ...options }: De
     await using own = new AsyncDisposableStack();
     const pool = makePool(db.url);
     own.defer(() => pool.end());
-    const warehouse = { url: db.url, pg: pool, folder: undefined, [Symbol.asyncDispose]: async () => {} };
+    const warehouse = { url: db.url, pg: pool, ledger: pool, folder: undefined, [Symbol.asyncDispose]: async () => {} };
     const account = own.use(await openAccount({ ...config, ...others }, warehouse, { signal, works }));
     const opened = own.move();
     return { ...account, [Symbol.asyncDispose]: () => opened.disposeAsync() };

@@ -81,6 +81,7 @@ async function withWarehouse<T>(config: Config, work: (warehouse: Warehouse) => 
     return await work({
       url: config.databaseUrl!,
       pg: pool,
+      ledger: pool,
       folder: undefined,
       [Symbol.asyncDispose]: async () => {},
     });

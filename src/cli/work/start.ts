@@ -6,7 +6,7 @@ import type { Config, Fleet } from '../../app/config.ts';
 import { requireSource } from '../../app/context.ts';
 import { type Served, serve } from '../../app/serve.ts';
 import { systemClock } from '../../clock.ts';
-import { connectionsOf } from '../../engine/database/pool.ts';
+import { workConnections } from '../../engine/database/pool.ts';
 import { untilBack } from '../../engine/outage.ts';
 import { describeOutage, exitCodes, Interrupted, ShelfdeskError } from '../../errors.ts';
 import { OpenStack } from '../../open-stack.ts';
@@ -161,7 +161,7 @@ async function serveFleet(
     const { accounts, refused } = now;
     for (const { account, error } of refused) tell(account, error);
     for (const { account, alarm } of accounts) alarms.set(account, alarm);
-    ground.warehouse.pg.options.max = connectionsOf(accounts.length);
+    ground.warehouse.pg.options.max = workConnections(accounts.length);
     const wanted = new Set(accounts.map(({ account }) => account));
     for (const account of served.keys()) if (!wanted.has(account)) await leave(account);
     for (const config of accounts) {

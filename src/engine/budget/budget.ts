@@ -47,6 +47,7 @@ export interface Budget {
 }
 
 export interface BudgetDeps {
+  /** Its statements are named, so that a session can keep their plans: see makeLedgerPool. */
   pg: pg.Pool;
   clock: Clock;
   account: string;
@@ -139,9 +140,10 @@ export function makeBudget(deps: BudgetDeps): Budget {
 
   async function read(): Promise<Row> {
     for (;;) {
-      const { rows } = await time.timed(() => deps.pg.query(readSql, key));
+      const { rows } = await time.timed(() => deps.pg.query({ name: 'budget-read', text: readSql, values: key }));
       if (rows[0]) return { state: { ...ledger.empty, ...rows[0].state }, version: rows[0].version };
-      await deps.pg.query(createSql, [...key, JSON.stringify(ledger.empty)]);
+      const values = [...key, JSON.stringify(ledger.empty)];
+      await deps.pg.query({ name: 'budget-create', text: createSql, values });
     }
   }
 

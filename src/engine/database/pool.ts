@@ -24,10 +24,14 @@ export const ownNames = '-c search_path=pg_catalog,pg_temp';
 /** A process runs at most eight jobs of an account, besides its reconciler and schedule. */
 const poolLeast = 10;
 /** The limit for any number of accounts. A query without a free connection waits for one. */
-const poolMost = 20;
+const poolMost = 18;
+/** Of the budget, for any number of accounts: its statements are short, and more connections grant no more a second. */
+const ledgerMost = 2;
 
-/** The most connections in the pool of a process. */
-export const connectionsOf = (accounts: number): number => Math.min(poolLeast - 1 + accounts, poolMost);
+/** The most connections of a process for its work, apart from the budget. */
+export const workConnections = (accounts: number): number => Math.min(poolLeast - 1 + accounts, poolMost);
+/** The most connections of a process, for its work and the budget. */
+export const connectionsOf = (accounts: number): number => workConnections(accounts) + ledgerMost;
 
 /** For pages and probes: many browsers, each for a moment. */
 export const lookersMost = 4;
@@ -35,7 +39,7 @@ export const lookersMost = 4;
 const silentMs = 25_000;
 const connectMs = 5000;
 
-export const makePool = (url: string, accounts = 1): pg.Pool => poolOf(url, { max: connectionsOf(accounts) });
+export const makePool = (url: string, accounts = 1): pg.Pool => poolOf(url, { max: workConnections(accounts) });
 
 /** A pool apart from the work: neither takes connections from the other. A silent server is given up. */
 export const makeLookingPool = (url: string): pg.Pool =>
@@ -48,6 +52,17 @@ export const makeLookingPool = (url: string): pg.Pool =>
 // views with many parts, and sync.problems of an empty warehouse took 8.5 s to compile (PostgreSQL 15 of Debian, on a
 // busy machine), against 24 ms without.
 export const sessionOptions = `-c timezone=UTC -c synchronous_commit=off -c plan_cache_mode=force_custom_plan -c jit=off ${ownNames} ${givesUp}`;
+
+/**
+ * A pool for the statements of the budget, which each request needs twice. Their plans are kept, because planning costs
+ * more than their work. Each of them finds its row by the primary key, also where the plan was made while the table was
+ * empty.
+ */
+export const makeLedgerPool = (url: string): pg.Pool =>
+  poolOf(url, {
+    max: ledgerMost,
+    options: `${sessionOptions} -c plan_cache_mode=force_generic_plan -c enable_seqscan=off`,
+  });
 
 function poolOf(url: string, more: pg.PoolConfig): pg.Pool {
   const pool = new pg.Pool({

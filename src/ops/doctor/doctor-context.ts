@@ -88,7 +88,7 @@ export function createAccountContext(context: DoctorContext, config: Config, sta
   const used = new Map<SourceName, number>();
   let opened: Context | undefined;
   const ctx = once(async () => {
-    opened = stack.use(openContext(config, (await warehouse()).pg, { log: openLog({ logLevel: 'silent' }), signal }));
+    opened = stack.use(openContext(config, await warehouse(), { log: openLog({ logLevel: 'silent' }), signal }));
     return opened;
   });
   return {

@@ -6,8 +6,10 @@
  */
 import type pg from 'pg';
 import { expect, test } from 'vitest';
+import { systemClock } from '../../../src/clock.ts';
+import { makeBudget } from '../../../src/engine/budget/budget.ts';
 import { type Batch, writeBatch } from '../../../src/engine/commit/commit.ts';
-import { makePool, transaction, withKeptPlans } from '../../../src/engine/database/pool.ts';
+import { makeLedgerPool, makePool, transaction, withKeptPlans } from '../../../src/engine/database/pool.ts';
 import type { Claim } from '../../../src/engine/runs/claims.ts';
 import { customers } from '../../../src/sources/helpdesk/customers.ts';
 import { forgetKnown } from '../../../src/sources/helpdesk/deletions/candidates.ts';
@@ -300,4 +302,33 @@ test('of thousands that a sweep suspects, and that were shown since, each is loo
     const { rows } = await pool.query('select count(*)::int as left from sync.deletion_candidates');
     expect(rows).toEqual([{ left: many / 2 }]);
   });
+});
+
+test('the budget finds its rows by their keys, with plans that were made while its tables had one row', async () => {
+  await using db = await freshDatabase();
+  const pool = makeLedgerPool(db.url);
+  pool.options.max = 1;
+  const limits = { credits: 1e6, periodMs: 60_000, requestsPerSecond: 1e6, reserve: 0 };
+  const own = { pg: pool, clock: systemClock, account: 'default', source: 'helpdesk', random: Math.random };
+  const open = () => makeBudget({ ...own, limits, timeoutMs: 30_000 });
+  const headers = { limit: limits.credits, used: 2, remaining: limits.credits - 2, resetSeconds: 30 };
+  const spend = async (budget = open()) => budget.settle(await budget.acquire(2, 'fresh'), { headers, refused: false });
+  try {
+    await spend();
+    await db.pool.query('vacuum analyze sync.budget, sync.credit_minutes');
+    await spend();
+    for (const [table, columns] of Object.entries({
+      'sync.budget': 'source, state',
+      'sync.credit_minutes':
+        'source, minute, credit_limit, interactive, fresh, backfill, sweep, others, waited_ms, refused, took_ms, requests',
+    }))
+      await pool.query(
+        `insert into ${table} (account_id, ${columns}) select 'account ' || n, ${columns} from ${table}, generate_series(1, 3000) n`,
+      );
+    await expectReads(pool, 40, async () => {
+      for (let n = 0; n < 3; n++) await spend();
+    });
+  } finally {
+    await pool.end();
+  }
 });
