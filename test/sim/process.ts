@@ -114,7 +114,7 @@ export class Process {
     const { ctx, id } = this;
     const reconciling = keepReconciling(ctx, async () => {
       await openWaiting(ctx, id);
-      await reconcile(ctx, queue, { worker: id, jobs: working.jobs });
+      await reconcile(ctx.pg, [{ ctx, queue, worker: id, jobs: working.jobs }]);
     });
     const working: Working = work(ctx, queue, jobs, { worker: id, afterEach: reconciling.ring });
     reconciling.failed.catch(this.#around.failed);

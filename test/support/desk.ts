@@ -149,7 +149,7 @@ export async function openDesk({ redisUrl, settings, ways = {}, ...options }: De
     rows,
     open: (streams = deskStreams, more = {}) =>
       open(db.pool, streams, new Date(), { opener: watcher.presence.id, ...more }),
-    addJobs: () => reconcile(watcher.ctx, watcher.queue, { worker: watcher.presence.id, jobs: noJobs }),
+    addJobs: () => reconcile(db.pool, [{ ...watcher, worker: watcher.presence.id, jobs: noJobs }]),
     async progress(run) {
       const { state, streams } = await readProgress(db.pool, run);
       const hands = await rows('select stream, token, worker, job from sync.stored_run_streams where run_id = $1', run);
@@ -162,7 +162,7 @@ export async function openDesk({ redisUrl, settings, ways = {}, ...options }: De
       const account = own.use(await join(true, leaving.signal, settings));
       const { ctx, presence } = account;
       const reconciling = reconciles
-        ? keepReconciling(ctx, () => reconcile(ctx, account.queue, { worker: presence.id, jobs: working.jobs }))
+        ? keepReconciling(ctx, () => reconcile(ctx.pg, [{ ...account, worker: presence.id, jobs: working.jobs }]))
         : undefined;
       const working = own.use(
         work(ctx, account.queue, definitions, { worker: presence.id, afterEach: () => reconciling?.ring() }),

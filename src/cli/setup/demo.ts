@@ -9,7 +9,8 @@ import { openGround } from '../../app/account.ts';
 import type { Config, WebConfig } from '../../app/config.ts';
 import type { Warehouse } from '../../app/context.ts';
 import { migrateWarehouse } from '../../app/migrate.ts';
-import { serve } from '../../app/serve.ts';
+import { keepRounds, serve } from '../../app/serve.ts';
+import { systemClock } from '../../clock.ts';
 import { forgetAccount } from '../../engine/runs/accounts.ts';
 import { exitCodes } from '../../errors.ts';
 import { PortTaken } from '../../ops/page/server.ts';
@@ -148,7 +149,9 @@ async function runOn(
   { command, version }: { command: string; version: string },
 ): Promise<void> {
   await using ground = await openGround({ redisUrl: undefined, logLevel: config.logLevel }, warehouse);
-  await using _worker = await serve(ground, config, { jobs, signal, beside: 1, reporter: reporterOf(1) });
+  const report = reporterOf({ pg: warehouse.pg, clock: systemClock, several: false });
+  await using rounds = keepRounds(ground, signal, report);
+  await using _worker = await serve(rounds, config, jobs);
   const fleet = () => ({ ...config, web: pageOfDemo, accounts: [config], refused: [], files: [] });
   const open = (port: number) => openPage(ground, { web: pageOfDemo, port, version, fleet });
   await using page = await open(defaultPort).catch(error => {

@@ -218,7 +218,7 @@ function localWorker({ ctx, queue, presence }: Account, jobs: readonly Job[]): L
   let said = false;
   let watched: number | undefined;
   const reconciling = keepReconciling(ctx, () =>
-    reconcile(ctx, queue, { worker: presence.id, jobs: working?.jobs ?? noJobs }),
+    reconcile(ctx.pg, [{ ctx, queue, worker: presence.id, jobs: working?.jobs ?? noJobs }]),
   );
   return {
     async lookForWorkers() {

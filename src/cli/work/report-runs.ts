@@ -3,45 +3,49 @@
  * requests of a source begin to fail. The run itself fails minutes later only.
  */
 import type { Context } from '../../engine/context.ts';
+import type { Member } from '../../engine/queue/reconcile.ts';
 import { finishedSince } from '../../engine/runs/runs.ts';
 import { amount, count } from '../../words.ts';
 import { waitText } from '../output/progress.ts';
 import { say, style } from '../output/terminal.ts';
 
-/** With several accounts in the process, each line names its account. */
-export const reporterOf =
-  (accounts: number) =>
-  (ctx: Context, worker: number): (() => Promise<void>) => {
-    const whose = accounts > 1 ? `${ctx.account}: ` : '';
-    let since = new Date(ctx.clock.now());
-    const reportRetries = retriesOf(ctx, whose);
-    return async () => {
-      reportRetries();
-      const runs = await finishedSince(ctx.pg, ctx.account, worker, since);
-      for (const {
-        run,
-        kind,
-        state,
-        finished_at,
-        seen,
-        inserted,
-        updated,
-        deleted,
-        rejected,
-        credits,
-        error,
-        remedy,
-      } of runs) {
-        since = finished_at;
-        const found = inserted + updated + deleted + rejected > 0;
-        if (state === 'completed' && !found && (kind === 'fresh' || kind === 'hydrate')) continue;
-        const mark = state === 'completed' ? style('green', '✓', process.stderr) : style('yellow', '!', process.stderr);
-        const counts = `${amount(seen)} read, ${amount(inserted)} new, ${amount(updated)} changed, ${count(credits, 'credit')}`;
-        say(`${finished_at.toISOString().slice(0, 19)}Z ${mark} ${whose}run ${run}, ${kind}: ${state}: ${counts}`);
-        if (error) say(`  ${error}. ${remedy ?? ''}`);
-      }
-    };
+/** A run that ended shortly before a look may be committed after it. */
+const lateMs = 10_000;
+
+/** `several`: each line names its account. */
+export function reporterOf({
+  pg,
+  clock,
+  several,
+}: Pick<Context, 'pg' | 'clock'> & { several: boolean }): (members: readonly Member[]) => Promise<void> {
+  const whose = (account: string) => (several ? `${account}: ` : '');
+  const beganMs = clock.now();
+  let sinceMs = beganMs;
+  let told = new Set<number>();
+  const retries = new WeakMap<Context, () => void>();
+  return async members => {
+    for (const { ctx } of members) {
+      const report = retries.get(ctx) ?? retriesOf(ctx, whose(ctx.account));
+      retries.set(ctx, report);
+      report();
+    }
+    const nextMs = Math.max(beganMs, clock.now() - lateMs);
+    const workers = members.map(({ worker }) => worker);
+    const runs = await finishedSince(pg, workers, new Date(sinceMs));
+    for (const { account, run, kind, state, finished_at, error, remedy, ...counts } of runs) {
+      if (told.has(run)) continue;
+      const { seen, inserted, updated, deleted, rejected, credits } = counts;
+      const found = inserted + updated + deleted + rejected > 0;
+      if (state === 'completed' && !found && (kind === 'fresh' || kind === 'hydrate')) continue;
+      const mark = state === 'completed' ? style('green', '✓', process.stderr) : style('yellow', '!', process.stderr);
+      const text = `${amount(seen)} read, ${amount(inserted)} new, ${amount(updated)} changed, ${count(credits, 'credit')}`;
+      say(`${finished_at.toISOString().slice(0, 19)}Z ${mark} ${whose(account)}run ${run}, ${kind}: ${state}: ${text}`);
+      if (error) say(`  ${error}. ${remedy ?? ''}`);
+    }
+    told = new Set(runs.map(({ run }) => run));
+    sinceMs = nextMs;
   };
+}
 
 /** An outage is over if so many looks in a row find no retry. */
 const calmLooks = 3;

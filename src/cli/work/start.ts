@@ -4,7 +4,7 @@ import type { Command } from 'commander';
 import { type Ground, openGround } from '../../app/account.ts';
 import type { Config, Fleet } from '../../app/config.ts';
 import { requireSource } from '../../app/context.ts';
-import { type Served, serve } from '../../app/serve.ts';
+import { keepRounds, type Served, serve } from '../../app/serve.ts';
 import { systemClock } from '../../clock.ts';
 import { workConnections } from '../../engine/database/pool.ts';
 import { untilBack } from '../../engine/outage.ts';
@@ -101,11 +101,13 @@ async function pageOf(
 }
 
 async function serveAlone(config: Config, ground: Ground, { jobs, signal }: Deps, patient: Patient): Promise<void> {
-  await using served = await patient(() => serve(ground, config, { jobs, signal, beside: 1, reporter: reporterOf(1) }));
+  const report = reporterOf({ pg: ground.warehouse.pg, clock: systemClock, several: false });
+  await using rounds = keepRounds(ground, signal, report);
+  await using served = await patient(() => serve(rounds, config, jobs));
   await using _alarms = keepAlarms(alarmsOn(ground), () => [config]);
   say(`Worker ${served.worker} is running for account '${config.account}'. Press Ctrl-C to stop.`);
   showSchedule(await patient(() => scheduleOf(ground.warehouse.pg, config)));
-  await Promise.race([aborted(signal), served.failed]);
+  await Promise.race([aborted(signal), served.failed, rounds.failed]);
   say(handingOver);
 }
 
@@ -121,6 +123,8 @@ async function serveFleet(
   const alarms = new Map<string, Config['alarm']>();
   const told = new Map<string, string>();
   await using stack = new OpenStack();
+  const report = reporterOf({ pg: ground.warehouse.pg, clock: systemClock, several: true });
+  const rounds = stack.use(keepRounds(ground, signal, report));
   stack.defer(async () => {
     await Promise.all([...served.values()].map(({ serving }) => serving[Symbol.asyncDispose]()));
   });
@@ -136,15 +140,13 @@ async function serveFleet(
     served.delete(account);
     await left?.serving[Symbol.asyncDispose]();
   };
-  const take = async (config: Config, beside: number) => {
+  const take = async (config: Config) => {
     const { account } = config;
     const given = JSON.stringify(config);
     if (served.get(account)?.given === given) return;
     await leave(account);
     try {
-      const serving = await patient(() =>
-        serve(ground, config, { jobs, signal, beside, reporter: reporterOf(beside) }),
-      );
+      const serving = await patient(() => serve(rounds, config, jobs));
       served.set(account, { given, serving });
       if (told.delete(account)) say(`${style('green', `✓ ${account}:`, process.stderr)} is running now`);
       serving.failed.catch(async error => {
@@ -166,7 +168,7 @@ async function serveFleet(
     for (const account of served.keys()) if (!wanted.has(account)) await leave(account);
     for (const config of accounts) {
       if (signal.aborted) return;
-      await take(config, accounts.length);
+      await take(config);
     }
   };
 
@@ -178,7 +180,8 @@ async function serveFleet(
   );
   stack.use(keepAlarms(alarmsOn(ground), () => toldOf(known, alarms)));
   while (!signal.aborted) {
-    await systemClock.sleep(settleMs, AbortSignal.any([signal, asked.signal()])).catch(() => {});
+    const pause = systemClock.sleep(settleMs, AbortSignal.any([signal, asked.signal()])).catch(() => {});
+    await Promise.race([pause, rounds.failed]);
     asked.answer();
     if (signal.aborted) break;
     try {

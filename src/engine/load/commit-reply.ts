@@ -126,7 +126,7 @@ export function recordsOf<T extends Row>(
     });
   };
   const committed = () => {
-    source.stored.ring();
+    if (batch.records.length > 0) source.stored.ring();
     // A reading proves something as of one clock only, so it ends here.
     if (clockMoved !== undefined) throw new ClockMoved(clockMoved);
   };

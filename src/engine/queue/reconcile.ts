@@ -4,6 +4,7 @@
  * paused or canceled runs is stopped.
  */
 
+import type pg from 'pg';
 import { describeOutage, FencedOff, Paused } from '../../errors.ts';
 import type { Stream } from '../../sources/source.ts';
 import type { Context, OpenSource } from '../context.ts';
@@ -18,12 +19,25 @@ import { isAuditDue } from '../verify/findings.ts';
 import type { JobQueue } from './queue.ts';
 import type { Jobs } from './worker.ts';
 
-export async function reconcile(ctx: Context, queue: JobQueue, me: { worker: number; jobs: Jobs }): Promise<void> {
-  await stopWhatMayNotGoOn(ctx, me.jobs);
+/** An account that a process works for. */
+export interface Member {
+  readonly ctx: Context;
+  readonly queue: JobQueue;
+  /** The number of the process in sync.workers, for this account. */
+  readonly worker: number;
+  readonly jobs: Jobs;
+}
+
+/** The number of statements does not grow with the number of accounts. */
+export async function reconcile(pg: pg.Pool, members: readonly Member[]): Promise<void> {
+  await stopWhatMayNotGoOn(pg, members);
+  const byWorker = new Map(members.map(member => [member.worker, member]));
   // Claims that this process lost while the database was away are looked up first, and compared with its jobs of now.
-  const held = await heldBy(ctx.pg, me.worker);
-  for (const claim of held.filter(({ job }) => !me.jobs.has(job))) await release(ctx.pg, claim, 0);
-  for (const { run, stream, kind, token } of await waitingWork(ctx.pg, ctx.account, me.worker)) {
+  for (const claim of await heldBy(pg, [...byWorker.keys()]))
+    if (!byWorker.get(claim.worker)!.jobs.has(claim.job)) await release(pg, claim, 0);
+  const workers = members.map(({ ctx, worker }) => ({ account: ctx.account, worker }));
+  for (const { worker, run, stream, kind, token } of await waitingWork(pg, workers)) {
+    const { ctx, queue } = byWorker.get(worker)!;
     // The token is part of the job name: a failed job keeps its name in the failed set, so a new delivery needs another
     // one.
     const known = ctx.streams.find(({ key }) => key === stream);
@@ -31,16 +45,15 @@ export async function reconcile(ctx: Context, queue: JobQueue, me: { worker: num
   }
 }
 
-async function stopWhatMayNotGoOn(ctx: Context, jobs: Jobs): Promise<void> {
-  const held = jobs.claims();
+async function stopWhatMayNotGoOn(pg: pg.Pool, members: readonly Member[]): Promise<void> {
+  const held = members.flatMap(({ jobs }) => jobs.claims().map(one => ({ ...one, jobs })));
   if (held.length === 0) return;
   const found = await stopped(
-    ctx.pg,
-    ctx.account,
+    pg,
     held.map(({ claim }) => claim),
   );
   for (const { place, paused } of found) {
-    const { job, claim } = held[place]!;
+    const { job, claim, jobs } = held[place]!;
     const what = `stream ${nameOfKey(claim.stream)} of run ${claim.run}`;
     jobs.stop(job, paused ? new Paused(what) : new FencedOff(what));
   }
@@ -58,58 +71,63 @@ const restMs = 60_000;
 /**
  * Opens the runs that no person asks for: detail runs for records that wait or are due again, and deferred runs whose
  * daily quota has reset. It opens none if another run reads the same. A detail run ends when nothing waits, after some
- * minutes, or when a person starts a run that reads the same.
+ * minutes, or when a person starts a run that reads the same. Returns true if it opened a run.
  */
-export async function openWaiting(ctx: Context, opener: number): Promise<void> {
+export async function openWaiting(ctx: Context, opener: number): Promise<boolean> {
+  let opened = false;
   for (const { key: stream, source, pending } of ctx.streams) {
     if (pending === undefined || !ctx.sources.has(source)) continue;
     const key = { account: ctx.account, stream };
     const now = new Date(ctx.clock.now());
     if (!(await pending.isDue(ctx))) continue;
-    await transaction(ctx.pg, async client => {
+    const run = await transaction(ctx.pg, async client => {
       await lockAccount(client, ctx.account);
       if ((await notPaused(client, ctx.account, [stream])).length === 0) return;
       if (await isNext(client, ctx.account, stream)) return;
       if (await isResting(client, key, now, restMs)) return;
-      await openRun(client, { account: ctx.account, kind: 'hydrate', streams: [stream], opener }, now);
+      return openRun(client, { account: ctx.account, kind: 'hydrate', streams: [stream], opener }, now);
     });
+    opened ||= run !== undefined;
   }
-  for (const source of ctx.sources.values()) await openAudit(ctx, source, opener);
-  if ([...ctx.sources.values()].some(({ longestWaitMs }) => longestWaitMs !== undefined)) await wake(ctx, opener);
+  for (const source of ctx.sources.values()) opened = (await openAudit(ctx, source, opener)) || opened;
+  const hasQuota = [...ctx.sources.values()].some(({ longestWaitMs }) => longestWaitMs !== undefined);
+  return (hasQuota && (await wake(ctx, opener))) || opened;
 }
 
 /** Shortest time between the starts of two audits. */
 const auditMs = 3_600_000;
 
 /** Unused credits go to audits, while no other work needs the source. */
-async function openAudit(ctx: Context, source: OpenSource, opener: number): Promise<void> {
+async function openAudit(ctx: Context, source: OpenSource, opener: number): Promise<boolean> {
   const { audit } = source.declaration;
-  if (!audit?.isWanted(source)) return;
+  if (!audit?.isWanted(source)) return false;
   const key = { account: ctx.account, source: source.name, audit };
   const { streams, beside } = audit;
   const now = new Date(ctx.clock.now());
   const since = new Date(now.getTime() - auditMs);
-  if (!(await isAuditDue(ctx.pg, key, since, now))) return;
-  await transaction(ctx.pg, async client => {
+  if (!(await isAuditDue(ctx.pg, key, since, now))) return false;
+  return transaction(ctx.pg, async client => {
     await lockAccount(client, ctx.account);
     const read = [...streams, ...beside];
-    if ((await notPaused(client, ctx.account, read)).length < read.length) return;
-    if (await isAuditDue(client, key, since, now))
-      await openRun(client, { account: ctx.account, kind: 'audit', streams, opener }, now);
+    if ((await notPaused(client, ctx.account, read)).length < read.length) return false;
+    if (!(await isAuditDue(client, key, since, now))) return false;
+    await openRun(client, { account: ctx.account, kind: 'audit', streams, opener }, now);
+    return true;
   });
 }
 
-async function wake(ctx: Context, opener: number): Promise<void> {
+async function wake(ctx: Context, opener: number): Promise<boolean> {
   const now = new Date(ctx.clock.now());
-  await transaction(ctx.pg, async client => {
+  return transaction(ctx.pg, async client => {
     await lockAccount(client, ctx.account);
-    await wakeBackfills(client, ctx.account, opener, now);
+    const reopened = await wakeBackfills(client, ctx.account, opener, now);
     const woken = await wokenStreams(client, ctx.account, now);
     if (woken.length > 0) await openRun(client, { account: ctx.account, kind: 'fresh', streams: woken, opener }, now);
+    return reopened || woken.length > 0;
   });
 }
 
-/** How often the reconciler looks for lost jobs, due slots and waiting messages when no one notifies it. */
+/** How often the reconciler looks for lost jobs, and for what people asked, when no one notifies it. */
 const reconcileMs = 5000;
 
 export interface Reconciling {
@@ -120,19 +138,19 @@ export interface Reconciling {
   readonly failed: Promise<never>;
 }
 
-/** Most looks a second in a process with many accounts, notifications apart. */
-const looksPerSecond = 10;
-
 /**
  * Calls `look` immediately, on each notification, and every few seconds, never twice concurrently. While the database
- * is away it waits. `beside`: the number of accounts of the process; their looks are spread at random.
+ * is away it waits. `all` is false for a look that only a notification has caused.
  */
-export function keepReconciling(ctx: Context, look: () => Promise<void>, beside = 1): Reconciling {
-  const everyMs = Math.max(reconcileMs, (beside * 1000) / looksPerSecond);
-  const untilNextMs = () => (beside > 1 ? everyMs * (0.5 + ctx.random()) : everyMs);
+export function keepReconciling(
+  ctx: Pick<Context, 'clock' | 'log' | 'signal'>,
+  look: (all: boolean) => Promise<void>,
+): Reconciling {
   const stopped = new AbortController();
   const signal = AbortSignal.any([ctx.signal, stopped.signal]);
   let rung = false;
+  let missed = true;
+  let nextMs = 0;
   let wake = () => {};
   const ring = () => {
     rung = true;
@@ -141,13 +159,21 @@ export function keepReconciling(ctx: Context, look: () => Promise<void>, beside 
   const pause = async () => {
     const waking = new AbortController();
     wake = () => waking.abort();
-    if (!rung) await ctx.clock.sleep(untilNextMs(), AbortSignal.any([signal, waking.signal])).catch(() => {});
+    const untilNextMs = Math.max(0, nextMs - ctx.clock.monotonic());
+    if (!rung) await ctx.clock.sleep(untilNextMs, AbortSignal.any([signal, waking.signal])).catch(() => {});
   };
   const failed = (async () => {
     await Promise.resolve(); // `look` may use what its caller is still opening.
-    const attempt = () => {
+    const attempt = async () => {
       rung = false;
-      return look();
+      const all = missed || ctx.clock.monotonic() >= nextMs;
+      missed = true;
+      try {
+        await look(all);
+        missed = false;
+      } finally {
+        if (all) nextMs = ctx.clock.monotonic() + reconcileMs;
+      }
     };
     while (!signal.aborted) {
       try {

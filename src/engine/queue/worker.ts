@@ -56,14 +56,14 @@ interface AtWork {
 
 /**
  * Takes jobs until it is disposed of or the signal of `ctx` aborts. Then running jobs are handed over at their next
- * page. `worker` is the number of this process in sync.workers. `afterEach` is called when a job has ended,
- * successfully or not.
+ * page. `worker` is the number of this process in sync.workers. `afterEach` is called with the stream of a job that has
+ * ended, successfully or not.
  */
 export function work(
   ctx: Context,
   queue: JobQueue,
   definitions: readonly Job[],
-  { worker, afterEach }: { worker: number; afterEach: () => void },
+  { worker, afterEach }: { worker: number; afterEach: (stream: string) => void },
 ): Working {
   const byName = new Map(definitions.map(job => [job.name, job]));
   const atWork = new Map<string, AtWork>();
@@ -80,7 +80,7 @@ export function work(
       await ended(job, token, error);
     } finally {
       if (atWork.get(id) === begun) atWork.delete(id);
-      afterEach();
+      afterEach(job.data.stream);
     }
   }
 

@@ -102,27 +102,32 @@ export async function release(
 /** Indexes of these claims that must stop: people have paused the stream, or another worker holds it. */
 export async function stopped(
   db: pg.Pool,
-  account: string,
-  claims: readonly Pick<Claim, 'run' | 'stream' | 'token'>[],
+  claims: readonly Pick<Claim, 'account' | 'run' | 'stream' | 'token'>[],
 ): Promise<{ place: number; paused: boolean }[]> {
   const { rows } = await db.query<{ place: number; paused: boolean }>(
     `select (c.place - 1)::int as place, s.run_id is not null as paused
-     from unnest($2::bigint[], $3::text[], $4::int[]) with ordinality c (run, key, token, place)
+     from unnest($1::text[], $2::bigint[], $3::text[], $4::int[]) with ordinality c (account_id, run, key, token, place)
      left join sync.stored_run_streams s on (s.run_id, s.stream_key, s.token) = (c.run, c.key, c.token) and s.state = 'running'
-     where s.run_id is null or sync.is_paused($1, c.key)`,
-    [account, claims.map(({ run }) => run), claims.map(({ stream }) => stream), claims.map(({ token }) => token)],
+     where s.run_id is null or sync.is_paused(c.account_id, c.key)`,
+    [
+      claims.map(({ account }) => account),
+      claims.map(({ run }) => run),
+      claims.map(({ stream }) => stream),
+      claims.map(({ token }) => token),
+    ],
   );
   return rows;
 }
 
-/** The claims that the database has for this process. */
+/** The claims that the database has for these workers. */
 export async function heldBy(
   db: pg.Pool,
-  worker: number,
-): Promise<{ run: number; stream: StreamKey; token: number; job: string }[]> {
+  workers: readonly number[],
+): Promise<{ worker: number; run: number; stream: StreamKey; token: number; job: string }[]> {
   const { rows } = await db.query(
-    `select run_id as run, stream_key as stream, token, job from sync.stored_run_streams where worker = $1 and state = 'running'`,
-    [worker],
+    `select worker, run_id as run, stream_key as stream, token, job from sync.stored_run_streams
+     where worker = any($1) and state = 'running'`,
+    [workers],
   );
   return rows;
 }

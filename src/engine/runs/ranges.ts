@@ -55,7 +55,7 @@ export async function reopen(client: Client, run: number, opener: number): Promi
 }
 
 /** Resumes backfills and verifications that the daily quota deferred. */
-export async function wakeBackfills(client: Client, account: string, opener: number, now: Date): Promise<void> {
+export async function wakeBackfills(client: Client, account: string, opener: number, now: Date): Promise<boolean> {
   const { rows } = await client.query<{ id: number }>(
     `select id from sync.stored_runs r
      where account_id = $1 and kind in ('backfill', 'verify') and state <> 'running' and finished_at > $3 and exists (
@@ -64,6 +64,7 @@ export async function wakeBackfills(client: Client, account: string, opener: num
     [account, now, new Date(now.getTime() - resumeMs)],
   );
   for (const { id } of rows) await reopen(client, id, opener);
+  return rows.length > 0;
 }
 
 /** The range of messages that a run fetches: its own range, ended at its start at the latest. */

@@ -142,24 +142,26 @@ export async function adoptRun(db: pg.Pool, run: number, opener: number): Promis
 
 /**
  * The next stream of each open run, for each source, unless a live worker holds it. Streams of two sources do not wait
- * for each other, and none waits for a paused one. `me` counts as live, even while its presence lock is being
- * re-acquired.
+ * for each other, and none waits for a paused one. Our workers, one for each account, count as live, even while their
+ * presence locks are being re-acquired.
  */
 export async function waitingWork(
   db: pg.Pool,
-  account: string,
-  me: number,
-): Promise<{ run: number; stream: StreamKey; kind: RunKind; token: number }[]> {
-  const { rows } = await db.query<{ run: number; stream: StreamKey; kind: RunKind; token: number }>(
-    `select run, stream, kind, token from (
-       select distinct on (r.id, k.source) r.id as run, s.stream_key as stream, r.kind, s.token, s.state, s.worker
-       from sync.stored_runs r join sync.stored_run_streams s on s.run_id = r.id join sync.streams k using (stream_key)
-       where r.account_id = $1 and r.state = 'running' and (s.state = 'running' and (s.worker = $2 or sync.is_alive(s.worker))
+  ours: readonly { account: string; worker: number }[],
+): Promise<{ worker: number; run: number; stream: StreamKey; kind: RunKind; token: number }[]> {
+  const { rows } = await db.query<{ worker: number; run: number; stream: StreamKey; kind: RunKind; token: number }>(
+    `with live as materialized (select id from sync.live_workers)
+     select me as worker, run, stream, kind, token from (
+       select distinct on (r.id, k.source) me, r.id as run, s.stream_key as stream, r.kind, s.token, s.state, s.worker
+       from unnest($1::text[], $2::int[]) our (account_id, me)
+       join sync.stored_runs r using (account_id) join sync.stored_run_streams s on s.run_id = r.id
+       join sync.streams k using (stream_key)
+       where r.state = 'running' and (s.state = 'running' and (s.worker = me or s.worker in (select id from live))
          or s.state in ('waiting', 'running') and not sync.is_paused(s.account_id, s.stream_key))
        order by r.id, k.source, k.place) next
-     where state = 'waiting' or (worker is distinct from $2 and not sync.is_alive(worker))
+     where state = 'waiting' or (worker is distinct from me and (worker in (select id from live)) is not true)
      order by run`,
-    [account, me],
+    [ours.map(({ account }) => account), ours.map(({ worker }) => worker)],
   );
   return rows;
 }
@@ -365,6 +367,7 @@ export async function readProgress(db: pg.Pool, run: number): Promise<{ state: R
 }
 
 export interface Finished extends Counts {
+  account: string;
   run: number;
   kind: RunKind;
   state: RunState;
@@ -373,19 +376,19 @@ export interface Finished extends Counts {
   remedy: string | null;
 }
 
-/** Runs of the account that ended after `since` and that this process worked on, with the sums of their streams. */
-export async function finishedSince(db: pg.Pool, account: string, worker: number, since: Date): Promise<Finished[]> {
+/** Runs that ended after `since` and that one of these workers worked on, with the sums of their streams. */
+export async function finishedSince(db: pg.Pool, workers: readonly number[], since: Date): Promise<Finished[]> {
   const { rows } = await db.query<Finished>(
-    `select r.id as run, r.kind, r.state, r.finished_at, t.*
+    `select r.account_id as account, r.id as run, r.kind, r.state, r.finished_at, t.*
      from sync.stored_runs r cross join lateral (
        select sum(seen)::int8 as seen, sum(inserted)::int8 as inserted, sum(updated)::int8 as updated,
          sum(unchanged)::int8 as unchanged, sum(deleted)::int8 as deleted, sum(rejected)::int8 as rejected,
          sum(cleaned)::int8 as cleaned, sum(credits)::int8 as credits, max(error) as error, max(remedy) as remedy,
-         bool_or(worker = $2) as ours
+         bool_or(worker = any($1)) as ours
        from sync.stored_run_streams s where s.run_id = r.id) t
-     where r.account_id = $1 and r.finished_at > $3 and t.ours
+     where r.finished_at > $2 and t.ours
      order by r.finished_at`,
-    [account, worker, since],
+    [workers, since],
   );
   return rows;
 }

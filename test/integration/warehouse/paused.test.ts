@@ -101,18 +101,20 @@ test('nobody gets a job for it or takes it up, who has it hears of it, and what 
   const run = await open(s.pool, ['customers', 'tickets', 'messages'], at(0));
   const work = { account: 'default', run, stream: 'helpdesk.customers' } as const;
   const by = { worker: 0, job: 'a' };
-  const next = async () => (await waitingWork(s.pool, 'default', 0)).map(one => one.stream);
+  const next = async () => (await waitingWork(s.pool, [{ account: 'default', worker: 0 }])).map(one => one.stream);
   expect(await next()).toEqual(['helpdesk.customers']);
   const claim = await take(s.pool, work, at(1));
-  expect(await stopped(s.pool, 'default', [claim])).toEqual([]);
+  expect(await stopped(s.pool, [claim])).toEqual([]);
   await stop(s, 'customers');
   const other = { ...claim, token: claim.token - 1 };
-  expect(await stopped(s.pool, 'default', [other, claim])).toEqual([
+  expect(await stopped(s.pool, [other, claim])).toEqual([
     { place: 0, paused: false },
     { place: 1, paused: true },
   ]);
   // Whoever has it may be dead: then it is in nobody's way either.
-  expect(await waitingWork(s.pool, 'default', 1)).toMatchObject([{ stream: 'helpdesk.tickets' }]);
+  expect(await waitingWork(s.pool, [{ account: 'default', worker: 1 }])).toMatchObject([
+    { stream: 'helpdesk.tickets' },
+  ]);
   expect(await takeUp(s.pool, work, { ...by, job: 'job' }, () => at(2))).toEqual({ over: true });
   expect(
     await s.rows(`select state, token, worker, job from sync.stored_run_streams where stream = 'customers'`),

@@ -563,10 +563,9 @@ describe('who takes up what', () => {
     const looks = async (worker: number, ...jobs: string[]) => {
       const added: string[] = [];
       const add = async (_name: string, id: string) => void added.push(id);
-      await reconcile(s.ctx, { add } as unknown as JobQueue, {
-        worker,
-        jobs: { ...noJobs, has: id => new Set<string>(jobs).has(id) },
-      });
+      const queue = { add } as unknown as JobQueue;
+      const has = (id: string) => jobs.includes(id);
+      await reconcile(s.pool, [{ ctx: s.ctx, queue, worker, jobs: { ...noJobs, has } }]);
       return added;
     };
     expect(await up(s, run, by('a'))).toBe(1);
@@ -578,6 +577,41 @@ describe('who takes up what', () => {
     expect(await looks(unseen)).toEqual([`run-${run}-helpdesk.tickets-1`, `run-${second}-helpdesk.tickets-0`]);
     expect(await up(s, run, by('a'))).toBe(2);
     expect(await up(s, run, { worker: other.id, job: 'c' })).toBe(3);
+  });
+
+  test('one look is for all accounts: each gets its own jobs, with as many statements for three as for one', async () => {
+    await using s = await scripted();
+    await s.rows(`insert into sync.accounts (account_id) values ('other'), ('third')`);
+    const queries = vi.spyOn(s.pool, 'query');
+    const [stopping, added] = [vi.fn(), vi.fn()];
+    const first = await open(s.pool, ['tickets'], at(0));
+    const second = await open(s.pool, ['tickets'], at(0), { account: 'other' });
+    const lost = [{ job: 'a', claim: { ...(await claimOf(s, first, 'tickets')), token: 0 } }];
+    await s.rows('update sync.stored_run_streams set worker = 1001 where run_id = $1', first);
+    const members = ['default', 'other', 'third'].map((account, n) => ({
+      ctx: { ...s.ctx, account },
+      queue: { add: async (_name: string, id: string) => added(account, id) } as unknown as JobQueue,
+      worker: 1001 + n,
+      jobs: {
+        has: () => true,
+        claims: () => (n === 0 ? lost : []),
+        stop: (job: string) => stopping(account, job),
+      },
+    }));
+    const looks = async (of: typeof members) => {
+      queries.mockClear();
+      await reconcile(s.pool, of);
+      return queries.mock.calls.length;
+    };
+    expect(await looks(members.slice(0, 1))).toBe(3);
+    expect(added.mock.calls).toEqual([]);
+    expect(stopping.mock.calls).toEqual([['default', 'a']]);
+    expect(await looks(members)).toBe(3);
+    expect(added.mock.calls).toEqual([['other', `run-${second}-helpdesk.tickets-0`]]);
+    expect(stopping.mock.calls).toEqual([
+      ['default', 'a'],
+      ['default', 'a'],
+    ]);
   });
 
   test('what a dead one held waits again when another run has its turn', async () => {
@@ -605,17 +639,17 @@ describe('who takes up what', () => {
     expect(await up(s, run, by)).toBe(1);
     expect(await up(s, run, { ...by, job: 'b' }, 'users')).toBe(1);
     const holds = async (worker: number) =>
-      (await heldBy(s.pool, worker)).toSorted((a, b) => a.job.localeCompare(b.job));
+      (await heldBy(s.pool, [worker])).toSorted((a, b) => a.job.localeCompare(b.job));
     expect(await holds(one.id)).toEqual([
-      { run, stream: 'helpdesk.tickets', token: 1, job: 'a' },
-      { run, stream: 'helpdesk.users', token: 1, job: 'b' },
+      { worker: one.id, run, stream: 'helpdesk.tickets', token: 1, job: 'a' },
+      { worker: one.id, run, stream: 'helpdesk.users', token: 1, job: 'b' },
     ]);
     expect(await holds(0)).toEqual([]);
     await release(s.pool, { run, stream: 'helpdesk.tickets', token: 0 }, 9);
     expect(await holds(one.id)).toHaveLength(2);
     await release(s.pool, { run, stream: 'helpdesk.tickets', token: 1 }, 3);
     await release(s.pool, { run, stream: 'helpdesk.tickets', token: 1 }, 3);
-    expect(await holds(one.id)).toEqual([{ run, stream: 'helpdesk.users', token: 1, job: 'b' }]);
+    expect(await holds(one.id)).toEqual([{ worker: one.id, run, stream: 'helpdesk.users', token: 1, job: 'b' }]);
     expect(
       await s.rows(
         'select state, token, worker, job, credits, finished_at from sync.stored_run_streams where stream = $1',

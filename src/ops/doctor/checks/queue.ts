@@ -141,7 +141,9 @@ export const queueChecks: readonly Check[] = [
       if (isAway) return skipped('Redis does not answer, see above');
       // A stuck run has no living process, whatever its jobs are.
       const stuck = (await openRuns(pg, context.account)).filter(run => run.stuck).map(({ id }) => id);
-      const waiting = (await waitingWork(pg, context.account, 0)).filter(({ run }) => !stuck.includes(run));
+      const waiting = (await waitingWork(pg, [{ account: context.account, worker: 0 }])).filter(
+        ({ run }) => !stuck.includes(run),
+      );
       if (context.config.redisUrl === undefined && !(await hasQueueTables(pg)))
         return waiting.length === 0 ? ok('none yet') : lost(context, waiting.length);
       const { bull } = await context.queue();
@@ -182,7 +184,8 @@ function lost(context: AccountContext, many: number) {
     {
       says: 'add them again',
       async do() {
-        await reconcile(await context.ctx(), await context.queue(), { worker: 0, jobs: noJobs });
+        const ctx = await context.ctx();
+        await reconcile(ctx.pg, [{ ctx, queue: await context.queue(), worker: 0, jobs: noJobs }]);
         return `added the jobs of ${count(many, 'stream')}`;
       },
     },
