@@ -3,6 +3,25 @@
 -- The plain text of a message is stored only where it differs from the body. helpdesk.messages becomes a view of
 -- internal.messages.
 
+-- A view that others built on the table reads the view from now on.
+create temp table views_of_others on commit drop as
+select distinct c.oid::regclass::text as name, pg_get_viewdef(c.oid) as text, array_to_string(c.reloptions, ', ') as options, c.relkind
+from pg_depend d
+join pg_rewrite w on w.oid = d.objid and d.classid = 'pg_rewrite'::regclass
+join pg_class c on c.oid = w.ev_class
+where d.refclassid = 'pg_class'::regclass and d.refobjid = 'helpdesk.messages'::regclass
+  and c.relnamespace::regnamespace::text not in ('sync', 'helpdesk', 'books', 'analytics', 'internal', 'safe');
+do $$
+declare
+  one record;
+begin
+  for one in select v.name from views_of_others v where v.relkind = 'm' loop
+    raise exception 'the materialized view % reads helpdesk.messages, which becomes a view', one.name
+      using hint = 'Drop it, run `npx shelfdesk migrate` again, and create it anew.';
+  end loop;
+end
+$$;
+
 alter table helpdesk.messages set schema internal;
 comment on table internal.messages is
   'Stored rows of helpdesk.messages. Read helpdesk.messages instead.';
@@ -27,14 +46,40 @@ begin
 end
 $$;
 
+create or replace view sync.mirror_accounts with (security_barrier) as
+select r.account_id from sync.readable_accounts r
+union
+select a.account_id
+from sync.accounts a
+where not exists (
+  select from pg_roles g
+  where g.rolname in ('shelfdesk_reader', 'shelfdesk_reader_pii') and pg_has_role(g.oid, 'usage'));
+comment on view sync.mirror_accounts is
+  'Accounts whose mirrored rows the current role may read: of a reader those of sync.readable_accounts, of any other role all. Views in the schemas of sources filter by it, as the row-level policies of tables do.';
+comment on column sync.mirror_accounts.account_id is 'The account.';
+
+create or replace view helpdesk.ticket_history with (security_barrier) as
+select h.* from internal.ticket_history h
+where h.account_id = any (array(select r.account_id from sync.mirror_accounts r))
+union all
+select v.* from internal.first_versions v
+where v.account_id = any (array(select r.account_id from sync.mirror_accounts r));
+
 create or replace view helpdesk.messages with (security_barrier) as
 select m.account_id, m.id, m.ticket_id, m.position, m.type, m.direction, m.user_id, m.from_name, m.from_address, m.to_address, m.body, m.more_body,
   coalesce(m.body_text, m.body) as body_text, m.htmlized, m.created_at, m._first_seen_at, m._synced_at, m._observed_at, m._deleted_at, m._payload
 from internal.messages m
-where m.account_id = any (array(select r.account_id from sync.readable_accounts r));
+where m.account_id = any (array(select r.account_id from sync.mirror_accounts r));
 comment on view helpdesk.messages is
   'Replies and notes of tickets. The messages of a ticket are replaced as a set: messages that the source no longer shows are removed.';
 comment on column helpdesk.messages.body_text is 'body as plain text.';
+
+-- The owner of the table owns the view, whoever migrates.
+do $$
+begin
+  execute format('alter view helpdesk.messages owner to %I', (select pg_get_userbyid(c.relowner) from pg_class c where c.oid = 'internal.messages'::regclass));
+end
+$$;
 
 -- Roles that could read the table can read the view, which filters by account itself.
 do $$
@@ -48,11 +93,22 @@ begin
   loop
     execute format('grant select on helpdesk.messages to %s', one.name);
     if one.name not in ('shelfdesk_writer', 'shelfdesk_sql') then
-      execute format('revoke all on internal.messages from %s', one.name);
+      execute format('revoke all on internal.messages from %s cascade', one.name);
     end if;
   end loop;
 end
 $$;
+do $$
+declare
+  one record;
+begin
+  for one in select v.* from views_of_others v loop
+    execute format('create or replace view %s %s as %s', one.name, 'with (' || one.options || ')', one.text);
+  end loop;
+end
+$$;
+drop table views_of_others;
+
 drop policy if exists as_before on internal.messages;
 drop policy if exists readers on internal.messages;
 alter table internal.messages disable row level security;

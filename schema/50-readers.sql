@@ -30,12 +30,24 @@ comment on view sync.readable_accounts is
   'Accounts that the current role may read. Every view of analytics and safe shows only these accounts.';
 comment on column sync.readable_accounts.account_id is 'The account.';
 
+create or replace view sync.mirror_accounts with (security_barrier) as
+select r.account_id from sync.readable_accounts r
+union
+select a.account_id
+from sync.accounts a
+where not exists (
+  select from pg_roles g
+  where g.rolname in ('shelfdesk_reader', 'shelfdesk_reader_pii') and pg_has_role(g.oid, 'usage'));
+comment on view sync.mirror_accounts is
+  'Accounts whose mirrored rows the current role may read: of a reader those of sync.readable_accounts, of any other role all. Views in the schemas of sources filter by it, as the row-level policies of tables do.';
+comment on column sync.mirror_accounts.account_id is 'The account.';
+
 -- A view, because the plain text of most messages is their body, and is stored once.
 create or replace view helpdesk.messages with (security_barrier) as
 select m.account_id, m.id, m.ticket_id, m.position, m.type, m.direction, m.user_id, m.from_name, m.from_address, m.to_address, m.body, m.more_body,
   coalesce(m.body_text, m.body) as body_text, m.htmlized, m.created_at, m._first_seen_at, m._synced_at, m._observed_at, m._deleted_at, m._payload
 from internal.messages m
-where m.account_id = any (array(select r.account_id from sync.readable_accounts r));
+where m.account_id = any (array(select r.account_id from sync.mirror_accounts r));
 comment on view helpdesk.messages is
   'Replies and notes of tickets. The messages of a ticket are replaced as a set: messages that the source no longer shows are removed.';
 comment on column helpdesk.messages.body_text is 'body as plain text.';
@@ -44,7 +56,7 @@ create or replace view helpdesk.ticket_labels with (security_barrier) as
 select t.account_id, t.id as ticket_id, l.label_id
 from helpdesk.tickets t
 cross join lateral (select distinct u.label_id from unnest(t.label_ids) u (label_id) where u.label_id is not null) l
-where t._deleted_at is null and t.account_id = any (array(select r.account_id from sync.readable_accounts r));
+where t._deleted_at is null and t.account_id = any (array(select r.account_id from sync.mirror_accounts r));
 comment on view helpdesk.ticket_labels is
   'Labels of tickets: tickets.label_ids as one row per label. Deleted tickets have none.';
 comment on column helpdesk.ticket_labels.ticket_id is 'Joins helpdesk.tickets.id.';

@@ -2,10 +2,10 @@
 
 create or replace view helpdesk.ticket_history with (security_barrier) as
 select h.* from internal.ticket_history h
-where h.account_id = any (array(select r.account_id from sync.readable_accounts r))
+where h.account_id = any (array(select r.account_id from sync.mirror_accounts r))
 union all
 select v.* from internal.first_versions v
-where v.account_id = any (array(select r.account_id from sync.readable_accounts r));
+where v.account_id = any (array(select r.account_id from sync.mirror_accounts r));
 comment on view helpdesk.ticket_history is
   'Past and present state of each ticket: a new row for each change of state, user_id, inbox_id, label_ids (unordered), spam or trash. Rows of a ticket do not overlap; the only gaps are deletions. Adjacent rows may be equal, because two changes within one second share a row.';
 comment on column helpdesk.ticket_history.state is

@@ -66,6 +66,8 @@ const keysOfViews: Readonly<Record<string, readonly string[]>> = {
   'analytics.reply_turns': ['account_id', 'ticket_id', 'turn'],
   'analytics.ticket_metrics': ['account_id', 'ticket_id'],
   'analytics.ticket_state_intervals': ['account_id', 'ticket_id', 'valid_from'],
+  'helpdesk.ticket_labels': ['account_id', 'ticket_id', 'label_id'],
+  'safe.ticket_labels': ['account_id', 'ticket_id', 'label_id'],
 };
 
 export const isOfStar = (relation: Pick<Relation, 'schema' | 'name'>): boolean =>

@@ -131,7 +131,7 @@ export async function unfilteredViews(db: Pick<pg.ClientBase, 'query'>): Promise
     `select c.oid::regclass::text as name from pg_class c
      join pg_namespace n on n.oid = c.relnamespace
      where (n.nspname = 'sync' or n.nspname in (select name from sync.source_schemas)) and c.relkind = 'v'
-       and c.oid <> 'sync.readable_accounts'::regclass and not coalesce('security_invoker=true' = any (c.reloptions), false)
+       and not coalesce(c.reloptions && '{security_invoker=true,security_barrier=true}', false)
      order by 1`,
   );
   return rows.map(({ name }) => name);

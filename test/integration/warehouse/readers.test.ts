@@ -277,6 +277,7 @@ test('every view that readers see filters by itself or has the rights of who ask
   expect(asOwner.filter(({ name }) => /^(helpdesk|books|sync)\./.test(name)).map(({ name }) => name)).toEqual([
     'sync.readable_accounts',
     'helpdesk.ticket_history',
+    'sync.mirror_accounts',
     'helpdesk.messages',
     'helpdesk.ticket_labels',
   ]);
@@ -438,6 +439,8 @@ test('whoever could read before reads on as before: every account, also in views
   try {
     await as(bi, 'create view own.people as select account_id, first_name from helpdesk.users');
     expect((await as(bi, 'select * from own.people')).length).toBe(4);
+    for (const of of ['messages', 'ticket_labels', 'ticket_history'])
+      expect([of, (await as(bi, `select * from helpdesk.${of}`)).length > 0]).toEqual([of, true]);
     expect((await as(lone, 'select * from sync.runs')).length).toBe(2);
   } finally {
     await db.pool.query(`drop schema own cascade; drop owned by ${bi}, ${lone}; drop role ${bi}, ${lone}`);

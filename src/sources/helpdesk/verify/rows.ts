@@ -91,7 +91,7 @@ export async function markRecordDeleted(
 }
 
 const usedBy = {
-  labels: { has: 's.id = any (u.label_ids)', ids: 'unnest(t.label_ids)' },
+  labels: { has: 'u._deleted_at is null and s.id = any (u.label_ids)', ids: 'unnest(t.label_ids)' },
   inboxes: { has: 's.id = u.inbox_id', ids: 't.inbox_id' },
 } as const;
 
@@ -116,7 +116,7 @@ export async function differingNames(
        ('_payload', t._payload, s.record::jsonb, t.id is not null and t._payload is distinct from s.record::jsonb),
        ('_synced_at', to_jsonb(t._synced_at), 'null', ${isAhead('t._synced_at', '$5')})) d (field, ours, theirs, differs)
      where d.differs and case when t.id is null then exists (
-         select from helpdesk.tickets u where u.account_id = $1 and u._deleted_at is null and ${usedBy[table].has})
+         select from helpdesk.tickets u where u.account_id = $1 and ${usedBy[table].has})
        else t._observed_at is not null or t._deleted_at is not null end
      group by s.id order by s.id`,
     [
