@@ -48,7 +48,7 @@ export const loadTickets: Section = {
     for (let round = -1; round < rounds; round++) {
       await using db = await openDatabase();
       const whole = await runOurs(db, source, load);
-      // The sandbox makes a ticket when it is first asked for.
+      // The sandbox makes a ticket at its first request.
       if (round < 0) continue;
       first.push(whole);
       const before = await rowsWritten(db);

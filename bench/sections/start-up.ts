@@ -15,8 +15,8 @@ export const startUp: Section = {
   title: 'Start-up',
   about: [
     'Commands of the package, as `npm run build` makes it, from the start of the process to its end, with a mirror of 100 tickets that is',
-    'up to date. The first start of each, which compiles the code and keeps it, is not measured. CPU is that of the process; that of',
-    'PostgreSQL stands beside it.',
+    'up to date. The first start of each, which compiles the code and keeps it, is not measured. CPU is that of the process. That of',
+    'PostgreSQL has a line of its own.',
   ].join(' '),
   async run({ quick, figure }) {
     execFileSync(process.execPath, ['packages/build.ts'], { cwd: root });

@@ -54,7 +54,7 @@ const [first, last] = [['analytics', 'safe'], ['sync']];
 
 /**
  * PostgreSQL knows no keys of views. Views of `safe`, and views of an internal table of the same name, have the keys of
- * their tables. Views of the star begin with their key.
+ * their tables. Views of the star begin with their key. A view of ids alone is a relation: all of them are its key.
  */
 const keysOfViews: Readonly<Record<string, readonly string[]>> = {
   'analytics.agent_daily': ['account_id', 'day', 'user_id'],
@@ -66,8 +66,6 @@ const keysOfViews: Readonly<Record<string, readonly string[]>> = {
   'analytics.reply_turns': ['account_id', 'ticket_id', 'turn'],
   'analytics.ticket_metrics': ['account_id', 'ticket_id'],
   'analytics.ticket_state_intervals': ['account_id', 'ticket_id', 'valid_from'],
-  'helpdesk.ticket_labels': ['account_id', 'ticket_id', 'label_id'],
-  'safe.ticket_labels': ['account_id', 'ticket_id', 'label_id'],
 };
 
 export const isOfStar = (relation: Pick<Relation, 'schema' | 'name'>): boolean =>
@@ -151,8 +149,13 @@ function keyFor(relation: Omit<Relation, 'key' | 'joins'>, { keys }: Known): rea
   const name = nameOf(relation);
   if (isOfStar(relation)) return relation.columns.slice(0, 1).map(column => column.name);
   const shown = relation.schema === 'safe' ? `helpdesk.${relation.name}` : name;
-  const key = keys.get(shown) ?? keys.get(`internal.${relation.name}`) ?? keysOfViews[name] ?? [];
+  const key = keys.get(shown) ?? keys.get(`internal.${relation.name}`) ?? keysOfViews[name] ?? idsOf(relation);
   return key.every(one => relation.columns.some(column => column.name === one)) ? key : [];
+}
+
+/** The columns of a view of ids alone; else none. */
+function idsOf({ columns }: Pick<Relation, 'columns'>): readonly string[] {
+  return columns.every(({ name }) => name.endsWith('_id')) ? columns.map(({ name }) => name) : [];
 }
 
 const joining = /\bjoins ([a-z]+\.[a-z_]+)\.([a-z_]+)/gi;

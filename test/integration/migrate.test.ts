@@ -12,6 +12,7 @@ import { letIn } from '../../src/privacy/readers.ts';
 import { removeServer } from '../support/global.ts';
 import { long } from '../support/long.ts';
 import { emptyDatabase, freshDatabase } from '../support/postgres.ts';
+import { aName } from '../support/readers.ts';
 
 const first = '0001_shelfdesk';
 const migrations = new URL('../../migrations/', import.meta.url);
@@ -130,6 +131,74 @@ test('an applied migration that was edited is refused by its name, and nothing i
     Object.entries(released).map(([name, sql]) => [name, sql.replaceAll('\n', '\r\n')]),
   );
   expect(await migrate(db.url, await folderWith(windows))).toEqual({ applied: [] });
+});
+
+test('messages and labels that become views keep rows, rights, search, and the views of others; a materialized view is named', async () => {
+  await using db = await emptyDatabase();
+  const names = (await readdir(migrations)).filter(name => /^000[1-7]_.*\.sql$/.test(name)).sort();
+  const upTo = async (last: string) =>
+    folderWith(
+      Object.fromEntries(
+        await Promise.all(
+          names
+            .filter(name => name < last)
+            .map(async name => [name, await readFile(new URL(name, migrations), 'utf8')]),
+        ),
+      ),
+    );
+  await migrate(db.url, await upTo('0006'));
+  const other = aName('bi');
+  await db.pool.query(`
+    insert into sync.accounts (account_id) values ('acme');
+    insert into helpdesk.tickets (account_id, id, label_ids, updated_at, _first_seen_at, _synced_at, _observed_at, _payload)
+      values ('acme', 't1', '{l1,l2,l1}', now(), now(), now(), now(), '{}');
+    insert into helpdesk.messages (account_id, id, ticket_id, position, body, body_text, _first_seen_at, _synced_at, _observed_at, _payload)
+      select 'acme', id, 't1', n, body, text, now(), now(), now(), '{}'
+      from (values (1, 'm1', 'a plain text', 'a plain text'), (2, 'm2', '<p>a parcel</p>', 'a parcel'), (3, 'm3', null, null)) v (n, id, body, text);
+    create index messages_words on helpdesk.messages
+      using gin (account_id, date_trunc('hour', created_at at time zone 'UTC'), helpdesk.search_words(body_text));
+    delete from sync.changes;
+    create role ${other}; create schema own authorization ${other};
+    grant usage on schema helpdesk to ${other}; grant select on all tables in schema helpdesk to ${other};
+    set role ${other};
+    create view own.texts with (security_barrier) as select id, body_text from helpdesk.messages;
+    create view own.labels as select ticket_id, label_id from helpdesk.ticket_labels;
+    reset role;
+    create materialized view own.stored as select id from helpdesk.messages`);
+  const rows = async (sql: string) => {
+    const client = await db.pool.connect();
+    try {
+      await client.query(`set role ${other}`);
+      return (await client.query(sql)).rows;
+    } finally {
+      client.release(true);
+    }
+  };
+  try {
+    const all = await upTo('0008');
+    await expect(migrate(db.url, all)).rejects.toThrow(/materialized view own\.stored reads helpdesk\.messages/);
+    await db.pool.query('drop materialized view own.stored');
+    await migrate(db.url, all);
+    const texts = [
+      { id: 'm1', body_text: 'a plain text' },
+      { id: 'm2', body_text: 'a parcel' },
+      { id: 'm3', body_text: null },
+    ];
+    expect(await rows('select id, body_text from helpdesk.messages order by id')).toEqual(texts);
+    expect(await rows('select * from own.texts order by id')).toEqual(texts);
+    const labels = ['l1', 'l2'].map(label_id => ({ ticket_id: 't1', label_id }));
+    expect(await rows('select ticket_id, label_id from helpdesk.ticket_labels order by 2')).toEqual(labels);
+    expect(await rows('select * from own.labels order by 2')).toEqual(labels);
+    const owner = async (sql: string) => (await db.pool.query(sql)).rows;
+    expect(await owner('select id from internal.messages where body_text is not null')).toEqual([{ id: 'm2' }]);
+    expect(await owner(`select message_id from helpdesk.search_messages('plain')`)).toEqual([{ message_id: 'm1' }]);
+    expect(await owner('select * from sync.changes')).toEqual([]);
+    expect(await owner(`select reloptions from pg_class where oid = 'own.texts'::regclass`)).toEqual([
+      { reloptions: ['security_barrier=true'] },
+    ]);
+  } finally {
+    await db.pool.query(`drop schema own cascade; drop owned by ${other}; drop role ${other}`);
+  }
 });
 
 test('long texts are kept in lz4 where the server has it', async () => {

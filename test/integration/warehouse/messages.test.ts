@@ -125,6 +125,7 @@ test('a first reading: every column, plain text beside HTML, long texts and atta
       _payload: payloadOf(message('m4', { created_at: null })),
     }),
   ]);
+  expect(await s.rows('select id from internal.messages where body_text is not null')).toEqual([{ id: 'm2' }]);
   expect(await attachmentRows(s)).toEqual([attachmentRow('a1', 'm1'), attachmentRow('a2', 'm1')]);
   expect(await asOf(s)).toEqual([{ id: 't1', _messages_as_of: at(9) }]);
   expect(await s.rows('select kind, path, value, seen from sync.drift order by 1')).toEqual([

@@ -8,6 +8,7 @@ import { type Derived, type DetailStream, identify } from '../../source.ts';
 import { getTicketInDetail } from '../endpoints.ts';
 import { personalRules } from '../personal/rules.ts';
 import { known, type Message, message, name, type TicketInDetail, timeOf } from '../records.ts';
+import { rowsOf } from '../rows-of.ts';
 import { tickets } from '../tickets.ts';
 import { plainTextOf } from './plain-text.ts';
 
@@ -31,7 +32,7 @@ export const messages: DetailStream<TicketInDetail, Message> = {
   merge: buildMerge(
     {
       name: 'helpdesk.messages',
-      rows: 'internal.messages',
+      rows: rowsOf('messages'),
       from: `${ticket}, ${elements(`ticket -> 'messages'`)} with ordinality as e (record, n)`,
       parent: 'ticket_id',
       leftOut: ['body', 'more_body', 'attachments'],
