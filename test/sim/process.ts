@@ -1,5 +1,15 @@
 /** A process of Shelfdesk within the simulation, as `start` is one: it reconciles runs, opens some, and takes jobs. */
 
+// The product loads these at their first use, which takes time of this machine. The simulation would not wait for it.
+import 'htmlparser2';
+import '../../src/engine/load/list-loop.ts';
+import '../../src/engine/load/run-stream.ts';
+import '../../src/sources/helpdesk/deletions/sweep.ts';
+import '../../src/sources/helpdesk/messages/detail-loop.ts';
+import '../../src/sources/helpdesk/replay.ts';
+import '../../src/sources/helpdesk/verify/audit.ts';
+import '../../src/sources/helpdesk/verify/verify.ts';
+
 import { pino } from 'pino';
 import type { Rng } from '../../packages/sandbox/src/random.ts';
 import { TOKEN } from '../../packages/sandbox/src/switches.ts';
