@@ -178,12 +178,12 @@ class Session {
     const config = configOf(text, values);
     const trouble = this.#trouble;
     const fails = trouble?.kind === 'within' && ++this.#statements === trouble.statement;
-    if (fails || (config.text === 'commit' && trouble?.kind === 'within')) return this.#breakOff();
+    if (fails || (config.text.endsWith('commit') && trouble?.kind === 'within')) return this.#breakOff();
     this.said.push(brief(config.text));
     if (this.#sticks?.({ text: config.text, values: (config.values ?? []) as unknown[] })) this.#stuck.push(config);
     const result = await this.#ask(config);
     if (config.text === 'rollback') await this.#stick();
-    if (config.text !== 'commit' || trouble?.kind !== 'after') return result;
+    if (!config.text.endsWith('commit') || trouble?.kind !== 'after') return result;
     this.#broken = true;
     throw broken();
   }

@@ -93,7 +93,7 @@ export async function withCare<T>(store: Store, work: (client: Client, care: Car
 }
 
 /** Once for all records that the transaction has written. */
-const keepMetrics = { name: 'keep metrics', text: 'select internal.keep_touched_metrics()' };
+const keepMetrics = 'select internal.keep_touched_metrics()';
 
 /** One attempt finds all erased people of a page, and a transaction has ten pages at most. */
 const mostFound = 20;
@@ -107,12 +107,9 @@ export async function commitTogether<T>(store: Store, work: (client: Client) => 
     try {
       return await transaction(
         store.pg,
-        async client => {
-          const result = await work(client);
-          await client.query(keepMetrics);
-          return result;
-        },
+        work,
         `${withKeptPlans}; set local shelfdesk.keep_metrics = 'at the end'`,
+        `${keepMetrics}; commit`,
       );
     } catch (error) {
       if (!(error instanceof FoundAgain) || tries === mostFound) throw error;

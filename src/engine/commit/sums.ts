@@ -1,5 +1,6 @@
 /** What replies count and cover, under the token of the run. Replies that share a transaction are summed. */
 
+import type pg from 'pg';
 import { FencedOff } from '../../errors.ts';
 import { cover } from '../coverage/coverage.ts';
 import type { Client } from '../database/pool.ts';
@@ -59,9 +60,37 @@ async function write(client: Client, claim: Claim, noted: readonly Noted[]): Pro
       noted.findLast(({ expected }) => expected !== undefined)?.expected ?? null,
     ],
   });
-  if (rowCount === 0) throw new FencedOff(`stream ${nameOfKey(claim.stream)} of run ${claim.run}`);
+  if (rowCount === 0) throw fencedOff(claim);
   for (const { list, range } of joined(noted)) await cover(client, claim, list, range);
 }
+
+/** What an empty page proves, in one statement instead of a transaction. Throws unless the claim is still ours. */
+export async function keepProof(
+  db: pg.Pool,
+  claim: Claim,
+  list: string,
+  covered: Range,
+  { credits, expected }: { credits: number; expected: number | undefined },
+): Promise<void> {
+  const { rowCount } = await db.query(
+    `with counted as (
+       update sync.stored_run_streams set credits = credits + $4, expected = coalesce($5, expected)
+       where run_id = $1 and stream_key = $2 and token = $3 and state = 'running'
+       returning account_id, stream_key),
+     covered as (
+       update sync.coverage c set covered = c.covered + tstzmultirange(tstzrange($7, $8)) from counted
+       where (c.account_id, c.stream_key, c.list) = (counted.account_id, counted.stream_key, $6)
+         and not c.covered @> tstzrange($7, $8))
+     select from counted`,
+    [
+      ...[claim.run, claim.stream, claim.token, credits, expected ?? null],
+      ...[list, new Date(covered.from), new Date(covered.to)],
+    ],
+  );
+  if (rowCount === 0) throw fencedOff(claim);
+}
+
+const fencedOff = ({ run, stream }: Claim) => new FencedOff(`stream ${nameOfKey(stream)} of run ${run}`);
 
 /** Joins a range with one that ends where it begins. */
 function joined(noted: readonly Noted[]): { list: string; range: Range }[] {

@@ -99,6 +99,17 @@ export async function settleTies(
   );
 }
 
+/** Whether nothing of the stream is left to settle: no tie, no torn range, no open reject. The usual case, in one look. */
+export async function isSettled(db: pg.Pool, { account, stream }: Claim): Promise<boolean> {
+  const { rows } = await db.query<{ settled: boolean }>(
+    `select not exists (select from sync.ties where (account_id, stream_key) = ($1, $2))
+       and not exists (select from sync.gap_reasons where (account_id, stream_key) = ($1, $2) and reason = $3)
+       and not exists (select from sync.rejects where (account_id, stream_key) = ($1, $2) and cleared_at is null) as settled`,
+    [account, stream, copiesDiffer],
+  );
+  return rows[0]!.settled;
+}
+
 /** Ranges that were taken back and not read since, unless they failed for another reason. */
 export async function takenBack(db: pg.Pool, { account, stream }: Claim): Promise<(Range & { list: string })[]> {
   const { rows } = await db.query<Range & { list: string }>(

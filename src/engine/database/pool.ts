@@ -96,24 +96,32 @@ export const withKeptPlans = [
   ...['seqscan', 'bitmapscan', 'sort', 'memoize'].map(way => `set local enable_${way} = off`),
 ].join('; ');
 
-/** `work` may run again from the beginning, so it must keep nothing outside the transaction. */
-export async function transaction<T>(pool: pg.Pool, work: (client: Client) => Promise<T>, begin = 'begin'): Promise<T> {
+/**
+ * `work` may run again from the beginning, so it must keep nothing outside the transaction. `begin` and `commit` may have
+ * further statements, which then cost no round trip of their own.
+ */
+export async function transaction<T>(
+  pool: pg.Pool,
+  work: (client: Client) => Promise<T>,
+  begin = 'begin',
+  commit = 'commit',
+): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     try {
-      return await once(pool, begin, work);
+      return await once(pool, work, begin, commit);
     } catch (error) {
       if (!(error instanceof pg.DatabaseError) || !again.has(error.code ?? '') || attempt === mostTries) throw error;
     }
   }
 }
 
-async function once<T>(pool: pg.Pool, begin: string, work: (client: Client) => Promise<T>): Promise<T> {
+async function once<T>(pool: pg.Pool, work: (client: Client) => Promise<T>, begin: string, commit: string): Promise<T> {
   const client = await pool.connect();
   let broken: Error | undefined;
   try {
     await client.query(begin);
     const result = await work(client);
-    await client.query('commit');
+    await client.query(commit);
     return result;
   } catch (error) {
     // Also for a live connection to a server that is read-only now: the next connection may reach the new primary.

@@ -4,12 +4,12 @@
  */
 
 import type pg from 'pg';
-import { type Client, transaction } from '../database/pool.ts';
+import type { Client } from '../database/pool.ts';
 import { sourceAndStream } from '../database/stream-key.ts';
 import type { Ms } from '../reading/reading.ts';
 import type { Claim } from '../runs/claims.ts';
 import { reopen, resumeMs } from '../runs/ranges.ts';
-import { lockAccount, type NewRun, openRun, type RunState } from '../runs/runs.ts';
+import { type NewRun, openRun, type RunState, withAccount } from '../runs/runs.ts';
 
 export type Queryable = Pick<pg.ClientBase, 'query'>;
 
@@ -31,8 +31,7 @@ export async function openSweep(
   { acceptDeletions, ...run }: Omit<NewRun, 'kind'> & { acceptDeletions: boolean },
   now: Date,
 ): Promise<{ run: number; resumed: boolean; begun: Date }> {
-  return transaction(db, async client => {
-    await lockAccount(client, run.account);
+  return withAccount(db, run.account, async client => {
     const { rows } = await client.query<{ id: number; state: RunState; begun: Date }>(
       `select id, state, started_at as begun from sync.stored_runs r
        where account_id = $1 and kind = 'sweep' and again

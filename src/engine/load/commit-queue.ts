@@ -14,6 +14,8 @@ import { type Client, isOfRecord } from '../database/pool.ts';
 export interface Entry {
   /** Writes the rows and what they prove. It may run several times, so it must keep nothing outside the transaction. */
   readonly write: (client: Client, care: Care) => Promise<void>;
+  /** Does the same without a transaction, for a reply that brings nothing but its proof. */
+  readonly alone?: (() => Promise<void>) | undefined;
   /** Runs after the commit. An error ends the reading. */
   readonly committed?: () => void;
   /** PostgreSQL refuses the reply even alone and cleaned. Without this, the error ends the reading. */
@@ -47,9 +49,9 @@ async function commitAll(store: Store, entries: readonly Entry[]): Promise<void>
 }
 
 /** Commits one reply, in a transaction of its own. */
-export async function commitNow(store: Store, { write, committed, refused }: Entry): Promise<void> {
+export async function commitNow(store: Store, { write, alone, committed, refused }: Entry): Promise<void> {
   try {
-    await withCare(store, write);
+    await (alone?.() ?? withCare(store, write));
   } catch (error) {
     if (!refused || !isOfRecord(error)) throw error;
     return refused(error);

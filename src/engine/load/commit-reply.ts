@@ -14,6 +14,7 @@ import {
   noCounts,
   writeBatch,
 } from '../commit/commit.ts';
+import { keepProof } from '../commit/sums.ts';
 import { type Context, type OpenSource, sourceOf, takeCredits } from '../context.ts';
 import type { Client } from '../database/pool.ts';
 import { type Reply, trueByOf, type Unreadable } from '../http/request.ts';
@@ -130,7 +131,13 @@ export function recordsOf<T extends Row>(
     // A reading proves something as of one clock only, so it ends here.
     if (clockMoved !== undefined) throw new ClockMoved(clockMoved);
   };
-  return { write, committed, size: text.length };
+  const { list = 'default', proof = {}, redundant = [], expected } = books;
+  const { covered, tie, walk, gap } = proof;
+  const provesOnly = covered && !tie && walk === undefined && !gap && redundant.length === 0 && !claim.again;
+  const isEmpty = arrived === 0 && more === undefined && clockMoved === undefined;
+  const alone =
+    provesOnly && isEmpty ? () => keepProof(ctx.pg, claim, list, covered, { credits, expected }) : undefined;
+  return { write, alone, committed, size: text.length };
 }
 
 const parsed = ({ records, record }: Batch): object[] => records.map(({ place }) => JSON.parse(record(place)));

@@ -11,10 +11,10 @@ import type { Merge } from '../commit/merge.ts';
 import { dueRejects, openSince } from '../commit/rejects.ts';
 import { type Context, sourceOf, takeCredits } from '../context.ts';
 import { nextGap, readPosition } from '../coverage/coverage.ts';
-import { copiesDiffer, hasRipe, settleTies, takenBack } from '../coverage/ties.ts';
+import { copiesDiffer, hasRipe, isSettled, settleTies, takenBack } from '../coverage/ties.ts';
 import { transaction } from '../database/pool.ts';
 import { settleAbsence, type WholeList } from '../deletions/absence.ts';
-import { farFuture, type Ms, type Proof, type Range, type Walk } from '../reading/reading.ts';
+import { type Cuts, farFuture, type Ms, type Proof, type Range, type Walk } from '../reading/reading.ts';
 import type { Claim } from '../runs/claims.ts';
 import { listBatch, pageOf, singleBatch } from './batch.ts';
 import { Commits } from './commit-queue.ts';
@@ -64,6 +64,7 @@ interface Part {
   readonly untilMs?: Ms;
   readonly firstLoad?: boolean;
   readonly walk: Walk | undefined;
+  readonly cuts?: Cuts | undefined;
 }
 
 /** Reads the parts of each list, then fetches the rejects that are due. */
@@ -75,20 +76,24 @@ async function readLists<T extends Row>(
   afterwards?: typeof readTakenBack,
 ): Promise<Outcome> {
   const started = new Date(ctx.clock.now());
+  const cuts = await stream.cuts?.(ctx.pg, claim);
   const gaps: string[] = [];
   let asOf = Infinity;
   for (const { name } of stream.lists) {
     for await (const part of partsOf(name)) {
-      const read = await readPart(ctx, claim, stream, name, part);
+      const read = await readPart(ctx, claim, stream, name, { ...part, cuts });
       gaps.push(...read.gaps);
       if (read.whole && stream.get === undefined)
         gaps.push(...unlessUndefined(await settleAbsence(ctx, claim, stream, read.whole, false)));
       asOf = Math.min(asOf, read.asOf);
     }
   }
-  if (afterwards) gaps.push(...(await afterwards(ctx, claim, stream, asOf)));
-  await askAgain(ctx, claim, stream);
-  const rejects = await openSince(ctx.pg, claim, started);
+  let rejects = 0;
+  if (!(await isSettled(ctx.pg, claim))) {
+    if (afterwards) gaps.push(...(await afterwards(ctx, claim, stream, asOf, cuts)));
+    await askAgain(ctx, claim, stream);
+    rejects = await openSince(ctx.pg, claim, started);
+  }
   const missing = [...gaps, ...(rejects > 0 ? [`${count(rejects, 'record')} could not be stored`] : [])];
   return { partial: missing.length > 0 ? missing.join('; ') : undefined };
 }
@@ -102,13 +107,14 @@ async function readTakenBack<T extends Row>(
   claim: Claim,
   stream: ListStream<T>,
   asOf: Ms,
+  cuts: Cuts | undefined,
 ): Promise<string[]> {
   const knownMs = asOf - sourceOf(ctx, stream.source).lookbackMs;
   if (await hasRipe(ctx.pg, claim, knownMs)) await takeBack(ctx, claim, stream.merge, knownMs);
   const gaps: string[] = [];
   const parts = await takenBack(ctx.pg, claim);
   for (const { list, from, to } of parts) {
-    const part = { fromMs: from, untilMs: to, walk: undefined };
+    const part = { fromMs: from, untilMs: to, walk: undefined, cuts };
     gaps.push(...(await readPart(ctx, claim, stream, list, part)).gaps);
   }
   const left = parts.length === 0 || gaps.length > 0 ? [] : await takenBack(ctx.pg, claim);
@@ -133,10 +139,9 @@ export async function readPart<T extends Row>(
   claim: Claim,
   stream: ListStream<T>,
   list: string,
-  { fromMs, untilMs, firstLoad = false, walk }: Part,
+  { fromMs, untilMs, firstLoad = false, walk, cuts }: Part,
 ): Promise<{ gaps: string[]; asOf: Ms; whole: WholeList | undefined }> {
   const { lookbackMs } = sourceOf(ctx, stream.source);
-  const cuts = await stream.cuts?.(ctx.pg, claim);
   const reading = stream.read(fromMs, { ...stream.paging, lookbackMs, firstLoad, walk, until: untilMs, cuts });
   const gaps: string[] = [];
   let seen = 0;

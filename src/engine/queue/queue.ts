@@ -41,6 +41,8 @@ const workerOptions = {
   stalledInterval: lookMs,
   // The token of the run judges how often a job may be taken up, not the queue.
   maxStalledCount: 1_000_000,
+  // How long a queue without jobs waits for one before it asks again. A new job ends the wait.
+  drainDelay: 10,
   // Pause before a server that refuses connections is asked again; the default is 15 s.
   runRetryDelay: 1000,
 } satisfies Partial<WorkerOptions>;

@@ -8,13 +8,12 @@ import type pg from 'pg';
 import { describeOutage, FencedOff, Paused } from '../../errors.ts';
 import type { Stream } from '../../sources/source.ts';
 import type { Context, OpenSource } from '../context.ts';
-import { transaction } from '../database/pool.ts';
 import { nameOfKey } from '../database/stream-key.ts';
 import { untilBack } from '../outage.ts';
 import { heldBy, release, stopped } from '../runs/claims.ts';
 import { notPaused } from '../runs/pauses.ts';
 import { wakeBackfills } from '../runs/ranges.ts';
-import { isNext, isResting, lockAccount, openRun, type RunKind, waitingWork, wokenStreams } from '../runs/runs.ts';
+import { isNext, isResting, openRun, type RunKind, waitingWork, withAccount, wokenStreams } from '../runs/runs.ts';
 import { isAuditDue } from '../verify/findings.ts';
 import type { JobQueue } from './queue.ts';
 import type { Jobs } from './worker.ts';
@@ -80,8 +79,7 @@ export async function openWaiting(ctx: Context, opener: number): Promise<boolean
     const key = { account: ctx.account, stream };
     const now = new Date(ctx.clock.now());
     if (!(await pending.isDue(ctx))) continue;
-    const run = await transaction(ctx.pg, async client => {
-      await lockAccount(client, ctx.account);
+    const run = await withAccount(ctx.pg, ctx.account, async client => {
       if ((await notPaused(client, ctx.account, [stream])).length === 0) return;
       if (await isNext(client, ctx.account, stream)) return;
       if (await isResting(client, key, now, restMs)) return;
@@ -106,8 +104,7 @@ async function openAudit(ctx: Context, source: OpenSource, opener: number): Prom
   const now = new Date(ctx.clock.now());
   const since = new Date(now.getTime() - auditMs);
   if (!(await isAuditDue(ctx.pg, key, since, now))) return false;
-  return transaction(ctx.pg, async client => {
-    await lockAccount(client, ctx.account);
+  return withAccount(ctx.pg, ctx.account, async client => {
     const read = [...streams, ...beside];
     if ((await notPaused(client, ctx.account, read)).length < read.length) return false;
     if (!(await isAuditDue(client, key, since, now))) return false;
@@ -118,8 +115,7 @@ async function openAudit(ctx: Context, source: OpenSource, opener: number): Prom
 
 async function wake(ctx: Context, opener: number): Promise<boolean> {
   const now = new Date(ctx.clock.now());
-  return transaction(ctx.pg, async client => {
-    await lockAccount(client, ctx.account);
+  return withAccount(ctx.pg, ctx.account, async client => {
     const reopened = await wakeBackfills(client, ctx.account, opener, now);
     const woken = await wokenStreams(client, ctx.account, now);
     if (woken.length > 0) await openRun(client, { account: ctx.account, kind: 'fresh', streams: woken, opener }, now);

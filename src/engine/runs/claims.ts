@@ -6,7 +6,7 @@ import type pg from 'pg';
 import { FencedOff } from '../../errors.ts';
 import { transaction } from '../database/pool.ts';
 import { nameOfKey, type StreamKey } from '../database/stream-key.ts';
-import { closeRun, isApart, lockAccount, outcome, type RunKind, readerClass } from './runs.ts';
+import { closeRun, isApart, outcome, type RunKind, readerClass, withAccount } from './runs.ts';
 
 export interface Claim {
   readonly account: string;
@@ -45,8 +45,7 @@ export type TakenUp =
  * presence lock is being re-acquired: under another job it takes nothing from itself.
  */
 export async function takeUp(db: pg.Pool, key: Work, by: Claimant, time: () => Date): Promise<TakenUp> {
-  return transaction(db, async client => {
-    await lockAccount(client, key.account);
+  return withAccount(db, key.account, async client => {
     // The previous claimant may have ended while this one waited for the lock, so the time is read after it.
     const now = time();
     const { rows } = await client.query(
@@ -148,7 +147,7 @@ export async function finishUntaken(
        where run_id = $1 and stream_key = $2 and state = 'waiting'`,
       [key.run, key.stream, by, now, state, error, remedy, exitCode],
     );
-    await closeRun(client, key.run, now);
+    await closeRun(client, key.run, now, exitCode);
   });
 }
 
@@ -168,7 +167,7 @@ export async function finish(
       [claim.run, claim.stream, claim.token, state, now, error, remedy, exitCode, end.credits, sleepsUntil],
     );
     if (rowCount === 0) throw new FencedOff(`stream ${nameOfKey(claim.stream)} of run ${claim.run}`);
-    await closeRun(client, claim.run, now);
+    await closeRun(client, claim.run, now, exitCode);
   });
 }
 
@@ -188,6 +187,6 @@ export async function failUntaken(
        where run_id = $1 and stream_key = sync.key_of($2) and (state = 'waiting' or (state = 'running' and job = $3))`,
       [run, stream, job.id, state, now, error, remedy, exitCode],
     );
-    await closeRun(client, run, now);
+    await closeRun(client, run, now, exitCode);
   });
 }

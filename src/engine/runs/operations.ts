@@ -12,7 +12,7 @@ import { type Client, transaction } from '../database/pool.ts';
 import { nameOfKey, type StreamKey, sourceAndStream } from '../database/stream-key.ts';
 import { command, minute, pausedOf, unlessPaused, what } from './pauses.ts';
 import { resumeMs } from './ranges.ts';
-import { closeRun, isOpen, lockAccount, openRun, type RunKind, type RunState } from './runs.ts';
+import { closeRun, isOpen, openRun, type RunKind, type RunState, withAccount } from './runs.ts';
 
 export type Action =
   | 'run'
@@ -58,8 +58,7 @@ async function operate<T>(
   told: (result: T) => string = () => 'done',
 ): Promise<T> {
   try {
-    return await transaction(db, async client => {
-      await lockAccount(client, noted.account);
+    return await withAccount(db, noted.account, async client => {
       const { rowCount } = await client.query('select from sync.accounts where account_id = $1', [noted.account]);
       if (rowCount === 0)
         throw new UsageError(

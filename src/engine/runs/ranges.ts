@@ -1,9 +1,9 @@
 /** The range that a run was asked for, and whether it re-reads synced ranges. */
 import type pg from 'pg';
-import { type Client, transaction } from '../database/pool.ts';
+import type { Client } from '../database/pool.ts';
 import type { Ms } from '../reading/reading.ts';
 import type { Claim } from './claims.ts';
-import { lockAccount, type NewRun, openRun, type Range, type RunKind, type RunState, wasBeside } from './runs.ts';
+import { type NewRun, openRun, type Range, type RunKind, type RunState, wasBeside, withAccount } from './runs.ts';
 
 /** States in which the same command resumes a backfill, also while it is deferred by the daily quota, */
 const goesOn: readonly RunState[] = ['interrupted', 'failed'];
@@ -19,8 +19,7 @@ export async function openBackfill(
   run: Omit<NewRun, 'kind'> & { range: Range },
   now: Date,
 ): Promise<{ run: number; resumed: boolean }> {
-  return transaction(db, async client => {
-    await lockAccount(client, run.account);
+  return withAccount(db, run.account, async client => {
     const { rows } = await client.query<{ id: number; state: RunState; sleeps: boolean }>(
       `select id, state, exists (
          select from sync.stored_run_streams s where s.run_id = r.id and s.sleeps_until is not null) as sleeps

@@ -37,7 +37,7 @@ export function keepRequestLog(
 ): RequestLog {
   const last: (Heard & { at: Date })[] = [];
   let writing: Promise<void> | undefined;
-  let wroteMs = Number.NEGATIVE_INFINITY;
+  let wroteMs = clock.monotonic();
   let isDirty = false;
 
   async function write(): Promise<void> {

@@ -65,7 +65,7 @@ export interface NewRun {
   readonly range?: Range;
 }
 
-/** Opens a run with waiting streams. Call it in a transaction, after `lockAccount`. */
+/** Opens a run with waiting streams. Call it under the lock of the account. */
 export async function openRun(
   client: Client,
   { account, kind, streams, opener, range }: NewRun,
@@ -94,9 +94,16 @@ export const wasBeside = (o: string, r: string): string =>
   `(${o}.id > ${r}.id and ${o}.retries is null or ${o}.id = any(${r}.beside))`;
 
 /** Opening and claiming runs takes this lock, one process after the other. */
+const lockSql = (account: string) =>
+  `select from sync.accounts where account_id = ${pg.escapeLiteral(account)} for update`;
+
 export async function lockAccount(client: Client, account: string): Promise<void> {
-  await client.query('select from sync.accounts where account_id = $1 for update', [account]);
+  await client.query(lockSql(account));
 }
+
+/** A transaction under the lock. It takes the lock with the statement that begins it. */
+export const withAccount = <T>(db: pg.Pool, account: string, work: (client: Client) => Promise<T>): Promise<T> =>
+  transaction(db, work, `begin; ${lockSql(account)}`);
 
 /**
  * Opens a sync. It resumes an interrupted one: streams that this one completed no longer than `carryMs` ago are carried
@@ -109,8 +116,7 @@ export async function openSync(
   now: Date,
   { carryMs, lookbackMs }: { carryMs: number; lookbackMs: number },
 ): Promise<number> {
-  return transaction(db, async client => {
-    await lockAccount(client, run.account);
+  return withAccount(db, run.account, async client => {
     const { rows } = await client.query<{ id: number; state: RunState }>(
       `select id, state from sync.stored_runs where account_id = $1 and kind = 'sync' order by id desc limit 1`,
       [run.account],
@@ -258,8 +264,7 @@ export async function wokenStreams(client: Client, account: string, now: Date): 
  * can write nothing more.
  */
 export async function endAbandonedRuns(db: pg.Pool, account: string, now: Date): Promise<void> {
-  await transaction(db, async client => {
-    await lockAccount(client, account);
+  await withAccount(db, account, async client => {
     const { rows } = await client.query<{ id: number }>(
       `update sync.stored_runs r set state = 'interrupted', finished_at = $2
        where account_id = $1 and state = 'running' and not sync.is_alive(opened_by) and not exists (
@@ -327,9 +332,24 @@ export async function endRun(db: pg.Pool, run: number, now: Date, error: unknown
 
 /**
  * A run ends with its last stream, or immediately when a person interrupts it. If a source refuses the token, its
- * waiting streams do not start.
+ * waiting streams do not start. `ended`: the exit code of the stream that has just ended.
  */
-export async function closeRun(client: Client, run: number, now: Date): Promise<void> {
+export async function closeRun(client: Client, run: number, now: Date, ended?: number): Promise<void> {
+  const goesOn = ended !== undefined && ended !== exitCodes.interrupted && ended !== exitCodes.refused;
+  if (!goesOn) await endWaiting(client, run, now);
+  await client.query(
+    `update sync.stored_runs r set finished_at = $2,
+       state = (select case
+           when bool_or(s.state = 'failed') then 'failed' when bool_or(s.state = 'interrupted') then 'interrupted'
+           when bool_or(s.state = 'partial') then 'partial' else 'completed' end
+         from sync.stored_run_streams s where s.run_id = $1)
+     where r.id = $1 and r.state = 'running' and not exists (
+       select from sync.stored_run_streams s where s.run_id = $1 and s.state in ('waiting', 'running'))`,
+    [run, now],
+  );
+}
+
+async function endWaiting(client: Client, run: number, now: Date): Promise<void> {
   await client.query(
     `update sync.stored_run_streams s
      set state = last.state, finished_at = $2, error = last.error, remedy = last.remedy, exit_code = last.exit_code
@@ -341,16 +361,6 @@ export async function closeRun(client: Client, run: number, now: Date): Promise<
          and (o.exit_code = ${exitCodes.interrupted} or o.exit_code = ${exitCodes.refused} and p.source = k.source)
        order by o.finished_at limit 1) last
      where s.run_id = $1 and s.state = 'waiting' and (w.run_id, w.stream_key) = (s.run_id, s.stream_key)`,
-    [run, now],
-  );
-  await client.query(
-    `update sync.stored_runs r set finished_at = $2,
-       state = (select case
-           when bool_or(s.state = 'failed') then 'failed' when bool_or(s.state = 'interrupted') then 'interrupted'
-           when bool_or(s.state = 'partial') then 'partial' else 'completed' end
-         from sync.stored_run_streams s where s.run_id = $1)
-     where r.id = $1 and r.state = 'running' and not exists (
-       select from sync.stored_run_streams s where s.run_id = $1 and s.state in ('waiting', 'running'))`,
     [run, now],
   );
 }

@@ -6,10 +6,9 @@
 import type pg from 'pg';
 import { foldCredits } from '../budget/credits.ts';
 import { forgetAges } from '../commit/change-latency.ts';
-import { transaction } from '../database/pool.ts';
 import type { StreamKey } from '../database/stream-key.ts';
-import { notPaused } from './pauses.ts';
-import { isNext, isOpen, lockAccount, openRun, type RunKind } from './runs.ts';
+import { isPaused, pausedOf } from './pauses.ts';
+import { isNext, isOpen, openRun, type RunKind, withAccount } from './runs.ts';
 
 const keptDays = 35;
 
@@ -41,8 +40,7 @@ export async function claimSlot(
   opener: number,
   now: Date,
 ): Promise<{ run: number } | { skipped: string } | undefined> {
-  return transaction(db, async client => {
-    await lockAccount(client, account);
+  return withAccount(db, account, async client => {
     const { rowCount } = await client.query(
       `insert into sync.schedule_slots (account_id, schedule, slot, claimed_at, claimed_by)
        select $1, $2, $3, $4, $5
@@ -61,16 +59,17 @@ export async function claimSlot(
       await note(null, skipped);
       return { skipped };
     };
-    const streams = await notPaused(client, account, all);
+    const paused = await pausedOf(client, account);
+    const going = (keys: readonly StreamKey[]) => keys.filter(key => !isPaused(paused, key));
+    const streams = going(all);
     if (streams.length === 0) return skip('paused');
     const open = await isOpen(client, account, streams, unless);
     if (open !== undefined) return skip(`run ${open} is open`);
     const run = await openRun(client, { account, kind, streams, opener }, now);
     await note(run, null);
-    const mayAsk = names !== undefined && (await notPaused(client, account, [names])).length > 0;
-    if (mayAsk && !(await isNext(client, account, names)))
+    if (names !== undefined && going([names]).length > 0 && !(await isNext(client, account, names)))
       await openRun(client, { account, kind: 'hydrate', streams: [names], opener }, now);
-    const read = await readOf(client, account, await notPaused(client, account, sweeps));
+    const read = sweeps.length > 0 ? await readOf(client, account, going(sweeps)) : [];
     if (read.length > 0 && (await isOpen(client, account, read, ['sweep'])) === undefined)
       await openRun(client, { account, kind: 'sweep', streams: read, opener }, now);
     return { run };

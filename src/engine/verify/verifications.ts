@@ -1,11 +1,10 @@
 /** Verifications: their requests, their progress, and their findings. */
 
 import type pg from 'pg';
-import { transaction } from '../database/pool.ts';
 import { type StreamKey, sourceAndStream } from '../database/stream-key.ts';
 import type { Claim } from '../runs/claims.ts';
 import { reopen } from '../runs/ranges.ts';
-import { lockAccount, type NewRun, openRun, type RunState } from '../runs/runs.ts';
+import { type NewRun, openRun, type RunState, withAccount } from '../runs/runs.ts';
 
 export type Queryable = Pick<pg.ClientBase, 'query'>;
 
@@ -30,8 +29,7 @@ export async function openVerification(
   { asked, forecast, ...run }: Omit<NewRun, 'kind'> & { asked: Asked; forecast: Forecast },
   now: Date,
 ): Promise<{ run: number; resumed: boolean; forecast: Forecast; left: number }> {
-  return transaction(db, async client => {
-    await lockAccount(client, run.account);
+  return withAccount(db, run.account, async client => {
     const { rows } = await client.query<{ id: number; state: RunState; sleeps: boolean; left: number } & Forecast>(
       `select r.id, r.state, exists (
          select from sync.stored_run_streams s where s.run_id = r.id and s.sleeps_until is not null) as sleeps, v.credits, v.seconds, greatest(0, v.credits - (

@@ -57,6 +57,10 @@ const claimOf = (s: Scripted, run: number, stream: string) =>
 describe('a commit under an old token fails and leaves nothing behind', () => {
   const acts: Record<string, (s: Scripted, old: Awaited<ReturnType<Scripted['claim']>>) => Promise<unknown>> = {
     'a page of a list': (s, old) => syncList(s.ctx, old, tickets),
+    'an empty page': (s, old) => {
+      s.lists.tickets = [];
+      return syncList(s.ctx, old, tickets);
+    },
     'a ticket in detail': (s, old) => hydrate(s.ctx, old, messages),
     'a failure': (s, old) => noteFailure(s.ctx, old, { askId: 't1', reason: 'why' }),
     'the end of the stream': (s, old) => finish(s.pool, old, at(20), { credits: 7 }),
@@ -86,6 +90,21 @@ describe('a commit under an old token fails and leaves nothing behind', () => {
       expect(await everything(s)).toEqual(before);
     });
   }
+});
+
+test('an empty page under a good token proves as much as any, and its credit is counted', async () => {
+  await using s = await scripted({ lookbackMs: 1000 });
+  s.goTo(10);
+  const claim = await s.claim('tickets');
+  await syncList(s.ctx, claim, tickets);
+  expect(
+    await s.rows(
+      `select list, upper(covered) as until from sync.coverage where stream = 'tickets' and not isempty(covered) order by list`,
+    ),
+  ).toEqual(['default', 'spam', 'trash'].map(list => ({ list, until: at(8) })));
+  expect(
+    await s.rows('select seen, credits, expected from sync.stored_run_streams where run_id = $1', claim.run),
+  ).toEqual([{ seen: 0, credits: 3, expected: null }]);
 });
 
 test('the same page under a good token writes all of it', async () => {
