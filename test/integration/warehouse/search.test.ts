@@ -311,14 +311,12 @@ test('without its index a search says what to do; on makes what is missing, agai
   await writer.query('begin');
   await writer.query("update internal.messages set type = 'note'");
   const stop = new AbortController();
-  const phases: string[] = [];
   const show = ({ phase }: Making) => {
-    phases.push(phase);
-    stop.abort(new Error('Ctrl-C'));
+    // An early look may see it before it waits.
+    if (/waiting for writers/.test(phase)) stop.abort(new Error('Ctrl-C'));
   };
   const asked = searchOn({ url: db.url, db: db.pool }, { signal: stop.signal, show, lookMs: 5 });
   await expect(asked).rejects.toThrow('Ctrl-C');
-  expect(phases[0]).toMatch(/waiting for writers/);
   await writer.query('commit');
   writer.release();
   // The writer was in the way of dropping it, too: it is kept up, and finds nothing.
