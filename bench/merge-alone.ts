@@ -1,8 +1,9 @@
-/** The product's merge of pages of tickets, without requests: one session, ten pages a transaction as in a run. */
+/** The product's merge of pages of tickets, without requests: one session, ten pages a transaction and a merge as in a run. */
 import type pg from 'pg';
-import { type Batch, commitTogether, writeBatch } from '../src/engine/commit/commit.ts';
+import { systemClock } from '../src/clock.ts';
+import { type Batch, writeBatch } from '../src/engine/commit/commit.ts';
 import { makePool } from '../src/engine/database/pool.ts';
-import { mostTogether } from '../src/engine/load/commit-queue.ts';
+import { Commits, type Entry } from '../src/engine/load/commit-queue.ts';
 import { tickets } from '../src/sources/helpdesk/tickets.ts';
 import type { Database } from './load.ts';
 
@@ -43,9 +44,18 @@ const batchOf = ({ text, ids }: Page): Batch => ({
 /** With the triggers on the table. */
 export async function mergePages(pg: pg.Pool, pages: readonly Page[], nowMs: number): Promise<void> {
   const at = { nowMs, asOfMs: nowMs, trueByMs: nowMs + 1000 };
-  for (let first = 0; first < pages.length; first += mostTogether)
-    await commitTogether({ pg, streams: [] }, async client => {
-      for (const page of pages.slice(first, first + mostTogether))
-        await writeBatch(client, { account: 'default', run: 1 }, batchOf(page), at, 'as it came');
+  const writer = { account: 'default', run: 1 };
+  const commits = new Commits({ pg, streams: [], clock: systemClock }, 60_000);
+  for (const page of pages) {
+    const batch = batchOf(page);
+    const write: Entry['write'] = async (client, care, written) =>
+      void (written ?? (await writeBatch(client, writer, batch, at, care)));
+    await commits.room();
+    commits.add({
+      write,
+      rows: { batch, writer, at: () => at, versions: new Map(page.ids.map(id => [id, undefined])) },
+      size: page.text.length,
     });
+  }
+  await commits.done();
 }

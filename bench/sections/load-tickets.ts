@@ -32,7 +32,7 @@ export const loadTickets: Section = {
     'and, for the pages, one behind it.',
     besidesRuns,
     'COPY loads the same rows from a file of the server into the same table with all its indexes and without triggers. The merge alone runs',
-    "the product's statements over prepared pages of 100, ten pages a transaction, in one session, with all triggers; its CPU and that of",
+    "the product's statements over prepared pages of 100, ten pages a merge and a transaction, in one session, with all triggers; its CPU and that of",
     'COPY are those of the one session. Seconds run from the start of the stream to its end. The sandbox, Node and PostgreSQL share the cores.',
   ].join(' '),
   async run({ quick, figure }) {

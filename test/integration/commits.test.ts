@@ -1,8 +1,10 @@
 /** Replies are committed in order and together; a value that PostgreSQL refuses is alone in the end. */
 import { expect, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
+import { type Batch, writeBatch } from '../../src/engine/commit/commit.ts';
 import { makePool } from '../../src/engine/database/pool.ts';
-import { Commits, type Entry, mostTogether } from '../../src/engine/load/commit-queue.ts';
+import { Commits, type Entry, inOneMerge, mostTogether, type Rows } from '../../src/engine/load/commit-queue.ts';
+import { tickets } from '../../src/sources/helpdesk/tickets.ts';
 import { freshDatabase } from '../support/postgres.ts';
 
 /** The rows of a table, each with the transaction that wrote it. */
@@ -29,7 +31,7 @@ async function desk(sleep = systemClock.sleep) {
     return rows.map(({ values }) => values);
   };
   return {
-    ...{ said, entry, groups },
+    ...{ pg, said, entry, groups },
     commits: (withinMs?: number) => new Commits({ pg, streams: [], clock: { ...systemClock, sleep } }, withinMs),
     async [Symbol.asyncDispose]() {
       await pg.end();
@@ -79,6 +81,15 @@ test('what may wait is committed when ten are there, when it has waited, when on
   commits.add(d.entry(5));
   await commits.done();
   expect(await d.groups()).toEqual([ten, [1, 2], [3, 4], [5]]);
+
+  // What comes during a commit waits for others, too.
+  commits.add(d.entry(6), true);
+  commits.add(d.entry(7));
+  await expect.poll(() => d.said).toContain('6 is committed');
+  expect(await d.groups()).toEqual([ten, [1, 2], [3, 4], [5], [6]]);
+  commits.add(d.entry(8), true);
+  await commits.done();
+  expect((await d.groups()).at(-1)).toEqual([7, 8]);
 });
 
 test('a reader waits while many wait, and large replies go alone', async () => {
@@ -155,4 +166,75 @@ test('nothing is committed after a failure, which is told to who adds and who wa
   );
   await expect(others.done()).rejects.toThrow('no room');
   expect((await d.groups()).flat()).toEqual([1, 2]);
+});
+
+const second = Date.parse('2026-03-01T00:00:00Z');
+
+/** A page of tickets: their ids, each with its version. */
+function page(records: Readonly<Record<string, string>>, { asOfMs = second, merge = tickets.merge, more = {} } = {}) {
+  const rows = Object.entries(records).map(([id, updated_at]) => ({ id, updated_at, state: 'open', ...more }));
+  const batch: Batch = {
+    ...{ name: 'tickets', merge, personal: tickets.personalRules, parameters: () => [] },
+    records: rows.map(({ id }, place) => ({ place, id })),
+    text: () => ` ${JSON.stringify(rows)}\n`,
+    record: place => JSON.stringify(rows[place]),
+  };
+  const at = () => ({ nowMs: asOfMs + 1000, asOfMs, trueByMs: asOfMs + 1000 });
+  const versions = new Map<string, unknown>(Object.entries(records));
+  return { batch, writer: { account: 'acme', run: null }, at, versions } satisfies Rows;
+}
+
+test('replies of one moment share a merge, if each shows a record in one version', () => {
+  const [early, late] = ['2026-02-01T00:00:00Z', '2026-02-02T00:00:00Z'];
+  const entry = (rows?: Rows): Entry => ({ write: async () => {}, rows, size: 10 });
+  const sizes = (...all: (Rows | undefined)[]) => inOneMerge(all.map(entry)).map(group => group.length);
+  expect(sizes(page({ a: early }), page({ b: early }), page({ c: late }))).toEqual([3]);
+  expect(sizes(page({ a: early, b: early }), page({ b: early, c: late }))).toEqual([2]);
+  expect(sizes(page({ a: early }), page({ b: early }), page({ a: late }), page({ b: early }))).toEqual([2, 2]);
+  expect(sizes(page({ a: early }), page({ b: early }, { asOfMs: second + 1000 }))).toEqual([1, 1]);
+  expect(sizes(page({ a: early }), undefined, page({ b: early }))).toEqual([1, 1, 1]);
+  const withSets = { ...tickets.merge, removal: 'select' };
+  expect(sizes(page({ a: early }, { merge: withSets }), page({ b: early }, { merge: withSets }))).toEqual([1, 1]);
+  // Without a version nothing tells which of two is later.
+  const unversioned = { ...page({ a: early }), versions: new Map([['a', undefined]]) };
+  expect(sizes(unversioned, unversioned)).toEqual([1, 1]);
+});
+
+test('a shared merge writes and counts what single ones do, and a refused value costs no other record', async () => {
+  const old = '2026-02-01T00:00:00Z';
+  const stored = async (withinMs: number, ...pages: Rows[]) => {
+    await using d = await desk();
+    await d.pg.query("insert into sync.accounts (account_id) values ('acme')");
+    const counted = { inserted: 0, updated: 0, unchanged: 0 };
+    const refused: string[] = [];
+    let shared = 0;
+    const commits = d.commits(withinMs);
+    for (const rows of pages) {
+      const { batch, writer, at } = rows;
+      const write: Entry['write'] = async (client, care, before) => {
+        if (before) shared++;
+        const { counts, rejects } = before ?? (await writeBatch(client, writer, batch, at(), care));
+        counted.inserted += counts.inserted;
+        counted.updated += counts.updated;
+        counted.unchanged += counts.unchanged;
+        refused.push(...rejects.map(({ recordId }) => recordId!));
+      };
+      commits.add({ write, rows, size: 10 });
+      if (withinMs === 0) await commits.done();
+    }
+    await commits.done();
+    const { rows } = await d.pg.query(
+      'select id, updated_at, _observed_at, _true_by, _synced_at, state from helpdesk.tickets order by id',
+    );
+    return { rows, counted, refused, shared };
+  };
+  const pages = [page({ a: old, b: old }), page({ b: old, c: old }), page({ d: old })];
+  const together = await stored(60_000, ...pages);
+  expect(together).toMatchObject({ shared: 3, counted: { inserted: 4, updated: 0, unchanged: 1 } });
+  expect(together).toEqual({ ...(await stored(0, ...pages)), shared: 3 });
+  const bad = page({ x: old }, { more: { snoozed_until: 'no time' } });
+  expect(await stored(60_000, pages[0]!, bad, pages[2]!)).toMatchObject({
+    rows: [{ id: 'a' }, { id: 'b' }, { id: 'd' }],
+    refused: ['x'],
+  });
 });

@@ -72,7 +72,13 @@ export interface Written {
   /** Whether the stream may have open rejects and deletion candidates. Stored records clear them. */
   readonly mayClear: { readonly rejects: boolean; readonly candidates: boolean };
 }
-export const mayClearAll = { rejects: true, candidates: true };
+const mayClearAll = { rejects: true, candidates: true };
+export const nothingWritten = (): Written => ({
+  counts: noCounts(),
+  rejects: [],
+  takenOver: {},
+  mayClear: mayClearAll,
+});
 
 /** The streams tell how erased people are found in their rows. */
 export interface Store {

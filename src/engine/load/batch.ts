@@ -1,7 +1,7 @@
 /** Turns a reply into a batch for the warehouse. Pure. */
 import { type Declaring, rulesOf } from '../../privacy/declared.ts';
 import type { Derived, DetailStream, ListStream, Name, Row, Stream } from '../../sources/source.ts';
-import type { Batch } from '../commit/commit.ts';
+import type { Batch, Care } from '../commit/commit.ts';
 import { type Merge, shortName } from '../commit/merge.ts';
 import { type Drift, type Reject, storable } from '../commit/rejects.ts';
 import { isOfRecord } from '../database/pool.ts';
@@ -81,6 +81,29 @@ export function itemsBatch<T extends { id: string }>(
     parameters: () => [],
   };
   return { batch, unreadable };
+}
+
+/** One batch of the records of these batches of one stream, with the parameters of the first. */
+export function joinBatches(batches: readonly Batch[]): Batch {
+  const all = batches.flatMap(batch => batch.records.map(({ place, id }) => ({ batch, place, id })));
+  const record = (place: number) => all[place]!.batch.record(all[place]!.place);
+  const inner = (batch: Batch, care: Care) =>
+    batch
+      .text(
+        batch.records.map(({ place }) => place),
+        care,
+      )
+      .trim()
+      .slice(1, -1);
+  return {
+    ...batches[0]!,
+    records: all.map(({ id }, place) => ({ place, id })),
+    text: (places, care) =>
+      places.length === all.length
+        ? `[${batches.map(batch => inner(batch, care)).join(',')}]`
+        : arrayOf(places.map(record)),
+    record,
+  };
 }
 
 /** The same batch, reduced to ids for these records. */

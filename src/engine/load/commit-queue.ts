@@ -1,19 +1,45 @@
 /**
  * Commits replies in order, many in one transaction, while the next requests are in flight. The rows of all
- * replies are written, and then what they prove together.
+ * replies are written, and then what they prove together. Replies of one moment share a merge.
  *
  * A crash loses what is not committed: at most ten replies that are being committed, ten that wait, and the one in
  * flight. They are paid for once more.
  */
 import type { Clock } from '../../clock.ts';
-import { type Care, commitTogether, type Store, withCare } from '../commit/commit.ts';
+import {
+  type Batch,
+  type Care,
+  commitTogether,
+  type Moment,
+  nothingWritten,
+  type Store,
+  type Writer,
+  type Written,
+  withCare,
+  writeBatch,
+} from '../commit/commit.ts';
 import { summed } from '../commit/sums.ts';
 import type { Context } from '../context.ts';
 import { type Client, isOfRecord } from '../database/pool.ts';
+import { joinBatches } from './batch.ts';
+
+/** The records of a reply, for a merge that may write those of other replies too. */
+export interface Rows {
+  readonly batch: Batch;
+  readonly writer: Writer;
+  readonly at: () => Moment;
+  /** By id, the version of each record as the source wrote it. */
+  readonly versions: ReadonlyMap<string, unknown>;
+}
 
 export interface Entry {
-  /** Writes the rows and what they prove. It may run several times, so it must keep nothing outside the transaction. */
-  readonly write: (client: Client, care: Care) => Promise<void>;
+  /**
+   * Writes the rows and what they prove. It may run several times, so it must keep nothing outside the transaction.
+   * `written`: the rows are written already.
+   */
+  readonly write: (client: Client, care: Care, written?: Written) => Promise<void>;
+  /** Undefined if they cannot be merged with those of other replies. */
+  readonly rows?: Rows | undefined;
   /** Does the same without a transaction, for a reply that brings nothing but its proof. */
   readonly alone?: (() => Promise<void>) | undefined;
   /** Runs after the commit. An error ends the reading. */
@@ -37,7 +63,7 @@ async function commitAll(store: Store, entries: readonly Entry[]): Promise<void>
   try {
     await commitTogether(store, client =>
       summed(client, async () => {
-        for (const entry of entries) await entry.write(client, 'as it came');
+        for (const group of inOneMerge(entries)) await writeAll(client, group);
       }),
     );
   } catch (error) {
@@ -46,6 +72,49 @@ async function commitAll(store: Store, entries: readonly Entry[]): Promise<void>
     return;
   }
   for (const { committed } of entries) committed?.();
+}
+
+/** The first reply counts the rows of all. */
+async function writeAll(client: Client, [first, ...rest]: readonly [Entry, ...Entry[]]): Promise<void> {
+  const all = [first, ...rest].flatMap(({ rows }) => rows ?? []);
+  if (rest.length === 0 || all.length === 0) return first.write(client, 'as it came');
+  const { writer, at } = all[0]!;
+  const batch = joinBatches(all.map(rows => rows.batch));
+  const written = await writeBatch(client, writer, batch, at(), 'as it came');
+  const repeated = batch.records.length - new Set(batch.records.map(({ id }) => id)).size;
+  const counts = { ...written.counts, unchanged: written.counts.unchanged + repeated };
+  await first.write(client, 'as it came', { ...written, counts });
+  const { mayClear } = written;
+  for (const { write } of rest) await write(client, 'as it came', { ...nothingWritten(), mayClear });
+}
+
+/**
+ * Replies in a row that were true at the same times, to the second, and show each record in one version. Nothing tells
+ * whether one merge writes them or several. A record that brings a set goes alone: its members may be in two replies.
+ */
+export function inOneMerge(entries: readonly Entry[]): [Entry, ...Entry[]][] {
+  const groups: [Entry, ...Entry[]][] = [];
+  let shown = new Map<string, unknown>();
+  let last: string | undefined;
+  for (const entry of entries) {
+    const own = [...(entry.rows?.versions ?? [])];
+    const moment = entry.rows && momentOf(entry.rows);
+    const isSame = own.every(([id, version]) => !shown.has(id) || (version !== undefined && shown.get(id) === version));
+    if (moment !== undefined && moment === last && isSame) groups.at(-1)!.push(entry);
+    else {
+      groups.push([entry]);
+      shown = new Map();
+    }
+    for (const [id, version] of own) shown.set(id, version);
+    last = moment;
+  }
+  return groups;
+}
+
+function momentOf({ batch, at }: Rows): string | undefined {
+  const { asOfMs, trueByMs } = at();
+  const isJoined = batch.merge.removal === undefined && batch.parents === undefined;
+  return isJoined ? JSON.stringify([batch.name, asOfMs, trueByMs, batch.parameters([])]) : undefined;
 }
 
 /** Commits one reply, in a transaction of its own. */
@@ -65,6 +134,8 @@ export class Commits {
   readonly #waiting: Entry[] = [];
   #timer: AbortController | undefined;
   #committing: Promise<void> | undefined;
+  /** What waits is due. */
+  #isDue = false;
   #failed: { error: unknown } | undefined;
 
   /** `withinMs`: how long a reply may wait for others. With 0, those that arrive during a commit wait for it. */
@@ -89,20 +160,25 @@ export class Commits {
 
   /** Commits all replies that wait. Rejects if one could not be committed; none is committed after it. */
   async done(): Promise<void> {
-    this.#begin();
-    while (this.#committing) await this.#committing;
+    for (this.#begin(); this.#committing; this.#begin()) await this.#committing;
     this.#check();
   }
 
   #begin(): void {
     this.#timer?.abort();
     this.#timer = undefined;
-    if (this.#waiting.length > 0 && !this.#failed) this.#committing ??= this.#commit();
+    if (this.#waiting.length === 0 || this.#failed) return;
+    this.#isDue = true;
+    this.#committing ??= this.#commit();
   }
 
   async #commit(): Promise<void> {
     try {
-      while (this.#waiting.length > 0 && !this.#failed) await commitAll(this.#store, this.#take());
+      while (this.#isDue && this.#waiting.length > 0) {
+        const entries = this.#take();
+        this.#isDue = this.#waiting.length > 0;
+        await commitAll(this.#store, entries);
+      }
     } catch (error) {
       this.#failed = { error };
     } finally {

@@ -10,8 +10,8 @@ import {
   type Bookkeeping,
   type Care,
   keepBooks,
-  mayClearAll,
-  noCounts,
+  nothingWritten,
+  type Written,
   writeBatch,
 } from '../commit/commit.ts';
 import { keepProof } from '../commit/sums.ts';
@@ -90,13 +90,15 @@ export function recordsOf<T extends Row>(
   const trueByMs = trueByOf(reply);
   const shown = [...reply.records, ...reply.unreadable].flatMap(({ id }) => id ?? []);
   const drift = driftOf(stream, reply.records, reply.unreadable, false);
-  const write = async (client: Client, care: Care) => {
+  const moment = () => {
     const sourceMs = clockMoved === undefined ? source.send.sourceNow() : undefined;
-    const at = { nowMs: ctx.clock.now(), asOfMs: asOf, trueByMs, sourceMs };
+    return { nowMs: ctx.clock.now(), asOfMs: asOf, trueByMs, sourceMs };
+  };
+  const hasRows = batch.records.length > 0;
+  const write = async (client: Client, care: Care, before?: Written) => {
+    const at = moment();
     const { counts, rejects, takenOver, mayClear } =
-      batch.records.length > 0
-        ? await writeBatch(client, claim, batch, at, care)
-        : { counts: noCounts(), rejects: [], takenOver: {}, mayClear: mayClearAll };
+      before ?? (hasRows ? await writeBatch(client, claim, batch, at, care) : nothingWritten());
     const refused = [...unreadable, ...rejects];
     const ids = batch.records.map(({ id }) => id);
     if (mayClear.candidates) await stream.candidates?.clear(client, claim, shown, asOf);
@@ -127,7 +129,7 @@ export function recordsOf<T extends Row>(
     });
   };
   const committed = () => {
-    if (batch.records.length > 0) source.stored.ring();
+    if (hasRows) source.stored.ring();
     // A reading proves something as of one clock only, so it ends here.
     if (clockMoved !== undefined) throw new ClockMoved(clockMoved);
   };
@@ -137,7 +139,10 @@ export function recordsOf<T extends Row>(
   const isEmpty = arrived === 0 && more === undefined && clockMoved === undefined;
   const alone =
     provesOnly && isEmpty ? () => keepProof(ctx.pg, claim, list, covered, { credits, expected }) : undefined;
-  return { write, alone, committed, size: text.length };
+  const { version = '' } = stream.merge.declared.root;
+  const versions = new Map(reply.records.map(record => [record.id, (record as Record<string, unknown>)[version]]));
+  const rows = hasRows && clockMoved === undefined ? { batch, writer: claim, at: moment, versions } : undefined;
+  return { write, rows, alone, committed, size: text.length };
 }
 
 const parsed = ({ records, record }: Batch): object[] => records.map(({ place }) => JSON.parse(record(place)));

@@ -132,6 +132,8 @@ async function takeBack(ctx: Context, claim: Claim, { declared }: Merge, knownMs
 
 /** How long a page of old records may wait for the pages behind it. Its age when it is stored matters: see isLate. */
 const togetherMs = 5000;
+/** The same for a page of new records. Pages that come faster than that are no longer few. */
+const freshMs = 100;
 
 /** Returns the gaps that remain, the time of the last page, and the ids of the list if it was read whole. */
 export async function readPart<T extends Row>(
@@ -151,7 +153,7 @@ export async function readPart<T extends Row>(
   let begunMs = Number.NaN;
   let isWhole = shown !== undefined;
   const told = new Set<string>();
-  const commits = new Commits(ctx, laneOf(claim) === 'fresh' ? 0 : togetherMs);
+  const commits = new Commits(ctx, laneOf(claim) === 'fresh' ? freshMs : togetherMs);
   try {
     for (let step = reading.next(); !step.done; ) {
       ctx.signal.throwIfAborted();
