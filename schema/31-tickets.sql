@@ -186,13 +186,22 @@ comment on function sync.begin_ticket_history is
 
 create or replace function sync.keep_ticket_history() returns trigger
 language plpgsql
--- A cached plan would fit the rows of another statement: one ticket, or an empty warehouse.
-set plan_cache_mode = force_custom_plan
 as $$
 declare
   -- The times of the source are whole seconds. A parameter instead of a literal would cause new plans.
   second constant interval := '1 second';
+  plans constant text := current_setting('plan_cache_mode');
 begin
+  -- Most updates change nothing of these, as those that note when messages were read. A full join never becomes a nested
+  -- loop, whatever the plan expected, so a kept plan serves.
+  if not exists (
+    select from before b full join after a using (account_id, id)
+    where (a._observed_at, a._true_by, a.updated_at, a.created_at, a._deleted_at, a.state, a.user_id, a.inbox_id, a.spam, a.trash, a.label_ids)
+      is distinct from (b._observed_at, b._true_by, b.updated_at, b.created_at, b._deleted_at, b.state, b.user_id, b.inbox_id, b.spam, b.trash, b.label_ids)) then
+    return null;
+  end if;
+  -- A cached plan would fit the rows of another statement: one ticket, or an empty warehouse.
+  perform set_config('plan_cache_mode', 'force_custom_plan', true);
   -- The second version ends what the ticket's own row could say about the first.
   insert into internal.ticket_history select v.* from before b join after a using (account_id, id)
   left join sync.accounts k on k.account_id = b.account_id
@@ -201,12 +210,12 @@ begin
     and not exists (
       select from internal.ticket_history h where h.account_id = b.account_id and h.ticket_id = b.id)
   on conflict do nothing;
-  -- Most updates change no tracked column. A full join never becomes a nested loop, whatever the plan expected.
   if not exists (
     select from before b full join after a using (account_id, id)
     where (b._deleted_at is null) <> (a._deleted_at is null)
       or a.state is distinct from b.state or a.user_id is distinct from b.user_id or a.inbox_id is distinct from b.inbox_id
       or a.spam is distinct from b.spam or a.trash is distinct from b.trash or not sync.same_set(a.label_ids, b.label_ids)) then
+    perform set_config('plan_cache_mode', plans, true);
     return null;
   end if;
   with changed as materialized (
@@ -270,6 +279,7 @@ begin
     case when c.by > c.at then c.by end, c.last_from is null
   from changed c left join ended e on e.account_id = c.account_id and e.ticket_id = c.id
   where c.alive and (e.ticket_id is not null or not c.is_open);
+  perform set_config('plan_cache_mode', plans, true);
   return null;
 end
 $$;

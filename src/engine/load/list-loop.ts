@@ -174,7 +174,7 @@ export async function readPart<T extends Row>(
       const credits = takeCredits(ctx);
       const page = { list, proof, redundant, expected, until: untilMs, credits };
       await commits.room();
-      commits.add(recordsOf(ctx, claim, stream, reply, listBatch(stream, ask, reply), page));
+      commits.add(recordsOf(ctx, claim, stream, reply, listBatch(stream, ask, reply), page), step.done);
       // The stream ends here, so no further request follows.
       if (reply.clockMovedMs !== undefined) await commits.done();
       if (proof.gap) gaps.push(`${list} list, ${new Date(proof.gap.from).toISOString()}: ${proof.gap.reason}`);

@@ -66,7 +66,7 @@ export function detailOf(
       stored: current && mayClear ? [ticket.id] : [],
       drift: drift.map(one => ({ ...one, of: ticket.id })),
     });
-    if (claim.again) await beginAgain(client, claim, reply.asOf);
+    if (claim.again && !begunAgain.has(claim)) await beginAgain(client, claim, reply.asOf);
     const [record] = reply.records;
     isCurrent = current && reply.asOf >= (record ? stream.version(record) : 0);
   };
@@ -83,8 +83,15 @@ export function detailOf(
       }),
     );
   };
-  return { write, refused, committed: () => stored(isCurrent), size: reply.text.length };
+  const committed = () => {
+    begunAgain.add(claim);
+    stored(isCurrent);
+  };
+  return { write, refused, committed, size: reply.text.length };
 }
+
+/** Runs that are known to have noted when they began to read again. */
+const begunAgain = new WeakSet<Claim>();
 
 /** A record whose members are requested, with its due names. */
 export type Wanted = Pick<Waiting, 'id' | 'due'>;
@@ -127,17 +134,23 @@ export async function writeDetail(
   let takenOver: Written['takenOver'] = {};
   let mayClear = true;
   if (record && found) {
-    const parent = await writeBatch(client, writer, parentBatch(stream, reply), at, care);
-    refused.push(...parent.rejects.map(reject => ({ ...reject, askId: ticket.id })));
-    counts.cleaned += parent.counts.cleaned;
+    const batch = parentBatch(stream, reply);
     const updatedMs = stream.version(record);
     const isAhead = at.trueByMs !== undefined && updatedMs >= at.trueByMs;
     const claimed = { id: record.id, updatedMs, asOfMs: reply.asOf, isAhead };
-    const taken = await claimMessages(client, writer, claimed, at.sourceMs);
+    // Usually the list has just stored the same record. A claim that finds it so saves the merge.
+    const same = care === 'as it came' ? batch.record(0) : undefined;
+    let taken = same && (await claimMessages(client, writer, { ...claimed, same }, at.sourceMs));
+    if (!taken) {
+      const parent = await writeBatch(client, writer, batch, at, care);
+      refused.push(...parent.rejects.map(reject => ({ ...reject, askId: ticket.id })));
+      counts.cleaned += parent.counts.cleaned;
+      taken = await claimMessages(client, writer, claimed, at.sourceMs);
+    }
     current = taken !== undefined;
     if (taken) {
-      const batch = taken.first ? { ...found.batch, parents: [] } : found.batch;
-      const written = await writeBatch(client, writer, batch, at, care);
+      const members = taken.first ? { ...found.batch, parents: [] } : found.batch;
+      const written = await writeBatch(client, writer, members, at, care);
       add(counts, written.counts);
       const { inserted, updated, deleted } = written.counts;
       if (inserted + updated + deleted > 0) await keepReading(client, writer, record.id, taken, at);

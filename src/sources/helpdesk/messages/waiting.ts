@@ -5,11 +5,12 @@
 import type pg from 'pg';
 import { noteAges } from '../../../engine/commit/change-latency.ts';
 import type { Writer } from '../../../engine/commit/commit.ts';
-import { keepChanges } from '../../../engine/commit/merge.ts';
+import { keepChanges, without } from '../../../engine/commit/merge.ts';
 import type { Client } from '../../../engine/database/pool.ts';
 import { farFuture, type Ms } from '../../../engine/reading/reading.ts';
 import type { Claim } from '../../../engine/runs/claims.ts';
 import type { Scope } from '../../../engine/runs/ranges.ts';
+import { tickets } from '../tickets.ts';
 
 const waits = `t.account_id = $1 and (t._messages_as_of is null or t._messages_as_of < t.updated_at) and t._deleted_at is null`;
 
@@ -295,7 +296,14 @@ export async function countWaiting(
 export async function claimMessages(
   client: Client,
   { account, run }: Pick<Writer, 'account' | 'run'>,
-  ticket: { id: string; updatedMs: Ms; asOfMs: Ms; isAhead?: boolean },
+  ticket: {
+    readonly id: string;
+    readonly updatedMs: Ms;
+    readonly asOfMs: Ms;
+    readonly isAhead?: boolean;
+    /** JSON text of the ticket. The claim fails unless the stored row equals it. */
+    readonly same?: string;
+  },
   sourceMs?: Ms,
 ): Promise<ClaimedMessages | undefined> {
   const claim = () =>
@@ -313,17 +321,21 @@ export async function claimMessages(
           -- The date of a ticket dated ahead of its reply proves nothing. The stored row must be the same version.
           and (not $6::boolean or date_trunc('milliseconds', t.updated_at) = $3)
           and (t._messages_as_of is null or t._messages_as_of <= $4) and t._deleted_at is null
+          and ($7::jsonb is null or t._payload = (select ${without(tickets.merge.declared.root.leftOut ?? [])} from (select $7::jsonb as record) s))
         returning before._messages_as_of as "asOf", before._messages_by as by, before._messages_as_of is null and (
             -- A ticket that returned may still have messages from before its tombstone.
             select true from internal.messages m where m.account_id = $1 and m.ticket_id >= $2 and m.ticket_id <= $2
             order by m.ticket_id, m.position limit 1) is null as first,
           t.updated_at > (select mirrored_since from sync.accounts where account_id = $1)
             and t.updated_at <= $4 and (before._messages_as_of is null or before._messages_as_of < t.updated_at) as arrived`,
-      values: [account, ticket.id, new Date(ticket.updatedMs), new Date(ticket.asOfMs), run, ticket.isAhead ?? false],
+      values: [
+        ...[account, ticket.id, new Date(ticket.updatedMs), new Date(ticket.asOfMs), run, ticket.isAhead ?? false],
+        ticket.same ?? null,
+      ],
     });
   let { rows } = await claim();
   // After a wait for the lock, only a second statement sees the other transaction's changes.
-  if (rows.length === 0) ({ rows } = await claim());
+  if (rows.length === 0 && ticket.same === undefined) ({ rows } = await claim());
   const [claimed] = rows;
   if (claimed?.arrived && sourceMs !== undefined)
     await noteAges(client, { account, stream: 'helpdesk.messages' }, [ticket.updatedMs], sourceMs);
