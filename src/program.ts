@@ -102,8 +102,12 @@ async function main(args: readonly string[]): Promise<void> {
 /** Protects an SQL argument that starts with a comment (`-- `) from being parsed as an option. */
 const asValue = (arg: string): string => (/^--\s/.test(arg) ? `\n${arg}` : arg);
 
-/** Loads the named command. Without a known name it loads all commands, for help texts, errors and completion. */
-function asked([name = '']: readonly string[]): Promise<[group: string, adds: AddCommand[]][]> {
+/**
+ * Loads the named command, and none for the version. Without a known name it loads all commands, for help texts, errors and
+ * completion.
+ */
+async function asked([name = '']: readonly string[]): Promise<[group: string, adds: AddCommand[]][]> {
+  if (name === '--version' || name === '-V') return [];
   const all = Object.entries(groups);
   const named = all.flatMap(([group, loaders]) =>
     Object.hasOwn(loaders, name) && name !== 'completion' ? [[group, { [name]: loaders[name]! }] as const] : [],
