@@ -131,6 +131,7 @@ export async function commitNow(store: Store, { write, alone, committed, refused
 export class Commits {
   readonly #store: Store & { clock: Pick<Clock, 'sleep'> };
   readonly #withinMs: number;
+  readonly #isEager: boolean;
   readonly #waiting: Entry[] = [];
   #timer: AbortController | undefined;
   #committing: Promise<void> | undefined;
@@ -138,10 +139,14 @@ export class Commits {
   #isDue = false;
   #failed: { error: unknown } | undefined;
 
-  /** `withinMs`: how long a reply may wait for others. With 0, those that arrive during a commit wait for it. */
-  constructor(store: Store & Pick<Context, 'clock'>, withinMs = 0) {
+  /**
+   * `withinMs`: how long a reply may wait for others. `isEager`: those that arrive during a commit are committed directly
+   * after it, so that a crash costs few.
+   */
+  constructor(store: Store & Pick<Context, 'clock'>, withinMs = 0, isEager = withinMs === 0) {
     this.#store = store;
     this.#withinMs = withinMs;
+    this.#isEager = isEager;
   }
 
   /** Waits until few replies wait. Rejects if an earlier reply could not be committed. */
@@ -174,7 +179,7 @@ export class Commits {
 
   async #commit(): Promise<void> {
     try {
-      while (this.#isDue && this.#waiting.length > 0) {
+      while ((this.#isDue || this.#isEager) && this.#waiting.length > 0) {
         const entries = this.#take();
         this.#isDue = this.#waiting.length > 0;
         await commitAll(this.#store, entries);

@@ -153,7 +153,7 @@ const least = (a: Ms | undefined, b: Ms | undefined) =>
 async function readBoth(ctx: Context, shared: Omit<Reading, 'ctx' | 'commits'>): Promise<void> {
   const failed = new AbortController();
   const backlogDone = new AbortController();
-  const commits = new Commits(ctx, togetherMs);
+  const commits = new Commits(ctx, togetherMs, true);
   const reading = { ...shared, commits, ctx: { ...ctx, signal: AbortSignal.any([ctx.signal, failed.signal]) } };
   const stopping = async (work: Promise<void>) => {
     try {
