@@ -1,6 +1,6 @@
 -- Up Migration
 
--- An update of a ticket that changes nothing of its history plans nothing.
+-- An update of a ticket that changes nothing of its history asks one thing.
 create or replace function sync.keep_ticket_history() returns trigger
 language plpgsql
 as $$

@@ -207,12 +207,12 @@ test('a shared merge writes and counts what single ones do, and a refused value 
     await d.pg.query("insert into sync.accounts (account_id) values ('acme')");
     const counted = { inserted: 0, updated: 0, unchanged: 0 };
     const refused: string[] = [];
-    let shared = 0;
+    const clears: boolean[] = [];
     const commits = d.commits(withinMs);
     for (const rows of pages) {
       const { batch, writer, at } = rows;
       const write: Entry['write'] = async (client, care, before) => {
-        if (before) shared++;
+        if (before) clears.push(before.mayClear.rejects);
         const { counts, rejects } = before ?? (await writeBatch(client, writer, batch, at(), care));
         counted.inserted += counts.inserted;
         counted.updated += counts.updated;
@@ -226,12 +226,19 @@ test('a shared merge writes and counts what single ones do, and a refused value 
     const { rows } = await d.pg.query(
       'select id, updated_at, _observed_at, _true_by, _synced_at, state from helpdesk.tickets order by id',
     );
-    return { rows, counted, refused, shared };
+    return { rows, counted, refused, clears };
   };
   const pages = [page({ a: old, b: old }), page({ b: old, c: old }), page({ d: old })];
   const together = await stored(60_000, ...pages);
-  expect(together).toMatchObject({ shared: 3, counted: { inserted: 4, updated: 0, unchanged: 1 } });
-  expect(together).toEqual({ ...(await stored(0, ...pages)), shared: 3 });
+  // What the first page rejects, a later one may store.
+  const clears = [false, true, true];
+  expect(together).toMatchObject({ clears, counted: { inserted: 4, updated: 0, unchanged: 1 } });
+  expect(together).toEqual({ ...(await stored(0, ...pages)), clears });
+  const { batch, ...more } = page({ a: old });
+  const records = [0, 1].map(place => ({ place, id: 'a' }));
+  const twice = { ...more, batch: { ...batch, records, text: () => `[${batch.record(0)},${batch.record(0)}]` } };
+  const { counted } = await stored(60_000, twice, page({ b: old }));
+  expect(counted).toEqual((await stored(0, twice, page({ b: old }))).counted);
   const bad = page({ x: old }, { more: { snoozed_until: 'no time' } });
   expect(await stored(60_000, pages[0]!, bad, pages[2]!)).toMatchObject({
     rows: [{ id: 'a' }, { id: 'b' }, { id: 'd' }],

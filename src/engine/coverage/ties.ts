@@ -103,7 +103,9 @@ export async function settleTies(
 export async function isSettled(db: pg.Pool, { account, stream }: Claim): Promise<boolean> {
   const { rows } = await db.query<{ settled: boolean }>(
     `select not exists (select from sync.ties where (account_id, stream_key) = ($1, $2))
-       and not exists (select from sync.gap_reasons where (account_id, stream_key) = ($1, $2) and reason = $3)
+       and not exists (
+         select from sync.gap_reasons r left join sync.coverage c using (account_id, stream_key, list)
+         where (r.account_id, r.stream_key) = ($1, $2) and r.reason = $3 and (c.covered @> r.gap) is not true)
        and not exists (select from sync.rejects where (account_id, stream_key) = ($1, $2) and cleared_at is null) as settled`,
     [account, stream, copiesDiffer],
   );

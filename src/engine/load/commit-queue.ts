@@ -81,16 +81,19 @@ async function writeAll(client: Client, [first, ...rest]: readonly [Entry, ...En
   const { writer, at } = all[0]!;
   const batch = joinBatches(all.map(rows => rows.batch));
   const written = await writeBatch(client, writer, batch, at(), 'as it came');
-  const repeated = batch.records.length - new Set(batch.records.map(({ id }) => id)).size;
+  // A merge counts a record once, however often its page shows it.
+  const distinct = (one: Batch) => new Set(one.records.map(({ id }) => id)).size;
+  const repeated = all.reduce((sum, rows) => sum + distinct(rows.batch), 0) - distinct(batch);
   const counts = { ...written.counts, unchanged: written.counts.unchanged + repeated };
   await first.write(client, 'as it came', { ...written, counts });
-  const { mayClear } = written;
+  // A record that an earlier page rejected may be stored by a later one.
+  const mayClear = { ...written.mayClear, rejects: true };
   for (const { write } of rest) await write(client, 'as it came', { ...nothingWritten(), mayClear });
 }
 
 /**
- * Replies in a row that were true at the same times, to the second, and show each record in one version. Nothing tells
- * whether one merge writes them or several. A record that brings a set goes alone: its members may be in two replies.
+ * Replies in a row that were true at the same times, to the second, and show each record in one version. One
+ * merge writes what several would. A record that brings a set goes alone: its members may be in two replies.
  */
 export function inOneMerge(entries: readonly Entry[]): [Entry, ...Entry[]][] {
   const groups: [Entry, ...Entry[]][] = [];

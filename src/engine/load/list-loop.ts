@@ -76,12 +76,13 @@ async function readLists<T extends Row>(
   afterwards?: typeof readTakenBack,
 ): Promise<Outcome> {
   const started = new Date(ctx.clock.now());
-  const cuts = await stream.cuts?.(ctx.pg, claim);
+  // A long reading learns of more by itself, so its parts ask anew.
+  const cuts = afterwards && (await stream.cuts?.(ctx.pg, claim));
   const gaps: string[] = [];
   let asOf = Infinity;
   for (const { name } of stream.lists) {
     for await (const part of partsOf(name)) {
-      const read = await readPart(ctx, claim, stream, name, { ...part, cuts });
+      const read = await readPart(ctx, claim, stream, name, part.firstLoad ? part : { ...part, cuts });
       gaps.push(...read.gaps);
       if (read.whole && stream.get === undefined)
         gaps.push(...unlessUndefined(await settleAbsence(ctx, claim, stream, read.whole, false)));
@@ -90,7 +91,7 @@ async function readLists<T extends Row>(
   }
   let rejects = 0;
   if (!(await isSettled(ctx.pg, claim))) {
-    if (afterwards) gaps.push(...(await afterwards(ctx, claim, stream, asOf, cuts)));
+    if (afterwards) gaps.push(...(await afterwards(ctx, claim, stream, asOf)));
     await askAgain(ctx, claim, stream);
     rejects = await openSince(ctx.pg, claim, started);
   }
@@ -107,14 +108,13 @@ async function readTakenBack<T extends Row>(
   claim: Claim,
   stream: ListStream<T>,
   asOf: Ms,
-  cuts: Cuts | undefined,
 ): Promise<string[]> {
   const knownMs = asOf - sourceOf(ctx, stream.source).lookbackMs;
   if (await hasRipe(ctx.pg, claim, knownMs)) await takeBack(ctx, claim, stream.merge, knownMs);
   const gaps: string[] = [];
   const parts = await takenBack(ctx.pg, claim);
   for (const { list, from, to } of parts) {
-    const part = { fromMs: from, untilMs: to, walk: undefined, cuts };
+    const part = { fromMs: from, untilMs: to, walk: undefined };
     gaps.push(...(await readPart(ctx, claim, stream, list, part)).gaps);
   }
   const left = parts.length === 0 || gaps.length > 0 ? [] : await takenBack(ctx.pg, claim);
@@ -141,9 +141,10 @@ export async function readPart<T extends Row>(
   claim: Claim,
   stream: ListStream<T>,
   list: string,
-  { fromMs, untilMs, firstLoad = false, walk, cuts }: Part,
+  { fromMs, untilMs, firstLoad = false, walk, ...known }: Part,
 ): Promise<{ gaps: string[]; asOf: Ms; whole: WholeList | undefined }> {
   const { lookbackMs } = sourceOf(ctx, stream.source);
+  const cuts = known.cuts ?? (await stream.cuts?.(ctx.pg, claim));
   const reading = stream.read(fromMs, { ...stream.paging, lookbackMs, firstLoad, walk, until: untilMs, cuts });
   const gaps: string[] = [];
   let seen = 0;

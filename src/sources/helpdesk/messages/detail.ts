@@ -139,7 +139,7 @@ export async function writeDetail(
     const isAhead = at.trueByMs !== undefined && updatedMs >= at.trueByMs;
     const claimed = { id: record.id, updatedMs, asOfMs: reply.asOf, isAhead };
     // Usually the list has just stored the same record. A claim that finds it so saves the merge.
-    const same = care === 'as it came' ? batch.record(0) : undefined;
+    const same = care === 'as it came' ? { text: batch.record(0), nowMs: at.nowMs } : undefined;
     let taken = same && (await claimMessages(client, writer, { ...claimed, same }, at.sourceMs));
     if (!taken) {
       const parent = await writeBatch(client, writer, batch, at, care);

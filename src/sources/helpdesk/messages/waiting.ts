@@ -301,8 +301,8 @@ export async function claimMessages(
     readonly updatedMs: Ms;
     readonly asOfMs: Ms;
     readonly isAhead?: boolean;
-    /** JSON text of the ticket. The claim fails unless the stored row equals it. */
-    readonly same?: string;
+    /** JSON text of the ticket, and now. The claim fails unless the stored row equals the ticket. */
+    readonly same?: { readonly text: string; readonly nowMs: Ms };
   },
   sourceMs?: Ms,
 ): Promise<ClaimedMessages | undefined> {
@@ -311,9 +311,12 @@ export async function claimMessages(
       name: 'claim messages',
       // The row is found by its key under any plan (see sameKey), and then updated by its ctid. The lock prevents an
       // update from a stale row while another reply is being stored.
-      text: `with before as (
+      // Whether people were erased is asked first: an erasure takes its lock before those of rows, too.
+      text: `with free as materialized (
+          select case when $7::jsonb is null then true else not sync.any_erased($1) end as so),
+        before as (
           select t.ctid as place, t._messages_as_of, t._messages_by from helpdesk.tickets t
-          where t.account_id = $1 and t.id >= $2 and t.id <= $2
+          where (select f.so from free f) and t.account_id = $1 and t.id >= $2 and t.id <= $2
           order by t.id limit 1 for no key update)
         update helpdesk.tickets t set _messages_as_of = $4, _messages_by = $5::bigint
         from before
@@ -327,10 +330,11 @@ export async function claimMessages(
             select true from internal.messages m where m.account_id = $1 and m.ticket_id >= $2 and m.ticket_id <= $2
             order by m.ticket_id, m.position limit 1) is null as first,
           t.updated_at > (select mirrored_since from sync.accounts where account_id = $1)
-            and t.updated_at <= $4 and (before._messages_as_of is null or before._messages_as_of < t.updated_at) as arrived`,
+            and t.updated_at <= $4 and (before._messages_as_of is null or before._messages_as_of < t.updated_at) as arrived,
+          case when $7::jsonb is not null then ${keepChanges('$8', '$4', '$5')} end`,
       values: [
         ...[account, ticket.id, new Date(ticket.updatedMs), new Date(ticket.asOfMs), run, ticket.isAhead ?? false],
-        ticket.same ?? null,
+        ...[ticket.same?.text ?? null, ticket.same ? new Date(ticket.same.nowMs) : null],
       ],
     });
   let { rows } = await claim();
