@@ -146,7 +146,7 @@ export class Commits {
    * `withinMs`: how long a reply may wait for others. `isEager`: those that arrive during a commit are committed directly
    * after it, so that a crash costs few.
    */
-  constructor(store: Store & Pick<Context, 'clock'>, withinMs = 0, isEager = withinMs === 0) {
+  constructor(store: Store & Pick<Context, 'clock'>, withinMs = 0, isEager = false) {
     this.#store = store;
     this.#withinMs = withinMs;
     this.#isEager = isEager;
