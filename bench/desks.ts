@@ -65,7 +65,10 @@ function withLongMessages(text: string): string {
   const messages = LENGTHS.slice(0, MESSAGES).map((length, n) => {
     const one = ticket.messages[n % ticket.messages.length];
     const body = String(one.body ?? 'Nothing was said. ');
-    const long = body.repeat(Math.ceil(length / Math.max(1, body.length))).slice(0, length);
+    const long = body
+      .repeat(Math.ceil(length / Math.max(1, body.length)))
+      .slice(0, length)
+      .toWellFormed();
     return { ...one, id: `${ticket.id}m${n}`, body: long, attachments: [] };
   });
   return JSON.stringify({ ...ticket, messages });

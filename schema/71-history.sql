@@ -1,10 +1,14 @@
 -- Tickets at any time in the past, and the backlog of each day.
 
-create or replace view helpdesk.ticket_history with (security_barrier) as
+create or replace view internal.ticket_versions with (security_barrier) as
 select h.* from internal.ticket_history h
-where h.account_id = any (array(select r.account_id from sync.mirror_accounts r))
 union all
-select v.* from internal.first_versions v
+select v.* from internal.first_versions v;
+comment on view internal.ticket_versions is
+  'Rows of helpdesk.ticket_history for all accounts.';
+
+create or replace view helpdesk.ticket_history with (security_barrier) as
+select v.* from internal.ticket_versions v
 where v.account_id = any (array(select r.account_id from sync.mirror_accounts r));
 comment on view helpdesk.ticket_history is
   'Past and present state of each ticket: a new row for each change of state, user_id, inbox_id, label_ids (unordered), spam or trash. Rows of a ticket do not overlap; the only gaps are deletions. Adjacent rows may be equal, because two changes within one second share a row.';
@@ -57,7 +61,7 @@ where h.account_id = any (array(select r.account_id from sync.readable_accounts 
 comment on view analytics.ticket_history is
   'Past and present state of each ticket: a new row for each change of state, user_id, inbox_id, label_ids (unordered), spam or trash. Rows of a ticket do not overlap; the only gaps are deletions. Adjacent rows may be equal, because two changes within one second share a row.';
 
-create or replace view analytics.ticket_state_intervals with (security_barrier) as
+create or replace view internal.ticket_state_intervals with (security_barrier) as
 select i.account_id, i.ticket_id, i.state, i.valid_from,
   case when i.ends then i.valid_to else i.next_valid_to end as valid_to,
   i.change_after,
@@ -71,12 +75,18 @@ from (
     select h.account_id, h.ticket_id, h.state, h.valid_from, h.valid_to, h.change_after, h.change_by, h.deleted_after,
       lag(h.valid_to) over w is distinct from h.valid_from or lag(h.state) over w is distinct from h.state as begins,
       lead(h.valid_from) over w is distinct from h.valid_to or lead(h.state) over w is distinct from h.state as ends
-    from helpdesk.ticket_history h
-    where h.account_id = any (array(select r.account_id from sync.readable_accounts r))
+    from internal.ticket_versions h
     window w as (partition by h.account_id, h.ticket_id order by h.valid_from)) b
   where b.begins or b.ends
   window once as (partition by b.account_id, b.ticket_id order by b.valid_from)) i
 where i.begins;
+comment on view internal.ticket_state_intervals is
+  'Rows of analytics.ticket_state_intervals for all accounts.';
+
+create or replace view analytics.ticket_state_intervals with (security_barrier) as
+select i.account_id, i.ticket_id, i.state, i.valid_from, i.valid_to, i.change_after, i.error_seconds, i.deleted_after, i.change_by
+from internal.ticket_state_intervals i
+where i.account_id = any (array(select r.account_id from sync.readable_accounts r));
 comment on view analytics.ticket_state_intervals is
   'Past and present states of each ticket: helpdesk.ticket_history with one row per change of state.';
 comment on column analytics.ticket_state_intervals.account_id is 'The account.';

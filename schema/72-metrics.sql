@@ -89,7 +89,6 @@ from (
       select m.account_id, m.ticket_id, m.id as message_id, analytics.message_kind(m.type, m.direction, m.user_id) as kind,
         m.user_id, m.created_at, m.position
       from internal.messages m
-      where m.account_id = any (array(select account_id from sync.readable_accounts))
       order by m.account_id, m.ticket_id, m.position) k
     where k.kind in ('inbound', 'authored')) o
   group by o.account_id, o.ticket_id, o.replies_before
@@ -200,7 +199,6 @@ select t.account_id, t.id as ticket_id,
 from (
   select k.account_id, k.id, k.inbox_id, k.created_at
   from helpdesk.tickets k
-  where k.account_id = any (array(select account_id from sync.readable_accounts))
   order by k.account_id, k.id) t
 cross join lateral (
   select case when exists (select from internal.stored_calendar_assignments)
@@ -242,7 +240,7 @@ cross join lateral (
   from (
     select n.is_answered, n.is_first_response, n.user_id, n.waiting_since, n.answered_at - n.waiting_since as wait,
       analytics.business_seconds(c.calendar, n.waiting_since, n.answered_at) as business
-    from analytics.reply_turns n
+    from internal.stored_reply_turns n
     where n.account_id = t.account_id and n.ticket_id = t.id
     offset 0) q) w
 cross join lateral (
@@ -284,7 +282,7 @@ cross join lateral (
       select v.state, v.valid_from, v.valid_to, v.change_after, v.deleted_after, d.resolved,
         lag(d.resolved) over once as was_resolved,
         lead(v.valid_from) over once as next_from, lead(v.change_after) over once as next_after
-      from analytics.ticket_state_intervals v
+      from internal.ticket_state_intervals v
       cross join lateral (select coalesce(v.state in ('closed', 'archived'), false) as resolved) d
       where v.account_id = t.account_id and v.ticket_id >= t.id and v.ticket_id <= t.id
       window once as (partition by v.ticket_id order by v.valid_from)) s) i) h
@@ -293,7 +291,7 @@ cross join lateral (
     case when count(e.change_after) = count(*) then sum(e.valid_from - e.change_after) end as unseen
   from (
     select x.user_id, x.valid_from, x.change_after, lag(x.user_id) over (partition by x.ticket_id order by x.valid_from) as user_before
-    from helpdesk.ticket_history x
+    from internal.ticket_versions x
     where x.account_id = t.account_id and x.ticket_id >= t.id and x.ticket_id <= t.id) e) u;
 comment on view internal.ticket_metrics_defined is
   'Definition of each metric of a ticket, computed on each query. analytics.ticket_metrics shows the stored result. Use this view to read the definitions and to check the stored rows.';

@@ -39,6 +39,9 @@ export const lookersMost = 4;
 const silentMs = 25_000;
 const connectMs = 5000;
 
+/** A connection is kept for later work: a new one plans each of its statements anew, which takes longer than most of them. */
+const idleMs = 600_000;
+
 export const makePool = (url: string, accounts = 1): pg.Pool => poolOf(url, { max: workConnections(accounts) });
 
 /** A pool apart from the work: neither takes connections from the other. A silent server is given up. */
@@ -68,6 +71,7 @@ function poolOf(url: string, more: pg.PoolConfig): pg.Pool {
   const pool = new pg.Pool({
     connectionString: url,
     application_name: 'shelfdesk',
+    idleTimeoutMillis: idleMs,
     options: sessionOptions,
     ...more,
   });
