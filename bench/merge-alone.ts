@@ -53,7 +53,7 @@ export async function mergePages(pg: pg.Pool, pages: readonly Page[], nowMs: num
     await commits.room();
     commits.add({
       write,
-      rows: { batch, writer, at: () => at, versions: new Map(page.ids.map(id => [id, undefined])) },
+      rows: async () => ({ batch, writer, at: () => at, versions: new Map(page.ids.map(id => [id, undefined])) }),
       size: page.text.length,
     });
   }

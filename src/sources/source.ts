@@ -336,10 +336,10 @@ export interface DetailStream<P extends Row, T extends Row> extends Described {
   /** Computes the expensive value of a member. Yields to the event loop. */
   derive(member: T): Promise<Derived>;
   /**
-   * Further merge parameters, from $7 on: the derived values of the members, and the members' positions in the record,
-   * from 0.
+   * Further merge parameters, from $7 on, each a list with one value for each member: made of the derived values of the
+   * members, their positions in the record, from 0, and the as_of of the reply.
    */
-  parameters(derived: readonly unknown[], places: readonly number[]): unknown[];
+  parameters(derived: readonly unknown[], places: readonly number[], asOfMs: Ms): (readonly unknown[])[];
   readonly names: readonly Name<P>[];
   /** Update time of the parent record, in ms. Older versions never replace members of newer ones. */
   version(record: P): Ms;

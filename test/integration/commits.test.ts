@@ -186,7 +186,7 @@ function page(records: Readonly<Record<string, string>>, { asOfMs = second, merg
 
 test('replies of one moment share a merge, if each shows a record in one version', () => {
   const [early, late] = ['2026-02-01T00:00:00Z', '2026-02-02T00:00:00Z'];
-  const entry = (rows?: Rows): Entry => ({ write: async () => {}, rows, size: 10 });
+  const entry = (rows?: Rows) => ({ write: async () => {}, rows });
   const sizes = (...all: (Rows | undefined)[]) => inOneMerge(all.map(entry)).map(group => group.length);
   expect(sizes(page({ a: early }), page({ b: early }), page({ c: late }))).toEqual([3]);
   expect(sizes(page({ a: early, b: early }), page({ b: early, c: late }))).toEqual([2]);
@@ -219,7 +219,7 @@ test('a shared merge writes and counts what single ones do, and a refused value 
         counted.unchanged += counts.unchanged;
         refused.push(...rejects.map(({ recordId }) => recordId!));
       };
-      commits.add({ write, rows, size: 10 });
+      commits.add({ write, rows: async () => rows, size: 10 });
       if (withinMs === 0) await commits.done();
     }
     await commits.done();

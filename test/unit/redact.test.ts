@@ -56,28 +56,32 @@ describe('messages', () => {
     expect(
       redacted(
         'helpdesk.messages',
-        { id: 't1', subject: 'Tea', messages: [{ ...inbound, ...files }] },
+        [{ id: 't1', subject: 'Tea', messages: [{ ...inbound, ...files }] }],
         erased({ tickets: ['t1'] }),
       ),
-    ).toEqual({
-      id: 't1',
-      messages: [{ id: 'm1', type: 'reply', direction: 'in', attachments: [{ id: 'a1', size: 3, type: 'pdf' }] }],
-    });
+    ).toEqual([
+      {
+        id: 't1',
+        messages: [{ id: 'm1', type: 'reply', direction: 'in', attachments: [{ id: 'a1', size: 3, type: 'pdf' }] }],
+      },
+    ]);
   });
 
   test("in somebody else's ticket: what they wrote goes whole, of what the team wrote the address", () => {
     const out = { ...inbound, id: 'm2', direction: 'out', from: 'help@x', from_name: 'Help', to: 'A@x' };
     const other = { ...inbound, id: 'm3', from: 'b@x' };
     expect(
-      redacted('helpdesk.messages', { id: 't2', messages: [inbound, out, other] }, erased({ contacts: ['A@x'] })),
-    ).toEqual({
-      id: 't2',
-      messages: [
-        { id: 'm1', type: 'reply', direction: 'in' },
-        { id: 'm2', type: 'reply', direction: 'out', from: 'help@x', from_name: 'Help', body: 'Hi' },
-        other,
-      ],
-    });
+      redacted('helpdesk.messages', [{ id: 't2', messages: [inbound, out, other] }], erased({ contacts: ['A@x'] })),
+    ).toEqual([
+      {
+        id: 't2',
+        messages: [
+          { id: 'm1', type: 'reply', direction: 'in' },
+          { id: 'm2', type: 'reply', direction: 'out', from: 'help@x', from_name: 'Help', body: 'Hi' },
+          other,
+        ],
+      },
+    ]);
   });
 });
 
@@ -85,11 +89,13 @@ test('the name of a file goes also where it stands beside its type, and a name t
   const file = { id: 'a1', type: 'application/pdf; name="ada.pdf"', size: 3 };
   const message = { id: 'm1', from: 'list@x', from_name: 'A@x', body: 'Hi', attachments: [file] };
   const bare = { id: 'm1', attachments: [{ ...file, type: 'application/pdf' }] };
-  const page = { id: 't1', messages: [message] };
-  expect(redacted('helpdesk.messages', page, erased({ tickets: ['t1'] }))).toEqual({ id: 't1', messages: [bare] });
+  const page = [{ id: 't1', messages: [message] }];
+  expect(redacted('helpdesk.messages', page, erased({ tickets: ['t1'] }))).toEqual([{ id: 't1', messages: [bare] }]);
   expect(cluesIn('helpdesk.messages', JSON.stringify(page)).contacts).toEqual(['list@x', 'A@x']);
   const { from_name: _, ...unnamed } = message;
-  expect(redacted('helpdesk.messages', page, erased({ contacts: ['A@x'] }))).toEqual({ id: 't1', messages: [unnamed] });
+  expect(redacted('helpdesk.messages', page, erased({ contacts: ['A@x'] }))).toEqual([
+    { id: 't1', messages: [unnamed] },
+  ]);
 });
 
 test('further contact values of who was asked for are told, of who was found they are not', () => {

@@ -63,6 +63,8 @@ export interface Table {
   readonly ours?: Readonly<Record<string, string>>;
   /** The parent of a set: members that the parent no longer shows are removed. */
   readonly parent?: string;
+  /** SQL over `from`: the as_of of the reply that shows the record. Default: $4, where a page is one reply. */
+  readonly asOf?: string;
 }
 
 /** Rows that hold only an id, as `labels` whose name is not known yet. */
@@ -290,7 +292,7 @@ function upsertCtes(table: Table, forced: boolean, shown: readonly string[]): st
     where: string,
   ) => `insert into ${rowsOf(table)} as t (account_id, ${[...names, ...first.map(([name]) => name)].join(', ')},
     _first_seen_at, _synced_at, _observed_at, ${table.version ? '_true_by, ' : ''}_payload)
-  select $2, ${[...values, ...first.map(([, sql]) => sql)].join(',\n    ')}, $3, $3, $4, ${table.version ? '$6, ' : ''}_payload
+  select $2, ${[...values, ...first.map(([, sql]) => sql)].join(',\n    ')}, $3, $3, ${table.asOf ? 'as_of' : '$4'}, ${table.version ? '$6, ' : ''}_payload
   from ${short}_there where ${where}`;
   const returning = ['id', ...shown].map(name => `t.${name}`).join(', ');
   const changedAt = table.version ? `, t.${table.version} as changed_at` : '';
@@ -400,7 +402,7 @@ export function rowCte(table: Table): string {
   return `${shortName(table)}_row as (
   select distinct on (${key}) * from (
     select ${table.columns.map(({ name, sql }) => `${sql} as ${name}`).join(',\n      ')},
-      ${without(table.leftOut ?? [])} as _payload, record, n
+      ${table.asOf ? `${table.asOf} as as_of, ` : ''}${without(table.leftOut ?? [])} as _payload, record, n
     from ${table.from}
   ) r
   order by ${key}, n desc
@@ -427,6 +429,7 @@ function removal(root: Table, others: readonly Table[]): string | undefined {
   if (removed.length === 0) return undefined;
   const needed = (table: Table) => ({
     ...table,
+    ...(table.asOf && { asOf: 'null::timestamptz' }),
     columns: table.columns.filter(({ name }) => name === 'id' || name === table.parent),
   });
   const rows = [

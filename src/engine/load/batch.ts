@@ -83,18 +83,18 @@ export function itemsBatch<T extends { id: string }>(
   return { batch, unreadable };
 }
 
-/** One batch of the records of these batches of one stream, with the parameters of the first. */
+/**
+ * One batch of the records of these batches of one stream. Parameters that are lists are joined, and the others are those of the first.
+ */
 export function joinBatches(batches: readonly Batch[]): Batch {
   const all = batches.flatMap(batch => batch.records.map(({ place, id }) => ({ batch, place, id })));
   const record = (place: number) => all[place]!.batch.record(all[place]!.place);
-  const inner = (batch: Batch, care: Care) =>
-    batch
-      .text(
-        batch.records.map(({ place }) => place),
-        care,
-      )
-      .trim()
-      .slice(1, -1);
+  const placesOf = (batch: Batch) => batch.records.map(({ place }) => place);
+  const inner = (batch: Batch, care: Care) => batch.text(placesOf(batch), care).trim().slice(1, -1);
+  const parameters = once(() => {
+    const [first = [], ...rest] = batches.map(batch => batch.parameters(placesOf(batch)));
+    return first.map((one, i) => (Array.isArray(one) ? [one, ...rest.map(each => each[i])].flat() : one));
+  });
   return {
     ...batches[0]!,
     records: all.map(({ id }, place) => ({ place, id })),
@@ -103,6 +103,7 @@ export function joinBatches(batches: readonly Batch[]): Batch {
         ? `[${batches.map(batch => inner(batch, care)).join(',')}]`
         : arrayOf(places.map(record)),
     record,
+    parameters,
   };
 }
 
@@ -131,7 +132,7 @@ export interface Members {
 export async function detailBatch<P extends { id: string }, T extends { id: string }>(
   stream: DetailStream<P, T>,
   parent: P,
-  text: string,
+  { text, asOf }: Pick<Reply<P>, 'text' | 'asOf'>,
 ): Promise<Members> {
   const all = once(() => elementsOf(fieldsOf(text).get(stream.membersField) ?? '[]'));
   const members = new Map<number, { member: T; derived: Derived }>();
@@ -155,17 +156,20 @@ export async function detailBatch<P extends { id: string }, T extends { id: stri
     personal: rulesOf(stream),
     records: [...members].map(([place, { member }]) => ({ place, id: member.id })),
     text: (places, care) =>
-      care === 'as it came' && places.length === raw.length
-        ? text
-        : objectOf([
-            ['id', JSON.stringify(parent.id)],
-            [stream.membersField, only(places)],
-          ]),
+      arrayOf([
+        care === 'as it came' && places.length === raw.length
+          ? text
+          : objectOf([
+              ['id', JSON.stringify(parent.id)],
+              [stream.membersField, only(places)],
+            ]),
+      ]),
     record: place => all()[place]!,
     parameters: places =>
       stream.parameters(
         places.map(place => members.get(place)!.derived.value),
         places,
+        asOf,
       ),
     // With an unreadable member the set is incomplete, so no member counts as vanished.
     parents: unreadable.length === 0 ? [parent.id] : [],
@@ -314,6 +318,10 @@ function repeated(records: readonly object[], path: string): object[] {
     return isRepeated;
   });
 }
+
+/** The ids of these members, and of what is in them, as the stream names them in `sets`. */
+export const idsIn = ({ sets }: Pick<Stream, 'sets'>, members: readonly object[]): string[] =>
+  members.flatMap(member => sets.flatMap(path => valuesAt(member, path.split('.')).map(id => `${path} ${id}`)));
 
 /** A record that is nested too deep to be written has no sample. */
 function sampleOf(record: unknown): { sample?: string } {

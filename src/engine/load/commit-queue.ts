@@ -30,6 +30,16 @@ export interface Rows {
   readonly at: () => Moment;
   /** By id, the version of each record as the source wrote it. */
   readonly versions: ReadonlyMap<string, unknown>;
+  /** For the members of a record. They may come with those of other moments. */
+  readonly set?: NewSet;
+}
+
+/** A set that may be new: no members of it are stored, so none is replaced or removed. */
+export interface NewSet<T = unknown> {
+  /** The record with the set. */
+  readonly record: T;
+  /** Claims the new sets of these records, in one statement, and returns their records. */
+  claim(client: Client, records: readonly T[]): Promise<ReadonlyMap<T, unknown>>;
 }
 
 export interface Entry {
@@ -38,8 +48,8 @@ export interface Entry {
    * `written`: the rows are written already.
    */
   readonly write: (client: Client, care: Care, written?: Written) => Promise<void>;
-  /** Undefined if they cannot be merged with those of other replies. */
-  readonly rows?: Rows | undefined;
+  /** The rows for a merge with those of other replies; undefined if they cannot be merged. The writing meets their error. */
+  readonly rows?: () => Promise<Rows | undefined>;
   /** Does the same without a transaction, for a reply that brings nothing but its proof. */
   readonly alone?: (() => Promise<void>) | undefined;
   /** Runs after the commit. An error ends the reading. */
@@ -60,25 +70,38 @@ const mostSize = 2_000_000;
 /** A value that PostgreSQL refuses takes the batch apart, until it is alone. */
 async function commitAll(store: Store, entries: readonly Entry[]): Promise<void> {
   if (entries.length === 1) return commitNow(store, entries[0]!);
+  const replies = await Promise.all(entries.map(withRows));
   try {
     await commitTogether(store, client =>
       summed(client, async () => {
-        for (const group of inOneMerge(entries)) await writeAll(client, group);
+        for (const group of inOneMerge(replies)) await writeAll(client, group);
       }),
     );
   } catch (error) {
-    if (!isOfRecord(error)) throw error;
+    if (!isOfRecord(error) && !(error instanceof NotNew)) throw error;
     for (const entry of entries) await commitNow(store, entry);
     return;
   }
   for (const { committed } of entries) committed?.();
 }
 
+export interface ReplyWithRows {
+  readonly write: Entry['write'];
+  readonly rows: Rows | undefined;
+}
+
+const withRows = async ({ write, rows }: Entry): Promise<ReplyWithRows> => ({
+  write,
+  rows: await rows?.().catch(() => undefined),
+});
+
 /** The first reply counts the rows of all. */
-async function writeAll(client: Client, [first, ...rest]: readonly [Entry, ...Entry[]]): Promise<void> {
-  const all = [first, ...rest].flatMap(({ rows }) => rows ?? []);
+async function writeAll(client: Client, group: readonly [ReplyWithRows, ...ReplyWithRows[]]): Promise<void> {
+  const [first, ...rest] = group;
+  const all = group.flatMap(({ rows }) => rows ?? []);
   if (rest.length === 0 || all.length === 0) return first.write(client, 'as it came');
-  const { writer, at } = all[0]!;
+  const { writer, at, set } = all[0]!;
+  if (set) return writeSets(client, group, all);
   const batch = joinBatches(all.map(rows => rows.batch));
   const written = await writeBatch(client, writer, batch, at(), 'as it came');
   // A merge counts a record once, however often its page shows it.
@@ -91,12 +114,40 @@ async function writeAll(client: Client, [first, ...rest]: readonly [Entry, ...En
   for (const { write } of rest) await write(client, 'as it came', { ...nothingWritten(), mayClear });
 }
 
+/** A member that was stored before is in a set that was claimed as new: it moves here, or its record was removed by hand. */
+class NotNew extends Error {}
+
+/** Members of new sets share a merge. The others are written set by set. The first new set counts the rows of all. */
+async function writeSets(client: Client, group: readonly ReplyWithRows[], all: readonly Rows[]): Promise<void> {
+  const sets = all.flatMap(({ set }) => set ?? []);
+  const claimed = await sets[0]!.claim(
+    client,
+    sets.map(({ record }) => record),
+  );
+  const isNew = (rows: Rows | undefined) => rows?.set !== undefined && claimed.has(rows.set.record);
+  const batches = all.filter(isNew).map(({ batch }) => ({ ...batch, parents: [] }));
+  let written: Written | undefined;
+  if (batches.length > 0) {
+    const { writer, at } = all[0]!;
+    written = await writeBatch(client, writer, joinBatches(batches), at(), 'as it came');
+    const { counts, takenOver } = written;
+    if (counts.updated > 0 || Object.values(takenOver).some(rows => rows > 0)) throw new NotNew();
+  }
+  for (const { write, rows } of group) {
+    if (!isNew(rows)) await write(client, 'as it came');
+    else if (written) {
+      await write(client, 'as it came', written);
+      written = { ...nothingWritten(), mayClear: written.mayClear };
+    }
+  }
+}
+
 /**
- * Replies in a row that were true at the same times, to the second, and show each record in one version. One
- * merge writes what several would. A record that brings a set goes alone: its members may be in two replies.
+ * Replies in a row that one merge can write. Each record is shown in one version. Pages were true at the same times, to the
+ * second. A record of a page that brings a set goes alone: its members may be in two replies.
  */
-export function inOneMerge(entries: readonly Entry[]): [Entry, ...Entry[]][] {
-  const groups: [Entry, ...Entry[]][] = [];
+export function inOneMerge(entries: readonly ReplyWithRows[]): [ReplyWithRows, ...ReplyWithRows[]][] {
+  const groups: [ReplyWithRows, ...ReplyWithRows[]][] = [];
   let shown = new Map<string, unknown>();
   let last: string | undefined;
   for (const entry of entries) {
@@ -114,7 +165,8 @@ export function inOneMerge(entries: readonly Entry[]): [Entry, ...Entry[]][] {
   return groups;
 }
 
-function momentOf({ batch, at }: Rows): string | undefined {
+function momentOf({ batch, at, set }: Rows): string | undefined {
+  if (set) return JSON.stringify([batch.name]);
   const { asOfMs, trueByMs } = at();
   const isJoined = batch.merge.removal === undefined && batch.parents === undefined;
   return isJoined ? JSON.stringify([batch.name, asOfMs, trueByMs, batch.parameters([])]) : undefined;

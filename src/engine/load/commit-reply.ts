@@ -142,7 +142,7 @@ export function recordsOf<T extends Row>(
   const { version = '' } = stream.merge.declared.root;
   const versions = new Map(reply.records.map(record => [record.id, (record as Record<string, unknown>)[version]]));
   const rows = hasRows && clockMoved === undefined ? { batch, writer: claim, at: moment, versions } : undefined;
-  return { write, rows, alone, committed, size: text.length };
+  return { write, rows: async () => rows, alone, committed, size: text.length };
 }
 
 const parsed = ({ records, record }: Batch): object[] => records.map(({ place }) => JSON.parse(record(place)));

@@ -66,10 +66,10 @@ async function memberBatch(
     throw new NotStored(`ticket ${ask_id} has messages of another read; fetched again`);
   const parent = { id: ask_id, [stream.membersField]: [raw] };
   const text = `{"id":${JSON.stringify(ask_id)},${JSON.stringify(stream.membersField)}:[${payload}]}`;
-  const { batch, unreadable } = await detailBatch(stream, parent, text);
+  const { batch, unreadable } = await detailBatch(stream, parent, { text, asOf: at.asOfMs });
   if (unreadable[0]) throw new NotStored(unreadable[0].reason);
   const [value] = batch.parameters([0]) as [unknown[]];
-  return { ...batch, parents: [], parameters: () => stream.parameters(value, [place - 1]) };
+  return { ...batch, parents: [], parameters: () => stream.parameters(value, [place - 1], at.asOfMs) };
 }
 
 const recordOf = (stream: ListStream<Row>) => stream.request(stream.lists[0].name, { page: 1, perPage: 1 }).record;

@@ -47,7 +47,10 @@ async function mirror() {
     messages: async (id: string, ...all: object[]) => {
       const moment = { nowMs: second(++n * 60), asOfMs: second(n * 60) };
       const record = { id, messages: all };
-      const { batch } = await detailBatch(messages, record as never, JSON.stringify(record));
+      const { batch } = await detailBatch(messages, record as never, {
+        text: JSON.stringify(record),
+        asOf: moment.asOfMs,
+      });
       return withCare({ pg: pool, streams }, (client, care) =>
         writeBatch(client, { account: 'default', run: null }, batch, moment, care),
       );

@@ -18,15 +18,31 @@ import { type Client, transaction } from '../../../engine/database/pool.ts';
 import { goneBy } from '../../../engine/deletions/lag.ts';
 import { type Reply, trueByOf, type Unreadable } from '../../../engine/http/request.ts';
 import { cleanJson, cleanText, elementsOf, fieldsOf, objectOf } from '../../../engine/json-text.ts';
-import { detailBatch, driftOf, driftOfTaken, type Members, rejectOf, singleBatch } from '../../../engine/load/batch.ts';
-import type { Entry } from '../../../engine/load/commit-queue.ts';
+import {
+  detailBatch,
+  driftOf,
+  driftOfTaken,
+  idsIn,
+  type Members,
+  rejectOf,
+  singleBatch,
+} from '../../../engine/load/batch.ts';
+import type { Entry, NewSet, Rows } from '../../../engine/load/commit-queue.ts';
 import type { Ms } from '../../../engine/reading/reading.ts';
 import type { Claim } from '../../../engine/runs/claims.ts';
 import { beginAgain } from '../../../engine/runs/ranges.ts';
 import type { Counts } from '../../../engine/runs/runs.ts';
 import type { DetailStream, Name, Row } from '../../source.ts';
 import { helpdeskOf } from '../open.ts';
-import { claimMessages, keepReading, markTicketDeleted, nameThem, type Waiting } from './waiting.ts';
+import {
+  claimMessages,
+  claimSame,
+  keepReading,
+  markTicketDeleted,
+  nameThem,
+  type Same,
+  type Waiting,
+} from './waiting.ts';
 
 export type Detail = DetailStream<Row, Row>;
 
@@ -47,11 +63,14 @@ export function detailOf(
   // The writing meets the error.
   reading.catch(() => {});
   let isCurrent = false;
-  const write = async (client: Client, care: Care) => {
-    const found = await reading;
+  const moment = () => {
     const sourceMs = reply.clockMovedMs === undefined ? helpdeskOf(ctx).send.sourceNow() : undefined;
-    const at = { nowMs: ctx.clock.now(), asOfMs: reply.asOf, trueByMs: trueByOf(reply), sourceMs };
-    const written = await writeDetail(client, claim, stream, { reply, found }, ticket, at, care);
+    return { nowMs: ctx.clock.now(), asOfMs: reply.asOf, trueByMs: trueByOf(reply), sourceMs };
+  };
+  const write = async (client: Client, care: Care, before?: Written) => {
+    const found = await reading;
+    const at = moment();
+    const written = await writeDetail(client, claim, stream, { reply, found }, ticket, at, care, before);
     const { current, seen, counts, refused, members, unreadable, takenOver, mayClear } = written;
     const drift = [
       ...(found?.drift ?? []),
@@ -87,7 +106,33 @@ export function detailOf(
     begunAgain.add(claim);
     stored(isCurrent);
   };
-  return { write, refused, committed, size: reply.text.length };
+  const rows = async () => rowsOf(claim, stream, reply, await reading, moment);
+  return { write, rows, refused, committed, size: reply.text.length };
+}
+
+/** The members, for a merge with those of other records. */
+function rowsOf(
+  writer: Writer,
+  stream: Detail,
+  reply: Reply<Row>,
+  found: Members | undefined,
+  at: () => Moment,
+): Rows | undefined {
+  const [record] = reply.records;
+  if (!record || !found || reply.clockMovedMs !== undefined) return undefined;
+  const ids = [record.id, ...idsIn(stream, found.members)];
+  const set: NewSet<Same> = {
+    record: claimOf(stream, reply, record, at()),
+    claim: (client, tickets) => claimSame(client, writer, tickets, at(), { onlyFirst: true }),
+  };
+  return { batch: found.batch, writer, at, versions: new Map(ids.map(id => [id, undefined])), set };
+}
+
+/** What a claim of messages asks of the stored ticket. */
+function claimOf(stream: Detail, reply: Reply<Row>, record: Row, { trueByMs }: Moment): Same {
+  const updatedMs = stream.version(record);
+  const isAhead = trueByMs !== undefined && updatedMs >= trueByMs;
+  return { id: record.id, updatedMs, asOfMs: reply.asOf, isAhead, text: parentBatch(stream, reply).record(0) };
 }
 
 /** Runs that are known to have noted when they began to read again. */
@@ -111,11 +156,12 @@ export interface WrittenDetail {
 }
 
 /** The members in a reply; undefined if the record is invalid. */
-export async function membersOf(stream: Detail, { records: [record], text }: Reply<Row>): Promise<Members | undefined> {
-  return record && detailBatch(stream, record, text);
+export async function membersOf(stream: Detail, reply: Reply<Row>): Promise<Members | undefined> {
+  const [record] = reply.records;
+  return record && detailBatch(stream, record, reply);
 }
 
-/** Writes the rows of a detail, without counters and rejects. */
+/** Writes the rows of a detail, without counters and rejects. `before`: a merge for several records has written the members. */
 export async function writeDetail(
   client: Client,
   writer: Writer,
@@ -124,6 +170,7 @@ export async function writeDetail(
   ticket: Wanted,
   at: Moment,
   care: Care,
+  before?: Written,
 ): Promise<WrittenDetail> {
   const [record] = reply.records;
   const whole = singleBatch(stream.of, reply);
@@ -133,16 +180,19 @@ export async function writeDetail(
   let current = false;
   let takenOver: Written['takenOver'] = {};
   let mayClear = true;
-  if (record && found) {
-    const batch = parentBatch(stream, reply);
-    const updatedMs = stream.version(record);
-    const isAhead = at.trueByMs !== undefined && updatedMs >= at.trueByMs;
-    const claimed = { id: record.id, updatedMs, asOfMs: reply.asOf, isAhead };
+  if (record && found && before) {
+    current = true;
+    add(counts, before.counts);
+    mayClear = before.mayClear.rejects;
+  } else if (record && found) {
+    const claimed = claimOf(stream, reply, record, at);
     // Usually the list has just stored the same record. A claim that finds it so saves the merge.
-    const same = care === 'as it came' ? { text: batch.record(0), nowMs: at.nowMs } : undefined;
-    let taken = same && (await claimMessages(client, writer, { ...claimed, same }, at.sourceMs));
+    let taken =
+      care === 'as it came'
+        ? (await claimSame(client, writer, [claimed], at, { onlyFirst: false })).get(claimed)
+        : undefined;
     if (!taken) {
-      const parent = await writeBatch(client, writer, batch, at, care);
+      const parent = await writeBatch(client, writer, parentBatch(stream, reply), at, care);
       refused.push(...parent.rejects.map(reject => ({ ...reject, askId: ticket.id })));
       counts.cleaned += parent.counts.cleaned;
       taken = await claimMessages(client, writer, claimed, at.sourceMs);
@@ -158,6 +208,8 @@ export async function writeDetail(
       takenOver = written.takenOver;
       mayClear = written.mayClear.rejects;
     }
+  }
+  if (record && found) {
     for (const name of stream.names) {
       if (ticket.due[name.embed].length === 0) continue;
       const mentioned = name.mentioned(record).map(id => cleanText(id).text);

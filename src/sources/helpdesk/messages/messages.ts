@@ -12,8 +12,10 @@ import { rowsOf } from '../rows-of.ts';
 import { tickets } from '../tickets.ts';
 import { plainTextOf } from './plain-text.ts';
 
-/** Parses the ticket from text once. `offset 0` keeps PostgreSQL from repeating the parse for each reference. */
-const ticket = '(select $1::jsonb as ticket offset 0) s';
+/** The messages of all tickets of the page, numbered through. */
+const shown = `(select k.ticket ->> 'id' as ticket_id, e.record, row_number() over (order by k.n, e.n) as n
+      from jsonb_array_elements($1::jsonb) with ordinality as k (ticket, n),
+        ${elements(`k.ticket -> 'messages'`)} with ordinality as e (record, n)) s`;
 
 export const messages: DetailStream<TicketInDetail, Message> = {
   kind: 'detail',
@@ -27,18 +29,19 @@ export const messages: DetailStream<TicketInDetail, Message> = {
   membersField: 'messages',
   member: message,
   derive: textOf,
-  parameters: (texts, places) => [texts, places.map(place => place + 1)],
+  parameters: (texts, places, asOfMs) => [texts, places.map(place => place + 1), places.map(() => new Date(asOfMs))],
   version: record => timeOf(record.updated_at),
   merge: buildMerge(
     {
       name: 'helpdesk.messages',
       rows: rowsOf('messages'),
-      from: `${ticket}, ${elements(`ticket -> 'messages'`)} with ordinality as e (record, n)`,
+      from: shown,
+      asOf: '($9::timestamptz[])[n]',
       parent: 'ticket_id',
       leftOut: ['body', 'more_body', 'attachments'],
       columns: [
         text('id'),
-        derived('ticket_id', `ticket ->> 'id'`),
+        derived('ticket_id', 'ticket_id'),
         derived('position', '($8::int[])[n]'),
         text('type'),
         text('direction'),
@@ -57,8 +60,9 @@ export const messages: DetailStream<TicketInDetail, Message> = {
     [
       {
         name: 'helpdesk.attachments',
-        from: `(select m.id as message_id, m.ticket_id, a.record, row_number() over (order by m.n, a.n) as n
+        from: `(select m.id as message_id, m.ticket_id, m.as_of, a.record, row_number() over (order by m.n, a.n) as n
       from messages_row m, ${elements(`m.record -> 'attachments'`)} with ordinality as a (record, n)) e`,
+        asOf: 'as_of',
         parent: 'ticket_id',
         columns: [
           text('id'),

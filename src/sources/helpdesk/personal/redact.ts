@@ -45,11 +45,10 @@ const addressesOf = ({ from, to, from_name }: Json): string[] => texts(from, to,
 const isAddress = (name: unknown): boolean => typeof name === 'string' && name.includes('@');
 
 /**
- * The clues in a text before the merge of this stream. The text is an array of records, or a ticket with its messages.
+ * The clues in a text before the merge of this stream. The text is an array of records, or of tickets with their messages.
  */
 export function cluesIn(stream: Personal, text: string): Clues {
-  const parsed: unknown = JSON.parse(text);
-  const records = (Array.isArray(parsed) ? parsed : [parsed]).map(objectIn);
+  const records = (JSON.parse(text) as unknown[]).map(objectIn);
   if (stream === 'helpdesk.customers')
     return { customers: records.flatMap(({ id }) => texts(id)), tickets: [], contacts: records.flatMap(contactsOf) };
   const members =
@@ -98,16 +97,19 @@ export function contactsOfAsked(text: string, { asked, further }: Erased): Clues
   return { customers: theirs.map(({ id }) => id), tickets: [], contacts: theirs.flatMap(({ contacts }) => contacts) };
 }
 
-/** Removes erased people's data from JSON text: a page of records, or a ticket with its messages. */
+/** Removes erased people's data from JSON text: a page of records, or of tickets with their messages. */
 export function redact(stream: Personal, text: string, erased: Erased): string {
   if (!isAnybody(erased)) return text;
   if (stream === 'helpdesk.messages') {
-    const fields = fieldsOf(text);
-    const isErased = erased.tickets.has(JSON.parse(fields.get('id') ?? 'null'));
-    return objectOf([
-      ['id', fields.get('id') ?? 'null'],
-      ['messages', eachOf(fields.get('messages') ?? '[]', one => (isErased ? bareMessage(one) : message(one, erased)))],
-    ]);
+    return eachOf(text, ticket => {
+      const fields = fieldsOf(ticket);
+      const isErased = erased.tickets.has(JSON.parse(fields.get('id') ?? 'null'));
+      const told = fields.get('messages') ?? '[]';
+      return objectOf([
+        ['id', fields.get('id') ?? 'null'],
+        ['messages', eachOf(told, one => (isErased ? bareMessage(one) : message(one, erased)))],
+      ]);
+    });
   }
   return eachOf(text, one => {
     const record = objectIn(JSON.parse(one));

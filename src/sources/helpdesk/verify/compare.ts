@@ -205,7 +205,7 @@ async function examineMessages(
 ): Promise<boolean> {
   const at = { nowMs: ctx.clock.now(), asOfMs: reply.asOf, trueByMs: trueByOf(reply) };
   const credits = helpdeskOf(ctx).send.takeCredits();
-  const { batch, members, unreadable } = await detailBatch(stream, record, reply.text);
+  const { batch, members, unreadable } = await detailBatch(stream, record, reply);
   const notes = new Set(members.filter(member => (member as { type?: unknown }).type === 'note').map(({ id }) => id));
   return withCare(ctx, async (client, care) => {
     const key = { account: claim.account, stream: 'helpdesk.tickets' } as const;

@@ -1,0 +1,140 @@
+/** Tickets that are committed together make of the tables what tickets make of them one by one. */
+import { expect, test } from 'vitest';
+import { makePool } from '../../../src/engine/database/pool.ts';
+import type { Reply } from '../../../src/engine/http/request.ts';
+import { Commits } from '../../../src/engine/load/commit-queue.ts';
+import { type Detail, detailOf } from '../../../src/sources/helpdesk/messages/detail.ts';
+import { messages } from '../../../src/sources/helpdesk/messages/messages.ts';
+import type { Row } from '../../../src/sources/source.ts';
+import { iso, message, scripted, second, ticket } from '../../support/scripted.ts';
+
+/** A ticket as the list showed it, and what its detail shows at a later second. */
+interface Shown {
+  readonly id: string;
+  readonly asOf: number;
+  readonly said: readonly object[];
+  readonly more?: object;
+}
+
+const looks = [
+  'select * from helpdesk.messages order by account_id, id',
+  'select * from helpdesk.attachments order by id',
+  'select id, subject, _messages_as_of, _messages_by, _observed_at from helpdesk.tickets order by id',
+  'select table_name, record_id, seen_at, as_of, changes from sync.changes order by 1, 2, 4, 5::text',
+  'select * from sync.drift order by kind, path, value',
+  'select ask_id, record_id, reason, payload, cleared_at is null as open from sync.rejects order by 1, 2, 3',
+  'select seen, inserted, updated, unchanged, deleted, rejected, cleaned, credits from sync.stored_run_streams order by run_id',
+  'select * from internal.stored_ticket_metrics order by ticket_id',
+  'select stream_key, latency_seconds, sum(changes)::int from sync.change_latencies group by 1, 2 order by 1, 2',
+];
+
+/** The rows after these commits, each of several replies, and the statements that were prepared for them. */
+async function rowsAfter(commits: readonly (readonly Shown[])[], isTogether: boolean) {
+  await using s = await scripted();
+  await using stack = new AsyncDisposableStack();
+  const pg = makePool(s.url);
+  stack.defer(() => pg.end());
+  const asked: string[] = [];
+  pg.on('connect', client => {
+    const query = client.query.bind(client) as (...all: unknown[]) => unknown;
+    Object.assign(client, {
+      query: (...all: [{ name?: string }]) => {
+        if (all[0].name !== undefined) asked.push(all[0].name);
+        return query(...all);
+      },
+    });
+  });
+  const stored = (id: string) => ticket(id, { updated_at: iso(5), inbox_id: null });
+  s.lists.tickets = [...new Set(commits.flat().map(({ id }) => id))].sort().map(stored);
+  s.goTo(8);
+  await s.sync('tickets');
+  const claim = await s.claim('messages');
+  const ctx = { ...s.ctx, pg, clock: { ...s.ctx.clock, sleep: () => new Promise<void>(() => {}) } };
+  const queue = new Commits(ctx, 60_000);
+  s.goTo(100);
+  for (const replies of commits) {
+    for (const { id, asOf, said, more } of replies) {
+      const record = { ...stored(id), ...more, messages: said };
+      const reply: Reply<Row> = {
+        ...{ text: JSON.stringify(record), records: [record as unknown as Row], unreadable: [], arrived: 1 },
+        ...{ asOf: second(asOf), date: second(asOf + 1), total: undefined },
+      };
+      queue.add(detailOf(ctx, claim, messages as unknown as Detail, reply, { id, due: { labels: [], inbox: [] } }));
+      if (!isTogether) await queue.done();
+    }
+    await queue.done();
+  }
+  const tables = [];
+  for (const look of looks) tables.push(await s.rows(look));
+  return { tables, asked };
+}
+
+const files = (...ids: string[]) => ({ attachments: ids.map(id => ({ id, name: `${id}.pdf`, size: 3, type: 'pdf' })) });
+const first: Shown[] = [
+  { id: 't1', asOf: 9, said: [message('m1', files('a1', 'a2')), message('m2', { direction: 'out', user_id: 'u1' })] },
+  { id: 't2', asOf: 11, said: [] },
+  { id: 't3', asOf: 14, said: [message('m3'), message('m4', { mood: 'odd' }), message('m5', files('a3'))] },
+];
+
+test('new messages of several tickets are claimed and written by one statement each, with the time of each reply', async () => {
+  const { tables, asked } = await rowsAfter([first], true);
+  const count = (name: string) => asked.filter(one => one.startsWith(name)).length;
+  expect([count('claim'), count('merge helpdesk.messages')]).toEqual([1, 1]);
+  expect(tables[0]!.map(row => [row.id, row.ticket_id, row.position, row._observed_at])).toEqual([
+    ['m1', 't1', 1, new Date(second(9))],
+    ['m2', 't1', 2, new Date(second(9))],
+    ['m3', 't3', 1, new Date(second(14))],
+    ['m4', 't3', 2, new Date(second(14))],
+    ['m5', 't3', 3, new Date(second(14))],
+  ]);
+  expect(tables[1]!.map(row => [row.id, row.message_id, row._observed_at])).toEqual([
+    ['a1', 'm1', new Date(second(9))],
+    ['a2', 'm1', new Date(second(9))],
+    ['a3', 'm5', new Date(second(14))],
+  ]);
+  expect(tables).toEqual((await rowsAfter([first], false)).tables);
+});
+
+const edits = { asOf: 20, said: [message('m1', { body: 'edited' }), message('m6')] };
+test.each<[string, ...Shown[]]>([
+  ['one is read again', { id: 't1', ...edits }, { id: 't4', asOf: 21, said: [message('m7')] }],
+  [
+    'one has changed since the list showed it',
+    { id: 't4', asOf: 21, said: [message('m7')], more: { subject: 'Coffee', updated_at: iso(12) } },
+    { id: 't5', asOf: 22, said: [message('m8')] },
+  ],
+  [
+    'a stored message is in another ticket now',
+    { id: 't4', asOf: 21, said: [message('m1', files('a1'))] },
+    { id: 't5', asOf: 22, said: [message('m8')] },
+  ],
+  [
+    'two show the same message',
+    { id: 't4', asOf: 21, said: [message('m7')] },
+    { id: 't5', asOf: 22, said: [message('m7'), message('m8')] },
+  ],
+  [
+    'two show the same file',
+    { id: 't4', asOf: 21, said: [message('m7', files('a8'))] },
+    { id: 't5', asOf: 22, said: [message('m8', files('a8'))] },
+  ],
+  [
+    'one ticket comes twice',
+    { id: 't4', asOf: 21, said: [message('m7')] },
+    { id: 't4', asOf: 22, said: [message('m8')] },
+  ],
+  [
+    'a value is refused',
+    { id: 't4', asOf: 21, said: [message('m7', { body: 'a\u0000b' }), message('m9')] },
+    { id: 't5', asOf: 22, said: [message('m8')] },
+  ],
+  [
+    'a message is unreadable',
+    { id: 't4', asOf: 21, said: [message('m7'), { id: 7 }] },
+    { id: 't5', asOf: 22, said: [message('m8')] },
+  ],
+])('tables are the same where %s', async (_, ...second) => {
+  const together = await rowsAfter([first, second], true);
+  expect(together.tables).toEqual((await rowsAfter([first, second], false)).tables);
+  expect(together.tables[0]!.length).toBeGreaterThan(5);
+});
