@@ -10,8 +10,8 @@ import { detailBatch, singleBatch } from '../../engine/load/batch.ts';
 import { NotStored, type Replaying } from '../../engine/load/replay.ts';
 import type { Ms } from '../../engine/reading/reading.ts';
 import type { DetailStream, ListStream, Row } from '../source.ts';
+import { lockMessages } from './messages/claim-messages.ts';
 import { membersOf, writeDetail } from './messages/detail.ts';
-import { lockMessages } from './messages/waiting.ts';
 
 /** Longest time in ms between the as_of and the Date of a reply: one request, and rounding. */
 const longestMs: Ms = 60_000;

@@ -9,12 +9,19 @@ import { expect, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import { makeBudget } from '../../../src/engine/budget/budget.ts';
 import { type Batch, writeBatch } from '../../../src/engine/commit/commit.ts';
-import { makeLedgerPool, makePool, transaction, withKeptPlans } from '../../../src/engine/database/pool.ts';
+import {
+  type Client,
+  makeLedgerPool,
+  makePool,
+  transaction,
+  withKeptPlans,
+} from '../../../src/engine/database/pool.ts';
 import type { Claim } from '../../../src/engine/runs/claims.ts';
 import { customers } from '../../../src/sources/helpdesk/customers.ts';
 import { forgetKnown } from '../../../src/sources/helpdesk/deletions/candidates.ts';
+import { claimMessages, claimSame } from '../../../src/sources/helpdesk/messages/claim-messages.ts';
 import { messages } from '../../../src/sources/helpdesk/messages/messages.ts';
-import { claimMessages, firstWaiting, nameThem, nextWaiting } from '../../../src/sources/helpdesk/messages/waiting.ts';
+import { firstWaiting, nameThem, nextWaiting } from '../../../src/sources/helpdesk/messages/waiting.ts';
 import { tickets } from '../../../src/sources/helpdesk/tickets.ts';
 import { users } from '../../../src/sources/helpdesk/users.ts';
 import { long } from '../../support/long.ts';
@@ -169,9 +176,14 @@ test('waiting tickets are found by their index, however many wait or do not, and
   untouched(async pool => {
     const when = { ripeMs: second(1e6), futureMs: second(2e6), startedMs: second(0), namesMs: 0 };
     const next = (limit: number) => nextWaiting(pool, claim, when, limit);
+    const same = (c: Client, ids: readonly number[]) => {
+      const all = ids.map(i => ({ id: `t${i}`, updatedMs: second(i), asOfMs: second(1e6), text: '{}' }));
+      return claimSame(c, claim, all, { nowMs: second(1e6), asOfMs: 0 }, { onlyFirst: true });
+    };
     // Prepared on nothing, and often enough for a generic plan.
     for (let i = 0; i < 12; i++) {
       await next(100);
+      await transaction(pool, c => same(c, [0]), withKeptPlans);
       await firstWaiting(pool, claim, when);
       await transaction(pool, c => claimMessages(c, claim, { id: 'none', updatedMs: 0, asOfMs: 0 }), withKeptPlans);
     }
@@ -203,12 +215,21 @@ test('waiting tickets are found by their index, however many wait or do not, and
         withKeptPlans,
       ),
     );
+    await expectReads(pool, 300, () =>
+      transaction(
+        pool,
+        async c => {
+          expect((await same(c, [21, 23, 22, 6001])).size).toBe(3);
+        },
+        withKeptPlans,
+      ),
+    );
   }),
 );
 
 test('messages, attachments and names: a ticket into 10,000 messages reads what a ticket has', () =>
   untouched(async pool => {
-    const detail = (t: number, keep: (i: number) => boolean, body: string) => {
+    const detail = (t: number, keep: (i: number) => boolean, body: string, n = 1) => {
       const all = Array.from({ length: 10 }, (_, i) => i).filter(keep);
       const text = JSON.stringify({
         ...ticket(`t${t}`),
@@ -222,9 +243,9 @@ test('messages, attachments and names: a ticket into 10,000 messages reads what 
         merge: messages.merge,
         personal: messages.personalRules,
         records: all.map((i, place) => ({ place, id: `m${t}-${i}` })),
-        text: () => text,
+        text: () => `[${text}]`,
         record: () => text,
-        parameters: places => [places.map(() => body), places.map(place => place + 1)],
+        parameters: places => [places.map(() => body), places.map(place => place + 1), places.map(() => at(n))],
         parents: [`t${t}`],
       };
       return { one, text };
@@ -235,10 +256,10 @@ test('messages, attachments and names: a ticket into 10,000 messages reads what 
     await tenfold(pool, 'helpdesk.attachments', 100, ['id', 'message_id', 'ticket_id']);
     expect((await pool.query('select count(*) as n from helpdesk.messages')).rows).toEqual([{ n: 10_000 }]);
 
-    await expectReads(pool, 200, () => write(pool, detail(1001, everything, 'body').one, 2));
-    await expectReads(pool, 200, () => write(pool, detail(50, everything, 'body').one, 3));
+    await expectReads(pool, 200, () => write(pool, detail(1001, everything, 'body', 2).one, 2));
+    await expectReads(pool, 200, () => write(pool, detail(50, everything, 'body', 3).one, 3));
     await expectReads(pool, 200, async () => {
-      const { counts } = await write(pool, detail(50, i => i > 4, 'changed').one, 4);
+      const { counts } = await write(pool, detail(50, i => i > 4, 'changed', 4).one, 4);
       expect(counts).toMatchObject({ updated: 5, deleted: 10 });
     });
     const named = {

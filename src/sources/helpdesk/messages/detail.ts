@@ -34,15 +34,8 @@ import { beginAgain } from '../../../engine/runs/ranges.ts';
 import type { Counts } from '../../../engine/runs/runs.ts';
 import type { DetailStream, Name, Row } from '../../source.ts';
 import { helpdeskOf } from '../open.ts';
-import {
-  claimMessages,
-  claimSame,
-  keepReading,
-  markTicketDeleted,
-  nameThem,
-  type Same,
-  type Waiting,
-} from './waiting.ts';
+import { claimMessages, claimSame, keepReading, type Same } from './claim-messages.ts';
+import { markTicketDeleted, nameThem, type Waiting } from './waiting.ts';
 
 export type Detail = DetailStream<Row, Row>;
 
