@@ -205,3 +205,6 @@ cross join lateral (
     select x.user_id, x.valid_from, x.change_after, lag(x.user_id) over (partition by x.ticket_id order by x.valid_from) as user_before
     from internal.ticket_versions x
     where x.account_id = t.account_id and x.ticket_id >= t.id and x.ticket_id <= t.id) e) u;
+
+select sync.settle_comments();
+select sync.settle_roles();

@@ -295,6 +295,7 @@ cross join lateral (
     where x.account_id = t.account_id and x.ticket_id >= t.id and x.ticket_id <= t.id) e) u;
 comment on view internal.ticket_metrics_defined is
   'Definition of each metric of a ticket, computed on each query. analytics.ticket_metrics shows the stored result. Use this view to read the definitions and to check the stored rows.';
+comment on column internal.ticket_metrics_defined.account_id is 'The operator''s name for the mirrored account.';
 comment on column internal.ticket_metrics_defined.ticket_id is 'The ticket; joins helpdesk.tickets.id.';
 comment on column internal.ticket_metrics_defined.message_count is 'Number of messages of all kinds.';
 comment on column internal.ticket_metrics_defined.inbound_count is 'Number of replies by customers.';

@@ -42,11 +42,22 @@ const connectMs = 5000;
 /** A connection is kept for later work: a new one plans each of its statements anew, which takes longer than most of them. */
 const idleMs = 600_000;
 
+/**
+ * PostgreSQL 18 plans the functions that a statement calls for each row anew, too, where it plans each execution. For a statement
+ * about many accounts that takes most of its time. In this mode it plans them a few times.
+ */
+const plansOfFunctions = 'plan_cache_mode=auto';
+
 export const makePool = (url: string, accounts = 1): pg.Pool => poolOf(url, { max: workConnections(accounts) });
 
 /** A pool apart from the work: neither takes connections from the other. A silent server is given up. */
 export const makeLookingPool = (url: string): pg.Pool =>
-  poolOf(url, { max: lookersMost, query_timeout: silentMs, connectionTimeoutMillis: connectMs });
+  poolOf(url, {
+    max: lookersMost,
+    query_timeout: silentMs,
+    connectionTimeoutMillis: connectMs,
+    options: `${sessionOptions} -c ${plansOfFunctions}`,
+  });
 
 // Plans are made for each execution: a plan that was frozen while the tables were empty would read whole tables from
 // then on. withKeptPlans is for statements where planning costs too much. Times without an offset are UTC, wherever the
@@ -99,6 +110,9 @@ export const withKeptPlans = [
   'set local plan_cache_mode = force_generic_plan',
   ...['seqscan', 'bitmapscan', 'sort', 'memoize'].map(way => `set local enable_${way} = off`),
 ].join('; ');
+
+/** Begins a transaction that asks for the state of many accounts. */
+export const withPlansOfFunctions = `begin; set local ${plansOfFunctions}`;
 
 /**
  * `work` may run again from the beginning, so it must keep nothing outside the transaction. `begin` and `commit` may have

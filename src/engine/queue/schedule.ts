@@ -74,8 +74,7 @@ export function timetables(times: Times, streams: readonly Stream[], ring: () =>
         const slots = seconds.map(second => minute + second * 1000);
         return task.match(new Date(slots[0]!)) && !isRepeated(slots[0]!) ? slots : [];
       };
-      // Each look needs the minutes of the last hour, and node-cron takes 0.04 ms for one.
-      const known = new Map<number, number[]>();
+      const known = knownOf(`${expression} ${times.timeZone}`);
       const dueIn = (minute: number) => {
         const slots = known.get(minute) ?? askDueIn(minute);
         if (known.size >= keptMinutes) known.clear();
@@ -96,6 +95,17 @@ export function timetables(times: Times, streams: readonly Stream[], ring: () =>
       return { plan, expression, task, dueIn, lastDue };
     });
 }
+
+/**
+ * The due times by minute, of all timetables with these times. Each look needs the minutes of the last hour, node-cron takes
+ * 0.04 ms for one, and accounts usually have the same times.
+ */
+function knownOf(times: string): Map<number, number[]> {
+  const known = allKnown.get(times) ?? new Map<number, number[]>();
+  allKnown.set(times, known);
+  return known;
+}
+const allKnown = new Map<string, Map<number, number[]>>();
 
 /** More minutes than one look needs. */
 const keptMinutes = 100;

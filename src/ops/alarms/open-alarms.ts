@@ -4,7 +4,7 @@
  * notification is sent once, unless a process dies while sending it.
  */
 import type pg from 'pg';
-import { transaction } from '../../engine/database/pool.ts';
+import { transaction, withPlansOfFunctions } from '../../engine/database/pool.ts';
 
 /** 'SHAL': held during the transaction that compares problems with alarms. */
 const lockKey = 0x53_48_41_4c;
@@ -51,11 +51,13 @@ export async function compareProblems(
   now: Date,
 ): Promise<void> {
   const holds = new Date(now.getTime() - holdMs);
-  await transaction(db, async client => {
-    const { rows } = await client.query<{ mine: boolean }>('select pg_try_advisory_xact_lock($1) as mine', [lockKey]);
-    if (!rows[0]!.mine) return;
-    await client.query(
-      `with found as materialized (
+  await transaction(
+    db,
+    async client => {
+      const { rows } = await client.query<{ mine: boolean }>('select pg_try_advisory_xact_lock($1) as mine', [lockKey]);
+      if (!rows[0]!.mine) return;
+      await client.query(
+        `with found as materialized (
          select account_id, coalesce(source, '') as source, coalesce(stream, '') as stream, coalesce(stream_key, '') as stream_key, problem, severity, says, remedy from sync.problems
          where account_id = any ($1) and (severity = 'critical' or problem = any ($2))),
        lasting as (
@@ -70,31 +72,33 @@ export async function compareProblems(
        insert into sync.alarms (account_id, problem, source, stream, severity, says, remedy, began_at)
        select account_id, problem, source, stream, severity, says, remedy, $3 from found
        on conflict (account_id, problem, stream_key) where ended_at is null do nothing`,
-      [accounts, problems, now],
-    );
-    await client.query(
-      `delete from sync.alarms where account_id = any ($1) and (ended_at < $3
+        [accounts, problems, now],
+      );
+      await client.query(
+        `delete from sync.alarms where account_id = any ($1) and (ended_at < $3
          or ended_at is null and told_begin_at is null and next_try_at is null
            and gone_at < began_at + $2 * interval '1 millisecond')`,
-      [accounts, holdMs, new Date(now.getTime() - keptMs)],
-    );
-    // Without a webhook nothing is due, and problems that end meanwhile are not reported later.
-    await client.query(
-      `update sync.alarms set next_try_at = null, last_error = null
+        [accounts, holdMs, new Date(now.getTime() - keptMs)],
+      );
+      // Without a webhook nothing is due, and problems that end meanwhile are not reported later.
+      await client.query(
+        `update sync.alarms set next_try_at = null, last_error = null
        where account_id = any ($1) and account_id <> all ($2) and next_try_at is not null`,
-      [accounts, told],
-    );
-    await client.query(
-      `with ended as (
+        [accounts, told],
+      );
+      await client.query(
+        `with ended as (
          update sync.alarms set ended_at = gone_at, tries = case when told_begin_at is null then tries else 0 end,
            next_try_at = case when told_begin_at is not null and account_id = any ($2) then $3 else next_try_at end
          where account_id = any ($1) and ended_at is null and gone_at <= case when problem = any ($5) then $6::timestamptz else $4 end)
        update sync.alarms set next_try_at = $3
        where account_id = any ($2) and ended_at is null and gone_at is null and told_begin_at is null
          and next_try_at is null and began_at <= $4`,
-      [accounts, told, now, holds, swings.problems, new Date(now.getTime() - swings.holdMs)],
-    );
-  });
+        [accounts, told, now, holds, swings.problems, new Date(now.getTime() - swings.holdMs)],
+      );
+    },
+    withPlansOfFunctions,
+  );
 }
 
 /** Takes the next due notification. No other process tries it before the lease ends. */
