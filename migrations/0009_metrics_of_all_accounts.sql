@@ -8,7 +8,7 @@ select h.* from internal.ticket_history h
 union all
 select v.* from internal.first_versions v;
 comment on view internal.ticket_versions is
-  'Rows of helpdesk.ticket_history for all accounts.';
+  'Rows of helpdesk.ticket_history for all accounts, whatever shelfdesk.account says.';
 
 create or replace view helpdesk.ticket_history with (security_barrier) as
 select v.* from internal.ticket_versions v
@@ -33,7 +33,9 @@ from (
   window once as (partition by b.account_id, b.ticket_id order by b.valid_from)) i
 where i.begins;
 comment on view internal.ticket_state_intervals is
-  'Rows of analytics.ticket_state_intervals for all accounts.';
+  'Rows of analytics.ticket_state_intervals for all accounts, whatever shelfdesk.account says.';
+comment on column internal.ticket_state_intervals.error_seconds is
+  'Upper bound of the error of valid_from in seconds: valid_from − change_after.';
 
 create or replace view analytics.ticket_state_intervals with (security_barrier) as
 select i.account_id, i.ticket_id, i.state, i.valid_from, i.valid_to, i.change_after, i.error_seconds, i.deleted_after, i.change_by
@@ -113,8 +115,11 @@ from (
   from helpdesk.tickets k
   order by k.account_id, k.id) t
 cross join lateral (
-  select case when exists (select from internal.stored_calendar_assignments)
-    then analytics.calendar_of(t.account_id, t.inbox_id) end as calendar offset 0) c
+  -- Same rule as analytics.calendar_of, which would look up the readable accounts once for each ticket.
+  select (
+    select a.calendar from internal.stored_calendar_assignments a
+    where a.account_id = t.account_id and (a.inbox_id = t.inbox_id or a.inbox_id is null)
+    order by a.inbox_id nulls last limit 1) as calendar offset 0) c
 cross join lateral (
   select count(*)::int as message_count,
     count(*) filter (where k.kind = 'inbound')::int as inbound_count,

@@ -201,8 +201,11 @@ from (
   from helpdesk.tickets k
   order by k.account_id, k.id) t
 cross join lateral (
-  select case when exists (select from internal.stored_calendar_assignments)
-    then analytics.calendar_of(t.account_id, t.inbox_id) end as calendar offset 0) c
+  -- Same rule as analytics.calendar_of, which would look up the readable accounts once for each ticket.
+  select (
+    select a.calendar from internal.stored_calendar_assignments a
+    where a.account_id = t.account_id and (a.inbox_id = t.inbox_id or a.inbox_id is null)
+    order by a.inbox_id nulls last limit 1) as calendar offset 0) c
 cross join lateral (
   select count(*)::int as message_count,
     count(*) filter (where k.kind = 'inbound')::int as inbound_count,

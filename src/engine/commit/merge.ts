@@ -63,7 +63,7 @@ export interface Table {
   readonly ours?: Readonly<Record<string, string>>;
   /** The parent of a set: members that the parent no longer shows are removed. */
   readonly parent?: string;
-  /** SQL over `from`: the as_of of the reply that shows the record. Default: $4, where a page is one reply. */
+  /** SQL over `from`: the as_of of the reply that shows the record. Default: $4, that of all replies. */
   readonly asOf?: string;
 }
 

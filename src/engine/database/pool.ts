@@ -39,7 +39,7 @@ export const lookersMost = 4;
 const silentMs = 25_000;
 const connectMs = 5000;
 
-/** A connection is kept for later work: a new one plans each of its statements anew, which takes longer than most of them. */
+/** A connection is kept for later work: a new one plans each statement anew, which takes longer than running most of them. */
 const idleMs = 600_000;
 
 /**
@@ -83,6 +83,8 @@ function poolOf(url: string, more: pg.PoolConfig): pg.Pool {
     connectionString: url,
     application_name: 'shelfdesk',
     idleTimeoutMillis: idleMs,
+    // A server that vanished while nothing was asked is noticed, and its connections are replaced.
+    ...{ keepAlive: true, keepAliveInitialDelayMillis: 10_000 },
     options: sessionOptions,
     ...more,
   });

@@ -84,7 +84,8 @@ export function itemsBatch<T extends { id: string }>(
 }
 
 /**
- * One batch of the records of these batches of one stream. Parameters that are lists are joined, and the others are those of the first.
+ * One batch of the records of these batches of one stream, for a merge of all of them as they came. Parameters that are lists are
+ * joined, and the others are those of the first.
  */
 export function joinBatches(batches: readonly Batch[]): Batch {
   const all = batches.flatMap(batch => batch.records.map(({ place, id }) => ({ batch, place, id })));

@@ -1,6 +1,6 @@
 /**
  * Commits replies in order, many in one transaction, while the next requests are in flight. The rows of all
- * replies are written, and then what they prove together. Replies of one moment share a merge.
+ * replies are written, and then what they prove together. Pages of one moment share a merge, and so do new sets.
  *
  * A crash loses what is not committed: at most ten replies that are being committed, ten that wait, and the one in
  * flight. They are paid for once more.
@@ -34,7 +34,7 @@ export interface Rows {
   readonly set?: NewSet;
 }
 
-/** A set that may be new: no members of it are stored, so none is replaced or removed. */
+/** A set that is perhaps new. If it is, no member of it is stored, so none is replaced or removed. */
 export interface NewSet<T = unknown> {
   /** The record with the set. */
   readonly record: T;
@@ -67,7 +67,7 @@ export const inFlight = 2 * mostTogether + 1;
 /** Larger replies go alone: the rows and their rejects are in memory until the commit. */
 const mostSize = 2_000_000;
 
-/** A value that PostgreSQL refuses takes the batch apart, until it is alone. */
+/** A value that PostgreSQL refuses takes the batch apart, until it is alone. So does a set that turns out not to be new. */
 async function commitAll(store: Store, entries: readonly Entry[]): Promise<void> {
   if (entries.length === 1) return commitNow(store, entries[0]!);
   const replies = await Promise.all(entries.map(withRows));
@@ -114,7 +114,7 @@ async function writeAll(client: Client, group: readonly [ReplyWithRows, ...Reply
   for (const { write } of rest) await write(client, 'as it came', { ...nothingWritten(), mayClear });
 }
 
-/** A member that was stored before is in a set that was claimed as new: it moves here, or its record was removed by hand. */
+/** A set was claimed as new, and one of its members is stored in another one, with a tombstone or without. */
 class NotNew extends Error {}
 
 /** Members of new sets share a merge. The others are written set by set. The first new set counts the rows of all. */

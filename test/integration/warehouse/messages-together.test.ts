@@ -29,7 +29,7 @@ const looks = [
 ];
 
 /** The rows after these commits, each of several replies, and the statements that were prepared for them. */
-async function rowsAfter(commits: readonly (readonly Shown[])[], isTogether: boolean) {
+async function rowsAfter(commits: readonly (readonly Shown[])[], isTogether: boolean, before = 'select') {
   await using s = await scripted();
   await using stack = new AsyncDisposableStack();
   const pg = makePool(s.url);
@@ -48,6 +48,7 @@ async function rowsAfter(commits: readonly (readonly Shown[])[], isTogether: boo
   s.lists.tickets = [...new Set(commits.flat().map(({ id }) => id))].sort().map(stored);
   s.goTo(8);
   await s.sync('tickets');
+  await s.rows(before);
   const claim = await s.claim('messages');
   const ctx = { ...s.ctx, pg, clock: { ...s.ctx.clock, sleep: () => new Promise<void>(() => {}) } };
   const queue = new Commits(ctx, 60_000);
@@ -129,12 +130,44 @@ test.each<[string, ...Shown[]]>([
     { id: 't5', asOf: 22, said: [message('m8')] },
   ],
   [
-    'a message is unreadable',
-    { id: 't4', asOf: 21, said: [message('m7'), { id: 7 }] },
+    'a message is unreadable, and texts are HTML',
+    { id: 't4', asOf: 21, said: [{ id: 7 }, message('m7', { body: '<p>Hi <b>you</b></p>', htmlized: true })] },
+    { id: 't5', asOf: 22, said: [message('m8'), message('m9', { body: '<p>Bye</p>', htmlized: true })] },
+  ],
+  [
+    'the second of three repeats a message',
+    { id: 't4', asOf: 21, said: [message('m7')] },
+    { id: 't5', asOf: 22, said: [message('m7'), message('m8')] },
+    { id: 't6', asOf: 23, said: [message('m9')] },
+  ],
+  [
+    'a stored file is in another ticket now',
+    { id: 't4', asOf: 21, said: [message('m7', files('a3'))] },
     { id: 't5', asOf: 22, said: [message('m8')] },
   ],
 ])('tables are the same where %s', async (_, ...second) => {
   const together = await rowsAfter([first, second], true);
   expect(together.tables).toEqual((await rowsAfter([first, second], false)).tables);
   expect(together.tables[0]!.length).toBeGreaterThan(5);
+});
+
+const others: Shown[] = [
+  { id: 't4', asOf: 21, said: [message('m7', { body: 'secret' })] },
+  { id: 't5', asOf: 22, said: [message('m8', { body: 'secret' })] },
+];
+test('tables are the same where the customer was erased', async () => {
+  const erased = `with of as (insert into sync.erased values ('default', 'c1', now(), false))
+    insert into sync.erased_tickets (account_id, ticket_id, erased_at) select 'default', 't' || i, now() from generate_series(1, 5) i`;
+  const { tables } = await rowsAfter([first, others], true, erased);
+  expect(tables).toEqual((await rowsAfter([first, others], false, erased)).tables);
+  expect(tables[0]!.map(({ body }) => body)).toEqual(tables[0]!.map(() => null));
+});
+
+test('tables are the same where a ticket failed before, which counts as done then', async () => {
+  const failed = `insert into sync.rejects (account_id, source, stream, key, ask_id, reason, replayable, first_seen_at, last_seen_at)
+    select 'default', 'helpdesk', 'messages', 't4', 't4', 'why', false, '2026-01-01', '2026-01-01'`;
+  const { tables, asked } = await rowsAfter([others], true, failed);
+  expect(asked.filter(name => name.startsWith('claim'))).toHaveLength(1);
+  expect(tables).toEqual((await rowsAfter([others], false, failed)).tables);
+  expect(tables[5]).toMatchObject([{ ask_id: 't4', open: false }]);
 });

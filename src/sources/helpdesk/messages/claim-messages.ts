@@ -63,7 +63,8 @@ export interface Same extends Claimed {
 
 /**
  * As `claimMessages`, for several tickets that equal their stored rows. The others are not claimed, and none is if people were
- * erased. `onlyFirst`: tickets whose messages were stored before are not claimed either.
+ * erased, or a ticket whose row another transaction was writing. `onlyFirst`: tickets whose messages were stored before are not
+ * claimed either.
  */
 export async function claimSame<T extends Same>(
   client: Client,
