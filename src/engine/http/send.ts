@@ -283,21 +283,6 @@ function movedSince(used: Used, clock: Booked['clock']): number | undefined {
   return clock.steady && moves === clock.moves ? undefined : clock.byMs;
 }
 
-/** Stands for a source that is not configured: every request fails with this error. */
-export function makeNoSend(refusal: () => ShelfdeskError): Send {
-  const send = async () => {
-    throw refusal();
-  };
-  const none: Send = Object.assign(send, {
-    sourceNow: () => undefined,
-    latencyMs: () => 0,
-    takeCredits: () => 0,
-    waits: () => undefined,
-    apart: () => none,
-  });
-  return none;
-}
-
 /** URLs write `%2F` or `%2f`, and JSON may escape a slash. */
 function spellings(secret: string): string[] {
   const encoded = encodeURIComponent(secret);
