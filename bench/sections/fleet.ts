@@ -23,7 +23,7 @@ export const fleet: Section = {
   about: `All accounts are served by one process of \`start\`, with Redis and the usual schedule, and have real limits: ${LIMITS.credits} credits a minute and
 ${LIMITS.requestsPerSecond} requests a second, half of them in fixed minutes and half in sliding ones, without a reserve. At their full budget each has more tickets that wait for
 their messages than it has credits for (2 credits a ticket, 5 messages of 1 to 3 KB, half of them HTML), while one changes a minute; at rest
-nothing changes. CPU is in seconds of a processor for each second: the machine has as many of them as it has processors. The source is a
+nothing changes, over whole minutes, because the schedule looks once a minute. CPU is in seconds of a processor for each second: the machine has as many of them as it has processors. The source is a
 process of its own, on the same machine, and is counted apart.`,
   run: async report => {
     await acquiring(report);
@@ -75,7 +75,8 @@ async function atRest(report: Report): Promise<void> {
   );
   await delay(10_000); // What is looked at again behind it.
   const what = `${accounts} accounts at rest`;
-  const spans = spansOf(await looksAt(served, report.quick ? 10_000 : 20_000));
+  // The schedule looks for changes once a minute: a shorter span has a whole look, or none.
+  const spans = spansOf(await looksAt(served, 60_000));
   const both = spans.map(({ worker, server }) => worker + server);
   report.figure({
     what: `${what}: CPU of the worker and of PostgreSQL`,
