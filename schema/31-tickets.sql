@@ -79,6 +79,15 @@ end;
 comment on function analytics.is_backlog is
   'True if a ticket in this state is open work: not closed, archived, spam or in the trash.';
 
+create or replace function analytics.is_countable(spam boolean, trash boolean, deleted_at timestamptz) returns boolean
+language sql immutable
+begin atomic
+  -- Like analytics.is_backlog, so that PostgreSQL can push it down.
+  select spam is not true and trash is not true and deleted_at is null;
+end;
+comment on function analytics.is_countable is
+  'True if reports count the ticket: not spam, not in the trash, not deleted at the source.';
+
 create table internal.ticket_history (
   account_id text,
   ticket_id text,

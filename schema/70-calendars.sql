@@ -291,8 +291,33 @@ select r.account_id, coalesce(c.time_zone, 'UTC') as time_zone
 from sync.readable_accounts r
 left join internal.stored_calendar_assignments z on z.account_id = r.account_id and z.inbox_id is null
 left join analytics.calendars c on c.name = z.calendar;
-comment on view analytics.account_zones is 'Time zone for days and hours of an account: that of its calendar, or UTC.';
+comment on view analytics.account_zones is
+  'Time zone for days and hours of an account: that of its calendar, or UTC. Inboxes with a calendar of their own follow analytics.inbox_zones.';
 comment on column analytics.account_zones.time_zone is 'The time zone.';
+
+-- Without a security barrier, so that the statistics of its tables reach the views that join it.
+create or replace view internal.own_zones as
+select a.account_id, a.inbox_id, c.time_zone
+from internal.stored_calendar_assignments a
+join analytics.calendars c on c.name = a.calendar;
+comment on view internal.own_zones is
+  'Time zone of each calendar assignment, for all accounts. A row with an inbox goes before that of the account, and without either the zone is UTC.';
+comment on column internal.own_zones.inbox_id is 'The inbox; null for all other inboxes of the account.';
+comment on column internal.own_zones.time_zone is 'Time zone of the calendar.';
+
+create or replace view analytics.inbox_zones with (security_barrier) as
+select i.account_id, i.inbox_id, coalesce(o.time_zone, z.time_zone) as time_zone, o.time_zone is not null as is_own
+from (
+  select n.account_id, n.id as inbox_id from helpdesk.inboxes n
+  union
+  select a.account_id, a.inbox_id from internal.stored_calendar_assignments a where a.inbox_id is not null) i
+join analytics.account_zones z on z.account_id = i.account_id
+left join internal.own_zones o on o.account_id = i.account_id and o.inbox_id = i.inbox_id;
+comment on view analytics.inbox_zones is
+  'Time zone for days and hours of the tickets of an inbox: that of the inbox''s own calendar, else that of analytics.account_zones. Tickets without an inbox follow the account.';
+comment on column analytics.inbox_zones.inbox_id is 'The inbox; joins helpdesk.inboxes.id.';
+comment on column analytics.inbox_zones.time_zone is 'The time zone.';
+comment on column analytics.inbox_zones.is_own is 'True if the inbox has a calendar of its own.';
 
 create trigger keep_spans after update on analytics.calendars referencing old table as olds new table as news for each statement execute function internal.keep_calendar_spans();
 create trigger keep_spans_inserted after insert on analytics.calendar_hours referencing new table as news for each statement execute function internal.keep_calendar_spans();

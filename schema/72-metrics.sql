@@ -52,7 +52,8 @@ comment on column analytics.message_kinds.kind is
   'inbound: a reply of a customer. authored: a reply by a team member. automatic: a reply without an author. note: a private note. other: all other messages.';
 comment on column analytics.message_kinds.user_id is
   'The team member who wrote the message; null for customers and automatic replies.';
-comment on column analytics.message_kinds.created_at is 'When the message was created, at the source.';
+comment on column analytics.message_kinds.created_at is
+  'When the message was created, at the source; null if the source shows none.';
 comment on column analytics.message_kinds.position is
   'Position of the message within the ticket, in the order of the source, from 1.';
 
@@ -100,13 +101,13 @@ comment on view internal.reply_turns_defined is
 comment on column internal.reply_turns_defined.ticket_id is 'The ticket; joins analytics.ticket_metrics.ticket_id.';
 comment on column internal.reply_turns_defined.turn is 'Number of the turn within its ticket, from 1.';
 comment on column internal.reply_turns_defined.waiting_since is
-  'When the first message of the burst was created. A burst is a series of customer messages without a team reply between them.';
+  'When the first message of the burst was created; null if the messages have no time. A burst is a series of customer messages without a team reply between them.';
 comment on column internal.reply_turns_defined.answered_at is
-  'When the reply was created; null while the burst is unanswered.';
+  'When the reply was created. Null if is_answered is false; otherwise null means that the reply has no time.';
 comment on column internal.reply_turns_defined.wait_seconds is
-  'Seconds from waiting_since to answered_at; null while the burst is unanswered.';
+  'Seconds from waiting_since to answered_at; null if one of these is null.';
 comment on column internal.reply_turns_defined.wait_business_seconds is
-  'Business seconds from waiting_since to answered_at, by the calendar of the ticket''s current inbox. Null without a calendar, and while the burst is unanswered.';
+  'Business seconds from waiting_since to answered_at, by the calendar of the ticket''s current inbox. Null if wait_seconds is null; otherwise null means that the ticket has no calendar.';
 comment on column internal.reply_turns_defined.user_id is
   'The team member who replied; joins helpdesk.users.id. Null while the burst is unanswered.';
 comment on column internal.reply_turns_defined.inbound_messages is 'Number of customer messages in the burst.';
@@ -139,13 +140,13 @@ comment on column internal.stored_reply_turns.account_id is 'The operator''s nam
 comment on column internal.stored_reply_turns.ticket_id is 'The ticket; joins analytics.ticket_metrics.ticket_id.';
 comment on column internal.stored_reply_turns.turn is 'Number of the turn within its ticket, from 1.';
 comment on column internal.stored_reply_turns.waiting_since is
-  'When the first message of the burst was created. A burst is a series of customer messages without a team reply between them.';
+  'When the first message of the burst was created; null if the messages have no time. A burst is a series of customer messages without a team reply between them.';
 comment on column internal.stored_reply_turns.answered_at is
-  'When the reply was created; null while the burst is unanswered.';
+  'When the reply was created. Null if is_answered is false; otherwise null means that the reply has no time.';
 comment on column internal.stored_reply_turns.wait_seconds is
-  'Seconds from waiting_since to answered_at; null while the burst is unanswered.';
+  'Seconds from waiting_since to answered_at; null if one of these is null.';
 comment on column internal.stored_reply_turns.wait_business_seconds is
-  'Business seconds from waiting_since to answered_at, by the calendar of the ticket''s current inbox. Null without a calendar, and while the burst is unanswered.';
+  'Business seconds from waiting_since to answered_at, by the calendar of the ticket''s current inbox. Null if wait_seconds is null; otherwise null means that the ticket has no calendar.';
 comment on column internal.stored_reply_turns.user_id is
   'The team member who replied; joins helpdesk.users.id. Null while the burst is unanswered.';
 comment on column internal.stored_reply_turns.inbound_messages is 'Number of customer messages in the burst.';
@@ -312,8 +313,10 @@ comment on column internal.ticket_metrics_defined.attachment_count is
   'Number of files attached to the messages of the ticket.';
 comment on column internal.ticket_metrics_defined.agents_involved is
   'Number of team members who wrote replies or notes.';
-comment on column internal.ticket_metrics_defined.last_inbound_at is 'When a customer last wrote.';
-comment on column internal.ticket_metrics_defined.last_authored_at is 'When a team member last replied.';
+comment on column internal.ticket_metrics_defined.last_inbound_at is
+  'When a customer last wrote; null if no customer message has a time.';
+comment on column internal.ticket_metrics_defined.last_authored_at is
+  'When a team member last replied; null if no team reply has a time.';
 comment on column internal.ticket_metrics_defined.is_outbound_initiated is
   'True if the team wrote before any customer. Notes and automatic replies do not count.';
 comment on column internal.ticket_metrics_defined.is_one_touch is
@@ -321,15 +324,15 @@ comment on column internal.ticket_metrics_defined.is_one_touch is
 comment on column internal.ticket_metrics_defined.is_unreplied is
   'True if a customer wrote and no team member ever replied. For customers who wait after a reply, see waiting_since.';
 comment on column internal.ticket_metrics_defined.first_response_seconds is
-  'Seconds from the first customer message to the first team reply after it. Null while unanswered, or if the team wrote first.';
+  'From the first customer message: seconds to the first team reply after it. Null if there is no first response: the customer waits (is_unreplied), the team wrote first (is_outbound_initiated), or no customer wrote. first_reply_seconds begins with the creation of the ticket instead.';
 comment on column internal.ticket_metrics_defined.first_response_business_seconds is
-  'first_response_seconds in business hours; null without a calendar.';
+  'first_response_seconds in business hours. Null if first_response_seconds is null; otherwise null means that the ticket has no calendar.';
 comment on column internal.ticket_metrics_defined.first_responder_id is
   'The team member who gave the first response; joins helpdesk.users.id. Null if first_response_seconds is null.';
 comment on column internal.ticket_metrics_defined.first_reply_seconds is
-  'Seconds from the creation of the ticket to the first team reply. If the team wrote first: to the second team reply.';
+  'From the creation of the ticket: seconds to the first team reply. If the team wrote first: to the second team reply. Null if there is no such reply. first_response_seconds begins with the first customer message instead.';
 comment on column internal.ticket_metrics_defined.first_reply_business_seconds is
-  'first_reply_seconds in business hours; null without a calendar.';
+  'first_reply_seconds in business hours. Null if first_reply_seconds is null; otherwise null means that the ticket has no calendar.';
 comment on column internal.ticket_metrics_defined.turns is
   'Number of answered bursts of customer messages: see analytics.reply_turns.';
 comment on column internal.ticket_metrics_defined.waiting_since is
@@ -337,34 +340,35 @@ comment on column internal.ticket_metrics_defined.waiting_since is
 comment on column internal.ticket_metrics_defined.total_wait_seconds is
   'Total wait of customers over all answered turns; null without answered turns.';
 comment on column internal.ticket_metrics_defined.average_wait_seconds is
-  'total_wait_seconds divided by the number of answered turns.';
-comment on column internal.ticket_metrics_defined.longest_wait_seconds is 'Longest wait of an answered turn.';
+  'total_wait_seconds divided by the number of answered turns; null without answered turns.';
+comment on column internal.ticket_metrics_defined.longest_wait_seconds is
+  'Longest wait of an answered turn; null without answered turns.';
 comment on column internal.ticket_metrics_defined.total_wait_business_seconds is
-  'total_wait_seconds in business hours; null without a calendar.';
+  'total_wait_seconds in business hours. Null if total_wait_seconds is null; otherwise null means that the ticket has no calendar.';
 comment on column internal.ticket_metrics_defined.average_wait_business_seconds is
-  'average_wait_seconds in business hours; null without a calendar.';
+  'average_wait_seconds in business hours. Null if average_wait_seconds is null; otherwise null means that the ticket has no calendar.';
 comment on column internal.ticket_metrics_defined.longest_wait_business_seconds is
-  'Longest wait of an answered turn in business hours; null without a calendar.';
+  'Longest wait of an answered turn in business hours. Null if longest_wait_seconds is null; otherwise null means that the ticket has no calendar.';
 comment on column internal.ticket_metrics_defined.first_closed_at is
-  'When the ticket was first seen resolved, that is, closed or archived; null if never. The ticket was resolved by this time. If first_closing_seen is false, this is only an upper bound: updated_at when the ticket was first seen. The mirror cannot know an earlier closing that was undone before.';
+  'When the ticket was first seen resolved, that is, closed or archived; null if never. archived counts because a closed ticket that rests is archived: its closing may have passed between two reads. The ticket was resolved by this time. If first_closing_seen is false, this is only an upper bound: updated_at when the ticket was first seen. The mirror cannot know an earlier closing that was undone before.';
 comment on column internal.ticket_metrics_defined.first_closed_error_seconds is
-  'Upper bound of how many seconds before first_closed_at the ticket was resolved; null if unknown.';
+  'Upper bound of how many seconds before first_closed_at the ticket was resolved. Null if first_closed_at is null; otherwise null means unknown.';
 comment on column internal.ticket_metrics_defined.last_closed_at is
-  'Start of the current or last resolved period; null if the ticket was never seen resolved. The period began by this time. If last_closing_seen is false, this is only an upper bound: updated_at when the ticket was first seen.';
+  'Start of the current or last resolved period, closed or archived; null if the ticket was never seen resolved. Archiving a closed ticket does not end the period. The period began by this time. If last_closing_seen is false, this is only an upper bound: updated_at when the ticket was first seen.';
 comment on column internal.ticket_metrics_defined.last_closed_error_seconds is
-  'Upper bound of how many seconds before last_closed_at the ticket was resolved; null if unknown.';
+  'Upper bound of how many seconds before last_closed_at the ticket was resolved. Null if last_closed_at is null; otherwise null means unknown.';
 comment on column internal.ticket_metrics_defined.first_resolution_seconds is
-  'Seconds from the creation of the ticket to first_closed_at; an upper bound if first_closing_seen is false.';
+  'Seconds from the creation of the ticket to first_closed_at, closed or archived; an upper bound if first_closing_seen is false. Null if first_closed_at is null.';
 comment on column internal.ticket_metrics_defined.first_resolution_error_seconds is
-  'Upper bound of the overestimate of first_resolution_seconds; null if unknown.';
+  'Upper bound of the overestimate of first_resolution_seconds. Null if first_resolution_seconds is null; otherwise null means unknown.';
 comment on column internal.ticket_metrics_defined.first_resolution_business_seconds is
-  'first_resolution_seconds in business hours; null without a calendar. The error is at most first_resolution_error_seconds.';
+  'first_resolution_seconds in business hours. Null if first_resolution_seconds is null; otherwise null means that the ticket has no calendar. The error is at most first_resolution_error_seconds.';
 comment on column internal.ticket_metrics_defined.full_resolution_seconds is
-  'Seconds from the creation of the ticket to last_closed_at while the ticket is resolved; null otherwise. An upper bound if last_closing_seen is false.';
+  'Seconds from the creation of the ticket to last_closed_at while the ticket is resolved, closed or archived; null while it is not. An upper bound if last_closing_seen is false.';
 comment on column internal.ticket_metrics_defined.full_resolution_error_seconds is
-  'Upper bound of the overestimate of full_resolution_seconds; null if unknown, or if full_resolution_seconds is null.';
+  'Upper bound of the overestimate of full_resolution_seconds. Null if full_resolution_seconds is null; otherwise null means unknown.';
 comment on column internal.ticket_metrics_defined.full_resolution_business_seconds is
-  'full_resolution_seconds in business hours; null without a calendar. The error is at most full_resolution_error_seconds.';
+  'full_resolution_seconds in business hours. Null if full_resolution_seconds is null; otherwise null means that the ticket has no calendar. The error is at most full_resolution_error_seconds.';
 comment on column internal.ticket_metrics_defined.reopen_count is
   'Number of observed reopenings: changes from resolved to unresolved since the ticket was first seen.';
 comment on column internal.ticket_metrics_defined.reopen_error_seconds is
@@ -386,7 +390,7 @@ comment on column internal.ticket_metrics_defined.seconds_snoozed is
 comment on column internal.ticket_metrics_defined.snoozed_error_seconds is
   'Upper bound of the error of seconds_snoozed, for the time since the ticket was first seen; null if unknown.';
 comment on column internal.ticket_metrics_defined.seconds_closed is
-  'Total seconds in the state closed, over ended periods since the ticket was first seen. The time before the first row of history is unknown.';
+  'Total seconds in the state closed, until the ticket was archived or reopened, over ended periods since the ticket was first seen. The time before the first row of history is unknown.';
 comment on column internal.ticket_metrics_defined.closed_error_seconds is
   'Upper bound of the error of seconds_closed, for the time since the ticket was first seen; null if unknown.';
 comment on column internal.ticket_metrics_defined.seconds_archived is
@@ -470,8 +474,10 @@ comment on column internal.stored_ticket_metrics.attachment_count is
   'Number of files attached to the messages of the ticket.';
 comment on column internal.stored_ticket_metrics.agents_involved is
   'Number of team members who wrote replies or notes.';
-comment on column internal.stored_ticket_metrics.last_inbound_at is 'When a customer last wrote.';
-comment on column internal.stored_ticket_metrics.last_authored_at is 'When a team member last replied.';
+comment on column internal.stored_ticket_metrics.last_inbound_at is
+  'When a customer last wrote; null if no customer message has a time.';
+comment on column internal.stored_ticket_metrics.last_authored_at is
+  'When a team member last replied; null if no team reply has a time.';
 comment on column internal.stored_ticket_metrics.is_outbound_initiated is
   'True if the team wrote before any customer. Notes and automatic replies do not count.';
 comment on column internal.stored_ticket_metrics.is_one_touch is
@@ -479,15 +485,15 @@ comment on column internal.stored_ticket_metrics.is_one_touch is
 comment on column internal.stored_ticket_metrics.is_unreplied is
   'True if a customer wrote and no team member ever replied. For customers who wait after a reply, see waiting_since.';
 comment on column internal.stored_ticket_metrics.first_response_seconds is
-  'Seconds from the first customer message to the first team reply after it. Null while unanswered, or if the team wrote first.';
+  'From the first customer message: seconds to the first team reply after it. Null if there is no first response: the customer waits (is_unreplied), the team wrote first (is_outbound_initiated), or no customer wrote. first_reply_seconds begins with the creation of the ticket instead.';
 comment on column internal.stored_ticket_metrics.first_response_business_seconds is
-  'first_response_seconds in business hours; null without a calendar.';
+  'first_response_seconds in business hours. Null if first_response_seconds is null; otherwise null means that the ticket has no calendar.';
 comment on column internal.stored_ticket_metrics.first_responder_id is
   'The team member who gave the first response; joins helpdesk.users.id. Null if first_response_seconds is null.';
 comment on column internal.stored_ticket_metrics.first_reply_seconds is
-  'Seconds from the creation of the ticket to the first team reply. If the team wrote first: to the second team reply.';
+  'From the creation of the ticket: seconds to the first team reply. If the team wrote first: to the second team reply. Null if there is no such reply. first_response_seconds begins with the first customer message instead.';
 comment on column internal.stored_ticket_metrics.first_reply_business_seconds is
-  'first_reply_seconds in business hours; null without a calendar.';
+  'first_reply_seconds in business hours. Null if first_reply_seconds is null; otherwise null means that the ticket has no calendar.';
 comment on column internal.stored_ticket_metrics.turns is
   'Number of answered bursts of customer messages: see analytics.reply_turns.';
 comment on column internal.stored_ticket_metrics.waiting_since is
@@ -495,34 +501,35 @@ comment on column internal.stored_ticket_metrics.waiting_since is
 comment on column internal.stored_ticket_metrics.total_wait_seconds is
   'Total wait of customers over all answered turns; null without answered turns.';
 comment on column internal.stored_ticket_metrics.average_wait_seconds is
-  'total_wait_seconds divided by the number of answered turns.';
-comment on column internal.stored_ticket_metrics.longest_wait_seconds is 'Longest wait of an answered turn.';
+  'total_wait_seconds divided by the number of answered turns; null without answered turns.';
+comment on column internal.stored_ticket_metrics.longest_wait_seconds is
+  'Longest wait of an answered turn; null without answered turns.';
 comment on column internal.stored_ticket_metrics.total_wait_business_seconds is
-  'total_wait_seconds in business hours; null without a calendar.';
+  'total_wait_seconds in business hours. Null if total_wait_seconds is null; otherwise null means that the ticket has no calendar.';
 comment on column internal.stored_ticket_metrics.average_wait_business_seconds is
-  'average_wait_seconds in business hours; null without a calendar.';
+  'average_wait_seconds in business hours. Null if average_wait_seconds is null; otherwise null means that the ticket has no calendar.';
 comment on column internal.stored_ticket_metrics.longest_wait_business_seconds is
-  'Longest wait of an answered turn in business hours; null without a calendar.';
+  'Longest wait of an answered turn in business hours. Null if longest_wait_seconds is null; otherwise null means that the ticket has no calendar.';
 comment on column internal.stored_ticket_metrics.first_closed_at is
-  'When the ticket was first seen resolved, that is, closed or archived; null if never. The ticket was resolved by this time. If first_closing_seen is false, this is only an upper bound: updated_at when the ticket was first seen. The mirror cannot know an earlier closing that was undone before.';
+  'When the ticket was first seen resolved, that is, closed or archived; null if never. archived counts because a closed ticket that rests is archived: its closing may have passed between two reads. The ticket was resolved by this time. If first_closing_seen is false, this is only an upper bound: updated_at when the ticket was first seen. The mirror cannot know an earlier closing that was undone before.';
 comment on column internal.stored_ticket_metrics.first_closed_error_seconds is
-  'Upper bound of how many seconds before first_closed_at the ticket was resolved; null if unknown.';
+  'Upper bound of how many seconds before first_closed_at the ticket was resolved. Null if first_closed_at is null; otherwise null means unknown.';
 comment on column internal.stored_ticket_metrics.last_closed_at is
-  'Start of the current or last resolved period; null if the ticket was never seen resolved. The period began by this time. If last_closing_seen is false, this is only an upper bound: updated_at when the ticket was first seen.';
+  'Start of the current or last resolved period, closed or archived; null if the ticket was never seen resolved. Archiving a closed ticket does not end the period. The period began by this time. If last_closing_seen is false, this is only an upper bound: updated_at when the ticket was first seen.';
 comment on column internal.stored_ticket_metrics.last_closed_error_seconds is
-  'Upper bound of how many seconds before last_closed_at the ticket was resolved; null if unknown.';
+  'Upper bound of how many seconds before last_closed_at the ticket was resolved. Null if last_closed_at is null; otherwise null means unknown.';
 comment on column internal.stored_ticket_metrics.first_resolution_seconds is
-  'Seconds from the creation of the ticket to first_closed_at; an upper bound if first_closing_seen is false.';
+  'Seconds from the creation of the ticket to first_closed_at, closed or archived; an upper bound if first_closing_seen is false. Null if first_closed_at is null.';
 comment on column internal.stored_ticket_metrics.first_resolution_error_seconds is
-  'Upper bound of the overestimate of first_resolution_seconds; null if unknown.';
+  'Upper bound of the overestimate of first_resolution_seconds. Null if first_resolution_seconds is null; otherwise null means unknown.';
 comment on column internal.stored_ticket_metrics.first_resolution_business_seconds is
-  'first_resolution_seconds in business hours; null without a calendar. The error is at most first_resolution_error_seconds.';
+  'first_resolution_seconds in business hours. Null if first_resolution_seconds is null; otherwise null means that the ticket has no calendar. The error is at most first_resolution_error_seconds.';
 comment on column internal.stored_ticket_metrics.full_resolution_seconds is
-  'Seconds from the creation of the ticket to last_closed_at while the ticket is resolved; null otherwise. An upper bound if last_closing_seen is false.';
+  'Seconds from the creation of the ticket to last_closed_at while the ticket is resolved, closed or archived; null while it is not. An upper bound if last_closing_seen is false.';
 comment on column internal.stored_ticket_metrics.full_resolution_error_seconds is
-  'Upper bound of the overestimate of full_resolution_seconds; null if unknown, or if full_resolution_seconds is null.';
+  'Upper bound of the overestimate of full_resolution_seconds. Null if full_resolution_seconds is null; otherwise null means unknown.';
 comment on column internal.stored_ticket_metrics.full_resolution_business_seconds is
-  'full_resolution_seconds in business hours; null without a calendar. The error is at most full_resolution_error_seconds.';
+  'full_resolution_seconds in business hours. Null if full_resolution_seconds is null; otherwise null means that the ticket has no calendar. The error is at most full_resolution_error_seconds.';
 comment on column internal.stored_ticket_metrics.reopen_count is
   'Number of observed reopenings: changes from resolved to unresolved since the ticket was first seen.';
 comment on column internal.stored_ticket_metrics.reopen_error_seconds is
@@ -544,7 +551,7 @@ comment on column internal.stored_ticket_metrics.seconds_snoozed is
 comment on column internal.stored_ticket_metrics.snoozed_error_seconds is
   'Upper bound of the error of seconds_snoozed, for the time since the ticket was first seen; null if unknown.';
 comment on column internal.stored_ticket_metrics.seconds_closed is
-  'Total seconds in the state closed, over ended periods since the ticket was first seen. The time before the first row of history is unknown.';
+  'Total seconds in the state closed, until the ticket was archived or reopened, over ended periods since the ticket was first seen. The time before the first row of history is unknown.';
 comment on column internal.stored_ticket_metrics.closed_error_seconds is
   'Upper bound of the error of seconds_closed, for the time since the ticket was first seen; null if unknown.';
 comment on column internal.stored_ticket_metrics.seconds_archived is
@@ -591,17 +598,64 @@ left join lateral (
     from sync.first_version(t, null) v) c) o on s.ticket_id is null
 where t.account_id = any (array(select account_id from sync.readable_accounts));
 comment on view analytics.ticket_metrics is
-  'Every ticket and its metrics, one row each, updated in the transaction that changes the ticket. analytics.metric_definitions defines each metric. Filter out tickets with messages_complete false, spam, trash and deleted tickets where a report must not count them.';
-comment on column analytics.ticket_metrics.number is 'Ticket number that people see.';
-comment on column analytics.ticket_metrics.customer_id is 'The customer; joins analytics.customer_summary.customer_id.';
-comment on column analytics.ticket_metrics.inbox_id is 'The inbox.';
+  'Every ticket and its metrics, one row each, updated in the transaction that changes the ticket. analytics.metric_definitions defines each metric. Reports read analytics.countable_tickets, which leaves out spam, trash and deleted tickets.';
+comment on column analytics.ticket_metrics.number is 'Ticket number that people see; null if the source shows none.';
+comment on column analytics.ticket_metrics.customer_id is
+  'The customer; null if the ticket has none. Joins analytics.customer_summary.customer_id.';
+comment on column analytics.ticket_metrics.inbox_id is 'The inbox; null if the ticket has none.';
 comment on column analytics.ticket_metrics.user_id is 'The assigned user; null while unassigned.';
-comment on column analytics.ticket_metrics.type is 'Channel, such as email, chat, web or phone.';
+comment on column analytics.ticket_metrics.type is
+  'Channel, such as email, chat, web or phone; null if the source shows none.';
+comment on column analytics.ticket_metrics.state is
+  'open, hold, snoozed, closed or archived. Other values are stored unchanged. Null if the source shows none. closed and archived are both resolved: a closed ticket is archived once it has rested for a while, and stays resolved.';
+comment on column analytics.ticket_metrics.spam is
+  'True if the ticket is marked as spam; null if the source does not say, which counts as not spam.';
+comment on column analytics.ticket_metrics.trash is
+  'True if the ticket is in the trash; null if the source does not say, which counts as not in the trash.';
+comment on column analytics.ticket_metrics.created_at is
+  'Creation time at the source; null if the source shows none. Then the figures that begin with it are null too.';
 comment on column analytics.ticket_metrics.updated_at is 'When the ticket was last updated, at the source.';
 comment on column analytics.ticket_metrics.deleted_at is
   'When the ticket was found deleted at the source; null while the ticket exists. The metrics of a deleted ticket stay.';
 comment on column analytics.ticket_metrics.messages_complete is
   'True if the messages are as new as the ticket, no record of the ticket is rejected, and the ticket is not deleted. If false, metrics of messages count only the mirrored messages.';
+
+create or replace view analytics.countable_tickets with (security_barrier) as
+select m.account_id, m.ticket_id, m.number, m.customer_id, m.inbox_id, m.user_id, m.state, m.type,
+  m.created_at, m.updated_at, m.messages_complete,
+  m.message_count, m.inbound_count, m.authored_count, m.automatic_count, m.note_count, m.other_count, m.attachment_count,
+  m.agents_involved, m.last_inbound_at, m.last_authored_at, m.is_outbound_initiated, m.is_one_touch, m.is_unreplied,
+  m.first_response_seconds, m.first_response_business_seconds, m.first_responder_id, m.first_reply_seconds,
+  m.first_reply_business_seconds, m.turns, m.waiting_since, m.total_wait_seconds, m.average_wait_seconds,
+  m.longest_wait_seconds, m.total_wait_business_seconds, m.average_wait_business_seconds, m.longest_wait_business_seconds,
+  m.first_closed_at, m.first_closed_error_seconds, m.last_closed_at, m.last_closed_error_seconds, m.first_resolution_seconds,
+  m.first_resolution_error_seconds, m.first_resolution_business_seconds, m.full_resolution_seconds,
+  m.full_resolution_error_seconds, m.full_resolution_business_seconds, m.reopen_count, m.reopen_error_seconds,
+  m.assignment_count, m.assignment_error_seconds, m.seconds_open, m.open_error_seconds, m.seconds_hold, m.hold_error_seconds,
+  m.seconds_snoozed, m.snoozed_error_seconds, m.seconds_closed, m.closed_error_seconds, m.seconds_archived,
+  m.archived_error_seconds, m.first_closing_seen, m.last_closing_seen
+from analytics.ticket_metrics m
+where analytics.is_countable(m.spam, m.trash, m.deleted_at);
+comment on view analytics.countable_tickets is
+  'The tickets that reports count, one row each: analytics.ticket_metrics without spam, trash and deleted tickets. Every fact of the star, agent_daily, arrivals_hourly and customer_summary count the same tickets. If messages_complete is false, metrics of messages count only the mirrored messages.';
+
+-- Without a security barrier, so that the statistics of its tables reach the views that join it.
+create or replace view internal.countable_basics as
+select t.account_id, t.id as ticket_id, t.customer_id, t.inbox_id, t.label_ids, t.type, t.created_at,
+  coalesce(t._messages_as_of >= t.updated_at, false) and not exists (
+    select from sync.rejects r
+    where r.account_id = t.account_id and r.stream_key in ('helpdesk.tickets', 'helpdesk.messages') and r.ask_id = t.id and r.cleared_at is null) as messages_complete,
+  coalesce(own.time_zone, whole.time_zone, 'UTC') as time_zone
+from helpdesk.tickets t
+left join internal.own_zones own on own.account_id = t.account_id and own.inbox_id = t.inbox_id
+left join internal.own_zones whole on whole.account_id = t.account_id and whole.inbox_id is null
+where analytics.is_countable(t.spam, t.trash, t._deleted_at) and t.account_id = any (array(select account_id from sync.readable_accounts));
+comment on view internal.countable_basics is
+  'The tickets of analytics.countable_tickets, with the columns that facts of messages, turns and labels take from them, and the time zone of their days.';
+comment on column internal.countable_basics.account_id is 'The operator''s name for the mirrored account.';
+comment on column internal.countable_basics.messages_complete is 'See analytics.ticket_metrics.messages_complete.';
+comment on column internal.countable_basics.time_zone is
+  'Time zone for days and hours of the ticket: that of its inbox''s calendar, else that of the account''s, else UTC.';
 
 create or replace function internal.keep_metrics(accounts text[], tickets text[]) returns void
 language plpgsql
@@ -843,31 +897,35 @@ $$;
 comment on procedure analytics.recompute is
   'Recomputes the turns and metrics of all tickets of an account (null: of all accounts), for example after a change of a calendar. Commits after each batch, so call the procedure outside of a transaction.';
 
--- PostgreSQL uses no statistics behind a security barrier. For an inner join of one account's rows with account_zones, PostgreSQL
--- estimates 1 row in 200, and therefore chooses slow nested loops. Every readable account has a zone, so a left join returns the
--- same rows and keeps the estimate. In tables without statistics, PostgreSQL assumes that 1 time in 200 is null, and that half of
--- the flags are true: hence the filter on answered_at instead of is_answered.
+-- These views read the tables themselves, since PostgreSQL uses no statistics behind a security barrier.
+-- In tables without statistics, PostgreSQL assumes that 1 time in 200 is null, and that half of the flags are true: hence the
+-- filter on answered_at instead of is_answered.
 create or replace view analytics.agent_daily with (security_barrier) as
 select d.account_id, d.day, d.user_id,
   sum(d.replies)::int as replies, sum(d.notes)::int as notes,
   sum(d.first_responses)::int as first_responses, sum(d.turns_answered)::int as turns_answered,
-  sum(d.wait_seconds) as wait_seconds, sum(d.wait_business_seconds) as wait_business_seconds,
+  sum(d.wait_seconds) as wait_seconds,
+  case when count(d.wait_business_seconds) = count(d.wait_seconds) then sum(d.wait_business_seconds) end as wait_business_seconds,
   count(distinct d.ticket_id)::int as tickets_touched
 from (
-  select k.account_id, (k.created_at at time zone z.time_zone)::date as day, k.user_id, k.ticket_id,
+  select m.account_id, (m.created_at at time zone t.time_zone)::date as day, m.user_id, m.ticket_id,
     (k.kind = 'authored')::int as replies, (k.kind = 'note')::int as notes,
     0 as first_responses, 0 as turns_answered, null::float8 as wait_seconds, null::float8 as wait_business_seconds
-  from analytics.message_kinds k left join analytics.account_zones z using (account_id)
-  where k.kind in ('authored', 'note') and k.user_id is not null and k.created_at is not null
+  from internal.messages m
+  join internal.countable_basics t on t.account_id = m.account_id and t.ticket_id = m.ticket_id
+  cross join lateral (select analytics.message_kind(m.type, m.direction, m.user_id) as kind) k
+  where k.kind in ('authored', 'note') and m.user_id is not null and m.created_at is not null
   union all
-  select r.account_id, (r.answered_at at time zone z.time_zone)::date, r.user_id, r.ticket_id,
+  select r.account_id, (r.answered_at at time zone t.time_zone)::date, r.user_id, r.ticket_id,
     0, 0, r.is_first_response::int, 1, r.wait_seconds, r.wait_business_seconds
-  from analytics.reply_turns r left join analytics.account_zones z using (account_id)
+  from internal.stored_reply_turns r
+  join internal.countable_basics t on t.account_id = r.account_id and t.ticket_id = r.ticket_id
   where r.answered_at is not null) d
 group by d.account_id, d.day, d.user_id;
 comment on view analytics.agent_daily is
-  'Work of each team member by day, according to the mirrored messages: one row for each day with a reply or a note.';
-comment on column analytics.agent_daily.day is 'The day, in the time zone of analytics.account_zones.';
+  'Work of each team member by day, according to the mirrored messages of countable tickets: one row for each day with a reply or a note.';
+comment on column analytics.agent_daily.day is
+  'The day, in the time zone of analytics.inbox_zones, or of analytics.account_zones for tickets without an inbox.';
 comment on column analytics.agent_daily.user_id is 'The team member; joins helpdesk.users.id.';
 comment on column analytics.agent_daily.replies is 'Number of replies to customers.';
 comment on column analytics.agent_daily.notes is 'Number of private notes.';
@@ -877,28 +935,31 @@ comment on column analytics.agent_daily.turns_answered is
   'Number of replies that ended a customer''s wait: see analytics.reply_turns.';
 comment on column analytics.agent_daily.wait_seconds is
   'Total wait of customers before these replies; null if no reply ended a wait.';
-comment on column analytics.agent_daily.wait_business_seconds is 'wait_seconds in business hours; null without a calendar.';
+comment on column analytics.agent_daily.wait_business_seconds is
+  'wait_seconds in business hours. Null if wait_seconds is null; otherwise null means that a ticket of these waits has no calendar.';
 comment on column analytics.agent_daily.tickets_touched is
   'Number of tickets with a reply or a note by this team member.';
 
 create or replace view analytics.arrivals_hourly with (security_barrier) as
-select b.account_id, b.hour,
+select b.account_id, b.hour, b.time_zone,
   extract(isodow from b.hour at time zone b.time_zone)::int as local_weekday,
   extract(hour from b.hour at time zone b.time_zone)::int as local_hour,
   sum(b.tickets)::int as tickets_created, sum(b.messages)::int as inbound_messages
 from (
-  select t.account_id, z.time_zone, date_trunc('hour', t.created_at, z.time_zone) as hour, 1 as tickets, 0 as messages
-  from helpdesk.tickets t left join analytics.account_zones z using (account_id)
+  select t.account_id, t.time_zone, date_trunc('hour', t.created_at, t.time_zone) as hour, 1 as tickets, 0 as messages
+  from internal.countable_basics t
   where t.created_at is not null
   union all
-  select k.account_id, z.time_zone, date_trunc('hour', k.created_at, z.time_zone), 0, 1
-  from analytics.message_kinds k left join analytics.account_zones z using (account_id)
-  where k.kind = 'inbound' and k.created_at is not null) b
-where b.account_id = any (array(select account_id from sync.readable_accounts))
+  select m.account_id, t.time_zone, date_trunc('hour', m.created_at, t.time_zone), 0, 1
+  from internal.messages m
+  join internal.countable_basics t on t.account_id = m.account_id and t.ticket_id = m.ticket_id
+  where analytics.message_kind(m.type, m.direction, m.user_id) = 'inbound' and m.created_at is not null) b
 group by b.account_id, b.hour, b.time_zone;
 comment on view analytics.arrivals_hourly is
-  'New tickets and customer messages by hour, including spam, trash and deleted tickets. Hours without either have no row. An hour that daylight saving time repeats has two rows.';
-comment on column analytics.arrivals_hourly.hour is 'Start of the hour, by the clock of analytics.account_zones.';
+  'New countable tickets and their customer messages by hour and time zone. Hours without either have no row. An hour that daylight saving time repeats has two rows. An account has one time zone, or more if inboxes have calendars of their own.';
+comment on column analytics.arrivals_hourly.hour is 'Start of the hour, by the clock of time_zone.';
+comment on column analytics.arrivals_hourly.time_zone is
+  'Time zone of the tickets in this row: see analytics.inbox_zones and analytics.account_zones.';
 comment on column analytics.arrivals_hourly.local_weekday is 'Local day of the week: 1 Monday to 7 Sunday.';
 comment on column analytics.arrivals_hourly.local_hour is 'Local hour of the day, from 0.';
 comment on column analytics.arrivals_hourly.tickets_created is
@@ -919,35 +980,38 @@ from (
 full join (
   select m.account_id, m.customer_id,
     count(*) as tickets,
-    count(*) filter (where analytics.is_backlog(m.state, m.spam, m.trash)) as open_tickets,
-    count(m.waiting_since) filter (where analytics.is_backlog(m.state, m.spam, m.trash)) as waiting_tickets,
-    min(m.waiting_since) filter (where analytics.is_backlog(m.state, m.spam, m.trash)) as waiting_since,
+    count(*) filter (where analytics.is_backlog(m.state, false, false)) as open_tickets,
+    count(m.waiting_since) filter (where analytics.is_backlog(m.state, false, false)) as waiting_tickets,
+    min(m.waiting_since) filter (where analytics.is_backlog(m.state, false, false)) as waiting_since,
     min(m.created_at) as first_ticket_at, max(m.created_at) as last_ticket_at,
     sum(m.inbound_count) as inbound_messages, sum(m.authored_count) as replies, max(m.last_inbound_at) as last_inbound_at,
     avg(m.first_response_seconds) as average_first_response_seconds, sum(m.reopen_count) as reopens
-  from analytics.ticket_metrics m
-  where m.customer_id is not null and m.deleted_at is null and m.spam is not true and m.trash is not true
+  from analytics.countable_tickets m
+  where m.customer_id is not null
   group by m.account_id, m.customer_id) t on t.account_id = c.account_id and t.customer_id = c.id;
 comment on view analytics.customer_summary is
   'Customers and their tickets, one row each. Includes customers without tickets, and customers known only from a ticket. Spam, trash and deleted tickets do not count.';
 comment on column analytics.customer_summary.customer_id is 'The customer; joins helpdesk.customers.id.';
 comment on column analytics.customer_summary.is_mirrored is
   'True if the customer is mirrored, and is not deleted at the source.';
-comment on column analytics.customer_summary.tickets is 'Number of tickets of the customer.';
+comment on column analytics.customer_summary.tickets is
+  'Number of tickets of the customer in analytics.countable_tickets.';
 comment on column analytics.customer_summary.open_tickets is
   'Number of these tickets that are still open work, neither closed nor archived: see analytics.is_backlog.';
 comment on column analytics.customer_summary.waiting_tickets is
   'Number of open tickets in which the customer waits for a reply.';
 comment on column analytics.customer_summary.waiting_since is
   'Start of the longest current wait in these tickets; null if the customer waits in none.';
-comment on column analytics.customer_summary.first_ticket_at is 'When the first ticket of the customer was created.';
-comment on column analytics.customer_summary.last_ticket_at is 'When the last ticket of the customer was created.';
+comment on column analytics.customer_summary.first_ticket_at is
+  'When the first ticket of the customer was created; null without tickets.';
+comment on column analytics.customer_summary.last_ticket_at is
+  'When the last ticket of the customer was created; null without tickets.';
 comment on column analytics.customer_summary.inbound_messages is 'Number of customer messages in these tickets.';
 comment on column analytics.customer_summary.replies is 'Number of team replies in these tickets.';
 comment on column analytics.customer_summary.last_inbound_at is
-  'When the last customer message in these tickets arrived.';
+  'When the last customer message in these tickets arrived; null without such a message.';
 comment on column analytics.customer_summary.average_first_response_seconds is
-  'Average of first_response_seconds over the tickets that have a first response.';
+  'Average of first_response_seconds over the tickets that have a first response; null if none has one.';
 comment on column analytics.customer_summary.reopens is 'Number of observed reopenings of these tickets.';
 
 create trigger keep_metrics_inserted after insert on internal.messages referencing new table as news for each statement execute function internal.keep_metrics_of_members();
@@ -1005,16 +1069,16 @@ insert into analytics.metric_definitions (relation, name, unit, kind, formula, o
   ('reply_turns', 'wait_seconds', 'seconds', 'exact', 'answered_at − waiting_since.', 'Help Scout (response time), Front (reply time), Intercom (time to reply).'),
   ('reply_turns', 'wait_business_seconds', 'seconds', 'exact', 'business_seconds from waiting_since to answered_at. Null without a calendar.', null),
   ('reply_turns', 'inbound_messages', 'messages', 'exact', 'Inbound messages of the burst.', null),
-  ('agent_daily', 'replies', 'messages', 'exact', 'Authored messages of the day.', 'Help Scout (replies sent), Front (messages sent), Zendesk (public comments).'),
-  ('agent_daily', 'notes', 'messages', 'exact', 'Notes of the day that have a user_id.', null),
-  ('agent_daily', 'first_responses', 'messages', 'exact', 'Authored messages of the day that were the first response of their ticket.', null),
-  ('agent_daily', 'turns_answered', 'messages', 'exact', 'Authored messages of the day that ended a turn.', null),
+  ('agent_daily', 'replies', 'messages', 'exact', 'Authored messages of the day, in countable tickets.', 'Help Scout (replies sent), Front (messages sent), Zendesk (public comments).'),
+  ('agent_daily', 'notes', 'messages', 'exact', 'Notes of the day that have a user_id, in countable tickets.', null),
+  ('agent_daily', 'first_responses', 'messages', 'exact', 'Authored messages of the day that were the first response of their ticket, which is countable.', null),
+  ('agent_daily', 'turns_answered', 'messages', 'exact', 'Authored messages of the day that ended a turn of a countable ticket.', null),
   ('agent_daily', 'wait_seconds', 'seconds', 'exact', 'Sum of wait_seconds of these turns.', null),
-  ('agent_daily', 'wait_business_seconds', 'seconds', 'exact', 'Sum of wait_business_seconds of these turns. Null without a calendar.', null),
-  ('agent_daily', 'tickets_touched', 'tickets', 'exact', 'Different tickets with an authored message or a note of that day.', 'Help Scout: conversations helped, customers helped. Handle time is not known to the source.'),
-  ('arrivals_hourly', 'tickets_created', 'tickets', 'exact', 'Tickets whose created_at lies in the hour.', null),
-  ('arrivals_hourly', 'inbound_messages', 'messages', 'exact', 'Inbound messages whose created_at lies in the hour.', null),
-  ('customer_summary', 'tickets', 'tickets', 'exact', 'Tickets of the customer that are not deleted, spam or trash.', null),
+  ('agent_daily', 'wait_business_seconds', 'seconds', 'exact', 'Sum of wait_business_seconds of these turns. Null if one of them has no calendar.', null),
+  ('agent_daily', 'tickets_touched', 'tickets', 'exact', 'Different countable tickets with an authored message or a note of that day.', 'Help Scout: conversations helped, customers helped. Handle time is not known to the source.'),
+  ('arrivals_hourly', 'tickets_created', 'tickets', 'exact', 'Countable tickets whose created_at lies in the hour.', null),
+  ('arrivals_hourly', 'inbound_messages', 'messages', 'exact', 'Inbound messages of countable tickets whose created_at lies in the hour.', null),
+  ('customer_summary', 'tickets', 'tickets', 'exact', 'Countable tickets of the customer: not deleted, spam or trash.', null),
   ('customer_summary', 'open_tickets', 'tickets', 'exact', 'Of these, those that are neither closed nor archived now: open, on hold, snoozed, or in a state that is new. As backlog_daily counts.', null),
   ('customer_summary', 'waiting_tickets', 'tickets', 'exact', 'Of open_tickets, those with a waiting_since.', null),
   ('customer_summary', 'inbound_messages', 'messages', 'exact', 'Sum of inbound_count of the tickets.', null),

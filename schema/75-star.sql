@@ -1,7 +1,8 @@
 -- The star schema for BI tools.
 
 -- A star schema for BI tools: facts and dimensions of one grain each. The first column is the row's key; each key is
--- one column with the same name everywhere; no column has JSON or arrays. Days follow analytics.account_zones.
+-- one column with the same name everywhere; no column has JSON or arrays. Facts of tickets have analytics.countable_tickets. Their days
+-- follow analytics.inbox_zones, other days analytics.account_zones. A column that helpdesk or the metrics have too has their name.
 
 create or replace view analytics.dim_date with (security_barrier) as
 select d.day as date_key, extract(year from d.day)::int as year, extract(quarter from d.day)::int as quarter,
@@ -33,24 +34,29 @@ where a.account_id = any (array(select account_id from sync.readable_accounts));
 comment on view analytics.dim_account is 'One row for each mirrored account.';
 comment on column analytics.dim_account.account_key is 'Key of the account in every fact and dimension.';
 comment on column analytics.dim_account.account_id is 'The operator''s name for the account.';
-comment on column analytics.dim_account.time_zone is 'Time zone for days and hours of the account.';
+comment on column analytics.dim_account.time_zone is
+  'Time zone for days and hours of the account. Inboxes with a calendar of their own have another: dim_inbox.time_zone.';
 comment on column analytics.dim_account.mirrored_since is
   'The mirror covers records from this time on; null: all records.';
 
 create or replace view analytics.dim_inbox with (security_barrier) as
-select i.account_id || '/' || i.id as inbox_key, i.account_id as account_key, i.id as inbox_id, coalesce(i.name, i.id) as inbox_name
-from safe.inboxes i;
+select i.account_id || '/' || i.id as inbox_key, i.account_id as account_key, i.id as inbox_id, coalesce(i.name, i.id) as inbox_name,
+  z.time_zone
+from safe.inboxes i
+left join analytics.inbox_zones z on z.account_id = i.account_id and z.inbox_id = i.id;
 comment on view analytics.dim_inbox is 'One row for each inbox.';
 comment on column analytics.dim_inbox.inbox_key is 'Key of the inbox: account and inbox_id.';
 comment on column analytics.dim_inbox.account_key is 'The account; joins analytics.dim_account.account_key.';
 comment on column analytics.dim_inbox.inbox_id is 'Id at the source.';
 comment on column analytics.dim_inbox.inbox_name is 'Name; the id while no reply has shown a name.';
+comment on column analytics.dim_inbox.time_zone is
+  'Time zone for days and hours of the tickets of the inbox: that of its own calendar, or of the account.';
 
 -- Former team members appear in no list, but in messages. One index lookup per member finds them, however many
 -- messages exist.
-create or replace view analytics.dim_agent with (security_barrier) as
-select a.account_id || '/' || k.user_id as agent_key, a.account_id as account_key, k.user_id, u._deleted_at is not null as is_deleted,
-  u.id is not null as is_mirrored
+create or replace view analytics.dim_user with (security_barrier) as
+select a.account_id || '/' || k.user_id as user_key, a.account_id as account_key, k.user_id, u._deleted_at is not null as is_deleted,
+  u.id is not null and u._deleted_at is null as is_mirrored
 from sync.readable_accounts a
 cross join lateral (
   select u.id as user_id from helpdesk.users u where u.account_id = a.account_id
@@ -74,19 +80,19 @@ cross join lateral (
   -- They also appear in the past backlog. The history has no index for that; it is small compared with the messages.
   select h.user_id from helpdesk.ticket_history h where h.account_id = a.account_id and h.user_id is not null) k
 left join helpdesk.users u on u.account_id = a.account_id and u.id = k.user_id;
-comment on view analytics.dim_agent is
+comment on view analytics.dim_user is
   'One row per team member, without names: join helpdesk.users for names, or safe.users for their keyed hashes. Includes members who appear only in a message, a ticket or its history.';
-comment on column analytics.dim_agent.agent_key is 'Key of the team member: account and user_id.';
-comment on column analytics.dim_agent.account_key is 'The account; joins analytics.dim_account.account_key.';
-comment on column analytics.dim_agent.user_id is 'Id at the source; joins safe.users.id.';
-comment on column analytics.dim_agent.is_deleted is 'True if the record was deleted at the source.';
-comment on column analytics.dim_agent.is_mirrored is
-  'False if the record is only referenced: it was deleted before it could be read, or was not read yet.';
+comment on column analytics.dim_user.user_key is 'Key of the team member: account and user_id.';
+comment on column analytics.dim_user.account_key is 'The account; joins analytics.dim_account.account_key.';
+comment on column analytics.dim_user.user_id is 'Id at the source; joins safe.users.id.';
+comment on column analytics.dim_user.is_deleted is 'True if the record was deleted at the source.';
+comment on column analytics.dim_user.is_mirrored is
+  'True if the team member is mirrored, and is not deleted at the source. If this and is_deleted are false, the team member is only referenced: deleted before it could be read, or not read yet.';
 
 create or replace view analytics.dim_customer with (security_barrier) as
 select c.account_id || '/' || c.id as customer_key, c.account_id as account_key, c.id as customer_id,
   nullif(c._created_after, timestamptz '1970-01-01T00:00:00Z') as created_after, c._created_before as created_before,
-  c._deleted_at is not null as is_deleted, true as is_mirrored
+  c._deleted_at is not null as is_deleted, c._deleted_at is null as is_mirrored
 from helpdesk.customers c
 where c.account_id = any (array(select account_id from sync.readable_accounts))
 union all
@@ -100,11 +106,12 @@ comment on column analytics.dim_customer.customer_key is 'Key of the customer: a
 comment on column analytics.dim_customer.account_key is 'The account; joins analytics.dim_account.account_key.';
 comment on column analytics.dim_customer.customer_id is 'Id at the source; joins safe.customers.id.';
 comment on column analytics.dim_customer.created_after is
-  'Created at or after this time. The source does not state the exact time.';
-comment on column analytics.dim_customer.created_before is 'Created before this time.';
+  'Created at or after this time; null if unknown. The source does not state the exact time.';
+comment on column analytics.dim_customer.created_before is
+  'Created before this time; null if the customer is only referenced.';
 comment on column analytics.dim_customer.is_deleted is 'True if the record was deleted at the source.';
 comment on column analytics.dim_customer.is_mirrored is
-  'False if the record is only referenced: it was deleted before it could be read, or was not read yet.';
+  'True if the customer is mirrored, and is not deleted at the source. If this and is_deleted are false, the customer is only referenced: deleted before it could be read, or not read yet.';
 
 create or replace view analytics.dim_label with (security_barrier) as
 select l.account_id || '/' || l.id as label_key, l.account_id as account_key, l.id as label_id, coalesce(l.name, l.id) as label_name
@@ -117,7 +124,7 @@ comment on column analytics.dim_label.label_name is 'Name; the id while no reply
 
 create or replace view analytics.dim_shelf with (security_barrier) as
 select s.account_id || '/' || s.owner_id || '/' || s.id as shelf_key, s.account_id as account_key, s.owner_id, s.id as shelf_id,
-  s.title as shelf_title, s.access, s.created_at, s._deleted_at is not null as is_deleted
+  s.title, s.access, s.created_at, s._deleted_at is not null as is_deleted
 from books.shelves s
 where s.account_id = any (array(select account_id from sync.readable_accounts));
 comment on view analytics.dim_shelf is 'One row for each shelf.';
@@ -125,7 +132,10 @@ comment on column analytics.dim_shelf.shelf_key is 'Key of the shelf: account, o
 comment on column analytics.dim_shelf.account_key is 'The account; joins analytics.dim_account.account_key.';
 comment on column analytics.dim_shelf.owner_id is 'Owner of the shelf: a user id, or mylibrary.';
 comment on column analytics.dim_shelf.shelf_id is 'Id at the source, unique per owner_id.';
-comment on column analytics.dim_shelf.shelf_title is 'Title.';
+comment on column analytics.dim_shelf.title is 'Title; null if the source states none.';
+comment on column analytics.dim_shelf.access is
+  'PUBLIC or PRIVATE. Other values are stored unchanged. Null if the source states none.';
+comment on column analytics.dim_shelf.created_at is 'Creation time at the source; null if the source states none.';
 comment on column analytics.dim_shelf.is_deleted is 'True if the record was deleted at the source.';
 
 create or replace view analytics.dim_volume with (security_barrier) as
@@ -141,129 +151,176 @@ comment on column analytics.dim_volume.account_key is 'The account; joins analyt
 comment on column analytics.dim_volume.volume_id is 'Id at the source.';
 comment on column analytics.dim_volume.authors is
   'Authors in order, separated by commas; null if the source names none.';
-comment on column analytics.dim_volume.categories is 'Subjects in order, separated by commas.';
+comment on column analytics.dim_volume.categories is
+  'Subjects in order, separated by commas; null if the source names none.';
+comment on column analytics.dim_volume.title is 'Title; null if the source states none.';
+comment on column analytics.dim_volume.subtitle is 'Subtitle; null if the source states none.';
+comment on column analytics.dim_volume.publisher is 'Publisher; null if the source states none.';
+comment on column analytics.dim_volume.published_year is
+  'Year of the publication date, if that begins with four digits; else null.';
+comment on column analytics.dim_volume.isbn_13 is 'ISBN of thirteen digits; null if the source states none.';
+comment on column analytics.dim_volume.print_type is
+  'BOOK or MAGAZINE. Other values are stored unchanged. Null if the source states none.';
+comment on column analytics.dim_volume.average_rating is 'Mean rating, 1 to 5; null if the source states none.';
+comment on column analytics.dim_volume.ratings_count is
+  'Number of ratings in average_rating; null if the source states none.';
+comment on column analytics.dim_volume.list_price is
+  'Suggested retail price, exactly as the source writes it; null if the source states none.';
+comment on column analytics.dim_volume.list_price_currency is 'Currency of list_price; null if the source states none.';
+comment on column analytics.dim_volume.retail_price is
+  'Selling price, exactly as the source writes it; null if the source states none.';
+comment on column analytics.dim_volume.retail_price_currency is
+  'Currency of retail_price; null if the source states none.';
+comment on column analytics.dim_volume.saleability is
+  'FOR_SALE, FREE, NOT_FOR_SALE, FOR_PREORDER or other values. Null if the source states none.';
 comment on column analytics.dim_volume.is_deleted is 'True if the record was deleted at the source.';
 
 create or replace view analytics.fact_tickets with (security_barrier) as
 select m.account_id || '/' || m.ticket_id as ticket_key, m.account_id as account_key,
   m.account_id || '/' || m.customer_id as customer_key, m.account_id || '/' || m.inbox_id as inbox_key,
-  m.account_id || '/' || m.user_id as agent_key, m.account_id || '/' || m.first_responder_id as first_responder_key,
-  (m.created_at at time zone z.time_zone)::date as created_date,
-  (m.first_closed_at at time zone z.time_zone)::date as first_closed_date,
-  m.ticket_id, m.number, m.state, m.type as channel,
-  m.spam is true as is_spam, m.trash is true as is_trash, coalesce(isfinite(m.deleted_at), false) as is_deleted, m.messages_complete,
-  m.created_at, m.updated_at, m.first_closed_at, m.last_closed_at, m.waiting_since,
+  m.account_id || '/' || m.user_id as user_key, m.account_id || '/' || m.first_responder_id as first_responder_key,
+  (m.created_at at time zone l.zone)::date as created_date,
+  (m.first_closed_at at time zone l.zone)::date as first_closed_date,
+  m.ticket_id, m.number, m.state, m.type, m.messages_complete,
+  m.created_at, m.updated_at, m.first_closed_at, m.first_closed_error_seconds, m.last_closed_at, m.last_closed_error_seconds, m.waiting_since,
   m.message_count, m.inbound_count, m.authored_count, m.automatic_count, m.note_count, m.attachment_count, m.agents_involved,
   m.turns, m.is_outbound_initiated, m.is_one_touch, m.is_unreplied,
-  m.first_response_seconds, m.first_response_business_seconds, m.first_reply_seconds, m.first_reply_business_seconds,
+  m.first_response_seconds, m.first_response_business_seconds,
+  m.first_reply_seconds as first_reply_after_creation_seconds, m.first_reply_business_seconds as first_reply_after_creation_business_seconds,
   m.average_wait_seconds, m.longest_wait_seconds,
   m.first_resolution_seconds, m.first_resolution_error_seconds, m.first_resolution_business_seconds,
   m.full_resolution_seconds, m.full_resolution_error_seconds, m.full_resolution_business_seconds,
-  m.reopen_count, m.assignment_count, m.first_closing_seen, m.last_closing_seen
-from analytics.ticket_metrics m
-left join analytics.account_zones z on z.account_id = m.account_id;
+  m.reopen_count, m.reopen_error_seconds, m.assignment_count, m.assignment_error_seconds, m.first_closing_seen, m.last_closing_seen
+from analytics.countable_tickets m
+left join internal.own_zones own on own.account_id = m.account_id and own.inbox_id = m.inbox_id
+left join analytics.account_zones z on z.account_id = m.account_id
+cross join lateral (select coalesce(own.time_zone, z.time_zone) as zone) l;
 comment on view analytics.fact_tickets is
-  'One row per ticket: analytics.ticket_metrics for BI tools. Includes spam, trash, deleted and incomplete tickets: filter them where they would distort.';
+  'One row per ticket that reports count: analytics.countable_tickets for BI tools, without spam, trash and deleted tickets. All tickets are in analytics.ticket_metrics. Times in states are in analytics.countable_tickets.';
 comment on column analytics.fact_tickets.ticket_key is 'Key of the ticket: account and ticket_id.';
 comment on column analytics.fact_tickets.account_key is 'The account; joins analytics.dim_account.account_key.';
 comment on column analytics.fact_tickets.customer_key is
-  'The customer, or null; joins analytics.dim_customer.customer_key.';
-comment on column analytics.fact_tickets.inbox_key is 'The inbox, or null; joins analytics.dim_inbox.inbox_key.';
-comment on column analytics.fact_tickets.agent_key is
-  'The assigned team member; null while unassigned. Joins analytics.dim_agent.agent_key.';
+  'The customer; null if the ticket has none. Joins analytics.dim_customer.customer_key.';
+comment on column analytics.fact_tickets.inbox_key is
+  'The inbox; null if the ticket has none. Joins analytics.dim_inbox.inbox_key.';
+comment on column analytics.fact_tickets.user_key is
+  'The assigned team member; null while unassigned. Joins analytics.dim_user.user_key.';
 comment on column analytics.fact_tickets.first_responder_key is
-  'Team member who gave the first response; joins analytics.dim_agent.agent_key.';
-comment on column analytics.fact_tickets.created_date is 'Day of the creation; joins analytics.dim_date.date_key.';
+  'Team member who gave the first response; null if first_response_seconds is null. Joins analytics.dim_user.user_key.';
+comment on column analytics.fact_tickets.created_date is
+  'Day of created_at, in the time zone of the inbox or account; null if created_at is null. Joins analytics.dim_date.date_key.';
 comment on column analytics.fact_tickets.first_closed_date is
-  'Day of first_closed_at; an upper bound if first_closing_seen is false. Joins analytics.dim_date.date_key.';
+  'Day of first_closed_at, in the time zone of the inbox or account; null if first_closed_at is null. The ticket was closed at most first_closed_error_seconds before that time. Joins analytics.dim_date.date_key.';
 comment on column analytics.fact_tickets.ticket_id is 'Id at the source; joins safe.tickets.id.';
-comment on column analytics.fact_tickets.channel is 'email, chat, web, phone and so on.';
-comment on column analytics.fact_tickets.is_spam is 'True if the ticket is marked as spam.';
-comment on column analytics.fact_tickets.is_trash is 'True if the ticket is in the trash.';
-comment on column analytics.fact_tickets.is_deleted is 'True if the ticket was deleted at the source.';
+comment on column analytics.fact_tickets.first_reply_after_creation_seconds is
+  'From the creation of the ticket: seconds to the first team reply, or to the second if the team wrote first. Null if there is no such reply. It is first_reply_seconds of analytics.countable_tickets. first_response_seconds begins with the first customer message instead.';
+comment on column analytics.fact_tickets.first_reply_after_creation_business_seconds is
+  'first_reply_after_creation_seconds in business hours. Null if first_reply_after_creation_seconds is null; otherwise null means that the ticket has no calendar.';
 
 create or replace view analytics.fact_messages with (security_barrier) as
-select k.account_id || '/' || k.message_id as message_key, k.account_id || '/' || k.ticket_id as ticket_key, k.account_id as account_key,
-  k.account_id || '/' || t.customer_id as customer_key, k.account_id || '/' || t.inbox_id as inbox_key,
-  k.account_id || '/' || k.user_id as agent_key, l.at::date as created_date, extract(hour from l.at)::int as created_hour,
-  k.created_at, k.kind, t.type as channel, k.position
-from analytics.message_kinds k
-left join analytics.account_zones z on z.account_id = k.account_id
-left join helpdesk.tickets t on t.account_id = k.account_id and t.id = k.ticket_id
-cross join lateral (select k.created_at at time zone z.time_zone as at) l;
-comment on view analytics.fact_messages is 'One row for each message, without its text.';
+select m.account_id || '/' || m.id as message_key, m.account_id || '/' || m.ticket_id as ticket_key, m.account_id as account_key,
+  m.account_id || '/' || t.customer_id as customer_key, m.account_id || '/' || t.inbox_id as inbox_key,
+  m.account_id || '/' || m.user_id as user_key, l.at::date as created_date, extract(hour from l.at)::int as created_hour,
+  m.created_at, analytics.message_kind(m.type, m.direction, m.user_id) as kind, t.type as ticket_type, m.position, t.messages_complete
+from internal.messages m
+join internal.countable_basics t on t.account_id = m.account_id and t.ticket_id = m.ticket_id
+cross join lateral (select m.created_at at time zone t.time_zone as at) l;
+comment on view analytics.fact_messages is
+  'One row for each message of the tickets in analytics.fact_tickets, without its text. fact_tickets.message_count counts these rows.';
 comment on column analytics.fact_messages.message_key is 'Key of the message: account and id.';
 comment on column analytics.fact_messages.ticket_key is 'The ticket; joins analytics.fact_tickets.ticket_key.';
 comment on column analytics.fact_messages.account_key is 'The account; joins analytics.dim_account.account_key.';
 comment on column analytics.fact_messages.customer_key is
-  'The customer, or null; joins analytics.dim_customer.customer_key.';
-comment on column analytics.fact_messages.inbox_key is 'The inbox, or null; joins analytics.dim_inbox.inbox_key.';
-comment on column analytics.fact_messages.agent_key is
-  'Author, if a team member; null for customers and automatic replies. Joins analytics.dim_agent.agent_key.';
-comment on column analytics.fact_messages.created_date is 'Day of the creation; joins analytics.dim_date.date_key.';
-comment on column analytics.fact_messages.created_hour is 'Hour of the creation, 0 to 23.';
-comment on column analytics.fact_messages.created_at is 'Creation time at the source.';
+  'The customer of the ticket; null if it has none. Joins analytics.dim_customer.customer_key.';
+comment on column analytics.fact_messages.inbox_key is
+  'The inbox of the ticket; null if it has none. Joins analytics.dim_inbox.inbox_key.';
+comment on column analytics.fact_messages.user_key is
+  'Author, if a team member; null for customers and automatic replies. Joins analytics.dim_user.user_key.';
+comment on column analytics.fact_messages.created_date is
+  'Day of created_at, in the time zone of the inbox or account; null if created_at is null. Joins analytics.dim_date.date_key.';
+comment on column analytics.fact_messages.created_hour is
+  'Hour of created_at in that time zone, 0 to 23; null if created_at is null.';
+comment on column analytics.fact_messages.created_at is 'Creation time at the source; null if the source shows none.';
 comment on column analytics.fact_messages.kind is
   'inbound, authored, automatic, note or other; see analytics.message_kinds.';
-comment on column analytics.fact_messages.channel is 'Channel of the ticket.';
+comment on column analytics.fact_messages.ticket_type is
+  'Channel of the ticket, such as email, chat, web or phone: fact_tickets.type; null if the source shows none.';
 comment on column analytics.fact_messages.position is 'Position in the ticket, from 1.';
+comment on column analytics.fact_messages.messages_complete is
+  'True if all messages of the ticket are here: fact_tickets.messages_complete.';
 
 create or replace view analytics.fact_turns with (security_barrier) as
 select r.account_id || '/' || r.ticket_id || '/' || r.turn as turn_key, r.account_id || '/' || r.ticket_id as ticket_key,
   r.account_id as account_key, r.account_id || '/' || t.customer_id as customer_key, r.account_id || '/' || t.inbox_id as inbox_key,
-  r.account_id || '/' || r.user_id as agent_key,
-  (r.waiting_since at time zone z.time_zone)::date as waiting_date, (r.answered_at at time zone z.time_zone)::date as answered_date,
-  r.waiting_since, r.answered_at, r.wait_seconds, r.wait_business_seconds, r.inbound_messages, r.is_answered, r.is_first_response
-from analytics.reply_turns r
-left join analytics.account_zones z on z.account_id = r.account_id
-left join helpdesk.tickets t on t.account_id = r.account_id and t.id = r.ticket_id;
+  r.account_id || '/' || r.user_id as user_key,
+  (r.waiting_since at time zone t.time_zone)::date as waiting_date, (r.answered_at at time zone t.time_zone)::date as answered_date,
+  r.waiting_since, r.answered_at, r.wait_seconds, r.wait_business_seconds, r.inbound_messages, r.is_answered, r.is_first_response,
+  t.messages_complete
+from internal.stored_reply_turns r
+join internal.countable_basics t on t.account_id = r.account_id and t.ticket_id = r.ticket_id;
 comment on view analytics.fact_turns is
-  'One row per wait of a customer: a burst of messages, and the reply that ended the wait, if any.';
+  'One row per wait of a customer in the tickets of analytics.fact_tickets: a burst of messages, and the reply that ended the wait, if any. fact_tickets.turns counts the rows with is_answered.';
 comment on column analytics.fact_turns.turn_key is 'Key of the turn: account, ticket and number.';
 comment on column analytics.fact_turns.ticket_key is 'The ticket; joins analytics.fact_tickets.ticket_key.';
 comment on column analytics.fact_turns.account_key is 'The account; joins analytics.dim_account.account_key.';
 comment on column analytics.fact_turns.customer_key is
-  'The customer, or null; joins analytics.dim_customer.customer_key.';
-comment on column analytics.fact_turns.inbox_key is 'The inbox, or null; joins analytics.dim_inbox.inbox_key.';
-comment on column analytics.fact_turns.agent_key is
-  'Team member who replied; null while unanswered. Joins analytics.dim_agent.agent_key.';
-comment on column analytics.fact_turns.waiting_date is 'Day of waiting_since; joins analytics.dim_date.date_key.';
-comment on column analytics.fact_turns.answered_date is 'Day of answered_at; joins analytics.dim_date.date_key.';
+  'The customer of the ticket; null if it has none. Joins analytics.dim_customer.customer_key.';
+comment on column analytics.fact_turns.inbox_key is
+  'The inbox of the ticket; null if it has none. Joins analytics.dim_inbox.inbox_key.';
+comment on column analytics.fact_turns.user_key is
+  'Team member who replied; null while unanswered. Joins analytics.dim_user.user_key.';
+comment on column analytics.fact_turns.waiting_date is
+  'Day of waiting_since, in the time zone of the inbox or account; null if waiting_since is null. Joins analytics.dim_date.date_key.';
+comment on column analytics.fact_turns.answered_date is
+  'Day of answered_at, in the time zone of the inbox or account; null if answered_at is null. Joins analytics.dim_date.date_key.';
+comment on column analytics.fact_turns.messages_complete is
+  'True if all messages of the ticket are here: fact_tickets.messages_complete.';
 
 create or replace view analytics.fact_ticket_labels with (security_barrier) as
-select l.account_id || '/' || l.ticket_id || '/' || l.label_id as ticket_label_key,
-  l.account_id || '/' || l.ticket_id as ticket_key, l.account_id || '/' || l.label_id as label_key, l.account_id as account_key
-from helpdesk.ticket_labels l
-where l.account_id = any (array(select account_id from sync.readable_accounts));
+select t.account_id || '/' || t.ticket_id || '/' || l.label_id as ticket_label_key,
+  t.account_id || '/' || t.ticket_id as ticket_key, t.account_id || '/' || l.label_id as label_key, t.account_id as account_key
+from internal.countable_basics t
+-- As helpdesk.ticket_labels.
+cross join lateral (select distinct u.label_id from unnest(t.label_ids) u (label_id) where u.label_id is not null) l;
 comment on view analytics.fact_ticket_labels is
-  'One row per label of a ticket. A ticket with two labels counts under both.';
+  'One row per label of a ticket in analytics.fact_tickets. A ticket with two labels counts under both.';
 comment on column analytics.fact_ticket_labels.ticket_label_key is 'Key of the row: ticket and label.';
 comment on column analytics.fact_ticket_labels.ticket_key is 'The ticket; joins analytics.fact_tickets.ticket_key.';
 comment on column analytics.fact_ticket_labels.label_key is 'The label; joins analytics.dim_label.label_key.';
 comment on column analytics.fact_ticket_labels.account_key is 'The account; joins analytics.dim_account.account_key.';
 
 create or replace view analytics.fact_backlog with (security_barrier) as
-select concat_ws('/', b.account_id, b.day, coalesce(b.state, '?'), coalesce(b.inbox_id, '?'), coalesce(b.user_id, '?')) as backlog_key,
-  b.day as date_key, b.account_id as account_key, b.account_id || '/' || b.inbox_id as inbox_key, b.account_id || '/' || b.user_id as agent_key,
-  b.state, b.tickets, b.uncertain
-from (
-  select z.time_zone, (max(c.complete_through) at time zone z.time_zone)::date - 1 as last_day
-  from analytics.account_zones z
+with zones as materialized (
+  -- The last day that is over wherever the account has an inbox, so that all its inboxes have the same days.
+  select z.account_id, z.time_zone,
+    min((c.complete_through at time zone z.time_zone)::date - 1) over (partition by z.account_id) as last_day
+  from (
+    select a.account_id, a.time_zone from analytics.account_zones a
+    union
+    select i.account_id, i.time_zone from analytics.inbox_zones i) z
   join analytics.completeness c on c.account_id = z.account_id and c.source = 'helpdesk' and c.stream = 'tickets'
-  where c.complete_through is not null
-  group by z.time_zone) d
-cross join lateral analytics.backlog_daily(d.last_day - 89, d.last_day, d.time_zone) b
-join analytics.account_zones z on z.account_id = b.account_id and z.time_zone = d.time_zone;
+  where c.complete_through is not null)
+select concat_ws('/', b.account_id, b.day, coalesce(b.state, '?'), coalesce(b.inbox_id, '?'), coalesce(b.user_id, '?')) as backlog_key,
+  b.day as date_key, b.account_id as account_key, b.account_id || '/' || b.inbox_id as inbox_key, b.account_id || '/' || b.user_id as user_key,
+  b.state, b.tickets, b.uncertain
+from (select z.time_zone, min(z.last_day) - 89 as from_day, max(z.last_day) as to_day from zones z group by z.time_zone) d
+cross join lateral analytics.backlog_daily(d.from_day, d.to_day, d.time_zone) b
+left join internal.own_zones own on own.account_id = b.account_id and own.inbox_id = b.inbox_id
+left join analytics.account_zones whole on whole.account_id = b.account_id
+left join (select z.account_id, min(z.last_day) as last_day from zones z group by z.account_id) l on l.account_id = b.account_id
+-- Of a case PostgreSQL expects half of the rows; of the comparisons alone it would expect a single one.
+where case when coalesce(own.time_zone, whole.time_zone) = d.time_zone then b.day between l.last_day - 89 and l.last_day end;
 comment on view analytics.fact_backlog is
-  'One row per day, state, inbox and team member: open tickets at the end of the day, for the last 90 days in the mirror. analytics.backlog_daily covers any days.';
+  'One row per day, state, inbox and team member: open tickets at the end of the day, for the last 90 days in the mirror. The day ends at midnight in the time zone of the inbox, else of the account. Counts by what the tickets were at that time: a ticket that was marked as spam later counts until then, and one that was deleted counts until its deletion. analytics.backlog_daily covers any days: for the current day it counts the tickets of analytics.fact_tickets that are neither closed nor archived. A ticket that moves between inboxes of two time zones may count twice, or not at all, on a day on which it moves between their midnights.';
 comment on column analytics.fact_backlog.backlog_key is 'Key of the row: account, day, state, inbox and user.';
 comment on column analytics.fact_backlog.date_key is 'The day; joins analytics.dim_date.date_key.';
 comment on column analytics.fact_backlog.account_key is 'The account; joins analytics.dim_account.account_key.';
-comment on column analytics.fact_backlog.inbox_key is 'The inbox, or null; joins analytics.dim_inbox.inbox_key.';
-comment on column analytics.fact_backlog.agent_key is
-  'Assigned team member at that time; null if unassigned. Joins analytics.dim_agent.agent_key.';
+comment on column analytics.fact_backlog.inbox_key is
+  'The inbox at that time; null if state is null, or if the ticket had no inbox. Joins analytics.dim_inbox.inbox_key.';
+comment on column analytics.fact_backlog.user_key is
+  'Assigned team member at that time; null if state is null, or if the ticket was unassigned. Joins analytics.dim_user.user_key.';
 comment on column analytics.fact_backlog.state is 'State at the end of the day; null if unknown.';
-comment on column analytics.fact_backlog.tickets is 'Number of tickets, without spam and trash.';
+comment on column analytics.fact_backlog.tickets is 'Number of tickets, without those that were spam, trash or deleted then.';
 comment on column analytics.fact_backlog.uncertain is
   'Number of tickets whose state at that time is uncertain; see analytics.backlog_daily.';
 
@@ -271,9 +328,21 @@ create or replace view analytics.fact_shelf_volumes with (security_barrier) as
 select s.account_id || '/' || s.owner_id || '/' || s.shelf_id || '/' || s.volume_id as shelf_volume_key,
   s.account_id || '/' || s.owner_id || '/' || s.shelf_id as shelf_key, s.account_id || '/' || s.volume_id as volume_key,
   s.account_id as account_key, s.position, s._removed_at is null as is_on_shelf,
-  (s._first_seen_at at time zone z.time_zone)::date as first_seen_date, (s._removed_at at time zone z.time_zone)::date as removed_date
+  (s._first_seen_at at time zone z.time_zone)::date as first_seen_date,
+  date_part('epoch', s._first_seen_at - begun.change_after) as first_seen_error_seconds,
+  (s._removed_at at time zone z.time_zone)::date as removed_date,
+  date_part('epoch', s._removed_at - ended.change_after) as removed_error_seconds
 from books.shelf_volumes s
-left join analytics.account_zones z on z.account_id = s.account_id;
+left join analytics.account_zones z on z.account_id = s.account_id
+left join lateral (
+  select h.change_after from books.shelf_volume_history h
+  where h.account_id = s.account_id and h.owner_id = s.owner_id and h.shelf_id = s.shelf_id and h.volume_id = s.volume_id
+  order by h.valid_from limit 1) begun on true
+left join lateral (
+  select h.change_after from books.shelf_volume_history h
+  where h.account_id = s.account_id and h.owner_id = s.owner_id and h.shelf_id = s.shelf_id and h.volume_id = s.volume_id
+  order by h.valid_from desc limit 1) ended on s._removed_at is not null
+where s.account_id = any (array(select account_id from sync.readable_accounts));
 comment on view analytics.fact_shelf_volumes is 'One row per volume that is or was on a shelf.';
 comment on column analytics.fact_shelf_volumes.shelf_volume_key is 'Key of the row: shelf and volume.';
 comment on column analytics.fact_shelf_volumes.shelf_key is 'The shelf; joins analytics.dim_shelf.shelf_key.';
@@ -284,8 +353,12 @@ comment on column analytics.fact_shelf_volumes.position is
 comment on column analytics.fact_shelf_volumes.is_on_shelf is 'False if the volume was removed from the shelf.';
 comment on column analytics.fact_shelf_volumes.first_seen_date is
   'Day on which the volume was first seen on the shelf; joins analytics.dim_date.date_key.';
+comment on column analytics.fact_shelf_volumes.first_seen_error_seconds is
+  'Upper bound of how many seconds before it was first seen the volume came to the shelf; null if it was there at the first read of the shelf.';
 comment on column analytics.fact_shelf_volumes.removed_date is
-  'Day by which the volume was gone; joins analytics.dim_date.date_key.';
+  'Day by which the volume was gone; null while it is on the shelf. Joins analytics.dim_date.date_key.';
+comment on column analytics.fact_shelf_volumes.removed_error_seconds is
+  'Upper bound of how many seconds before it was missed the volume left the shelf; null while it is on the shelf.';
 
 -- Joins the time zone with a left join, like the other views of the star. With an inner join PostgreSQL expects far
 -- too few rows.

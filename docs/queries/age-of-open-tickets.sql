@@ -12,6 +12,6 @@ select case
 from analytics.fact_tickets t
 join here h using (account_key)
 cross join lateral (select h.now - t.created_at as age) a
-where state = 'open' and not (is_spam or is_trash or is_deleted)
+where state = 'open'
 group by 1
 order by 1;

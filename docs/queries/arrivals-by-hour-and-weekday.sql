@@ -1,5 +1,5 @@
 -- When do customers write?
--- Messages by the clock of the account, over the last 13 weeks that are here: a mean week.
+-- Messages by the clock of the inbox or the account, over the last 13 weeks that are here: a mean week.
 select local_hour as hour,
   round(sum(inbound_messages) filter (where local_weekday = 1) / 13.0, 1)::float8 as monday,
   round(sum(inbound_messages) filter (where local_weekday = 2) / 13.0, 1)::float8 as tuesday,

@@ -1,5 +1,5 @@
 -- What was the state of all tickets four weeks ago, and how sure is that?
--- Where the mirror had not looked yet, or a change may have been before or after that moment, certain is false.
+-- All that existed then, without what was spam or trash. Where the mirror had not looked yet, or a change may have been before or after that moment, certain is false.
 select coalesce(state, 'unknown') as state, count(*) as tickets, count(*) filter (where certain) as certain,
   count(*) filter (where user_id is null and state is not null) as unassigned
 from analytics.tickets_as_of((select max(complete_through) - interval '28 days' from analytics.completeness where stream = 'tickets'))

@@ -3,11 +3,11 @@
 with created as (
   select d.week_start, count(*) as tickets
   from analytics.fact_tickets t join analytics.dim_date d on d.date_key = t.created_date
-  where not (t.is_spam or t.is_trash) group by 1),
+  group by 1),
 closed as (
   select d.week_start, count(*) as tickets, count(*) filter (where not t.first_closing_seen) as perhaps_earlier
   from analytics.fact_tickets t join analytics.dim_date d on d.date_key = t.first_closed_date
-  where not (t.is_spam or t.is_trash) group by 1)
+  group by 1)
 select week_start as week, coalesce(created.tickets, 0) as created, coalesce(closed.tickets, 0) as first_closed,
   coalesce(closed.perhaps_earlier, 0) as perhaps_earlier
 from created

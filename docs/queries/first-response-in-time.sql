@@ -8,7 +8,7 @@ with asked as (
   from analytics.fact_tickets t
   join analytics.completeness c on c.account_id = t.account_key and c.stream = 'messages'
   left join analytics.dim_inbox i using (inbox_key)
-  where t.inbound_count > 0 and not t.is_outbound_initiated and not (t.is_spam or t.is_trash or t.is_deleted)
+  where t.inbound_count > 0 and not t.is_outbound_initiated
     and t.created_at >= c.complete_through - interval '91 days')
 select coalesce(i.inbox_name, 'no inbox') as inbox, count(*) as tickets,
   count(*) filter (where took <= 4 * 3600) as in_time,

@@ -4,7 +4,6 @@ select least(assignment_count, 4) as assignments_at_least, count(*) as tickets,
   round((avg(first_resolution_seconds) filter (where first_closing_seen) / 86400)::numeric, 1)::float8 as mean_days_to_close,
   round(avg(agents_involved), 1)::float8 as people_who_wrote
 from analytics.fact_tickets
-where not (is_spam or is_trash or is_deleted)
-  and created_at >= (select max(complete_through) - interval '91 days' from analytics.completeness where stream = 'tickets')
+where created_at >= (select max(complete_through) - interval '91 days' from analytics.completeness where stream = 'tickets')
 group by 1
 order by 1;

@@ -6,6 +6,6 @@ from safe.messages m
 join safe.tickets t on t.account_id = m.account_id and t.id = m.ticket_id
 cross join lateral (
   select exists (select from safe.contacts c where c.account_id = m.account_id and c.value = m.from_address) as known) k
-where m.direction = 'in'
+where m.direction = 'in' and analytics.is_countable(t.spam, t.trash, t._deleted_at)
 group by t.type
 order by messages desc, channel;

@@ -6,7 +6,6 @@ select l.label_name as label, count(*) as tickets, sum(t.authored_count)::int as
 from analytics.fact_ticket_labels x
 join analytics.dim_label l using (label_key)
 join analytics.fact_tickets t using (ticket_key)
-where not (t.is_spam or t.is_trash or t.is_deleted)
 group by l.label_key, l.label_name
 order by tickets desc, label
 limit 12;

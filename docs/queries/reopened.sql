@@ -5,6 +5,5 @@ select coalesce(i.inbox_name, 'no inbox') as inbox, count(*) filter (where first
   round(100.0 * count(*) filter (where reopen_count > 0) / nullif(count(*) filter (where first_closed_at is not null), 0), 1)::float8 as percent
 from analytics.fact_tickets
 left join analytics.dim_inbox i using (inbox_key)
-where not (is_spam or is_trash or is_deleted)
 group by i.inbox_key, i.inbox_name
 order by percent desc nulls last, inbox;

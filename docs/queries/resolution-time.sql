@@ -8,7 +8,6 @@ from analytics.fact_tickets t
 join analytics.dim_date d on d.date_key = t.created_date
 -- Those that were closed before the mirror first saw them are known too roughly to count.
 where t.first_resolution_seconds is not null and t.first_resolution_error_seconds < 2 * 86400
-  and not (t.is_spam or t.is_trash or t.is_deleted)
 group by d.month_start
 order by d.month_start desc
 limit 6;

@@ -5,9 +5,8 @@ select coalesce(i.inbox_name, 'no inbox') as inbox, count(*) as tickets,
   round((avg(m.seconds_hold) / 86400)::numeric, 1)::float8 as days_on_hold,
   round((avg(m.seconds_snoozed) / 86400)::numeric, 1)::float8 as days_snoozed,
   round((avg(m.seconds_closed) / 86400)::numeric, 1)::float8 as days_closed
-from analytics.ticket_metrics m
+from analytics.countable_tickets m
 left join analytics.dim_inbox i on i.account_key = m.account_id and i.inbox_id = m.inbox_id
 where m.created_at >= (select max(complete_through) - interval '91 days' from analytics.completeness where stream = 'tickets')
-  and m.spam is not true and m.trash is not true and m.deleted_at is null
 group by i.inbox_key, i.inbox_name
 order by inbox;

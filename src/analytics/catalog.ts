@@ -58,9 +58,11 @@ const [first, last] = [['analytics', 'safe'], ['sync']];
  */
 const keysOfViews: Readonly<Record<string, readonly string[]>> = {
   'analytics.agent_daily': ['account_id', 'day', 'user_id'],
-  'analytics.arrivals_hourly': ['account_id', 'hour'],
+  'analytics.arrivals_hourly': ['account_id', 'hour', 'time_zone'],
   'analytics.completeness': ['account_id', 'stream'],
+  'analytics.countable_tickets': ['account_id', 'ticket_id'],
   'analytics.customer_summary': ['account_id', 'customer_id'],
+  'analytics.inbox_zones': ['account_id', 'inbox_id'],
   'analytics.integrity': ['account_id', 'check_name'],
   'analytics.metric_definitions': ['name', 'relation'],
   'analytics.reply_turns': ['account_id', 'ticket_id', 'turn'],

@@ -201,6 +201,42 @@ test('messages and labels that become views keep rows, rights, search, and the v
   }
 });
 
+test('a view of others on the star is named before columns go; rights on it stay', async () => {
+  await using db = await emptyDatabase();
+  const names = (await readdir(migrations)).filter(name => /^00(0\d|10)_.*\.sql$/.test(name)).sort();
+  const read = async (chosen: string[]) =>
+    folderWith(
+      Object.fromEntries(
+        await Promise.all(
+          chosen.map(async name => [name, await readFile(new URL(name, migrations), 'utf8')] as [string, string]),
+        ),
+      ),
+    );
+  await migrate(db.url, await read(names.slice(0, -1)));
+  const other = aName('bi');
+  await db.pool.query(`
+    create role ${other}; create schema own;
+    grant select on analytics.fact_tickets, analytics.dim_agent to ${other};
+    create view own.report as select ticket_key, is_spam from analytics.fact_tickets`);
+  try {
+    const all = await read(names);
+    await expect(migrate(db.url, all)).rejects.toThrow(/the view own\.report reads analytics\.fact_tickets/);
+    await db.pool.query('drop view own.report');
+    await migrate(db.url, all);
+    const { rows } = await db.pool.query(
+      `select v, has_table_privilege('${other}', v, 'select') as may
+       from unnest('{analytics.fact_tickets,analytics.dim_user,analytics.fact_turns}'::text[]) v`,
+    );
+    expect(rows).toEqual([
+      { v: 'analytics.fact_tickets', may: true },
+      { v: 'analytics.dim_user', may: true },
+      { v: 'analytics.fact_turns', may: false },
+    ]);
+  } finally {
+    await db.pool.query(`drop owned by ${other}; drop role ${other}`);
+  }
+});
+
 test('long texts are kept in lz4 where the server has it', async () => {
   await using db = await freshDatabase();
   const { rows } = await db.pool.query(

@@ -119,8 +119,8 @@ describe('the star', () => {
       insert into sync.accounts (account_id) values ('acme');
       insert into internal.ticket_history (account_id, ticket_id, state, user_id, label_ids, spam, trash, valid_from, valid_to, is_first)
       values ('acme', 't1', 'open', 'gone', '{}', false, false, '2026-01-01', '2026-01-02', true)`);
-    const { rows } = await db.pool.query('select agent_key, is_mirrored from analytics.dim_agent');
-    expect(rows).toEqual([{ agent_key: 'acme/gone', is_mirrored: false }]);
+    const { rows } = await db.pool.query('select user_key, is_mirrored from analytics.dim_user');
+    expect(rows).toEqual([{ user_key: 'acme/gone', is_mirrored: false }]);
   });
 
   test('counts what the mirror has', async () => {
@@ -129,8 +129,11 @@ describe('the star', () => {
         (select count(*)::int from analytics.fact_turns) as turns, (select count(*)::int from analytics.fact_ticket_labels) as labels,
         (select sum(fresh + backfill + sweep + interactive)::int from analytics.fact_credits where source = 'helpdesk') as credits`);
     const [mirror] = await here.rows(`
-      select (select count(*)::int from helpdesk.tickets) as tickets, (select count(*)::int from helpdesk.messages) as messages,
-        (select count(*)::int from analytics.reply_turns) as turns, (select count(*)::int from helpdesk.ticket_labels) as labels,
+      with countable as (select * from helpdesk.tickets where not spam and not trash and _deleted_at is null)
+      select (select count(*)::int from countable) as tickets,
+        (select count(*)::int from helpdesk.messages m where (m.account_id, m.ticket_id) in (select account_id, id from countable)) as messages,
+        (select count(*)::int from analytics.reply_turns r where (r.account_id, r.ticket_id) in (select account_id, id from countable)) as turns,
+        (select count(*)::int from helpdesk.ticket_labels l where (l.account_id, l.ticket_id) in (select account_id, id from countable)) as labels,
         (select sum(fresh + backfill + sweep + interactive)::int from sync.credit_minutes where source = 'helpdesk') as credits`);
     expect(facts).toEqual(mirror);
   });

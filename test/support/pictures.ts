@@ -110,7 +110,7 @@ export const pictures: readonly Picture[] = [
       from analytics.fact_tickets t
       join analytics.dim_date d on d.date_key = t.created_date
       join analytics.dim_inbox i using (inbox_key)
-      where t.first_response_seconds is not null and not (t.is_spam or t.is_trash or t.is_deleted)
+      where t.first_response_seconds is not null
         and t.created_at >= (select max(complete_through) - interval '91 days' from analytics.completeness where stream = 'messages')
       group by i.inbox_key, i.inbox_name, d.week_start order by d.week_start, i.inbox_name collate "C"`,
     spec: {

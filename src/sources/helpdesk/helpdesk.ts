@@ -25,7 +25,7 @@ const ticketRelations = [
   ...['dim_inbox', 'dim_label', 'fact_ticket_labels', 'fact_backlog'],
 ];
 const messageRelations = [
-  ...['messages', 'attachments', 'ticket_metrics', 'reply_turns'],
+  ...['messages', 'attachments', 'ticket_metrics', 'countable_tickets', 'reply_turns'],
   ...['agent_daily', 'arrivals_hourly', 'fact_tickets', 'fact_messages', 'fact_turns'],
 ];
 
@@ -52,7 +52,7 @@ export function makeHelpdesk(desk: Desk): Source<HelpdeskPart> {
     contradictions: helpdeskContradictions,
     identityOf: ({ helpdesk: access }) => access && JSON.stringify([access.baseUrl.href, access.token]),
     streams: [
-      { ...desk.users, replay, relations: ['users', 'dim_agent'], jobs: { ...listJobs(desk.users), verify } },
+      { ...desk.users, replay, relations: ['users', 'dim_user'], jobs: { ...listJobs(desk.users), verify } },
       {
         ...desk.customers,
         replay,

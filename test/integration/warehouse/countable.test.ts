@@ -1,0 +1,193 @@
+/** One way to count: whatever counts tickets, messages or waits counts those of analytics.countable_tickets, and the sums agree. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { readQueries } from '../../../src/cli/look/query.ts';
+import { fillOddWorld } from '../../support/odd-world.ts';
+import { freshDatabase, type TestDatabase } from '../../support/postgres.ts';
+import { letReaderIn, type TestReader } from '../../support/readers.ts';
+
+let db: TestDatabase;
+let reader: TestReader;
+let whole: TestReader;
+beforeAll(async () => {
+  db = await freshDatabase();
+  await fillOddWorld(db.pool);
+  reader = await letReaderIn(db, { accounts: ['acme'] });
+  whole = await letReaderIn(db);
+});
+afterAll(async () => {
+  await reader?.[Symbol.asyncDispose]();
+  await whole?.[Symbol.asyncDispose]();
+  await db?.drop();
+});
+
+type Sums = Record<string, number>;
+
+/** From the stored rows themselves, with the rule written out. */
+const truth = (account: string): string => `
+  with counts as (
+    select t.*, k.n, k.inbound, k.authored, k.notes, k.other, k.undated_inbound, k.undated_tickets, k.by_users
+    from helpdesk.tickets t cross join lateral (
+      select count(*) as n, count(*) filter (where type = 'reply' and direction = 'in') as inbound,
+        count(*) filter (where type = 'reply' and direction = 'out' and user_id is not null) as authored,
+        count(*) filter (where type = 'note') as notes, count(*) filter (where type = 'chat') as other,
+        count(*) filter (where type = 'reply' and direction = 'in' and created_at is null) as undated_inbound,
+        (t.created_at is null)::int as undated_tickets,
+        count(*) filter (where type = 'note' and user_id is not null and created_at is not null) as by_users
+      from internal.messages m where (m.account_id, m.ticket_id) = (t.account_id, t.id)) k
+    where t.account_id ${account} and coalesce(t.spam, false) = false and coalesce(t.trash, false) = false and t._deleted_at is null)
+  select count(*) as tickets, sum(n) as messages, sum(inbound) as inbound, sum(authored) as authored, sum(notes) as notes, sum(other) as other,
+    sum(undated_inbound) as undated_inbound, sum(undated_tickets) as undated_tickets, sum(by_users) as notes_by_users,
+    count(*) filter (where state is null or state not in ('closed', 'archived')) as open,
+    sum((select count(distinct l) from unnest(label_ids) l)) as labels
+  from counts`;
+
+/** Each sum by each way to it: a figure and where it is taken from. */
+const ways: Readonly<Record<string, readonly string[]>> = {
+  tickets: [
+    'select count(*) from analytics.countable_tickets',
+    'select count(*) from analytics.fact_tickets',
+    'select count(*) from analytics.ticket_metrics where analytics.is_countable(spam, trash, deleted_at)',
+    `select sum(tickets) + (select count(*) from analytics.fact_tickets where customer_key is null) from analytics.customer_summary`,
+    'select sum(tickets_created) + (select count(*) from analytics.fact_tickets where created_at is null) from analytics.arrivals_hourly',
+    `select sum(n) from (select count(*) as n from analytics.fact_tickets group by created_date) d`,
+    'select count(*) from analytics.dim_inbox right join analytics.fact_tickets using (inbox_key)',
+  ],
+  messages: [
+    'select sum(message_count) from analytics.fact_tickets',
+    'select count(*) from analytics.fact_messages',
+    'select count(*) from analytics.fact_messages join analytics.fact_tickets using (ticket_key)',
+    'select sum(inbound_count + authored_count + automatic_count + note_count + other_count) from analytics.countable_tickets',
+  ],
+  inbound: [
+    'select sum(inbound_count) from analytics.fact_tickets',
+    `select count(*) from analytics.fact_messages where kind = 'inbound'`,
+    'select sum(inbound_messages) from analytics.fact_turns',
+    `select sum(inbound_messages) + (select count(*) from analytics.fact_messages where kind = 'inbound' and created_at is null)
+      from analytics.arrivals_hourly`,
+    `select sum(inbound_messages) + (select sum(inbound_count) from analytics.fact_tickets where customer_key is null)
+      from analytics.customer_summary`,
+  ],
+  authored: [
+    'select sum(authored_count) from analytics.fact_tickets',
+    `select count(*) from analytics.fact_messages where kind = 'authored'`,
+    `select sum(replies) + (select count(*) from analytics.fact_messages where kind = 'authored' and created_at is null)
+      from analytics.agent_daily`,
+    'select sum(replies) + (select sum(authored_count) from analytics.fact_tickets where customer_key is null) from analytics.customer_summary',
+  ],
+  notes: [
+    'select sum(note_count) from analytics.fact_tickets',
+    `select count(*) from analytics.fact_messages where kind = 'note'`,
+  ],
+  notes_by_users: ['select sum(notes) from analytics.agent_daily'],
+  labels: [
+    'select count(*) from analytics.fact_ticket_labels',
+    'select count(*) from analytics.fact_ticket_labels join analytics.fact_tickets using (ticket_key)',
+  ],
+  open: [
+    `select count(*) from analytics.fact_tickets where analytics.is_backlog(state, false, false)`,
+    `select sum(tickets) from analytics.backlog_daily(current_date, current_date)`,
+    `select count(*) from analytics.tickets_as_of(now()) where analytics.is_backlog(state, spam, trash)`,
+    `select sum(open_tickets) + (select count(*) from analytics.fact_tickets where customer_key is null and analytics.is_backlog(state, false, false))
+      from analytics.customer_summary`,
+  ],
+};
+
+/** Sums that have no rule beside the views: the ways agree with each other. */
+const alike: Readonly<Record<string, readonly string[]>> = {
+  turns: [
+    'select sum(turns) from analytics.fact_tickets',
+    'select count(*) from analytics.fact_turns where is_answered',
+    'select sum(turns_answered) + (select count(*) from analytics.fact_turns where is_answered and answered_at is null) from analytics.agent_daily',
+  ],
+  'first responses': [
+    'select count(first_responder_key) from analytics.fact_tickets',
+    'select count(*) from analytics.fact_turns where is_first_response',
+    'select sum(first_responses) + (select count(*) from analytics.fact_turns where is_first_response and answered_at is null) from analytics.agent_daily',
+  ],
+  waits: [
+    'select count(waiting_since) from analytics.fact_tickets',
+    'select count(waiting_since) from analytics.fact_turns where not is_answered',
+  ],
+  reopenings: [
+    'select sum(reopen_count) from analytics.fact_tickets',
+    'select sum(reopens) + (select sum(reopen_count) from analytics.fact_tickets where customer_key is null) from analytics.customer_summary',
+  ],
+  'incomplete messages': [
+    'select sum(message_count) from analytics.fact_tickets where not messages_complete',
+    'select count(*) from analytics.fact_messages where not messages_complete',
+  ],
+  'incomplete waits': [
+    'select count(*) from analytics.fact_turns where not messages_complete',
+    'select count(*) from analytics.fact_turns join analytics.fact_tickets t using (ticket_key) where not t.messages_complete',
+  ],
+};
+
+describe.each([
+  ['one account', 'acme', `= 'acme'`],
+  ['all accounts', '', 'is not null'],
+])('sums agree over %s:', (_, account, filter) => {
+  const asked = async (sql: string): Promise<Sums> => {
+    const client = await db.pool.connect();
+    try {
+      await client.query(`select set_config('shelfdesk.account', $1, false)`, [account]);
+      const { rows } = await client.query(sql);
+      const asReader = await (account === '' ? whole : reader).client.query(sql);
+      if (!sql.includes('internal.')) expect(asReader.rows, sql).toEqual(rows);
+      return rows[0];
+    } finally {
+      client.release(true);
+    }
+  };
+  const read = async (sql: string): Promise<number> => Number(Object.values(await asked(sql))[0]);
+
+  test.each(Object.entries(ways))('%s', async (name, each) => {
+    const { rows } = await db.pool.query(truth(filter));
+    const expected = Number(rows[0][name]);
+    expect(expected).toBeGreaterThan(5);
+    for (const sql of each) expect({ sql, is: await read(sql) }).toEqual({ sql, is: expected });
+  });
+
+  test.each(Object.entries(alike))('%s', async (_name, each) => {
+    const found: number[] = [];
+    for (const sql of each) found.push(await read(sql));
+    expect(found[0]).toBeGreaterThan(5);
+    expect(found).toEqual(found.map(() => found[0]));
+  });
+});
+
+test('reports leave something out: the world has each kind of it', async () => {
+  const { rows } = await db.pool.query(`
+    select count(*) filter (where spam)::int as spam, count(*) filter (where trash)::int as trash, count(deleted_at)::int as deleted,
+      count(*) filter (where spam is null and trash is not true and deleted_at is null)::int as unknown,
+      count(*) filter (where not messages_complete)::int as incomplete
+    from analytics.ticket_metrics`);
+  for (const [kind, n] of Object.entries(rows[0])) expect({ kind, n }).toEqual({ kind, n: expect.any(Number) });
+  expect(Math.min(...(Object.values(rows[0]) as number[]))).toBeGreaterThan(5);
+});
+
+test('days of shelves have their error beside them', async () => {
+  const { rows } = await db.pool.query(`
+    select volume_key, first_seen_date::text, first_seen_error_seconds, removed_date::text, removed_error_seconds
+    from analytics.fact_shelf_volumes order by 1`);
+  const dayS = 86_400;
+  expect(rows).toEqual([
+    {
+      ...{ volume_key: 'acme/v1', first_seen_date: '2026-03-01', first_seen_error_seconds: null },
+      ...{ removed_date: null, removed_error_seconds: null },
+    },
+    {
+      ...{ volume_key: 'acme/v2', first_seen_date: '2026-03-03', first_seen_error_seconds: dayS },
+      ...{ removed_date: '2026-03-08', removed_error_seconds: 2 * dayS },
+    },
+  ]);
+});
+
+test('no question and no fact tells again which tickets count', async () => {
+  const said = (await readQueries()).filter(({ sql }) => /\b(is_)?(spam|trash)\b/.test(sql.replaceAll(/^--.*$/gm, '')));
+  // Of a past time, and of what only readers of masks ask: these have no countable tickets.
+  expect(said.map(({ name }) => name)).toEqual(['as-of', 'known-senders']);
+  const { rows } = await db.pool.query(`
+    select c.relname || '.' || a.attname as name from pg_class c join pg_attribute a on a.attrelid = c.oid
+    where c.relnamespace = 'analytics'::regnamespace and c.relname ~ '^(dim|fact)_' and a.attname ~ '(^|_)(spam|trash|agent_key|channel)$'`);
+  expect(rows).toEqual([]);
+});

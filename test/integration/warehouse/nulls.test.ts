@@ -1,0 +1,56 @@
+/** Whoever reads a column knows what null means in it: its comment says so, and of two causes it names the column that decides. */
+import { expect, test } from 'vitest';
+import { readCatalog } from '../../../src/analytics/catalog.ts';
+import { fillOddWorld } from '../../support/odd-world.ts';
+import { freshDatabase } from '../../support/postgres.ts';
+
+const metrics = [
+  'ticket_metrics',
+  'countable_tickets',
+  'reply_turns',
+  'agent_daily',
+  'arrivals_hourly',
+  'customer_summary',
+  'message_kinds',
+];
+
+test('each column of metrics and star that is ever null says what null means', async () => {
+  await using db = await freshDatabase();
+  await fillOddWorld(db.pool);
+  const relations = (await readCatalog(db.pool))
+    .flatMap(schema => schema.relations)
+    .filter(({ schema, name }) => schema === 'analytics' && (metrics.includes(name) || /^(dim|fact)_/.test(name)));
+  expect(relations.length).toBeGreaterThan(20);
+  const silent: string[] = [];
+  let found = 0;
+  for (const { name, columns } of relations) {
+    const { rows } = await db.pool.query(
+      `select ${columns.map(column => `bool_or(${column.name} is null) as ${column.name}`).join(', ')} from analytics.${name}`,
+    );
+    for (const { name: column, comment } of columns) {
+      if (rows[0][column]) found++;
+      if (rows[0][column] && !/\bnull\b/i.test(comment)) silent.push(`${name}.${column}`);
+    }
+  }
+  expect(found).toBeGreaterThan(60);
+  expect(silent).toEqual([]);
+});
+
+test('business time that is null says by another column why', async () => {
+  await using db = await freshDatabase();
+  await fillOddWorld(db.pool);
+  const relations = (await readCatalog(db.pool))
+    .flatMap(schema => schema.relations)
+    .filter(({ schema }) => schema === 'analytics');
+  for (const { name, columns } of relations)
+    for (const { name: column, comment } of columns.filter(
+      one => one.name.endsWith('_business_seconds') && !name.startsWith('stored_'),
+    )) {
+      const [, decides] = /\bNull if (\w+) is null; otherwise null means that .* calendar/.exec(comment) ?? [];
+      expect({ name, column, comment, decides }).toEqual({ name, column, comment, decides: expect.any(String) });
+      const { rows } = await db.pool.query(
+        `select count(*)::int as found from analytics.${name} where ${decides} is null and ${column} is not null`,
+      );
+      expect({ name, column, ...rows[0] }).toEqual({ name, column, found: 0 });
+    }
+});
