@@ -445,9 +445,7 @@ comment on column analytics.fact_ticket_labels.account_key is 'The account; join
 
 create or replace view analytics.fact_backlog with (security_barrier) as
 with zones as materialized (
-  -- The last day that is over wherever the account has an inbox, so that all its inboxes have the same days.
-  select z.account_id, z.time_zone,
-    min((c.complete_through at time zone z.time_zone)::date - 1) over (partition by z.account_id) as last_day
+  select z.account_id, z.time_zone, (c.complete_through at time zone z.time_zone)::date - 1 as last_day
   from (
     select a.account_id, a.time_zone from analytics.account_zones a
     union
@@ -461,6 +459,7 @@ from (select z.time_zone, min(z.last_day) - 89 as from_day, max(z.last_day) as t
 cross join lateral analytics.backlog_daily(d.from_day, d.to_day, d.time_zone) b
 left join internal.own_zones own on own.account_id = b.account_id and own.inbox_id = b.inbox_id
 left join analytics.account_zones whole on whole.account_id = b.account_id
+-- The last day that is over wherever the account has an inbox, so that all its inboxes have the same days.
 left join (select z.account_id, min(z.last_day) as last_day from zones z group by z.account_id) l on l.account_id = b.account_id
 -- Of a case PostgreSQL expects half of the rows; of the comparisons alone it would expect a single one.
 where case when coalesce(own.time_zone, whole.time_zone) = d.time_zone then b.day between l.last_day - 89 and l.last_day end;

@@ -73,11 +73,12 @@ test('days and hours of tickets, messages and waits', async () => {
 
 test('days of the work of the team, and hours of arrivals', async () => {
   expect(
-    await rows('select account_id, day::text, replies, first_responses from analytics.agent_daily order by 1, 2'),
+    await rows('select account_id, day::text, replies, wait_business_seconds from analytics.agent_daily order by 1, 2'),
   ).toEqual([
-    { account_id: 'acme', day: '2026-03-28', replies: 1, first_responses: 1 },
-    { account_id: 'acme', day: '2026-03-29', replies: 3, first_responses: 3 },
-    { account_id: 'umbra', day: '2026-03-29', replies: 4, first_responses: 4 },
+    { account_id: 'acme', day: '2026-03-28', replies: 1, wait_business_seconds: 0 },
+    { account_id: 'acme', day: '2026-03-29', replies: 3, wait_business_seconds: 0 },
+    // Only one of its four waits has a calendar.
+    { account_id: 'umbra', day: '2026-03-29', replies: 4, wait_business_seconds: null },
   ]);
   expect(
     await rows(`select account_id, time_zone, local_weekday, local_hour, tickets_created, inbound_messages
