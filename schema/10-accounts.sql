@@ -147,16 +147,16 @@ create table sync.operations (
 );
 create index operations_at on sync.operations (account_id, at desc);
 comment on table sync.operations is
-  'Actions of people at a terminal or on the page, one row for each action and account, refused actions included. Actions: pause and resume; start of a run on the page; cancel and retry of a run; erasure of a customer; access of readers; calendars. Runs that a command starts are in sync.runs.';
+  'Actions of people at a terminal or on the page, one row for each action and account, refused actions included. Actions: pause and resume; start of a run on the page; cancel and retry of a run; erasure of a customer; access of readers; calendars; service targets. Runs that a command starts are in sync.runs.';
 comment on column sync.operations.id is 'Number of the action.';
 comment on column sync.operations.at is 'When the action happened.';
 comment on column sync.operations.account_id is 'The operator''s name for the mirrored account.';
 comment on column sync.operations.who is
   'The person: user and machine of a terminal, or role and address of a browser. The worker, when a customer comes back after an erasure and the worker erases the customer again.';
 comment on column sync.operations.action is
-  'The action: run, pause, resume, retry, cancel, erase, let a reader in, revoke a reader, calendar.';
+  'The action: run, pause, resume, retry, cancel, erase, let a reader in, revoke a reader, calendar, target.';
 comment on column sync.operations.subject is
-  'Object of the action: a stream, a run, a kind of run, a customer, a reader or a calendar; empty for the whole account.';
+  'Object of the action: a stream, a run, a kind of run, a customer, a reader, a calendar or a service target; empty for the whole account.';
 comment on column sync.operations.outcome is 'Result of the action, or the reason for the refusal.';
 
 create or replace function sync.in_words(span interval) returns text

@@ -297,13 +297,14 @@ comment on column analytics.account_zones.time_zone is 'The time zone.';
 
 -- Without a security barrier, so that the statistics of its tables reach the views that join it.
 create or replace view internal.own_zones as
-select a.account_id, a.inbox_id, c.time_zone
+select a.account_id, a.inbox_id, c.time_zone, a.calendar
 from internal.stored_calendar_assignments a
 join analytics.calendars c on c.name = a.calendar;
 comment on view internal.own_zones is
   'Time zone of each calendar assignment, for all accounts. A row with an inbox goes before that of the account, and without either the zone is UTC.';
 comment on column internal.own_zones.inbox_id is 'The inbox; null for all other inboxes of the account.';
 comment on column internal.own_zones.time_zone is 'Time zone of the calendar.';
+comment on column internal.own_zones.calendar is 'The calendar.';
 
 create or replace view analytics.inbox_zones with (security_barrier) as
 select i.account_id, i.inbox_id, coalesce(o.time_zone, z.time_zone) as time_zone, o.time_zone is not null as is_own

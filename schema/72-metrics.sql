@@ -591,7 +591,8 @@ left join lateral (
   select c.within,
     case when c.resolved then c.valid_from end as closed_at,
     case when c.resolved then c.within end as closed_within,
-    case when c.resolved and exists (select from internal.stored_calendar_assignments)
+    -- Asked for again, because PostgreSQL applies the condition of the join afterwards.
+    case when s.ticket_id is null and c.resolved and exists (select from internal.stored_calendar_assignments)
       then analytics.business_seconds(analytics.calendar_of(t.account_id, t.inbox_id), t.created_at, c.valid_from)::float8 end as business_seconds
   from (
     select v.valid_from, date_part('epoch', v.valid_from - v.change_after) as within, coalesce(t.state in ('closed', 'archived'), false) as resolved
@@ -1109,4 +1110,12 @@ insert into analytics.metric_definitions (relation, name, unit, kind, formula, o
   ('ticket_metrics', 'seconds_archived', 'seconds', 'observed', 'Sum of valid_to − valid_from over times in the state archived that have ended. Times before valid_from of the first row are not in it: reopen_error_seconds has how long they were.', null),
   ('ticket_metrics', 'open_error_seconds', 'seconds', 'observed', 'Over the times that seconds_open adds up, the sum of valid_from − change_after of their begins and of their ends. Other times before the first row of the ticket are not in it.', null),
   ('ticket_metrics', 'first_closing_seen', 'flag', 'exact', 'The time of first_closed_at is not the first one of the ticket: it was seen in another state before.', null),
-  ('ticket_metrics', 'last_closing_seen', 'flag', 'exact', 'The time of last_closed_at is not the first one of the ticket: it was seen in another state before.', null);
+  ('ticket_metrics', 'last_closing_seen', 'flag', 'exact', 'The time of last_closed_at is not the first one of the ticket: it was seen in another state before.', null),
+  ('ticket_targets', 'target_seconds', 'seconds', 'exact', 'target_seconds of the most specific row of service_targets: label and inbox, label, inbox, account; of two labels the shorter one.', 'Zendesk (SLA policies): the first policy in their order that fits. Intercom (SLA): the rule of a workflow.'),
+  ('ticket_targets', 'in_business_time', 'flag', 'exact', 'The inbox or the account has a calendar.', null),
+  ('ticket_targets', 'is_done', 'flag', 'exact', 'first_response: there is an authored message after the first inbound one. resolution: the state is closed or archived now.', null),
+  ('ticket_targets', 'begins_at', 'time', 'exact', 'first_response: time of the first inbound message. resolution: created_at.', 'Zendesk (SLA first reply time): creation of the ticket.'),
+  ('ticket_targets', 'due_at', 'time', 'exact', 'begins_at plus target_seconds, in business time if there is a calendar.', null),
+  ('ticket_targets', 'seconds', 'seconds', 'observed', 'first_response: first_response_business_seconds. resolution: full_resolution_business_seconds. Without a calendar the same on the clock. While it runs: from begins_at to complete_through of the tickets, or to updated_at if that is later.', 'Zendesk (SLA): the clock of a resolution stands while the ticket is pending, by choice. Here time on hold and snoozed counts.'),
+  ('ticket_targets', 'error_seconds', 'seconds', 'observed', 'first_response: 0, or unknown if messages_complete is false. resolution: full_resolution_error_seconds; 0 while it runs.', null),
+  ('ticket_targets', 'outcome', 'kind', 'observed', 'met: done, and seconds ≤ target_seconds. missed: seconds without their error are above it, done or not. uncertain: seconds are above it, and without their error may not be. at_risk: not done, and 75 percent of it have passed. running: else.', 'Zendesk: achieved, breached, active. Intercom: hit, missed, active.');

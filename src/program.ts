@@ -54,6 +54,7 @@ const groups: Record<string, Record<string, () => Promise<AddCommand>>> = {
     reader: async () => (await import('./cli/setup/reader.ts')).addReader,
     search: async () => (await import('./cli/setup/search.ts')).addSearch,
     calendar: async () => (await import('./cli/setup/calendar.ts')).addCalendar,
+    target: async () => (await import('./cli/setup/target.ts')).addTarget,
     erase: async () => (await import('./cli/setup/erase.ts')).addErase,
     completion: async () => (await import('./cli/setup/completion.ts')).addCompletion,
   },

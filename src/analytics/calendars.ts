@@ -131,16 +131,7 @@ export async function assignCalendar(
   await transaction(db, async client => {
     await readCalendar(client, calendar);
     await requireAccount(client, account);
-    const { rows: unknown } = await client.query<{ id: string }>(
-      `select i.id from unnest($2::text[]) i (id)
-       where not exists (select from helpdesk.inboxes x where x.account_id = $1 and x.id = i.id)`,
-      [account, inboxes],
-    );
-    if (unknown[0])
-      throw new UsageError(
-        `account '${account}' has no inbox ${unknown.map(({ id }) => id).join(', ')}`,
-        'Run `npx shelfdesk sql "select account_id, id, name from helpdesk.inboxes"` for those that are known.',
-      );
+    await requireInboxes(client, account, inboxes);
     await client.query(
       `insert into internal.stored_calendar_assignments (account_id, inbox_id, calendar)
        select $1, i.id, $3 from unnest($2::text[]) i (id)
@@ -176,7 +167,20 @@ export async function unassignCalendar(db: pg.Pool, { account, inboxes, who }: A
   });
 }
 
-async function requireAccount(db: Queryable, account: string): Promise<void> {
+export async function requireInboxes(db: Queryable, account: string, inboxes: readonly string[]): Promise<void> {
+  const { rows: unknown } = await db.query<{ id: string }>(
+    `select i.id from unnest($2::text[]) i (id)
+     where not exists (select from helpdesk.inboxes x where x.account_id = $1 and x.id = i.id)`,
+    [account, inboxes],
+  );
+  if (unknown[0])
+    throw new UsageError(
+      `account '${account}' has no inbox ${unknown.map(({ id }) => id).join(', ')}`,
+      'Run `npx shelfdesk sql "select account_id, id, name from helpdesk.inboxes"` for those that are known.',
+    );
+}
+
+export async function requireAccount(db: Queryable, account: string): Promise<void> {
   const { rowCount } = await db.query('select from sync.accounts where account_id = $1', [account]);
   if (rowCount === 0)
     throw new UsageError(

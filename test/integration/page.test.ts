@@ -279,6 +279,28 @@ describe('the figures are those of SQL', () => {
     expect(Math.round(buckets.reduce((sum, { fresh, minutes }) => sum + fresh * minutes, 0))).toBe(1437);
   });
 
+  test('service targets: how tickets of four weeks keep them, where there are targets', async () => {
+    const rows = await world.rows<Record<string, unknown>>(
+      `select metric, outcome, count(*)::int as n from analytics.ticket_targets where account_id = 'paused' group by 1, 2 order by 1, 2`,
+    );
+    expect(rows).toEqual([
+      { metric: 'resolution', outcome: 'at_risk', n: 2 },
+      { metric: 'resolution', outcome: 'met', n: 2 },
+      { metric: 'resolution', outcome: 'missed', n: 4 },
+      { metric: 'resolution', outcome: 'running', n: 3 },
+    ]);
+    const section = /<section id="targets"[\s\S]*?<\/section>/.exec((await get('/accounts/paused')).payload)?.[0] ?? '';
+    const shown = [...section.matchAll(/<tr data-key="target-(\w+)">([\s\S]*?)<\/tr>/g)].map(([, metric, cells]) => [
+      metric,
+      ...[...cells!.matchAll(/<td[^>]*>([\s\S]*?)<\/td>/g)].map(([, cell]) => textOf(cell!)),
+    ]);
+    expect(shown).toEqual([
+      ['first_response', '0', '0', '–', '0', '0', '0'],
+      ['resolution', '2', '4', '33 %', '0', '2', '3'],
+    ]);
+    expect((await get('/accounts/fresh')).payload).not.toContain('Service targets');
+  });
+
   test('all accounts: a line for each, those that need a look first', async () => {
     const page = (await get('/')).body;
     const lines = [...page.matchAll(/<tr data-key="account-[\s\S]*?<\/tr>/g)].map(([tr]) => textOf(tr));

@@ -51,13 +51,15 @@ export async function demoWorld(days = 92): Promise<InProcess> {
   return here;
 }
 
-/** Nine to six in Berlin, closed on two days. */
+/** Nine to six in Berlin, closed on two days. A response within four hours, a resolution within a week. */
 const office = `
   insert into analytics.calendars (name, time_zone) values ('office', 'Europe/Berlin');
   insert into analytics.calendar_hours (calendar, weekday, opens, closes)
   select 'office', day, time '09:00', time '18:00' from generate_series(1, 5) day;
   insert into analytics.calendar_holidays (calendar, day, name) values ('office', '2026-04-03', 'Good Friday'), ('office', '2026-04-06', 'Easter Monday');
-  insert into internal.stored_calendar_assignments (account_id, inbox_id, calendar) values ('default', null, 'office')`;
+  insert into internal.stored_calendar_assignments (account_id, inbox_id, calendar) values ('default', null, 'office');
+  insert into internal.stored_service_targets (account_id, inbox_id, label_id, metric, target_seconds)
+  values ('default', null, null, 'first_response', 4 * 3600), ('default', null, null, 'resolution', 45 * 3600)`;
 
 function withBooks(here: InProcess): void {
   const { services, ctx } = here;

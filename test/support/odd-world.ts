@@ -14,6 +14,9 @@ export async function fillOddWorld(db: pg.Pool, tickets = 240): Promise<void> {
       select name, day, time '09:00', time '17:00' from analytics.calendars, generate_series(1, 5) day;
     insert into internal.stored_calendar_assignments (account_id, inbox_id, calendar)
       values ('acme', null, 'berlin'), ('acme', 'i1', 'auckland'), ('acme', 'i2', 'honolulu'), ('umbra', 'i1', 'auckland');
+    insert into internal.stored_service_targets (account_id, inbox_id, label_id, metric, target_seconds)
+      values ('acme', null, null, 'resolution', 100000), ('acme', null, null, 'first_response', 7200), ('acme', null, 'l1', 'resolution', 50000),
+        ('umbra', null, null, 'resolution', 100000), ('umbra', null, null, 'first_response', 7200);
     insert into helpdesk.inboxes (account_id, id, name, _first_seen_at, _synced_at)
       select a.account_id, 'i' || n, case when n <> 3 then 'Inbox ' || n end, '2026-01-01', '2026-01-01' from sync.accounts a, generate_series(1, 3) n;
     insert into helpdesk.labels (account_id, id, name, _first_seen_at, _synced_at)

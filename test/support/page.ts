@@ -111,6 +111,7 @@ async function seed(pool: ReturnType<typeof makePool>, name: string): Promise<vo
       `update sync.coverage set covered = covered - tstzmultirange(tstzrange('2021-05-01', '2021-06-01'), tstzrange('2022-05-01', '2022-06-01'))
        where account_id = $1 and stream = 'tickets'`,
     );
+  if (name === 'paused') await serviceTargets(pool, name);
   if (name === 'rejects')
     await run(
       `insert into sync.rejects (account_id, source, stream, key, reason, replayable, first_seen_at, last_seen_at)
@@ -121,6 +122,21 @@ async function seed(pool: ReturnType<typeof makePool>, name: string): Promise<vo
       `insert into sync.paused (account_id, source, stream, paused_at, paused_by, reason) values ($1, '', '', now() - interval '1 hour', 'ada at desk', $2)`,
       markup,
     );
+}
+
+/** Within four hours of the clock and within a day; tickets of the last 44 hours, of which some are closed within half an hour. */
+async function serviceTargets(pool: ReturnType<typeof makePool>, account: string): Promise<void> {
+  await pool.query(
+    `insert into internal.stored_service_targets (account_id, metric, target_seconds)
+     values ($1, 'first_response', 4 * 3600), ($1, 'resolution', 24 * 3600)`,
+    [account],
+  );
+  await pool.query(
+    `insert into helpdesk.tickets (account_id, id, state, created_at, updated_at, _messages_as_of, _first_seen_at, _synced_at, _observed_at, _payload)
+     select $1, 't' || n, case when n % 4 = 0 then 'closed' else 'open' end, t, t + interval '30 minutes', now(), now(), now(), t + interval '31 minutes', '{}'
+     from generate_series(1, 11) n, lateral (select now() - n * interval '4 hours' as t) c`,
+    [account],
+  );
 }
 
 /** That wait for their messages, all changed while the mirror was read already. */

@@ -165,6 +165,7 @@ describe('who may import whom', () => {
   const namesSources: Readonly<Record<string, string>> = {
     'src/analytics/calendars.ts': 'calendars belong to inboxes of the help desk',
     'src/analytics/search.ts': 'the indexes of search are on tables of the help desk',
+    'src/analytics/service-targets.ts': 'service targets belong to inboxes and labels of the help desk',
     'src/cli/look/why.ts': 'the command is about one ticket',
     'src/cli/setup/demo.ts': 'the demo asks both services of the sandbox',
     'src/cli/work/plan.ts': 'keys of --json',

@@ -23,14 +23,15 @@ export type Action =
   | 'erase'
   | 'let a reader in'
   | 'revoke a reader'
-  | 'calendar';
+  | 'calendar'
+  | 'target';
 
 export interface Operation {
   readonly account: string;
   /** User and machine of a terminal, or the role and the address of a browser. */
   readonly who: string;
   readonly action: Action;
-  /** A stream, the number of a run, a customer, a calendar or its inboxes; empty: the whole account. */
+  /** A stream, the number of a run, a customer, a calendar or its inboxes, a service target; empty: the whole account. */
   readonly subject: string;
   /** `done`, with a result if there is one, or the reason of a refusal. */
   readonly outcome: string;

@@ -262,7 +262,7 @@ export async function queueNames(db: pg.Pool): Promise<ReadonlyMap<string, strin
 /** Longest duration of a query. The page must not block other work. */
 const longestMs = 20_000;
 
-function inSnapshot<T>(db: pg.Pool, read: (client: Client) => Promise<T>): Promise<T> {
+export function inSnapshot<T>(db: pg.Pool, read: (client: Client) => Promise<T>): Promise<T> {
   return transaction(db, async client => {
     await client.query('set transaction isolation level repeatable read, read only');
     await client.query(`set local statement_timeout = ${longestMs}`);

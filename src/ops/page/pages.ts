@@ -17,6 +17,7 @@ import { type Known, type Parts, partsOf } from './render/account.ts';
 import { fleetParts, pathOf } from './render/fleet.ts';
 import { type Step, stepsOf, unknownScale } from './render/graph.ts';
 import { runParts } from './render/run.ts';
+import { makeTargets } from './targets.ts';
 
 export interface Pages {
   /** All accounts: those in the warehouse, and those with settings, valid or not. */
@@ -48,6 +49,7 @@ export function makePages({
 }): Pages {
   const find = (account: string) => accounts().find(({ config }) => config.account === account);
   const all = (held: readonly string[]) => allAccounts(accounts(), refused(), held);
+  const targetsOf = makeTargets(pg, clock);
   const slots = new Map<string, { untilMs: number; next: Known['next'] }>();
 
   /** Computed anew once the first of the slots has passed. */
@@ -91,9 +93,9 @@ export function makePages({
       return one && declared.filter(({ source }) => one.sources.has(source)).map(({ key }) => key);
     },
     account: (account, range) => async () => {
-      const figures = await readAccount(pg, account, range);
+      const [figures, targets] = await Promise.all([readAccount(pg, account, range), targetsOf(account)]);
       const known = knownOf(account);
-      return (role: Role): Parts => partsOf({ figures, known, range, role, link: pathOf(account) });
+      return (role: Role): Parts => partsOf({ figures, targets, known, range, role, link: pathOf(account) });
     },
     async run(account, run) {
       const read = () => readRun(pg, account, run, new Date(clock.now()));

@@ -77,7 +77,16 @@ function serveFiles(app: FastifyInstance): Files {
 type Said = Parameters<typeof framed>[0]['said'];
 
 const rangeOf = (asked: unknown): Range => (asked === 'day' || asked === 'week' ? asked : 'hour');
-const accountRows = [['now'], ['problems'], ['streams'], ['credits'], ['requests'], ['runs'], ['next', 'people']];
+const accountRows = [
+  ['now'],
+  ['problems'],
+  ['streams'],
+  ['credits'],
+  ['requests'],
+  ['runs'],
+  ['targets'],
+  ['next', 'people'],
+];
 
 async function accountPage(
   { pages, door }: Behind,

@@ -50,6 +50,7 @@ const ways: Readonly<Record<string, readonly string[]>> = {
     `select sum(tickets) + (select count(*) from analytics.fact_tickets where customer_key is null) from analytics.customer_summary`,
     'select sum(tickets_created) + (select count(*) from analytics.fact_tickets where created_at is null) from analytics.arrivals_hourly',
     `select sum(n) from (select count(*) as n from analytics.fact_tickets group by created_date) d`,
+    `select count(*) from analytics.fact_targets where metric = 'resolution'`,
     'select count(*) from analytics.dim_inbox right join analytics.fact_tickets using (inbox_key)',
   ],
   messages: [
@@ -103,6 +104,11 @@ const alike: Readonly<Record<string, readonly string[]>> = {
     'select count(first_responder_key) from analytics.fact_tickets',
     'select count(*) from analytics.fact_turns where is_first_response',
     'select sum(first_responses) + (select count(*) from analytics.fact_turns where is_first_response and answered_at is null) from analytics.agent_daily',
+  ],
+  'first responses that customers waited for': [
+    `select count(*) from analytics.fact_targets where metric = 'first_response'`,
+    'select count(*) from analytics.fact_tickets where inbound_count > 0 and not is_outbound_initiated',
+    'select count(*) from analytics.fact_tickets where first_responder_key is not null or is_unreplied',
   ],
   waits: [
     'select count(waiting_since) from analytics.fact_tickets',

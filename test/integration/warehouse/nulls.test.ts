@@ -11,6 +11,7 @@ const metrics = [
   'agent_daily',
   'arrivals_hourly',
   'customer_summary',
+  'ticket_targets',
   'message_kinds',
 ];
 

@@ -16,9 +16,11 @@ import type {
   RunStream,
   StreamFigures,
 } from '../overview.ts';
+import type { TargetFigures } from '../targets.ts';
 import { graph, requestsOfDay, type Scale, unknownScale } from './graph.ts';
 import { amount, cell, count, type Html, html, lasting, prose, text, time } from './html.ts';
 import { sentence } from './sentence.ts';
+import { targets } from './targets.ts';
 import { timeline } from './timeline.ts';
 
 /** Facts about the account that are not in its rows. */
@@ -33,6 +35,7 @@ export interface Known {
 
 export interface Shown {
   readonly figures: AccountFigures;
+  readonly targets: readonly TargetFigures[];
   readonly known: Known;
   readonly range: Range;
   readonly role: Role;
@@ -93,6 +96,7 @@ export function partsOf(shown: Shown): Parts {
     ...(isThere(graphed) && { credits: graph(figures.credits, known.scale ?? unknownScale, range, { at, link }) }),
     ...(others.length > 0 && { requests: html`${others.map(source => dayOf(source, shown))}` }),
     runs: runs(shown),
+    ...(shown.targets.length > 0 && { targets: targets(shown.targets) }),
     next: next(shown),
     people: people(figures.operations, at),
   };

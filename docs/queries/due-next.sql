@@ -1,0 +1,12 @@
+-- Which tickets miss a service target next?
+-- Those of the last 13 weeks that still run and have not missed it: reckoned up to when the mirror is complete, in business hours where there is a
+-- calendar.
+select t.number, coalesce(i.inbox_name, 'no inbox') as inbox, f.metric, f.outcome, date_trunc('minute', f.due_at) as due_at,
+  round(((f.target_seconds - f.seconds) / 3600)::numeric, 1)::float8 as hours_left
+from analytics.fact_targets f
+join analytics.fact_tickets t using (ticket_key)
+left join analytics.dim_inbox i on i.inbox_key = f.inbox_key
+where not f.is_done and f.outcome in ('running', 'at_risk')
+  and f.created_at >= (select max(complete_through) - interval '91 days' from analytics.completeness where stream = 'tickets')
+order by f.due_at, f.target_key
+limit 10;

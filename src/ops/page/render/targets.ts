@@ -1,0 +1,20 @@
+/** Renders how an account keeps its service targets. */
+import type { TargetFigures } from '../targets.ts';
+import { amount, cell, type Html, html } from './html.ts';
+
+const heads = ['met', 'missed', 'kept', 'uncertain', 'at risk', 'running'] as const;
+
+export function targets(figures: readonly TargetFigures[]): Html {
+  return html`
+<h2 id="targets-h">Service targets</h2>
+<div class="wide" role="region" aria-labelledby="targets-h" tabindex="0"><table><thead><tr><th scope="col">target</th>${heads.map(head => html`<th scope="col" class="n">${head}</th>`)}</tr></thead>
+<tbody>${figures.map(
+    one => html`
+<tr data-key="target-${one.metric}"><th scope="row">${one.metric.replace('_', ' ')}</th>${[amount(one.met), amount(one.missed), kept(one), amount(one.uncertain), amount(one.at_risk), amount(one.running)].map((value, i) => cell(heads[i]!, value, 'n'))}</tr>`,
+  )}</tbody></table></div>
+<p class="none small"><code>analytics.ticket_targets</code>, of tickets created in the last four weeks. At risk: it runs, and three quarters of the time have passed. Uncertain: the resolution was seen too late to tell.</p>`;
+}
+
+/** Of those that are decided. */
+const kept = ({ met, missed }: TargetFigures): string =>
+  met + missed === 0 ? '–' : `${Math.floor((100 * met) / (met + missed))}\u00a0%`;

@@ -1,0 +1,299 @@
+/** Service targets: which one counts for a ticket, and how the ticket keeps it. */
+import type pg from 'pg';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { freshDatabase, type TestDatabase } from '../../support/postgres.ts';
+import { letReaderIn } from '../../support/readers.ts';
+
+let db: TestDatabase;
+beforeAll(async () => {
+  db = await freshDatabase();
+  await db.pool.query(`
+    insert into sync.accounts (account_id, mirrored_since) values ('acme', '2026-01-01'), ('umbra', '2026-01-01');
+    insert into analytics.calendars (name, time_zone) values ('office', 'UTC');
+    insert into analytics.calendar_hours (calendar, weekday, opens, closes) select 'office', day, '09:00', '17:00' from generate_series(1, 5) day;
+    insert into internal.stored_calendar_assignments (account_id, inbox_id, calendar) values ('acme', null, 'office')`);
+});
+afterAll(() => db?.drop());
+
+interface Made {
+  readonly account?: string;
+  readonly inbox?: string;
+  readonly labels?: string[];
+  readonly created: string;
+  /** Times of messages: of the customer, of the team. */
+  readonly said?: readonly (readonly ['in' | 'out', string])[];
+  readonly complete?: boolean;
+  readonly spam?: boolean;
+  /** States after the first: seen at one time, by the values that were last seen at another. */
+  readonly states?: readonly { readonly state: string; readonly from: string; readonly after: string | null }[];
+}
+
+const own = '_first_seen_at, _synced_at, _observed_at, _payload';
+
+async function make(pool: pg.Pool, id: string, made: Made): Promise<void> {
+  const {
+    account = 'acme',
+    inbox = null,
+    labels = [],
+    created,
+    said = [],
+    complete = true,
+    spam = false,
+    states = [],
+  } = made;
+  const last = states.at(-1);
+  const updated = last?.from ?? created;
+  const client = await pool.connect();
+  try {
+    await client.query(
+      `insert into helpdesk.tickets (account_id, id, inbox_id, label_ids, state, spam, created_at, updated_at, _messages_as_of, _true_by, ${own})
+       values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $8, $8, $8, $8, '{}')`,
+      [account, id, inbox, labels, last?.state ?? 'open', spam, created, updated, complete ? updated : null],
+    );
+    for (const [i, [direction, at]] of said.entries())
+      await client.query(
+        `insert into internal.messages (account_id, id, ticket_id, position, type, direction, user_id, created_at, ${own})
+         values ($1, $2 || '-' || $3::int, $2, $3, 'reply', $4, $5, $6, $6, $6, $6, '{}')`,
+        [account, id, i + 1, direction, direction === 'out' ? 'u1' : null, at],
+      );
+    if (states.length > 0) {
+      await client.query('delete from internal.ticket_history where account_id = $1 and ticket_id = $2', [account, id]);
+      const all = [{ state: 'open', from: created, after: null }, ...states];
+      for (const [i, { state, from, after }] of all.entries())
+        await client.query(
+          `insert into internal.ticket_history (account_id, ticket_id, state, label_ids, spam, trash, valid_from, valid_to, change_after, is_first)
+           values ($1, $2, $3, '{}', false, false, $4, $5, coalesce($6, $4::timestamptz - interval '1 second'), $7)`,
+          [account, id, state, from, all[i + 1]?.from ?? null, after, i === 0],
+        );
+    }
+  } finally {
+    client.release();
+  }
+}
+
+/** Tickets are complete through this time. 2026-06-01 is a Monday. */
+async function through(at: string): Promise<void> {
+  await db.pool.query('delete from sync.coverage');
+  await db.pool.query(
+    `insert into sync.coverage (account_id, source, stream, list, covered)
+     select account_id, 'helpdesk', 'tickets', 'default', tstzmultirange(tstzrange('1970-01-01', $1)) from sync.accounts`,
+    [at],
+  );
+}
+const target = (
+  metric: string,
+  hours: number,
+  { account = 'acme', inbox, label }: { account?: string; inbox?: string; label?: string } = {},
+) =>
+  db.pool.query(
+    'insert into internal.stored_service_targets (account_id, inbox_id, label_id, metric, target_seconds) values ($1, $2, $3, $4, $5)',
+    [account, inbox ?? null, label ?? null, metric, hours * 3600],
+  );
+const outcomes = async (prefix: string, more = '') =>
+  (
+    await db.pool.query(
+      `select ticket_id as id, outcome, seconds / 3600 as hours${more} from analytics.ticket_targets where ticket_id like $1 order by 1, metric`,
+      [`${prefix}%`],
+    )
+  ).rows;
+const clear = () => db.pool.query('delete from internal.stored_service_targets');
+
+test('a first response: met, missed, and while it runs', async () => {
+  await clear();
+  await target('first_response', 4);
+  await through('2026-06-02T12:30:00Z');
+  const asked = (at: string, answered?: string): Made => ({
+    created: at,
+    said: [['in', at], ...(answered === undefined ? [] : [['out', answered] as const])],
+  });
+  await make(db.pool, 'f1-met', asked('2026-06-01T16:00:00Z', '2026-06-02T12:00:00Z'));
+  await make(db.pool, 'f2-missed', asked('2026-06-01T16:00:00Z', '2026-06-02T12:00:01Z'));
+  await make(db.pool, 'f3-missed', asked('2026-06-01T16:00:00Z'));
+  await make(db.pool, 'f4-at-risk', asked('2026-06-02T09:30:00Z'));
+  await make(db.pool, 'f5-running', asked('2026-06-02T09:30:01Z'));
+  await make(db.pool, 'f6-none', {
+    created: '2026-06-01T16:00:00Z',
+    said: [
+      ['out', '2026-06-01T16:00:00Z'],
+      ['in', '2026-06-01T16:30:00Z'],
+    ],
+  });
+  await make(db.pool, 'f7-spam', { ...asked('2026-06-01T16:00:00Z'), spam: true });
+  // The reply may be one that is not here.
+  await make(db.pool, 'f8-incomplete', { ...asked('2026-06-01T16:00:00Z'), complete: false });
+  await make(db.pool, 'f9-incomplete', { ...asked('2026-06-01T16:00:00Z', '2026-06-02T12:00:00Z'), complete: false });
+  expect(await outcomes('f', ', due_at, in_business_time as business, is_done as done')).toEqual(
+    [
+      ['f1-met', 'met', 4, '2026-06-02T12:00:00Z', true],
+      ['f2-missed', 'missed', 4 + 1 / 3600, '2026-06-02T12:00:00Z', true],
+      ['f3-missed', 'missed', 4.5, '2026-06-02T12:00:00Z', false],
+      ['f4-at-risk', 'at_risk', 3, '2026-06-02T13:30:00Z', false],
+      ['f5-running', 'running', 3 - 1 / 3600, '2026-06-02T13:30:01Z', false],
+      ['f8-incomplete', 'uncertain', 4.5, '2026-06-02T12:00:00Z', false],
+      ['f9-incomplete', 'met', 4, '2026-06-02T12:00:00Z', true],
+    ].map(([id, outcome, hours, due, done]) => ({
+      id,
+      outcome,
+      hours,
+      due_at: new Date(String(due)),
+      business: true,
+      done,
+    })),
+  );
+});
+
+test('a resolution has an error: the outcome is uncertain only where it decides', async () => {
+  await clear();
+  await target('resolution', 8);
+  await through('2026-06-10T12:00:00Z');
+  const created = '2026-06-01T09:00:00Z';
+  const closed = (from: string, after: string): Made => ({ created, states: [{ state: 'closed', from, after }] });
+  await make(db.pool, 'r1-met', closed('2026-06-01T17:00:00Z', '2026-06-01T10:00:00Z'));
+  await make(db.pool, 'r2-missed', closed('2026-06-02T12:00:00Z', '2026-06-02T10:00:00Z'));
+  await make(db.pool, 'r3-uncertain', closed('2026-06-02T12:00:00Z', '2026-06-01T16:00:00Z'));
+  // More than a night passed between two looks, and yet an hour of business at most: it was late at both.
+  await make(db.pool, 'r4-missed', closed('2026-06-03T09:30:00Z', '2026-06-02T16:30:00Z'));
+  await make(db.pool, 'r5-reopened', {
+    created,
+    states: [
+      { state: 'closed', from: '2026-06-01T12:00:00Z', after: '2026-06-01T11:00:00Z' },
+      { state: 'open', from: '2026-06-03T12:00:00Z', after: '2026-06-03T11:00:00Z' },
+    ],
+  });
+  await make(db.pool, 'r6-running', { created: '2026-06-10T10:00:00Z' });
+  await make(db.pool, 'r7-archived', {
+    created,
+    states: [{ state: 'archived', from: '2026-06-01T12:00:00Z', after: '2026-06-01T11:00:00Z' }],
+  });
+  // Closed when it was first seen: at some time since its creation.
+  await db.pool.query(
+    `insert into helpdesk.tickets (account_id, id, state, created_at, updated_at, ${own})
+     values ('acme', 'r8-seen-closed', 'closed', $1, '2026-06-05T12:00:00Z', '2026-06-05T12:00:00Z', '2026-06-05T12:00:00Z', '2026-06-05T12:00:00Z', '{}')`,
+    [created],
+  );
+  expect(await outcomes('r', ', error_seconds / 3600 as error')).toEqual([
+    { id: 'r1-met', outcome: 'met', hours: 8, error: 7 },
+    { id: 'r2-missed', outcome: 'missed', hours: 11, error: 2 },
+    { id: 'r3-uncertain', outcome: 'uncertain', hours: 11, error: 20 },
+    { id: 'r4-missed', outcome: 'missed', hours: 16.5, error: 17 },
+    { id: 'r5-reopened', outcome: 'missed', hours: 59, error: 0 },
+    { id: 'r6-running', outcome: 'running', hours: 2, error: 0 },
+    { id: 'r7-archived', outcome: 'met', hours: 3, error: 1 },
+    { id: 'r8-seen-closed', outcome: 'uncertain', hours: 35, error: 99 + 1 / 3600 },
+  ]);
+});
+
+test('a ticket that was seen after the time up to which all are complete is measured up to then', async () => {
+  await clear();
+  await target('resolution', 8);
+  await through('2026-06-01T10:00:00Z');
+  await make(db.pool, 'u1', { created: '2026-06-01T09:00:00Z' });
+  await make(db.pool, 'u2', {
+    created: '2026-06-01T09:00:00Z',
+    states: [{ state: 'hold', from: '2026-06-02T09:30:00Z', after: '2026-06-02T09:00:00Z' }],
+  });
+  await make(db.pool, 'u3', { created: '2026-06-01T12:00:00Z' });
+  expect(await outcomes('u')).toEqual([
+    { id: 'u1', outcome: 'running', hours: 1 },
+    { id: 'u2', outcome: 'missed', hours: 8.5 },
+    { id: 'u3', outcome: 'running', hours: 0 },
+  ]);
+});
+
+test('the most specific target counts, and of two labels the shorter one', async () => {
+  await clear();
+  await through('2026-06-10T12:00:00Z');
+  const created = '2026-06-10T11:00:00Z';
+  await target('resolution', 40);
+  await target('resolution', 30, { inbox: 'i1' });
+  await target('resolution', 50, { label: 'vip' });
+  await target('resolution', 45, { label: 'vip', inbox: 'i1' });
+  await target('resolution', 20, { label: 'urgent' });
+  await target('resolution', 1, { account: 'umbra' });
+  await target('first_response', 2, { inbox: 'i2' });
+  const all: Record<string, Made> = {
+    's1-account': { created },
+    's2-inbox': { created, inbox: 'i1' },
+    's3-label': { created, labels: ['vip', 'x'], inbox: 'i3' },
+    's4-both': { created, labels: ['vip', 'x'], inbox: 'i1' },
+    's5-shorter': { created, labels: ['vip', 'urgent'] },
+    // Label and inbox go before a label, whichever is shorter.
+    's6-both': { created, labels: ['urgent', 'vip'], inbox: 'i1' },
+    's7-two': { created, inbox: 'i2', said: [['in', created]] },
+    's8-umbra': { created, account: 'umbra', labels: ['vip'] },
+  };
+  for (const [id, made] of Object.entries(all)) await make(db.pool, id, made);
+  const { rows } = await db.pool.query(
+    `select ticket_id as id, metric, target_seconds / 3600 as hours, outcome from analytics.ticket_targets where ticket_id like 's%' order by 1, 2`,
+  );
+  expect(rows.map(({ id, metric, hours }) => [id, metric, hours])).toEqual([
+    ['s1-account', 'resolution', 40],
+    ['s2-inbox', 'resolution', 30],
+    ['s3-label', 'resolution', 50],
+    ['s4-both', 'resolution', 45],
+    ['s5-shorter', 'resolution', 20],
+    ['s6-both', 'resolution', 45],
+    ['s7-two', 'first_response', 2],
+    ['s7-two', 'resolution', 40],
+    ['s8-umbra', 'resolution', 1],
+  ]);
+});
+
+test('without a calendar the clock counts, and a reader sees the accounts that are theirs', async () => {
+  await clear();
+  await target('first_response', 4);
+  await target('first_response', 4, { account: 'umbra' });
+  await through('2026-06-02T12:30:00Z');
+  const made: Made = {
+    created: '2026-06-01T16:00:00Z',
+    said: [
+      ['in', '2026-06-01T16:00:00Z'],
+      ['out', '2026-06-01T21:00:00Z'],
+    ],
+  };
+  await make(db.pool, 'c1', made);
+  await make(db.pool, 'c2', { ...made, account: 'umbra' });
+  const rows = `select ticket_id as id, outcome, in_business_time as business, seconds / 3600 as hours from analytics.ticket_targets where ticket_id like 'c%' order by 1`;
+  const [acme, umbra] = [
+    { id: 'c1', outcome: 'met', business: true, hours: 1 },
+    { id: 'c2', outcome: 'missed', business: false, hours: 5 },
+  ];
+  expect((await db.pool.query(rows)).rows).toEqual([acme, umbra]);
+  await using reader = await letReaderIn(db, { accounts: ['umbra'] });
+  expect(await reader.rows(rows)).toEqual([umbra]);
+  expect(await reader.rows('select account_id from analytics.service_targets')).toEqual([{ account_id: 'umbra' }]);
+  expect(
+    await reader.rows(
+      `select target_key, ticket_key, outcome from analytics.fact_targets where ticket_key like '%/c%'`,
+    ),
+  ).toEqual([{ target_key: 'umbra/c2/first_response', ticket_key: 'umbra/c2', outcome: 'missed' }]);
+});
+
+test('business time after an instant is what business seconds count back', async () => {
+  const { rows } = await db.pool.query(`
+    select count(*)::int as n,
+      count(*) filter (where abs(analytics.business_seconds('office', since, due) - seconds) > 0.001)::int as wrong,
+      -- The first such instant: one moment earlier it is less.
+      count(*) filter (where seconds > 0 and analytics.business_seconds('office', since, due - interval '1 second') >= seconds)::int as later
+    from (
+      select since, seconds, analytics.business_time_after('office', since, seconds) as due
+      from (
+        select timestamptz '2000-01-01' + n * interval '37 hours 11 minutes' as since, (n * 7919 % 400000)::float8 as seconds
+        from generate_series(1, 3000) n) g) d`);
+  expect(rows).toEqual([{ n: 3000, wrong: 0, later: 0 }]);
+  const edges = await db.pool.query(`
+    select analytics.business_time_after('office', '2026-06-01T12:00Z', 5 * 3600) as closing,
+      analytics.business_time_after('office', '2026-06-01T12:00Z', 5 * 3600 + 1) as opening,
+      analytics.business_time_after('office', '1999-12-31T12:00Z', 1) as before,
+      analytics.business_time_after('none', '2026-06-01T12:00Z', 1) as unknown,
+      analytics.business_time_after('office', '2059-12-31T12:00Z', 1e9) as beyond`);
+  expect(edges.rows).toEqual([
+    {
+      closing: new Date('2026-06-01T17:00:00Z'),
+      opening: new Date('2026-06-02T09:00:01Z'),
+      before: null,
+      unknown: null,
+      beyond: null,
+    },
+  ]);
+});
