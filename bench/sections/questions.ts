@@ -11,7 +11,8 @@ import { fillBySql } from '../desk-by-sql.ts';
 import { openDatabase } from '../lab.ts';
 import { medianOf, type Section } from '../report.ts';
 
-const all = 100_000;
+const accounts = ['acme', 'beta', 'gamma'];
+const all = 200_000;
 const rounds = 3;
 const dayMs = 86_400_000;
 
@@ -72,22 +73,43 @@ export const questions: Section = {
   },
 };
 
-/** Business hours, what is complete, and what was spent; then the metrics of all tickets. Nothing is analysed. */
+/** Business hours, what is complete, what was spent, and shelves; then the metrics of all tickets. Nothing is analysed. */
 export async function fillQuestions(pool: pg.Pool, tickets: number): Promise<void> {
   const now = new Date();
-  const until = new Date(now.getTime() - 3 * dayMs);
-  await fillBySql(pool, { tickets, messages: Math.round(3.48 * tickets), customers: tickets / 4, until });
+  await fillBySql(pool, { tickets, until: now, accounts });
+  const until = `timestamptz '${now.toISOString()}'`;
   await pool.query(`
-    insert into analytics.calendars (name, time_zone) values ('office', 'Europe/Berlin');
+    insert into analytics.calendars (name, time_zone) values ('office', 'Europe/Berlin'), ('coast', 'America/Los_Angeles');
     insert into analytics.calendar_hours (calendar, weekday, opens, closes)
-    select 'office', day, time '09:00', time '18:00' from generate_series(1, 5) day;
-    insert into internal.stored_calendar_assignments (account_id, inbox_id, calendar) values ('default', null, 'office');
+    select c.name, day, h.opens, h.closes
+    from analytics.calendars c, generate_series(1, 5) day, (values (time '09:00', time '12:30'), ('13:15', '18:00')) h (opens, closes);
+    insert into analytics.calendar_holidays (calendar, day)
+    select 'office', make_date(year, 12, 25) + n from generate_series(2020, 2030) year, generate_series(0, 1) n;
+    insert into internal.stored_calendar_assignments (account_id, inbox_id, calendar)
+    select a.account_id, c.inbox, c.calendar from sync.accounts a, (values (null, 'office'), ('i4', 'coast')) c (inbox, calendar);
     insert into sync.coverage (account_id, source, stream, list, covered)
-    select 'default', 'helpdesk', s, 'default', tstzmultirange(tstzrange('1970-01-01', '${now.toISOString()}')) from unnest(array['users', 'customers', 'tickets']) s;
-    insert into sync.credit_minutes (account_id, source, minute, credit_limit, fresh, backfill, sweep)
-    select 'default', 'helpdesk', minute, 500, 20, 60, 5
-    from generate_series(timestamptz '${now.toISOString()}' - interval '35 days', '${now.toISOString()}', interval '1 minute') minute;
+    select a.account_id, 'helpdesk', s, 'default', tstzmultirange(tstzrange('1970-01-01', ${until}))
+    from sync.accounts a, unnest(array['users', 'customers', 'tickets']) s;
+    insert into sync.credit_minutes (account_id, source, minute, minutes, credit_limit, fresh, backfill, sweep)
+    select a.account_id, 'helpdesk', m.minute, m.minutes, 500, 20, 60, 5
+    from sync.accounts a cross join (
+      select minute, 1 from generate_series(date_trunc('hour', ${until}) - interval '35 days', ${until}, interval '1 minute') minute
+      union all
+      select hour, 60 from generate_series(
+        date_trunc('hour', ${until}) - interval '1 year', date_trunc('hour', ${until}) - interval '35 days 1 hour', interval '1 hour') hour) m (minute, minutes);
     insert into books.shelves (account_id, owner_id, id, title, _first_seen_at, _synced_at, _observed_at, _payload)
-    select 'default', 'u1', n, 'Shelf ' || n, t, t, t, '{}' from generate_series(1, 50) n, (select timestamptz '2025-11-01') x (t)`);
-  await pool.query('call analytics.recompute()');
+    select a.account_id, 'u1', n, 'Shelf ' || n, t, t, t, '{}'
+    from sync.accounts a, generate_series(1, 50) n, (select ${until} - interval '60 days') x (t);
+    insert into books.volumes (account_id, id, title, authors, published_year, list_price, list_price_currency, _first_seen_at, _synced_at, _observed_at, _payload)
+    select a.account_id, 'v' || n, 'Volume ' || n, array['Ada'], 1950 + n % 70, n % 40, 'EUR', t, t, t, '{}'
+    from sync.accounts a, generate_series(1, 3000) n, (select ${until} - interval '60 days') x (t);
+    insert into books.shelf_volumes (account_id, owner_id, shelf_id, volume_id, position, _removed_at, _first_seen_at, _synced_at, _observed_at, _payload)
+    select v.account_id, 'u1', 1 + n % 50, v.id, n / 50, case when n % 9 = 0 then t + n * interval '20 minutes' end, t, t, t, '{}'
+    from books.volumes v cross join lateral (select substr(v.id, 2)::int as n) x, (select ${until} - interval '60 days') y (t);
+    insert into books.shelf_volume_history (account_id, owner_id, shelf_id, volume_id, position, valid_from, valid_to, change_after)
+    select s.account_id, s.owner_id, s.shelf_id, s.volume_id, case when k = 3 and s._removed_at is not null then null else s.position + k end,
+      s._first_seen_at + k * h.lasts, case when k < 3 then s._first_seen_at + (k + 1) * h.lasts end,
+      case when k > 1 or s.position % 2 = 0 then s._first_seen_at + k * h.lasts - interval '1 hour' end
+    from books.shelf_volumes s, generate_series(1, 3) k cross join lateral (select interval '18 days' - substr(s.volume_id, 2)::int * interval '1 minute' as lasts) h`);
+  await Promise.all(accounts.map(account => pool.query('call analytics.recompute($1)', [account])));
 }
