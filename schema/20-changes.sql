@@ -100,8 +100,9 @@ $$;
 comment on function sync.add_mirror is
   'Turns a table with account_id and id into a mirrored table: adds the columns of every mirrored table, and records its changes in sync.changes.';
 
+-- Stable, as adding an interval to a time is: PostgreSQL would not inline it as immutable.
 create or replace function sync.true_by(true_by timestamptz, observed_at timestamptz) returns timestamptz
-language sql immutable
+language sql stable parallel safe
 begin atomic
   select coalesce(true_by, observed_at + interval '1 minute');
 end;

@@ -71,7 +71,7 @@ comment on column helpdesk.tickets._true_by is
   'Upper bound of the time of this version, by the source''s clock: the Date of the reply plus its grain of one second. _observed_at is the lower bound, up to which the reply is complete. Null for rows from before this column and for replayed rejects; there the upper bound is one minute after _observed_at.';
 
 create or replace function analytics.is_backlog(state text, spam boolean, trash boolean) returns boolean
-language sql immutable
+language sql immutable parallel safe
 begin atomic
   -- Uses only expressions that PostgreSQL can push into an index, also through the views of readers.
   select (state is null or state not in ('closed', 'archived')) and spam is not true and trash is not true;
@@ -80,7 +80,7 @@ comment on function analytics.is_backlog is
   'True if a ticket in this state is open work: not closed, archived, spam or in the trash.';
 
 create or replace function analytics.is_countable(spam boolean, trash boolean, deleted_at timestamptz) returns boolean
-language sql immutable
+language sql immutable parallel safe
 begin atomic
   -- Like analytics.is_backlog, so that PostgreSQL can push it down.
   select spam is not true and trash is not true and deleted_at is null;
@@ -138,7 +138,7 @@ comment on column internal.ticket_history.change_by is
   'Upper bound of the time of the change, if later than valid_from: the reply that showed the change was true by then. Null if the change happened by valid_from, and for first rows of tickets that were last updated before the mirror began.';
 
 create or replace function sync.same_set(one text[], other text[]) returns boolean
-language sql immutable
+language sql immutable parallel safe
 begin atomic
   select one is not distinct from other or coalesce(one @> other and one <@ other, false);
 end;
@@ -147,7 +147,7 @@ comment on function sync.same_set is
 
 -- A ticket of one version has no stored history: its own row says it all.
 create or replace function sync.first_version(ticket helpdesk.tickets, mirrored_since timestamptz) returns setof internal.ticket_history
-language sql stable
+language sql stable parallel safe
 begin atomic
   select ticket.account_id, ticket.id, ticket.state, ticket.user_id, ticket.inbox_id, ticket.label_ids, ticket.spam, ticket.trash, f.valid_from,
     case when ticket._deleted_at is not null then greatest(ticket._deleted_at, f.valid_from + interval '1 second') end,

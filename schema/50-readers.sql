@@ -119,7 +119,7 @@ begin atomic
       n.nspname = 'sync' and c.relname in ('readers', 'migrations') as to_be_read,
       n.nspname = 'sync' and (c.relname = 'readers' or starts_with(c.relname, 'secret_'))
         -- analytics.tickets_as_of reads this view with the rights of its caller.
-        or n.nspname = 'internal' and c.relname <> 'ticket_basics' as hidden,
+        or n.nspname = 'internal' and c.relname <> 'readable_versions' as hidden,
       -- Views with a security barrier filter by sync.readable_accounts themselves.
       -- If somebody granted a view by hand, the view kept its owner's rights and would show every account.
       (n.nspname = 'sync' or n.nspname in (select s.name from sync.source_schemas s)) and c.relkind = 'v' and not coalesce('security_barrier=true' = any (c.reloptions), false)

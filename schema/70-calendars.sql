@@ -67,7 +67,7 @@ create table analytics.calendar_spans (
   opens_at timestamptz,
   closes_at timestamptz not null,
   seconds_before bigint not null,
-  primary key (calendar, opens_at) with (fillfactor = 20),
+  primary key (calendar, opens_at) with (fillfactor = 10),
   foreign key (calendar) references analytics.calendars(name) on update cascade on delete cascade,
   constraint calendar_spans_check check (opens_at < closes_at)
 );
@@ -176,32 +176,34 @@ as $$
 declare
   first_stored constant timestamptz := '2000-01-01T00:00:00Z';
   last_stored constant timestamptz := '2060-01-01T00:00:00Z';
-  before_since bigint;
-  before_until bigint;
-  of_since float8;
-  of_until float8;
   seconds float8;
 begin
-  -- Two small statements take a third less time than one with a join.
-  select s.seconds_before, date_part('epoch', least($2, s.closes_at) - s.opens_at) into before_since, of_since
-  from analytics.calendar_spans s where s.calendar = $1 and s.opens_at <= $2 order by s.opens_at desc limit 1;
-  select s.seconds_before, date_part('epoch', least($3, s.closes_at) - s.opens_at) into before_until, of_until
-  from analytics.calendar_spans s where s.calendar = $1 and s.opens_at <= $3 order by s.opens_at desc limit 1;
-  seconds := coalesce(before_until, 0) - coalesce(before_since, 0) + (coalesce(of_until, 0) - coalesce(of_since, 0));
-  if $2 >= first_stored and $2 <= last_stored and $3 >= first_stored and $3 <= last_stored then
-    if before_since is null and before_until is null and not exists (select from analytics.calendars c where c.name = $1) then return null; end if;
+  -- Business time up to each of the instants. Intervals keep microseconds exact. Two look-ups of one expression take less time than
+  -- two statements, or than a join.
+  seconds := date_part('epoch',
+    (select s.seconds_before * interval '1 second' + (least($3, s.closes_at) - s.opens_at)
+     from analytics.calendar_spans s where s.calendar = $1 and s.opens_at <= $3 order by s.opens_at desc limit 1)
+    - (select s.seconds_before * interval '1 second' + (least($2, s.closes_at) - s.opens_at)
+       from analytics.calendar_spans s where s.calendar = $1 and s.opens_at <= $2 order by s.opens_at desc limit 1));
+  if seconds is not null and $2 >= first_stored and $2 <= last_stored and $3 >= first_stored and $3 <= last_stored then
     return seconds;
   end if;
 
-  -- Beyond the stored spans it computes them.
+  -- Before the first span, and beyond the stored ones.
   if not isfinite($2) or not isfinite($3) or not exists (select from analytics.calendars c where c.name = $1) then return null; end if;
-  return seconds + case when $3 < $2 then -1 else 1 end * (
-    select coalesce(sum(extract(epoch from o.closes_at - o.opens_at)), 0)
-    from (values
-      (least($2, $3), least(greatest($2, $3), first_stored)),
-      (greatest(least($2, $3), last_stored), greatest($2, $3))) beyond (since, until)
-    cross join lateral analytics.open_spans($1, beyond.since, beyond.until) o
-    where beyond.since < beyond.until);
+  return coalesce((
+      select date_part('epoch', s.seconds_before * interval '1 second' + (least($3, s.closes_at) - s.opens_at))
+      from analytics.calendar_spans s where s.calendar = $1 and s.opens_at <= $3 order by s.opens_at desc limit 1), 0)
+    - coalesce((
+      select date_part('epoch', s.seconds_before * interval '1 second' + (least($2, s.closes_at) - s.opens_at))
+      from analytics.calendar_spans s where s.calendar = $1 and s.opens_at <= $2 order by s.opens_at desc limit 1), 0)
+    + case when $3 < $2 then -1 else 1 end * (
+      select coalesce(sum(extract(epoch from o.closes_at - o.opens_at)), 0)
+      from (values
+        (least($2, $3), least(greatest($2, $3), first_stored)),
+        (greatest(least($2, $3), last_stored), greatest($2, $3))) beyond (since, until)
+      cross join lateral analytics.open_spans($1, beyond.since, beyond.until) o
+      where beyond.since < beyond.until);
 end
 $$;
 comment on function analytics.business_seconds is

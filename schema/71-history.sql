@@ -53,11 +53,20 @@ comment on column safe.ticket_history.valid_from is
 comment on column safe.ticket_history.change_after is
   'Lower bound of the time of the change, in whole seconds of the source: the old values were last seen then. For a first row: one second before the creation. Null if unknown. The change happened by valid_from if it moved updated_at; see valid_from. A change that was undone in between is unknown.';
 
+-- Not from internal.ticket_versions, whose order by ticket costs more than the rest when many tickets are asked for.
 create or replace view analytics.ticket_history with (security_barrier) as
 select h.account_id, h.ticket_id, h.state, h.user_id, h.inbox_id, h.label_ids, h.spam, h.trash, h.valid_from, h.valid_to, h.change_after,
   h.deleted_after, h.is_first, h.change_by
-from helpdesk.ticket_history h
-where h.account_id = any (array(select r.account_id from sync.readable_accounts r));
+from internal.ticket_history h
+where h.account_id = any (array(select r.account_id from sync.readable_accounts r))
+union all
+select v.account_id, v.ticket_id, v.state, v.user_id, v.inbox_id, v.label_ids, v.spam, v.trash, v.valid_from, v.valid_to, v.change_after,
+  v.deleted_after, v.is_first, v.change_by
+from helpdesk.tickets t
+left join sync.accounts k on k.account_id = t.account_id
+cross join lateral sync.first_version(t, k.mirrored_since) v
+where t.account_id = any (array(select r.account_id from sync.readable_accounts r)) and not exists (
+  select from internal.ticket_history h where h.account_id = t.account_id and h.ticket_id = t.id);
 comment on view analytics.ticket_history is
   'Past and present state of each ticket: a new row for each change of state, user_id, inbox_id, label_ids (unordered), spam or trash. Rows of a ticket do not overlap; the only gaps are deletions. Adjacent rows may be equal, because two changes within one second share a row.';
 
@@ -106,134 +115,156 @@ comment on column analytics.ticket_state_intervals.deleted_after is
 comment on column analytics.ticket_state_intervals.change_by is
   'Upper bound of the time of the change, if later than valid_from; see helpdesk.ticket_history.change_by.';
 
-create or replace view internal.ticket_basics with (security_barrier) as
-select t.account_id, t.id as ticket_id, t.number, t.customer_id, t.type, t.created_at, t.updated_at, t._first_seen_at as first_seen_at,
-  t._deleted_after as deleted_after, t._deleted_at as deleted_at
+-- Joined here and not in the function, since PostgreSQL uses no statistics behind a security barrier.
+create or replace view internal.readable_versions with (security_barrier) as
+select h.account_id, h.ticket_id, h.state, h.user_id, h.inbox_id, h.label_ids, h.spam, h.trash, h.valid_from, h.valid_to, h.change_after,
+  h.deleted_after, h.is_first, h.change_by, t.number, t.customer_id, t.type, t.created_at, h.valid_to as ended,
+  case when h.valid_to is not null then (
+    select coalesce(n.change_after, '-infinity') from internal.ticket_history n
+    where n.account_id = h.account_id and n.ticket_id = h.ticket_id and n.valid_from = h.valid_to) end as next_after
+from internal.ticket_history h
+join helpdesk.tickets t on t.account_id = h.account_id and t.id = h.ticket_id
+where h.account_id = any (array(select r.account_id from sync.readable_accounts r))
+union all
+select v.account_id, v.ticket_id, v.state, v.user_id, v.inbox_id, v.label_ids, v.spam, v.trash, v.valid_from, v.valid_to, v.change_after,
+  v.deleted_after, v.is_first, v.change_by, t.number, t.customer_id, t.type, t.created_at, t._deleted_at, null
 from helpdesk.tickets t
-where t.account_id = any (array(select r.account_id from sync.readable_accounts r));
-comment on view internal.ticket_basics is
-  'Columns of each ticket that its history lacks: number, customer, channel, and times of creation and deletion.';
-comment on column internal.ticket_basics.account_id is 'The account.';
-comment on column internal.ticket_basics.ticket_id is 'The ticket.';
-comment on column internal.ticket_basics.customer_id is 'The customer.';
-comment on column internal.ticket_basics.type is 'Channel: email, chat, phone and so on.';
-comment on column internal.ticket_basics.first_seen_at is 'When the ticket was first stored here.';
-comment on column internal.ticket_basics.deleted_after is
-  'Deleted after this time and by deleted_at; null while the ticket exists.';
-comment on column internal.ticket_basics.deleted_at is
-  'Deleted at the source by this time; null while the ticket exists.';
+left join sync.accounts k on k.account_id = t.account_id
+cross join lateral sync.first_version(t, k.mirrored_since) v
+where t.account_id = any (array(select r.account_id from sync.readable_accounts r)) and not exists (
+  select from internal.ticket_history h where h.account_id = t.account_id and h.ticket_id = t.id);
+comment on view internal.readable_versions is
+  'Rows of analytics.ticket_history with the columns of the ticket that its history lacks, for analytics.tickets_as_of.';
+comment on column internal.readable_versions.account_id is 'The account.';
+comment on column internal.readable_versions.type is 'Channel: email, chat, phone and so on.';
+comment on column internal.readable_versions.ended is
+  'Null if valid_to is null. Unlike valid_to it is a column of a table, so PostgreSQL knows how many rows have one.';
+comment on column internal.readable_versions.next_after is
+  'change_after of the row that follows directly, -infinity if that is null. Null if no row follows directly: then valid_to is null, or the ticket was deleted.';
 
 create or replace function analytics.tickets_as_of(at timestamptz)
 returns table (account_id text, ticket_id text, number bigint, customer_id text, inbox_id text, user_id text, state text, type text,
   label_ids text[], spam boolean, trash boolean, created_at timestamptz, valid_from timestamptz, valid_to timestamptz, certain boolean)
-language sql stable
+language sql stable parallel safe
 begin atomic
-  select t.account_id, t.ticket_id, t.number, t.customer_id, h.inbox_id, h.user_id, h.state, t.type, h.label_ids, h.spam, h.trash,
-    t.created_at, h.valid_from, h.valid_to,
-    h.valid_from is not null and coalesce(h.change_by <= tickets_as_of.at, true) and case
-      when h.valid_to is null then true
-      when n.ticket_id is null then coalesce(h.deleted_after >= tickets_as_of.at, false)
-      else coalesce(n.change_after >= tickets_as_of.at, false) and coalesce(h.deleted_after >= tickets_as_of.at, true) end
-  from internal.ticket_basics t
-  left join analytics.ticket_history h
-    on h.account_id = t.account_id and h.ticket_id = t.ticket_id
-      and h.valid_from <= tickets_as_of.at and (h.valid_to is null or h.valid_to > tickets_as_of.at)
-  -- The row that follows directly. If there is none, the ticket was deleted.
-  left join analytics.ticket_history n
-    on n.account_id = h.account_id and n.ticket_id = h.ticket_id and n.valid_from = h.valid_to
-  where coalesce(t.created_at <= tickets_as_of.at, h.valid_from is not null) and (h.valid_from is not null or exists (
-    select from analytics.ticket_history f
-    where f.account_id = t.account_id and f.ticket_id = t.ticket_id and f.is_first and f.valid_from > tickets_as_of.at));
+  select v.account_id, v.ticket_id, v.number, v.customer_id, case when k.known then v.inbox_id end, case when k.known then v.user_id end,
+    case when k.known then v.state end, v.type, case when k.known then v.label_ids end, case when k.known then v.spam end,
+    case when k.known then v.trash end, v.created_at, case when k.known then v.valid_from end, case when k.known then v.valid_to end,
+    k.known and coalesce(v.change_by <= tickets_as_of.at, true) and case
+      when v.valid_to is null then true
+      when v.next_after is null then coalesce(v.deleted_after >= tickets_as_of.at, false)
+      else v.next_after >= tickets_as_of.at and coalesce(v.deleted_after >= tickets_as_of.at, true) end
+  from internal.readable_versions v
+  -- A ticket that was first seen later has the row of that time, without its values.
+  cross join lateral (select v.valid_from <= tickets_as_of.at as known) k
+  where (v.valid_from <= tickets_as_of.at or v.is_first) and (v.ended is null or v.valid_to > tickets_as_of.at)
+    and (v.created_at <= tickets_as_of.at or v.created_at is null and v.valid_from <= tickets_as_of.at);
 end;
 comment on function analytics.tickets_as_of is
   'Every ticket that existed at a given time, with its values at that time. certain is false if the values may have been different: the change that ended the row may have happened by then, or the change that began the row may have happened later. If the ticket was first seen or changed later, its values are null. certain covers observed changes only: a change that was undone between two reads left no trace. For times after complete_through in analytics.completeness, the answer covers what the mirror knows so far.';
 
-create or replace function analytics.backlog_daily(from_day date, to_day date, time_zone text default 'UTC')
+create or replace function internal.backlog(time_zones text[], from_days date[], to_days date[], by_inbox boolean)
 returns table (account_id text, day date, state text, inbox_id text, user_id text, tickets bigint, uncertain bigint)
-language sql stable
+language sql stable parallel safe rows 50000
+-- PostgreSQL expects a row of a common table expression where there may be a thousand accounts.
+set enable_nestloop = off
 begin atomic
-  with days as materialized (
-    select g.n::int as n, from_day + g.n::int - 1 as day
-    from generate_series(1, to_day - from_day + 1) g (n)),
   -- Ends of days plus one microsecond, so that the number of a time is the number of days that ended before it. Where
   -- clocks go back to midnight, that midnight occurs twice and PostgreSQL takes the later one; the day ends with the
   -- first.
-  ends as materialized (
-    select array_agg(m.at - case
-      when (m.at - interval '1 hour') at time zone time_zone >= (d.day + 1)::timestamp then interval '1 hour'
-      else interval '0' end + interval '1 microsecond' order by d.n) as at
-    from days d cross join lateral (select (d.day + 1)::timestamp at time zone time_zone as at) m),
-  -- Ends of days after the first number, up to the second.
-  span as (
-    select h.account_id, h.state, h.inbox_id, h.user_id, width_bucket(h.valid_from, (select e.at from ends e)) as after,
-      coalesce(width_bucket(h.valid_to, (select e.at from ends e)), (select cardinality(e.at) from ends e)) as through,
-      count(*) as tickets, 0 as uncertain
+  with zone as materialized (
+    select u.time_zone, u.from_day, (
+      select array_agg(m.at - case
+        when (m.at - interval '1 hour') at time zone u.time_zone >= (d.day + 1)::timestamp then interval '1 hour'
+        else interval '0' end + interval '1 microsecond' order by d.day)
+      from (select u.from_day + g.n as day from generate_series(0, u.to_day - u.from_day) g (n)) d
+      cross join lateral (select (d.day + 1)::timestamp at time zone u.time_zone as at) m) as ends
+    from unnest(time_zones, from_days, to_days) u (time_zone, from_day, to_day)),
+  -- The zone of each inbox, and of all others.
+  place as materialized (
+    select i.account_id, i.inbox_id, i.time_zone from analytics.inbox_zones i where by_inbox
+    union all
+    select r.account_id, null, case when by_inbox then r.time_zone else time_zones[1] end from analytics.account_zones r),
+  -- Read once: open work of these days, and versions that began, or were shown, since the first of them.
+  version as materialized (
+    select h.account_id, h.ticket_id, array[h.account_id, h.state, h.inbox_id, h.user_id] as of, analytics.is_backlog(h.state, h.spam, h.trash) as counts,
+      h.valid_from, h.valid_to, h.change_after, h.change_by, h.deleted_after, h.is_first
     from analytics.ticket_history h
-    where analytics.is_backlog(h.state, h.spam, h.trash) and (h.valid_to is null or h.valid_to >= (select e.at[1] from ends e))
-    group by 1, 2, 3, 4, 5, 6
+    where analytics.is_backlog(h.state, h.spam, h.trash) and (h.valid_to is null or h.valid_to >= (select min(z.ends[1]) from zone z))
+      or h.valid_from >= (select min(z.ends[1]) from zone z) or h.change_by >= (select min(z.ends[1]) from zone z)),
+  span as (
+    select v.of, v.valid_from as since, coalesce(v.valid_to, 'infinity') as until, 1 as tickets, 0 as uncertain
+    from version v
+    where v.counts
     union all
     -- Values before the first row.
-    select h.account_id, null, null, null, width_bucket(h.change_after + interval '1 second', (select e.at from ends e)),
-      width_bucket(h.valid_from, (select e.at from ends e)), 1, 1
-    from analytics.ticket_history h
-    where h.is_first and h.valid_from >= (select e.at[1] from ends e) and h.change_after < (select e.at[cardinality(e.at)] from ends e)
+    select array[v.account_id, null, null, null], v.change_after + interval '1 second', v.valid_from, 1, 1
+    from version v
+    where v.is_first
     union all
     -- Values between the first row and the reply that showed them.
-    select h.account_id, null, null, null, width_bucket(h.valid_from, (select e.at from ends e)),
-      width_bucket(h.change_by, (select e.at from ends e)), 0, 1
-    from analytics.ticket_history h
-    where h.is_first and h.change_by >= (select e.at[1] from ends e) and h.valid_from < (select e.at[cardinality(e.at)] from ends e)
+    select array[v.account_id, null, null, null], v.valid_from, v.change_by, 0, 1
+    from version v
+    where v.is_first and v.change_by > v.valid_from
     union all
     -- A change that may have happened before or after the end of a day makes both the old and the new values
     -- uncertain.
-    select n.account_id, d.state, d.inbox_id, d.user_id, greatest(n.after, o.after), n.through, 0, 1
+    select d.of, greatest(n.since, o.valid_from), n.until, 0, 1
     from (
-      select h.*,
-        case
-          when h.is_first then width_bucket(h.valid_from, (select e.at from ends e))
-          else coalesce(width_bucket(h.change_after + interval '1 microsecond', (select e.at from ends e)), 0) end as after,
-        width_bucket(greatest(h.valid_from, h.change_by), (select e.at from ends e)) as through
-      from analytics.ticket_history h
-      where (not h.is_first and h.valid_from >= (select e.at[1] from ends e) or h.change_by >= (select e.at[1] from ends e))
-        and coalesce(h.change_after < (select e.at[cardinality(e.at)] from ends e), true)) n
+      select v.*, case when v.is_first then v.valid_from else coalesce(v.change_after + interval '1 microsecond', '-infinity') end as since,
+        greatest(v.valid_from, v.change_by) as until
+      from version v) n
     left join lateral (
-      select h.state, h.inbox_id, h.user_id, h.valid_to, analytics.is_backlog(h.state, h.spam, h.trash) as counts,
-        width_bucket(h.valid_from, (select e.at from ends e)) as after
+      select array[h.account_id, h.state, h.inbox_id, h.user_id] as of, h.valid_from, analytics.is_backlog(h.state, h.spam, h.trash) as counts
       from analytics.ticket_history h
-      -- Found by the primary key.
-      where h.account_id = n.account_id and h.ticket_id = n.ticket_id and h.valid_from < n.valid_from
-      order by h.valid_from desc
-      limit 1) o on o.valid_to = n.valid_from
+      where h.account_id = n.account_id and h.ticket_id = n.ticket_id and h.valid_to = n.valid_from and not n.is_first
+      offset 0) o on true
     cross join lateral (
-      select o.state, o.inbox_id, o.user_id where o.counts
+      select o.of where o.counts
       union all
-      select n.state, n.inbox_id, n.user_id where analytics.is_backlog(n.state, n.spam, n.trash)) d
-    where n.after < n.through and not (coalesce(o.counts, false) and analytics.is_backlog(n.state, n.spam, n.trash)
-      and n.state is not distinct from o.state and n.inbox_id is not distinct from o.inbox_id and n.user_id is not distinct from o.user_id)
+      select n.of where n.counts) d
+    where exists (select from zone z where width_bucket(n.since, z.ends) < width_bucket(n.until, z.ends))
+      and not (coalesce(o.counts, false) and n.counts and n.of = o.of)
     union all
     -- The same for a deletion.
-    select h.account_id, h.state, h.inbox_id, h.user_id,
-      greatest(width_bucket(h.valid_from, (select e.at from ends e)), width_bucket(h.deleted_after + interval '1 microsecond', (select e.at from ends e))),
-      width_bucket(h.valid_to, (select e.at from ends e)), 0, 1
-    from analytics.ticket_history h
-    where analytics.is_backlog(h.state, h.spam, h.trash) and h.deleted_after is not null and h.valid_to >= (select e.at[1] from ends e)),
-  event as (
-    select s.account_id, s.state, s.inbox_id, s.user_id, e.n, sum(e.sign * s.tickets) as tickets, sum(e.sign * s.uncertain) as uncertain
-    from span s cross join lateral (values (s.after + 1, 1), (s.through + 1, -1)) e (n, sign)
-    where s.after < s.through
-    group by 1, 2, 3, 4, 5),
+    select v.of, greatest(v.valid_from, v.deleted_after + interval '1 microsecond'), v.valid_to, 0, 1
+    from version v
+    where v.counts and v.deleted_after is not null),
+  -- After which day it begins, and with which it ends.
+  counted as materialized (
+    select s.of, z.time_zone, width_bucket(s.since, z.ends) as after, width_bucket(s.until, z.ends) as through, s.tickets, s.uncertain
+    from span s
+    left join place i on i.account_id = s.of[1] and i.inbox_id = s.of[3]
+    join place a on a.account_id = s.of[1] and a.inbox_id is null
+    join zone z on z.time_zone = coalesce(i.time_zone, a.time_zone)
+    where width_bucket(s.since, z.ends) < width_bucket(s.until, z.ends)),
+  value as materialized (
+    select row_number() over () as id, c.of, z.from_day, cardinality(z.ends) as days
+    from (select distinct c.of, c.time_zone from counted c) c join zone z on z.time_zone = c.time_zone),
   total as (
-    select b.account_id, b.state, b.inbox_id, b.user_id, b.n, sum(sum(b.tickets)) over w as tickets, sum(sum(b.uncertain)) over w as uncertain
+    select b.id, b.n, sum(sum(b.tickets)::int) over w as tickets, sum(sum(b.uncertain)::int) over w as uncertain
     from (
-      select e.account_id, e.state, e.inbox_id, e.user_id, e.n, e.tickets, e.uncertain from event e
+      select v.id, e.n, e.sign * c.tickets as tickets, e.sign * c.uncertain as uncertain
+      from counted c join value v on v.of = c.of
+      cross join lateral (values (c.after + 1, 1), (c.through + 1, -1)) e (n, sign)
       union all
-      select k.account_id, k.state, k.inbox_id, k.user_id, d.n, 0, 0
-      from (select distinct e.account_id, e.state, e.inbox_id, e.user_id from event e) k cross join days d) b
-    group by 1, 2, 3, 4, 5
-    window w as (partition by b.account_id, b.state, b.inbox_id, b.user_id order by b.n))
-  select t.account_id, d.day, t.state, t.inbox_id, t.user_id, t.tickets::bigint, t.uncertain::bigint
-  from total t join days d on d.n = t.n
+      select v.id, g.n, 0, 0 from value v cross join lateral generate_series(1, v.days) g (n)) b
+    group by b.id, b.n
+    window w as (partition by b.id order by b.n))
+  select v.of[1], v.from_day + t.n - 1, v.of[2], v.of[3], v.of[4], t.tickets, t.uncertain
+  from total t join value v on v.id = t.id and t.n <= v.days
   where t.tickets > 0 or t.uncertain > 0;
+end;
+
+comment on function internal.backlog is
+  'analytics.backlog_daily for several time zones, each with its own days. by_inbox: a row counts by the zone of its inbox, as in analytics.inbox_zones, else by that of its account; all other rows are left out. Otherwise every row counts by the first zone.';
+
+create or replace function analytics.backlog_daily(from_day date, to_day date, time_zone text default 'UTC')
+returns table (account_id text, day date, state text, inbox_id text, user_id text, tickets bigint, uncertain bigint)
+language sql stable parallel safe
+begin atomic
+  select b.account_id, b.day, b.state, b.inbox_id, b.user_id, b.tickets, b.uncertain
+  from internal.backlog(array[time_zone], array[from_day], array[to_day], false) b;
 end;
 comment on function analytics.backlog_daily is
   'Number of open tickets at the end of each day in a time zone, by state, inbox and user: analytics.tickets_as_of at that midnight, without spam, trash, closed and archived tickets. State null counts tickets whose values at that time are unknown. uncertain is the number of tickets that may belong on the other side: their change lies between change_after and valid_from (or change_by), or is unknown, and the midnight is in that range. It can exceed tickets. A change that was undone between two reads is in neither number; a deletion without deleted_after counts as of valid_to. A day that is not over shows the state so far.';

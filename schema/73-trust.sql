@@ -3,7 +3,7 @@
 create or replace function internal.stream_completeness()
 returns table (account_id text, stream text, complete_through timestamptz, gaps bigint, waiting bigint, open_rejects bigint,
   deletes_checked_at timestamptz, state text, source text)
-language sql stable security definer
+language sql stable security definer parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
   select s.account_id, s.stream, s.complete_through, s.gaps, s.waiting, s.open_rejects, s.deletes_checked_at, s.state, s.source

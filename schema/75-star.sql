@@ -55,13 +55,14 @@ comment on column analytics.dim_inbox.time_zone is
 -- Former team members appear in no list, but in messages. One index lookup per member finds them, however many
 -- messages exist.
 create or replace view analytics.dim_user with (security_barrier) as
-select a.account_id || '/' || k.user_id as user_key, a.account_id as account_key, k.user_id, u._deleted_at is not null as is_deleted,
+select k.account_id || '/' || k.user_id as user_key, k.account_id as account_key, k.user_id, u._deleted_at is not null as is_deleted,
   u.id is not null and u._deleted_at is null as is_mirrored
-from sync.readable_accounts a
-cross join lateral (
-  select u.id as user_id from helpdesk.users u where u.account_id = a.account_id
+from (
+  select u.account_id, u.id as user_id from helpdesk.users u where u.account_id = any (array(select r.account_id from sync.readable_accounts r))
   union
-  select w.user_id from (
+  select a.account_id, w.user_id
+  from sync.readable_accounts a
+  cross join lateral (
     with recursive wrote (user_id) as (
       select min(m.user_id) from internal.messages m where m.account_id = a.account_id
       union all
@@ -69,7 +70,9 @@ cross join lateral (
       from wrote w where w.user_id is not null)
     select w.user_id from wrote w where w.user_id is not null) w
   union
-  select h.user_id from (
+  select a.account_id, h.user_id
+  from sync.readable_accounts a
+  cross join lateral (
     with recursive has (user_id) as (
       select min(t.user_id) from helpdesk.tickets t where t.account_id = a.account_id
       union all
@@ -77,9 +80,11 @@ cross join lateral (
       from has h where h.user_id is not null)
     select h.user_id from has h where h.user_id is not null) h
   union
-  -- They also appear in the past backlog. The history has no index for that; it is small compared with the messages.
-  select h.user_id from helpdesk.ticket_history h where h.account_id = a.account_id and h.user_id is not null) k
-left join helpdesk.users u on u.account_id = a.account_id and u.id = k.user_id;
+  -- They also appear in the past backlog. The stored history has no index for that; it is small compared with the messages. Other
+  -- tickets have the user of their only version.
+  select h.account_id, h.user_id from internal.ticket_history h
+  where h.account_id = any (array(select r.account_id from sync.readable_accounts r)) and h.user_id is not null) k
+left join helpdesk.users u on u.account_id = k.account_id and u.id = k.user_id;
 comment on view analytics.dim_user is
   'One row per team member, without names: join helpdesk.users for names, or safe.users for their keyed hashes. Includes members who appear only in a message, a ticket or its history.';
 comment on column analytics.dim_user.user_key is 'Key of the team member: account and user_id.';
@@ -301,14 +306,13 @@ with zones as materialized (
 select concat_ws('/', b.account_id, b.day, coalesce(b.state, '?'), coalesce(b.inbox_id, '?'), coalesce(b.user_id, '?')) as backlog_key,
   b.day as date_key, b.account_id as account_key, b.account_id || '/' || b.inbox_id as inbox_key, b.account_id || '/' || b.user_id as user_key,
   b.state, b.tickets, b.uncertain
-from (select z.time_zone, min(z.last_day) - 89 as from_day, max(z.last_day) as to_day from zones z group by z.time_zone) d
-cross join lateral analytics.backlog_daily(d.from_day, d.to_day, d.time_zone) b
-left join internal.own_zones own on own.account_id = b.account_id and own.inbox_id = b.inbox_id
-left join analytics.account_zones whole on whole.account_id = b.account_id
+from (
+  select array_agg(z.time_zone) as time_zones, array_agg(z.from_day) as from_days, array_agg(z.to_day) as to_days
+  from (select n.time_zone, min(n.last_day) - 89 as from_day, max(n.last_day) as to_day from zones n group by n.time_zone) z) d
+cross join lateral internal.backlog(d.time_zones, d.from_days, d.to_days, true) b
 -- The last day that is over wherever the account has an inbox, so that all its inboxes have the same days.
 left join (select z.account_id, min(z.last_day) as last_day from zones z group by z.account_id) l on l.account_id = b.account_id
--- Of a case PostgreSQL expects half of the rows; of the comparisons alone it would expect a single one.
-where case when coalesce(own.time_zone, whole.time_zone) = d.time_zone then b.day between l.last_day - 89 and l.last_day end;
+where b.day between l.last_day - 89 and l.last_day;
 comment on view analytics.fact_backlog is
   'One row per day, state, inbox and team member: open tickets at the end of the day, for the last 90 days in the mirror. The day ends at midnight in the time zone of the inbox, else of the account. Counts by what the tickets were at that time: a ticket that was marked as spam later counts until then, and one that was deleted counts until its deletion. analytics.backlog_daily covers any days: for the current day it counts the tickets of analytics.fact_tickets that are neither closed nor archived. A ticket that moves between inboxes of two time zones may count twice, or not at all, on a day on which it moves between their midnights.';
 comment on column analytics.fact_backlog.backlog_key is 'Key of the row: account, day, state, inbox and user.';
