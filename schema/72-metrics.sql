@@ -1015,6 +1015,36 @@ comment on column analytics.customer_summary.average_first_response_seconds is
   'Average of first_response_seconds over the tickets that have a first response; null if none has one.';
 comment on column analytics.customer_summary.reopens is 'Number of observed reopenings of these tickets.';
 
+-- safe.messages hashes the address of each message. This view compares addresses first, and hashes each of them once.
+create or replace view analytics.message_senders with (security_barrier) as
+select f.account_id, f.ticket_type, sync.masked('contact', f.form, (select inner_key from sync.secret_salt), (select outer_key from sync.secret_salt)) as address,
+  case when f.form is not null then exists (
+    select from (
+      select k.account_id, case when k.value = '' then '' else sync.contact_form(k.value) end as form from helpdesk.contacts k) c
+    where c.account_id = f.account_id and c.form = f.form) end as is_known,
+  f.messages
+from (
+  select w.account_id, w.ticket_type, w.form, sum(w.messages)::bigint as messages
+  from (
+    select g.account_id, g.ticket_type, case when g.from_address = '' then '' else sync.contact_form(g.from_address) end as form, g.messages
+    from (
+      select m.account_id, t.type as ticket_type, m.from_address, count(*) as messages
+      from internal.messages m
+      join internal.countable_basics t on t.account_id = m.account_id and t.ticket_id = m.ticket_id
+      where m.direction = 'in'
+      group by m.account_id, t.type, m.from_address) g) w
+  group by w.account_id, w.ticket_type, w.form) f;
+comment on view analytics.message_senders is
+  'Addresses that customers write from in countable tickets: one row for each address and channel.';
+comment on column analytics.message_senders.account_id is 'The account.';
+comment on column analytics.message_senders.ticket_type is
+  'Channel of the tickets, such as email, chat, web or phone; null if the source shows none.';
+comment on column analytics.message_senders.address is
+  'Keyed hash of the address, equal for all spellings, as in safe.contacts and safe.messages; null if the messages name none.';
+comment on column analytics.message_senders.is_known is
+  'True if a customer of the account has this address in helpdesk.contacts; null if address is null.';
+comment on column analytics.message_senders.messages is 'Number of messages from the address on the channel.';
+
 create trigger keep_metrics_inserted after insert on internal.messages referencing new table as news for each statement execute function internal.keep_metrics_of_members();
 create trigger keep_metrics_updated after update on internal.messages referencing old table as olds new table as news for each statement execute function internal.keep_metrics_of_members();
 create trigger keep_metrics_deleted after delete on internal.messages referencing old table as olds for each statement execute function internal.keep_metrics_of_members();

@@ -72,28 +72,34 @@ cross join lateral (values
       and not exists (select from helpdesk.labels n where n.account_id = a.account_id and n.id = l.label_id)),
     'Labels are written with the first ticket that mentions them: there should be none.'),
   ('tickets whose history tells otherwise',
-    (select count(*) from helpdesk.tickets t where t.account_id = a.account_id and t._deleted_at is null
-      and not exists (
-        select from helpdesk.ticket_history h
-        where h.account_id = a.account_id and h.ticket_id = t.id and h.valid_to is null
-          and (h.state, h.user_id, h.inbox_id, h.spam, h.trash) is not distinct from (t.state, t.user_id, t.inbox_id, t.spam, t.trash)
-          and sync.same_set(h.label_ids, t.label_ids))),
+    -- A ticket without stored history has the history that its row tells.
+    (select count(*) from internal.ticket_history h
+     join helpdesk.tickets t on t.account_id = h.account_id and t.id = h.ticket_id
+     where h.account_id = a.account_id and h.valid_to is null and t._deleted_at is null
+       and not ((h.state, h.user_id, h.inbox_id, h.spam, h.trash) is not distinct from (t.state, t.user_id, t.inbox_id, t.spam, t.trash)
+         and sync.same_set(h.label_ids, t.label_ids)))
+    + (select count(distinct h.ticket_id) from internal.ticket_history h
+       join helpdesk.tickets t on t.account_id = h.account_id and t.id = h.ticket_id
+       where h.account_id = a.account_id and t._deleted_at is null and not exists (
+         select from internal.ticket_history o where o.account_id = a.account_id and o.ticket_id = h.ticket_id and o.valid_to is null)),
     'The open row of its history is what the ticket is now: there should be none.'),
   ('history of tickets that are not here',
     (select count(*) from internal.ticket_history h where h.account_id = a.account_id
       and not exists (select from helpdesk.tickets t where t.account_id = a.account_id and t.id = h.ticket_id)),
     'History goes with the row of its ticket: there should be none.'),
   ('history that overlaps',
-    (select count(*) from (
-      select h.valid_from < lag(coalesce(h.valid_to, 'infinity')) over (partition by h.ticket_id order by h.valid_from) as overlaps
-      from helpdesk.ticket_history h where h.account_id = a.account_id) o
-     where o.overlaps),
+    -- A constraint excludes it among rows that have ended.
+    (select count(*) from internal.ticket_history o
+     join internal.ticket_history h on h.account_id = o.account_id and h.ticket_id = o.ticket_id
+     where o.account_id = a.account_id and o.valid_to is null and (h.valid_to > o.valid_from or h.valid_from > o.valid_from)),
     'A ticket is one thing at a time: there should be none.'),
   ('tickets without metrics',
-    (select count(*) from helpdesk.tickets t where t.account_id = a.account_id
-      and not exists (select from internal.stored_ticket_metrics s where s.account_id = a.account_id and s.ticket_id = t.id)
-      and (exists (select from internal.messages m where m.account_id = a.account_id and m.ticket_id = t.id)
-        or exists (select from internal.ticket_history h where h.account_id = a.account_id and h.ticket_id = t.id))),
+    (select count(*) from (
+      select t.id from helpdesk.tickets t where t.account_id = a.account_id
+        and not exists (select from internal.stored_ticket_metrics s where s.account_id = a.account_id and s.ticket_id = t.id)
+      offset 0) t
+     where exists (select from internal.messages m where m.account_id = a.account_id and m.ticket_id = t.id)
+       or exists (select from internal.ticket_history h where h.account_id = a.account_id and h.ticket_id = t.id)),
     'Metrics are written with the messages and the changes of a ticket: there should be none. If there are, call analytics.recompute.'),
   ('business times that are not worked out anew',
     (select count(*) from internal.stored_recomputes q where q.account_id = a.account_id),

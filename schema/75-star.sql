@@ -94,17 +94,20 @@ comment on column analytics.dim_user.is_deleted is 'True if the record was delet
 comment on column analytics.dim_user.is_mirrored is
   'True if the team member is mirrored, and is not deleted at the source. If this and is_deleted are false, the team member is only referenced: deleted before it could be read, or not read yet.';
 
+-- PostgreSQL takes a plain union of selects apart and forgets that it is a security barrier, so the union is within another select.
 create or replace view analytics.dim_customer with (security_barrier) as
-select c.account_id || '/' || c.id as customer_key, c.account_id as account_key, c.id as customer_id,
-  nullif(c._created_after, timestamptz '1970-01-01T00:00:00Z') as created_after, c._created_before as created_before,
-  c._deleted_at is not null as is_deleted, c._deleted_at is null as is_mirrored
-from helpdesk.customers c
-where c.account_id = any (array(select account_id from sync.readable_accounts))
-union all
-select distinct t.account_id || '/' || t.customer_id, t.account_id, t.customer_id, null::timestamptz, null::timestamptz, false, false
-from helpdesk.tickets t
-where t.account_id = any (array(select account_id from sync.readable_accounts)) and t.customer_id is not null
-  and not exists (select from helpdesk.customers c where c.account_id = t.account_id and c.id = t.customer_id);
+select k.account_id || '/' || k.customer_id as customer_key, k.account_id as account_key, k.customer_id, k.created_after, k.created_before,
+  k.is_deleted, k.is_mirrored
+from (
+  select c.account_id, c.id as customer_id, nullif(c._created_after, timestamptz '1970-01-01T00:00:00Z') as created_after,
+    c._created_before as created_before, c._deleted_at is not null as is_deleted, c._deleted_at is null as is_mirrored
+  from helpdesk.customers c
+  union all
+  select distinct t.account_id, t.customer_id, null::timestamptz, null::timestamptz, false, false
+  from helpdesk.tickets t
+  where t.customer_id is not null
+    and not exists (select from helpdesk.customers c where c.account_id = t.account_id and c.id = t.customer_id)) k
+where k.account_id = any (array(select r.account_id from sync.readable_accounts r));
 comment on view analytics.dim_customer is
   'One row per customer, without personal data. Includes customers who appear only in a ticket.';
 comment on column analytics.dim_customer.customer_key is 'Key of the customer: account and customer_id.';
@@ -260,7 +263,7 @@ select r.account_id || '/' || r.ticket_id || '/' || r.turn as turn_key, r.accoun
   r.account_id || '/' || r.user_id as user_key,
   (r.waiting_since at time zone t.time_zone)::date as waiting_date, (r.answered_at at time zone t.time_zone)::date as answered_date,
   r.waiting_since, r.answered_at, r.wait_seconds, r.wait_business_seconds, r.inbound_messages, r.is_answered, r.is_first_response,
-  t.messages_complete
+  t.messages_complete, t.type as ticket_type
 from internal.stored_reply_turns r
 join internal.countable_basics t on t.account_id = r.account_id and t.ticket_id = r.ticket_id;
 comment on view analytics.fact_turns is
@@ -280,6 +283,8 @@ comment on column analytics.fact_turns.answered_date is
   'Day of answered_at, in the time zone of the inbox or account; null if answered_at is null. Joins analytics.dim_date.date_key.';
 comment on column analytics.fact_turns.messages_complete is
   'True if all messages of the ticket are here: fact_tickets.messages_complete.';
+comment on column analytics.fact_turns.ticket_type is
+  'Channel of the ticket, such as email, chat, web or phone: fact_tickets.type; null if the source shows none.';
 
 create or replace view analytics.fact_ticket_labels with (security_barrier) as
 select t.account_id || '/' || t.ticket_id || '/' || l.label_id as ticket_label_key,

@@ -1,16 +1,11 @@
 -- Do we close as many tickets as come in?
 -- A ticket that was closed when the mirror first saw it counts in the week of its last update then: it was closed by that week, perhaps earlier.
-with created as (
-  select d.week_start, count(*) as tickets
-  from analytics.fact_tickets t join analytics.dim_date d on d.date_key = t.created_date
-  group by 1),
-closed as (
-  select d.week_start, count(*) as tickets, count(*) filter (where not t.first_closing_seen) as perhaps_earlier
-  from analytics.fact_tickets t join analytics.dim_date d on d.date_key = t.first_closed_date
-  group by 1)
-select week_start as week, coalesce(created.tickets, 0) as created, coalesce(closed.tickets, 0) as first_closed,
-  coalesce(closed.perhaps_earlier, 0) as perhaps_earlier
-from created
-full join closed using (week_start)
+select d.week_start as week, count(*) filter (where e.event = 'created') as created, count(*) filter (where e.event = 'closed') as first_closed,
+  count(*) filter (where e.event = 'closed' and not t.first_closing_seen) as perhaps_earlier
+from analytics.fact_tickets t
+cross join lateral (values ('created', t.created_date), ('closed', t.first_closed_date)) e (event, day)
+join analytics.dim_date d on d.date_key = e.day
+where e.day > (select max(complete_through)::date - 63 from analytics.completeness where stream = 'tickets')
+group by d.week_start
 order by week desc
 limit 8;

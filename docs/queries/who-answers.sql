@@ -1,17 +1,22 @@
 -- Who answers how much?
 -- The last four weeks that are here. Names are in helpdesk.users, for those who may see them.
-with since as (
-  select max(complete_through)::date - 28 as day from analytics.completeness where stream = 'messages'),
+with since as materialized (
+  select max(complete_through) - interval '28 days' as at from analytics.completeness where stream = 'messages'),
+replies as (
+  select user_key, count(*) filter (where kind = 'authored') as replies, count(*) filter (where kind = 'note') as notes
+  from analytics.fact_messages
+  where created_at > (select at from since) and kind in ('authored', 'note') and user_key is not null
+  group by user_key),
 waits as (
-  select r.user_key, percentile_cont(0.5) within group (order by r.wait_seconds) as median
-  from analytics.fact_turns r
-  join since s on r.answered_date > s.day
-  group by r.user_key)
-select a.user_id, sum(a.replies)::int as replies, sum(a.notes)::int as notes, sum(a.first_responses)::int as first_responses,
-  sum(a.turns_answered)::int as waits_ended, round((w.median / 3600)::numeric, 1)::float8 as median_wait_hours
-from analytics.agent_daily a
-join since s on a.day > s.day
-left join waits w on w.user_key = a.account_id || '/' || a.user_id
-group by a.account_id, a.user_id, w.median
-order by replies desc, a.user_id
+  select user_key, count(*) as ended, count(*) filter (where is_first_response) as first_responses,
+    percentile_cont(0.5) within group (order by wait_seconds) as median
+  from analytics.fact_turns
+  where answered_at > (select at from since)
+  group by user_key)
+select u.user_id, r.replies, r.notes, coalesce(w.first_responses, 0) as first_responses, coalesce(w.ended, 0) as waits_ended,
+  round((w.median / 3600)::numeric, 1)::float8 as median_wait_hours
+from replies r
+join analytics.dim_user u using (user_key)
+left join waits w using (user_key)
+order by r.replies desc, u.user_id
 limit 10;
