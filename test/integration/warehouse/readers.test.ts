@@ -38,7 +38,7 @@ async function twoAccounts(): Promise<TestDatabase> {
 const readable = `
   select n.nspname || '.' || c.relname as name, exists (
       select from pg_attribute a where a.attrelid = c.oid and a.attname = 'account_id' and not a.attisdropped) as of_account, (
-      select a.attname from pg_attribute a
+      select min(a.attname::text) from pg_attribute a
       where a.attrelid = c.oid and a.attname in ('account_id', 'account_key') and not a.attisdropped) as account
   from pg_class c join pg_namespace n on n.oid = c.relnamespace
   where n.nspname in ('helpdesk', 'books', 'sync', 'analytics', 'safe', 'bullmq', 'public') and c.relkind in ('r', 'p', 'v', 'm')
