@@ -11,7 +11,7 @@ import { loadTickets } from './load-tickets.ts';
 import { metrics } from './metrics.ts';
 import { peers } from './peers.ts';
 import { plan } from './plan.ts';
-import { questions } from './questions.ts';
+import { questions, questionsLarge } from './questions.ts';
 import { sandbox } from './sandbox.ts';
 import { scale } from './scale.ts';
 import { spending } from './spending.ts';
@@ -32,6 +32,7 @@ export const sections: readonly Section[] = [
   scale,
   analytics,
   questions,
+  questionsLarge,
   plan,
   sandbox,
 ];
