@@ -9,37 +9,18 @@ import type { World } from '../../packages/sandbox/src/helpdesk/world/world.ts';
 import { makeRng } from '../../packages/sandbox/src/random.ts';
 import { startSandbox } from '../../packages/sandbox/src/server.ts';
 import { makePool } from '../../src/engine/database/pool.ts';
+import { weekdays } from '../support/business-in-words.ts';
+import type { Look } from '../support/history-in-words.ts';
 import { long } from '../support/long.ts';
-import { type Business, type Look, type Metrics, metricsInWords } from '../support/metrics-in-words.ts';
+import { type Metrics, metricsInWords } from '../support/metrics-in-words.ts';
 import { configFor, noSandboxLimits, syncOnce } from '../support/mirror.ts';
 import { freshDatabase } from '../support/postgres.ts';
 import { told } from '../support/told.ts';
 
-const hourMs = 3_600_000;
-/** Nine to five in Berlin, on working days. */
 const zone = 'Europe/Berlin';
-const years = [Date.UTC(2015, 0), Date.UTC(2040, 0)] as const;
 
-/** Clocks are changed there on the hour: so each hour is a business one or is not. */
-function inBerlin(): Business {
-  const wall = new Intl.DateTimeFormat('en-GB', {
-    timeZone: zone,
-    weekday: 'short',
-    hour: '2-digit',
-    hourCycle: 'h23',
-  });
-  const hours = new Float64Array((years[1] - years[0]) / hourMs + 1);
-  for (let n = 0; n < hours.length - 1; n++) {
-    const [weekday, hour] = wall.format(years[0] + n * hourMs).split(/[ ,]+/);
-    const open = !weekday!.startsWith('S') && Number(hour) >= 9 && Number(hour) < 17;
-    hours[n + 1] = hours[n]! + (open ? 3600 : 0);
-  }
-  const upTo = (ms: number) => {
-    const n = Math.floor((ms - years[0]) / hourMs);
-    return hours[n]! + (hours[n + 1]! - hours[n]!) * ((ms - years[0]) / hourMs - n);
-  };
-  return (sinceMs, untilMs) => upTo(untilMs) - upTo(sinceMs);
-}
+/** When the mirror began changes no metric. */
+const known = { lookbackMs: 120_000, sinceMs: 0 };
 
 /** A list does not show them: the mirror learns of them later. */
 const unannounced = [
@@ -112,7 +93,7 @@ describe.each(worlds)(
       insert into analytics.calendars values ('office', '${zone}');
       insert into analytics.calendar_hours select 'office', d, '09:00', '17:00' from generate_series(1, 5) d;
       insert into internal.stored_calendar_assignments values ('default', null, 'office')`);
-        const business = inBerlin();
+        const business = weekdays(zone, 9, 17);
         const config = configFor(db.url, sandbox);
         const { world } = sandbox;
         const rng = makeRng(5);
@@ -133,17 +114,20 @@ describe.each(worlds)(
           if (way === 'by HTTP') expect((await syncOnce(config)).exitCode).toBe(0);
           else await readAll(config.databaseUrl!, world, touched);
           // When it was read is the mirror's to say; what was read, the world's.
-          const { rows } = await db.pool.query<{ id: string; _observed_at: Date }>(
-            'select id, _observed_at from helpdesk.tickets',
+          const { rows } = await db.pool.query<{ id: string; _observed_at: Date; by: Date }>(
+            'select id, _observed_at, sync.true_by(_true_by, _observed_at) as by from helpdesk.tickets',
           );
-          for (const { id, _observed_at } of rows) {
-            const known = looks.get(id) ?? [];
+          for (const { id, _observed_at, by } of rows) {
+            const seen = looks.get(id) ?? [];
             const observedMs = _observed_at.getTime();
-            if (known.at(-1)?.observedMs === observedMs) continue;
-            looks.set(id, [...known, { ticket: structuredClone(ticketRecord(world.ticket(id))), observedMs }]);
+            if (seen.at(-1)?.observedMs === observedMs) continue;
+            const ticket = structuredClone(ticketRecord(world.ticket(id)));
+            looks.set(id, [...seen, { ticket, observedMs, byMs: by.getTime() }]);
           }
           const expected = new Map(
-            [...looks].map(([id, all]) => [id, metricsInWords(all, world.ticket(id).messages, business)] as const),
+            [...looks].map(
+              ([id, all]) => [id, metricsInWords(all, world.ticket(id).messages, business, known)] as const,
+            ),
           );
           expect(await differences(db.pool, expected)).toEqual([]);
         }

@@ -3,38 +3,32 @@
  * conversation, and of what was seen of the ticket over time. It shares nothing with the SQL.
  */
 import type { Message, Ticket } from '../../packages/sandbox/src/helpdesk/records.ts';
-
-/** The ticket as it was seen in a version that was new then. */
-export interface Look {
-  readonly ticket: Ticket;
-  readonly observedMs: number;
-}
-
-/** Seconds within business hours from one instant to another, in ms. */
-export type Business = (sinceMs: number, untilMs: number) => number;
+import type { Business } from './business-in-words.ts';
+import { errorOf, type Known, type Period, periodsOf, type Seen, statesOf, timeOf } from './history-in-words.ts';
 
 export type Metrics = Record<string, string | number | boolean | null>;
 
-/** How late the source may show what has happened. */
-const lookbackMs = 120_000;
-
-const timeOf = (stamp: string) => Date.parse(stamp);
 const iso = (ms: number | null | undefined) => (ms === null || ms === undefined ? null : new Date(ms).toISOString());
 
-function kindOf(message: Message): 'inbound' | 'authored' | 'automatic' | 'note' | 'other' {
+export function kindOf(message: Message): 'inbound' | 'authored' | 'automatic' | 'note' | 'other' {
   if (message.type === 'note') return 'note';
   if (message.direction === 'in') return 'inbound';
   if (message.direction === 'out') return message.user_id === null ? 'automatic' : 'authored';
   return 'other';
 }
 
-export function metricsInWords(looks: readonly Look[], said: readonly Message[], business: Business | null): Metrics {
-  const { ticket } = looks.at(-1)!;
+export function metricsInWords(
+  seen: readonly Seen[],
+  said: readonly Message[],
+  business: Business | null,
+  known: Known,
+): Metrics {
+  const { ticket } = seen.findLast(one => 'ticket' in one)!;
   return {
     ticket_id: ticket.id,
     state: ticket.state,
     ...fromMessages(ticket, said, business),
-    ...fromHistory(ticket, historyOf(looks), business),
+    ...fromHistory(ticket, periodsOf(seen, known), business),
   };
 }
 
@@ -103,66 +97,18 @@ function fromMessages(ticket: Ticket, said: readonly Message[], business: Busine
   };
 }
 
-interface Period {
-  state: string;
-  user: string | null;
-  from: number;
-  to: number | null;
-  /** The change happened after this time. */
-  after: number | null;
-}
-
-const seen = ({ state, user_id, inbox_id, label_ids, spam, trash }: Ticket) =>
-  JSON.stringify([state, user_id, inbox_id, [...label_ids].sort(), spam, trash]);
-
-/** valid_from = updated_at where it moved, else when it was observed, never before the open row's; an equal one replaces it. */
-function historyOf(looks: readonly Look[]): Period[] {
-  const periods: Period[] = [];
-  for (const [i, { ticket, observedMs }] of looks.entries()) {
-    const before = looks[i - 1];
-    const open = periods.at(-1);
-    const updated = timeOf(ticket.updated_at);
-    const values = { state: ticket.state, user: ticket.user_id };
-    if (!before || !open) {
-      const created = timeOf(ticket.created_at);
-      periods.push({ ...values, from: updated, to: null, after: created <= updated ? created - 1000 : null });
-    } else if (seen(before.ticket) !== seen(ticket)) {
-      const from = Math.max(open.from, ticket.updated_at === before.ticket.updated_at ? observedMs : updated);
-      if (from === open.from) Object.assign(open, values);
-      else {
-        // A version holds what had happened by the second that it is dated; a reading, all up to a lookback before it.
-        const known = Math.max(
-          timeOf(before.ticket.updated_at) - 1000,
-          before.observedMs - lookbackMs,
-          open.after ?? 0,
-        );
-        open.to = from;
-        periods.push({ ...values, from, to: null, after: Math.min(known, from - 1000) });
-      }
-    }
-  }
-  return periods;
-}
-
 const isResolved = ({ state }: Period) => state === 'closed' || state === 'archived';
-const unknownBefore = ({ from, after }: Period) => (after === null ? null : (from - after) / 1000);
 
 function fromHistory(ticket: Ticket, periods: readonly Period[], business: Business | null): Metrics {
   const created = timeOf(ticket.created_at);
-  // A state lasts over changes of other things.
-  const states: Period[] = [];
-  for (const period of periods) {
-    const last = states.at(-1);
-    if (last && last.state === period.state) last.to = period.to;
-    else states.push({ ...period });
-  }
+  const states = statesOf(periods);
   const closings = states.filter((one, i) => isResolved(one) && (i === 0 || !isResolved(states[i - 1]!)));
   const [firstClosing, lastClosing] = [closings[0], closings.at(-1)];
   const resolvedNow = isResolved(states.at(-1)!);
   const fullClosing = resolvedNow ? lastClosing : undefined;
   const took = (one: Period | undefined) => (one ? (one.from - created) / 1000 : null);
   const tookInBusiness = (one: Period | undefined) => (one && business ? business(created, one.from) : null);
-  const error = (one: Period | undefined) => (one ? unknownBefore(one) : null);
+  const error = (one: Period | undefined) => (one ? errorOf(one) : null);
   const sumOf = (all: (number | null)[]) =>
     all.some(one => one === null) ? null : all.reduce<number>((sum, one) => sum + one!, 0);
   const metrics: Metrics = {
@@ -180,18 +126,19 @@ function fromHistory(ticket: Ticket, periods: readonly Period[], business: Busin
     full_resolution_error_seconds: error(fullClosing),
     full_resolution_business_seconds: tookInBusiness(fullClosing),
     reopen_count: states.filter((one, i) => i > 0 && !isResolved(one) && isResolved(states[i - 1]!)).length,
-    reopen_error_seconds: sumOf(periods.map(unknownBefore)),
+    reopen_error_seconds: sumOf(periods.map(errorOf)),
     assignment_count: periods.filter(({ user }, i) => user !== null && user !== (periods[i - 1]?.user ?? null)).length,
-    assignment_error_seconds: sumOf(periods.map(unknownBefore)),
+    assignment_error_seconds: sumOf(periods.map(errorOf)),
   };
   for (const state of ['open', 'hold', 'snoozed', 'closed', 'archived']) {
     const ended = states.flatMap((one, i) =>
-      one.state === state && one.to !== null ? [{ one, next: states[i + 1]! }] : [],
+      one.state === state && one.to !== null ? [{ one, next: states[i + 1] }] : [],
     );
+    // It ended with the next state, or with the ticket.
+    const endError = (one: Period, next: Period | undefined) =>
+      next && next.from === one.to ? errorOf(next) : one.goneAfter === null ? null : (one.to! - one.goneAfter) / 1000;
     metrics[`seconds_${state}`] = ended.reduce((sum, { one }) => sum + (one.to! - one.from) / 1000, 0);
-    metrics[`${state}_error_seconds`] = sumOf(
-      ended.flatMap(({ one, next }) => [unknownBefore(one), unknownBefore(next)]),
-    );
+    metrics[`${state}_error_seconds`] = sumOf(ended.flatMap(({ one, next }) => [errorOf(one), endError(one, next)]));
   }
   return metrics;
 }

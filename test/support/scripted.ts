@@ -15,6 +15,7 @@ import { backfillList, syncList } from '../../src/engine/load/list-loop.ts';
 import { runStream } from '../../src/engine/load/run-stream.ts';
 import { type Claim, takeUp } from '../../src/engine/runs/claims.ts';
 import { type NewRun, openRun, readProgress, type StreamProgress } from '../../src/engine/runs/runs.ts';
+import { sweepStream } from '../../src/sources/helpdesk/deletions/sweep.ts';
 import { helpdeskDialect } from '../../src/sources/helpdesk/dialect.ts';
 import { hydrate, isDone } from '../../src/sources/helpdesk/messages/detail-loop.ts';
 import { messages } from '../../src/sources/helpdesk/messages/messages.ts';
@@ -67,7 +68,7 @@ export const message = (id: string, more: Record<string, unknown> = {}) => ({
 });
 
 /** Records, or the reply's text as it shall come. A function says it anew each time. */
-export type Says = readonly unknown[] | string | (() => readonly unknown[] | string);
+export type Says = readonly unknown[] | string | ((query: URLSearchParams) => readonly unknown[] | string);
 
 export interface Scripted extends AsyncDisposable {
   readonly url: string;
@@ -90,13 +91,21 @@ export interface Scripted extends AsyncDisposable {
 const neverCovered = 1000 * 365 * 24 * 3600 * 1000;
 
 export async function scripted(
-  options: { lookbackMs?: number; database?: { url: string; drop: () => Promise<void> } } = {},
+  options: {
+    lookbackMs?: number;
+    database?: { url: string; drop: () => Promise<void> };
+    account?: string;
+    /** Second of the test's time at which the mirror begins. */
+    begins?: number;
+    /** Share of the tickets that a sweep may find deleted. */
+    mostDeleted?: number;
+  } = {},
 ): Promise<Scripted> {
   const db = options.database ?? (await freshDatabase());
   const pool = makePool(db.url);
   const lists: Record<string, Says> = { tickets: [], spam: [], trash: [], customers: [], users: [] };
   const details: Record<string, unknown> = {};
-  let nowMs = second(0);
+  let nowMs = second(options.begins ?? 0);
   const clock: Clock = {
     now: () => nowMs,
     monotonic: () => nowMs,
@@ -115,7 +124,7 @@ export async function scripted(
     const name = query.has('spam') ? 'spam' : query.has('trash') ? 'trash' : path.slice(1);
     const says = lists[name];
     if (says === undefined) return { status: 404, text: refused };
-    const said = typeof says === 'function' ? says() : says;
+    const said = typeof says === 'function' ? says(query) : says;
     return { status: 200, text: typeof said === 'string' ? said : JSON.stringify(said) };
   };
   const send = makeSend({
@@ -136,7 +145,7 @@ export async function scripted(
       return { ...answered, headers: { date: new Date(nowMs).toUTCString() } };
     },
   });
-  const account = 'default';
+  const account = options.account ?? 'default';
   const ctx: JobContext = {
     account,
     pg: pool,
@@ -146,7 +155,7 @@ export async function scripted(
     signal: new AbortController().signal,
     streams,
     sources: sourcesOf(openHelpdesk(send, { lookbackMs: options.lookbackMs ?? neverCovered })),
-    sweep: { ageMs: 7 * 86_400_000, mostDeleted: 0.2 },
+    sweep: { ageMs: 7 * 86_400_000, mostDeleted: options.mostDeleted ?? 0.2 },
     claimant: { worker: 0, job: 'job' },
   };
   await register(
@@ -166,9 +175,9 @@ export async function scripted(
       nowMs = second(n);
     },
     async sync(name, more = {}) {
-      const run = await open(pool, [name], new Date(nowMs), more);
+      const run = await open(pool, [name], new Date(nowMs), { account, ...more });
       const list = deskLists.find(stream => stream.name === name);
-      const read = more.kind === 'backfill' ? backfillList : syncList;
+      const read = more.kind === 'sweep' ? sweepStream : more.kind === 'backfill' ? backfillList : syncList;
       await runStream(
         ctx,
         { account, run, stream: keyOf(name) },
@@ -177,7 +186,7 @@ export async function scripted(
       return (await readProgress(pool, run)).streams[0]!;
     },
     async claim(stream, more = {}) {
-      const run = await open(pool, [stream], new Date(nowMs), more);
+      const run = await open(pool, [stream], new Date(nowMs), { account, ...more });
       return take(pool, { account, run, stream: keyOf(stream) }, new Date(nowMs));
     },
     rows: async (sql, ...values) => (await pool.query<Record<string, unknown>>(sql, values)).rows,
