@@ -257,7 +257,7 @@ async function tell({ seed, rounds, setBack }: Story): Promise<void> {
   await using _ = { [Symbol.asyncDispose]: () => db.drop() };
   const accounts: Account[] = [];
   for (const name of ['default', 'other']) {
-    const desk = new Desk(name === 'default' ? 'a' : 'b', rng, begins - 20 * dayS);
+    const desk = new Desk(rng, begins - 20 * dayS);
     for (let n = 0; n < 12; n++) {
       desk.now += between(rng, 60, dayS);
       desk.create();
@@ -316,6 +316,15 @@ async function tell({ seed, rounds, setBack }: Story): Promise<void> {
     }
     if (round % 4 === 3 || round === rounds - 1) await compareAll(s, accounts, rng);
   }
+  // It was about something.
+  const [about] = await s.rows(`
+    select (select count(*) from helpdesk.tickets where _deleted_at is not null) > 2 as deleted,
+      (select count(*) from analytics.ticket_history where valid_to is not null and deleted_after is null) > 10 as changed,
+      (select count(*) from analytics.ticket_history where deleted_after is not null) > 2 as ended,
+      (select count(*) from analytics.ticket_history where change_by is not null) > 10 as shown_late,
+      (select count(*) from sync.rejects) > 2 as rejected,
+      (select count(*) from sync.swept) > 0 as swept`);
+  expect(about).toEqual({ deleted: true, changed: true, ended: true, shown_late: true, rejected: true, swept: true });
 }
 
 /** Seeds; RECKONING_SEEDS=50 tries more of them. */

@@ -46,12 +46,10 @@ export class Desk {
   readonly lives = new Map<string, Span[]>();
   #program: Scripted | undefined;
   readonly #rng: Rng;
-  readonly #name: string;
   #made = 0;
   #said = 0;
 
-  constructor(name: string, rng: Rng, now: number) {
-    this.#name = name;
+  constructor(rng: Rng, now: number) {
     this.#rng = rng;
     this.now = now;
   }
@@ -131,7 +129,8 @@ export class Desk {
   }
 
   create(): void {
-    const id = `${this.#name}${++this.#made}`;
+    // Each help desk has a ticket of this id.
+    const id = `t${++this.#made}`;
     const made = iso(this.now);
     this.tickets.set(id, {
       ticket: ticket(id, {
