@@ -4,7 +4,7 @@
  */
 import { expect, test } from 'vitest';
 import { between, makeRng, pick } from '../../packages/sandbox/src/random.ts';
-import { weekdays } from '../support/business-in-words.ts';
+import { dayOf, endOfDay, nextDay, weekdays } from '../support/business-in-words.ts';
 import { Desk } from '../support/desk-script.ts';
 import {
   addToBacklog,
@@ -23,12 +23,24 @@ import {
 import { metricsInWords } from '../support/metrics-in-words.ts';
 import { freshDatabase } from '../support/postgres.ts';
 import { type Scripted, scripted, second } from '../support/scripted.ts';
+import {
+  agentRows,
+  arrivalRows,
+  backlogRows,
+  type Counted,
+  customerRows,
+  labelRows,
+  messageRows,
+  type Row,
+  ticketRows,
+  turnRows,
+} from '../support/star-in-words.ts';
 
 const lookbackMs = 120_000;
 const dayS = 86_400;
 /** A week before the clocks of Berlin change, which are not those of New York. */
 const begins = 81 * dayS;
-const zones = { office: 'Europe/Berlin', night: 'America/New_York' };
+const zones = { office: 'Europe/Berlin', night: 'America/New_York', none: 'UTC' };
 const hours = {
   office: weekdays(zones.office, 9, 17, ['2026-04-03', '2026-04-06']),
   night: weekdays(zones.night, 8, 20),
@@ -42,6 +54,7 @@ interface Account {
   readonly seen: Map<string, Seen[]>;
   readonly isSetBack: boolean;
   calendarOf(inbox: string | null): 'office' | 'night' | undefined;
+  zoneOf(inbox: string | null): string;
 }
 
 const known: Known = { lookbackMs, sinceMs: second(begins) };
@@ -78,13 +91,16 @@ const lines = (rows: readonly (readonly unknown[])[]) => rows.map(row => JSON.st
 /** Rows that plain code makes and the warehouse does not have, and the other way round. */
 async function same(s: Scripted, sql: string, expected: readonly (readonly unknown[])[], ...values: unknown[]) {
   const { rows } = await s.pool.query<unknown[]>({ text: sql, values, rowMode: 'array' });
-  const [found, wanted] = [lines(rows), lines(expected)];
+  compareLines(sql, lines(rows), lines(expected));
+}
+
+function compareLines(of: string, found: readonly string[], wanted: readonly string[]): void {
   expect({
-    sql,
+    of,
     tooMany: found.filter(line => !wanted.includes(line)),
     missing: wanted.filter(line => !found.includes(line)),
     count: found.length,
-  }).toEqual({ sql, tooMany: [], missing: [], count: wanted.length });
+  }).toEqual({ of, tooMany: [], missing: [], count: wanted.length });
 }
 
 const eachPeriod = (accounts: readonly Account[]) =>
@@ -148,20 +164,17 @@ async function compareAsOf(s: Scripted, accounts: readonly Account[], times: rea
   );
 }
 
-/** The open work at the end of each of these days in a zone. A day ends when the wall clock there first shows another one. */
+/** The open work at the end of some days in a zone. */
 async function compareBacklog(s: Scripted, accounts: readonly Account[], zone: string, fromMs: number): Promise<void> {
-  const dayOf = (ms: number) => new Intl.DateTimeFormat('sv-SE', { timeZone: zone }).format(ms);
-  const quarterMs = 15 * 60_000;
-  const ends: number[] = [];
-  for (let ms = Math.floor(fromMs / quarterMs) * quarterMs; ends.length < 12; ms += quarterMs)
-    if (dayOf(ms - 1) !== dayOf(ms)) ends.push(ms);
-  const expected = ends.flatMap(atMs =>
+  const days = Array.from({ length: 12 }, (_, n) => nextDay(dayOf(zone, fromMs), n - 1));
+  const ends = days.map(day => ({ day, atMs: endOfDay(zone, day) }));
+  const expected = ends.flatMap(({ day, atMs }) =>
     accounts.flatMap(account => {
       const groups = new Map<string, Group>();
       for (const seen of account.seen.values())
         addToBacklog(groups, periodsOf(seen, known), timeOf(latest(seen).created_at), atMs);
       return [...groups].map(([key, { tickets, uncertain }]) => [
-        ...[dayOf(atMs - 1), account.name, ...(JSON.parse(key) as (string | null)[])],
+        ...[day, account.name, ...(JSON.parse(key) as (string | null)[])],
         ...[tickets, uncertain],
       ]);
     }),
@@ -170,8 +183,8 @@ async function compareBacklog(s: Scripted, accounts: readonly Account[], zone: s
     s,
     'select day::text, account_id, state, inbox_id, user_id, tickets, uncertain from analytics.backlog_daily($1, $2, $3)',
     expected,
-    dayOf(ends[0]! - 1),
-    dayOf(ends.at(-1)! - 1),
+    days[0],
+    days.at(-1),
     zone,
   );
 }
@@ -203,31 +216,76 @@ function checkTruth(accounts: readonly Account[], times: readonly number[]): voi
   }
 }
 
-async function compareMetrics(s: Scripted, accounts: readonly Account[]): Promise<void> {
-  const expected = new Map(
-    accounts.flatMap(account =>
-      [...account.seen].map(([id, seen]) => {
-        const ticket = latest(seen);
-        const said = account.desk.said.get(id);
-        const calendar = account.calendarOf(ticket.inbox_id);
-        const isWhole = isThere(seen) && said?.whole === true && said.asOfMs >= timeOf(ticket.updated_at);
-        const metrics = metricsInWords(seen, said?.messages ?? [], calendar ? hours[calendar] : null, known);
-        return [
-          `${account.name}/${id}`,
-          { ...metrics, messages_complete: isWhole && !account.desk.unreadable.has(id) },
-        ];
-      }),
-    ),
+interface Reckoned extends Counted {
+  readonly seen: readonly Seen[];
+}
+
+const reckon = (accounts: readonly Account[]): Reckoned[] =>
+  accounts.flatMap(account =>
+    [...account.seen].map(([id, seen]) => {
+      const ticket = latest(seen);
+      const said = account.desk.said.get(id);
+      const calendar = account.calendarOf(ticket.inbox_id);
+      const business = calendar ? hours[calendar] : null;
+      const isRead = isThere(seen) && said?.whole === true && said.asOfMs >= timeOf(ticket.updated_at);
+      return {
+        ...{ account: account.name, seen, ticket, business, zone: account.zoneOf(ticket.inbox_id) },
+        said: said?.messages ?? [],
+        isWhole: isRead && !account.desk.unreadable.has(id),
+        metrics: metricsInWords(seen, said?.messages ?? [], business, known),
+      };
+    }),
   );
-  const rows = await s.rows('select * from analytics.ticket_metrics');
-  expect(rows.map(row => `${row.account_id}/${row.ticket_id}`).sort()).toEqual([...expected.keys()].sort());
-  for (const row of rows) {
-    const name = `${row.account_id}/${row.ticket_id}`;
-    const words = expected.get(name)!;
-    const found = Object.fromEntries(Object.keys(words).map(metric => [metric, shown(row[metric])]));
+
+async function compareMetrics(s: Scripted, reckoned: readonly Reckoned[]): Promise<void> {
+  const rows = new Map(
+    (await s.rows('select * from analytics.ticket_metrics')).map(row => [`${row.account_id}/${row.ticket_id}`, row]),
+  );
+  expect([...rows.keys()].sort()).toEqual(reckoned.map(({ account, ticket }) => `${account}/${ticket.id}`).sort());
+  for (const { account, ticket, metrics, isWhole } of reckoned) {
+    const name = `${account}/${ticket.id}`;
+    const words = { ...metrics, messages_complete: isWhole };
+    const found = Object.fromEntries(Object.keys(words).map(metric => [metric, shown(rows.get(name)![metric])]));
     const wanted = Object.fromEntries(Object.entries(words).map(([metric, value]) => [metric, round(value)]));
     expect({ name, ...found }).toEqual({ name, ...wanted });
   }
+}
+
+/** Each column of each row. */
+async function sameRows(s: Scripted, relation: string, expected: readonly Row[]): Promise<void> {
+  const text = (row: object) =>
+    Object.entries(row)
+      .map(([name, value]) => [name, /^\d{4}-\d\d-\d\dT.*\+00:00$/.test(value) ? new Date(value) : value])
+      .map(([name, value]) => [name, shown(value)])
+      .sort(([a], [b]) => (a < b ? -1 : 1));
+  const { rows } = await s.pool.query<{ row: object }>(`select to_jsonb(f) as row from analytics.${relation} f`);
+  compareLines(relation, lines(rows.map(({ row }) => text(row))), lines(expected.map(text)));
+}
+
+async function compareStar(s: Scripted, accounts: readonly Account[], reckoned: readonly Reckoned[]): Promise<void> {
+  const counted = reckoned.filter(({ ticket, seen }) => !ticket.spam && !ticket.trash && isThere(seen));
+  await sameRows(s, 'fact_tickets', ticketRows(counted));
+  await sameRows(s, 'fact_messages', messageRows(counted));
+  await sameRows(s, 'fact_turns', turnRows(counted));
+  await sameRows(s, 'fact_ticket_labels', labelRows(counted));
+  await sameRows(s, 'agent_daily', agentRows(counted));
+  await sameRows(s, 'arrivals_hourly', arrivalRows(counted));
+  await sameRows(s, 'customer_summary', customerRows(counted));
+  const through = await s.rows(
+    `select account_id, complete_through from analytics.completeness where source = 'helpdesk' and stream = 'tickets'`,
+  );
+  const past = accounts.map(({ name, seen, zoneOf }) => ({
+    account: name,
+    tickets: [...seen.values()].map(one => ({
+      created: timeOf(latest(one).created_at),
+      periods: periodsOf(one, known),
+    })),
+    // Up to when it is complete is the mirror's to say.
+    throughMs: (through.find(row => row.account_id === name)!.complete_through as Date).getTime(),
+    inboxes: ['i1', 'i2', 'i3'],
+    zoneOf,
+  }));
+  await sameRows(s, 'fact_backlog', backlogRows(past));
 }
 
 async function compareAll(s: Scripted, accounts: readonly Account[], rng: () => number): Promise<void> {
@@ -240,7 +298,9 @@ async function compareAll(s: Scripted, accounts: readonly Account[], rng: () => 
   );
   for (const zone of ['UTC', 'Europe/Berlin', 'Atlantic/Azores'])
     await compareBacklog(s, accounts, zone, pick(rng, times));
-  await compareMetrics(s, accounts);
+  const reckoned = reckon(accounts);
+  await compareMetrics(s, reckoned);
+  await compareStar(s, accounts, reckoned);
 }
 
 interface Story {
@@ -268,7 +328,8 @@ async function tell({ seed, rounds, setBack }: Story): Promise<void> {
     const calendarOf = (inbox: string | null) =>
       name === 'default' ? (inbox === 'i2' ? 'night' : 'office') : inbox === 'i1' ? 'office' : undefined;
     const isSetBack = name === 'other' && setBack !== undefined;
-    const account = { name, desk, s, seen: new Map(), isSetBack, calendarOf };
+    const zoneOf = (inbox: string | null) => zones[calendarOf(inbox) ?? 'none'];
+    const account = { name, desk, s, seen: new Map(), isSetBack, calendarOf, zoneOf };
     accounts.push(account);
     desk.now = begins;
     await s.sync('tickets');

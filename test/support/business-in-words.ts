@@ -1,4 +1,4 @@
-/** Business hours in plain code: hour by hour, as a wall clock of the zone shows them. */
+/** Days and business hours in plain code: hour by hour, as a wall clock of the zone shows them. */
 
 /** Seconds within business hours from one instant to another, in ms. */
 export type Business = (sinceMs: number, untilMs: number) => number;
@@ -25,4 +25,30 @@ export function weekdays(zone: string, opens: number, closes: number, holidays: 
     return hours[n]! + (hours[n + 1]! - hours[n]!) * ((ms - years[0]) / hourMs - n);
   };
   return (sinceMs, untilMs) => upTo(untilMs) - upTo(sinceMs);
+}
+
+const clocks = new Map<string, Intl.DateTimeFormat>();
+
+/** What a wall clock of a zone shows: `2026-03-29 03`. */
+function wallOf(zone: string, ms: number): string {
+  const clock =
+    clocks.get(zone) ??
+    new Intl.DateTimeFormat('sv-SE', {
+      ...{ timeZone: zone, hourCycle: 'h23' },
+      ...{ year: 'numeric', month: '2-digit', day: '2-digit', hour: '2-digit' },
+    });
+  clocks.set(zone, clock);
+  return clock.format(ms);
+}
+export const dayOf = (zone: string, ms: number) => wallOf(zone, ms).slice(0, 10);
+export const hourOf = (zone: string, ms: number) => Number(wallOf(zone, ms).slice(11));
+export const nextDay = (day: string, days = 1) =>
+  new Date(Date.parse(day) + days * 24 * hourMs).toISOString().slice(0, 10);
+export const weekdayOf = (day: string) => new Date(day).getUTCDay() || 7;
+
+/** A day ends when the wall clock first shows a later one. */
+export function endOfDay(zone: string, day: string): number {
+  let ms = Date.parse(day) + 9 * hourMs;
+  while (dayOf(zone, ms) <= day) ms += hourMs / 4;
+  return ms;
 }

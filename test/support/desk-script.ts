@@ -21,6 +21,9 @@ interface One {
   broken: 'ticket' | { message: string } | undefined;
 }
 
+/** A message, and its place in its ticket. */
+export type Said = Message & { readonly position: number };
+
 /** What a ticket was from some time on; undefined while it is not there. */
 export interface Span {
   readonly fromMs: number;
@@ -38,7 +41,7 @@ export class Desk {
   readonly tickets = new Map<string, One>();
   /** All that any reply has shown of each ticket, and the messages that the last one in detail held. */
   readonly shown = new Map<string, Shown[]>();
-  readonly said = new Map<string, { asOfMs: number; messages: Message[]; whole: boolean }>();
+  readonly said = new Map<string, { asOfMs: number; messages: Said[]; whole: boolean }>();
   /** Tickets whose record the last reply showed broken. */
   readonly unreadable = new Set<string>();
   /** When a list was asked for. */
@@ -96,7 +99,10 @@ export class Desk {
       const kept = broken ? (this.said.get(id)?.messages ?? []).filter(({ id }) => !ids.includes(id)) : [];
       this.said.set(id, {
         ...{ asOfMs: this.#asOfMs, whole: broken === undefined },
-        messages: [...kept, ...structuredClone(one.messages.filter(one => !isBroken(one)))],
+        messages: [
+          ...kept,
+          ...one.messages.map((said, i) => ({ ...said, position: i + 1 })).filter(said => !isBroken(said)),
+        ].sort((a, b) => a.position - b.position),
       });
     }
     const messages = one.messages.map(one => (isBroken(one) ? { ...one, created_at: '2026-02-30T00:00:00Z' } : one));

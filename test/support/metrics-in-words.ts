@@ -38,6 +38,32 @@ const inOrder = (said: readonly Message[]) =>
     .map((message, place) => ({ ...message, kind: kindOf(message), place, at: timeOf(message.created_at) }))
     .sort((a, b) => a.at - b.at || a.place - b.place);
 
+/** Somebody waits from the first unanswered message on, until a team member replies. */
+export interface Wait {
+  readonly sinceMs: number;
+  readonly untilMs: number | null;
+  readonly by: string | null;
+  readonly messages: number;
+  readonly isFirst: boolean;
+}
+
+export function waitsOf(said: readonly Message[]): Wait[] {
+  const waits: Wait[] = [];
+  let since = null as { atMs: number; messages: number } | null;
+  let replies = 0;
+  for (const { kind, at, user_id } of inOrder(said)) {
+    if (kind === 'inbound') since = { atMs: since?.atMs ?? at, messages: (since?.messages ?? 0) + 1 };
+    if (kind !== 'authored') continue;
+    if (since !== null)
+      waits.push({ sinceMs: since.atMs, untilMs: at, by: user_id, messages: since.messages, isFirst: replies === 0 });
+    since = null;
+    replies++;
+  }
+  if (since !== null)
+    waits.push({ sinceMs: since.atMs, untilMs: null, by: null, messages: since.messages, isFirst: false });
+  return waits;
+}
+
 function fromMessages(ticket: Ticket, said: readonly Message[], business: Business | null): Metrics {
   const messages = inOrder(said);
   const talk = messages.filter(({ kind }) => kind === 'inbound' || kind === 'authored');
@@ -46,16 +72,9 @@ function fromMessages(ticket: Ticket, said: readonly Message[], business: Busine
   const fromCustomer = talk.filter(({ kind }) => kind === 'inbound');
   const outboundInitiated = talk[0]?.kind === 'authored';
 
-  // Whoever waits does so from the first unanswered message on.
-  const waits: { sinceMs: number; untilMs: number; by: string | null }[] = [];
-  let waitingSince: number | null = null;
-  for (const { kind, at, user_id } of talk) {
-    if (kind === 'inbound') waitingSince ??= at;
-    else if (waitingSince !== null) {
-      waits.push({ sinceMs: waitingSince, untilMs: at, by: user_id });
-      waitingSince = null;
-    }
-  }
+  const all = waitsOf(said);
+  const waits = all.flatMap(({ untilMs, ...one }) => (untilMs === null ? [] : [{ ...one, untilMs }]));
+  const waitingSince = all.find(({ untilMs }) => untilMs === null)?.sinceMs ?? null;
   const first = outboundInitiated ? undefined : waits[0];
   const firstReply = replies[outboundInitiated ? 1 : 0];
   const created = timeOf(ticket.created_at);
