@@ -51,6 +51,7 @@ export class Desk {
   readonly #rng: Rng;
   #made = 0;
   #said = 0;
+  readonly #deleted: One[] = [];
 
   constructor(rng: Rng, now: number) {
     this.#rng = rng;
@@ -157,7 +158,12 @@ export class Desk {
     const one = this.tickets.get(id)!;
     const [type, direction, user_id] = pick(this.#rng, [
       ...[['reply', 'in', null] as const, ['reply', 'in', null] as const, ['note', null, 'u2'] as const],
-      ...[['reply', 'out', 'u1'] as const, ['reply', 'out', 'u3'] as const, ['reply', 'out', null] as const],
+      ...[
+        ['reply', 'out', 'u1'] as const,
+        ['reply', 'out', 'u1'] as const,
+        ['reply', 'out', 'u3'] as const,
+        ['reply', 'out', null] as const,
+      ],
       ['odd', null, null] as const,
     ]);
     const mid = `${id}-m${++this.#said}`;
@@ -175,6 +181,9 @@ export class Desk {
     const rng = this.#rng;
     const one = this.tickets.get(id)!;
     const kind = pick(rng, [
+      'say',
+      'say',
+      'say',
       'state',
       'state',
       'state',
@@ -222,15 +231,16 @@ export class Desk {
     }
   }
 
-  delete(id: string): One {
-    const one = this.tickets.get(id)!;
+  delete(id: string): void {
+    this.#deleted.push(this.tickets.get(id)!);
     this.tickets.delete(id);
     this.#live(id);
-    return one;
   }
 
-  /** A deleted ticket is there again. */
-  restore(one: One): void {
+  /** The ticket that was deleted first, if any, is there again. */
+  restore(): void {
+    const one = this.#deleted.shift();
+    if (!one) return;
     this.tickets.set(one.ticket.id, one);
     one.ticket = { ...one.ticket, updated_at: iso(this.now) };
     this.#live(one.ticket.id);
