@@ -1,7 +1,8 @@
-/** A reporter that says at the end which tests were not run for want of a Redis, of a browser, of Docker, or of pg_dump. */
+/** A reporter that says at the end which tests were not run for want of a Redis, of a browser, of Docker, of pg_dump, or of Python. */
 import type { Reporter, TestCase, TestModule, Vitest } from 'vitest/node';
 import './docker.ts';
 import './long.ts';
+import './python.ts';
 import './redis.ts';
 import type {} from './browser.ts';
 
@@ -29,6 +30,12 @@ const needs = [
     name: 'pg_dump',
     lack: 'lacksPgTools',
     remedy: "To run them, install PostgreSQL's client programs of version 18 or newer, or start a Docker engine.",
+    onCi: false,
+  },
+  {
+    name: 'Python',
+    lack: 'lacksPython',
+    remedy: 'To run them, install python3 with venv and pip, and let pip reach a registry.',
     onCi: false,
   },
   {
