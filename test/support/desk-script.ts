@@ -89,7 +89,10 @@ export class Desk {
   #detail(id: string): unknown {
     const one = this.tickets.get(id);
     if (!one) {
+      // Nobody will ever read what was broken of it: its reject goes, and the tombstone comes with the next sweep.
       this.unreadable.delete(id);
+      const said = this.said.get(id);
+      if (said) said.whole = true;
       return 404;
     }
     const { broken } = one;
@@ -143,6 +146,7 @@ export class Desk {
       ticket: ticket(id, {
         ...{ number: this.#made, created_at: made, updated_at: made, customer_id: `c${between(this.#rng, 1, 5)}` },
         ...{ inbox_id: pick(this.#rng, inboxes), type: pick(this.#rng, types) },
+        label_ids: ['l1', 'l2', 'l3'].filter(() => this.#rng() < 0.3),
         // The first reply shows that the list holds both: no other list is read then.
         ...{ spam: this.#made === 1, trash: this.#made === 2 },
       }) as unknown as Ticket,
