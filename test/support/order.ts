@@ -12,6 +12,8 @@ const FIRST = [
   'integration/queries',
   'integration/workers',
   'integration/metrics-truth',
+  'release/dbt',
+  'integration/reckoning',
   'integration/sync',
   'integration/fleet',
   'sim/sim',
