@@ -66,15 +66,15 @@ async function tell({ seed, rounds, setBack }: Story): Promise<void> {
         step(pick(rng, [0, 1, 2, 40, 600, 5000, 30_000]));
         const ids = [...desk.tickets.keys()];
         const happens = rng();
-        if (happens < 0.12) desk.create();
-        else if (happens < 0.2 && ids.length > 6) desk.delete(pick(rng, ids));
-        else if (happens < 0.26) desk.break(pick(rng, ids), pick(rng, ['ticket', 'message'] as const));
-        else if (happens < 0.32) desk.mend();
-        else if (happens < 0.36) desk.restore();
+        if (happens < 0.18) desk.create();
+        else if (happens < 0.3 && ids.length > 6) desk.delete(pick(rng, ids));
+        else if (happens < 0.36) desk.break(pick(rng, ids), pick(rng, ['ticket', 'message'] as const));
+        else if (happens < 0.41) desk.mend();
+        else if (happens < 0.44) desk.restore();
         else desk.change(pick(rng, ids));
       }
       step(pick(rng, [0, 2, 90, 4000]));
-      const sweep = rng() < 0.35;
+      const sweep = rng() < 0.35 || round === rounds - 1;
       // A page with a record that nobody can read proves less.
       if (sweep) desk.mend();
       desk.listed.length = 0;
@@ -93,9 +93,9 @@ async function tell({ seed, rounds, setBack }: Story): Promise<void> {
       (select count(*) from analytics.ticket_history where valid_to is not null and deleted_after is null) > 10 as changed,
       (select count(*) from analytics.ticket_history where deleted_after is not null) > 2 as ended,
       (select count(*) from analytics.ticket_history where change_by is not null) > 10 as shown_late,
-      (select count(*) from sync.rejects) > 2 as rejected,
+      (select count(*) from sync.rejects) > 0 as rejected,
       (select count(*) from sync.swept) > 0 as swept,
-      (select count(distinct outcome) from analytics.ticket_targets) > 3 as outcomes`);
+      (select count(distinct outcome) from analytics.ticket_targets) > 2 as outcomes`);
   expect(about).toEqual({
     deleted: true,
     changed: true,

@@ -89,10 +89,7 @@ export class Desk {
   #detail(id: string): unknown {
     const one = this.tickets.get(id);
     if (!one) {
-      // Nobody will ever read what was broken of it: its reject goes, and the tombstone comes with the next sweep.
       this.unreadable.delete(id);
-      const said = this.said.get(id);
-      if (said) said.whole = true;
       return 404;
     }
     const { broken } = one;
@@ -100,9 +97,11 @@ export class Desk {
     if (broken !== 'ticket') {
       const ids = one.messages.map(({ id }) => id);
       // While one cannot be read, none is removed.
-      const kept = broken ? (this.said.get(id)?.messages ?? []).filter(({ id }) => !ids.includes(id)) : [];
+      const kept = one.messages.some(isBroken)
+        ? (this.said.get(id)?.messages ?? []).filter(({ id }) => !ids.includes(id))
+        : [];
       this.said.set(id, {
-        ...{ asOfMs: this.#asOfMs, whole: broken === undefined },
+        ...{ asOfMs: this.#asOfMs, whole: !one.messages.some(isBroken) },
         messages: [
           ...kept,
           ...one.messages.map((said, i) => ({ ...said, position: i + 1 })).filter(said => !isBroken(said)),
