@@ -1,6 +1,8 @@
 /** The list of sources. Only this file names them. A new source is one line here. */
 import { z } from 'zod';
 import type { StreamKey } from '../engine/database/stream-key.ts';
+import { ownTables } from '../lake/own-tables.ts';
+import type { LakeTable } from '../lake/table.ts';
 import { books } from './books/books.ts';
 import { helpdesk } from './helpdesk/helpdesk.ts';
 import type { Source, Stream } from './source.ts';
@@ -20,6 +22,9 @@ type Intersection<U> = (U extends unknown ? (one: U) => void : never) extends (a
 
 /** All streams, in the order of a full sync. */
 export const streams: readonly Stream[] = sources.flatMap(source => source.streams);
+
+/** All tables of the lake. */
+export const lakeTables: readonly LakeTable[] = [...ownTables, ...sources.flatMap(source => source.lakeTables ?? [])];
 
 /** The streams of the named sources. */
 export const streamsOf = (names: Pick<ReadonlySet<string>, 'has'>): readonly Stream[] =>

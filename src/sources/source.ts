@@ -24,6 +24,7 @@ import type { Reads } from '../engine/load/run-stream.ts';
 import type { Ask, Cuts, Ms, Reader } from '../engine/reading/reading.ts';
 import type { Claim } from '../engine/runs/claims.ts';
 import type { UsageError } from '../errors.ts';
+import type { LakeTable } from '../lake/table.ts';
 import type { Check } from '../ops/doctor/checks/check.ts';
 import type { PersonalRules } from '../privacy/redact.ts';
 
@@ -74,6 +75,8 @@ export interface Source<Part extends object = object, Whole = Part> {
    * answers and takes the credentials.
    */
   readonly checks?: () => Promise<readonly Check[]>;
+  /** The tables of the source in the lake. Default: none. */
+  readonly lakeTables?: readonly LakeTable[];
   /** The audit: re-reads random records while no other run needs the credits. Undefined if the source has no audit. */
   readonly audit?: Audit;
 }

@@ -6,6 +6,7 @@ import { UsageError } from '../../errors.ts';
 import type { Source, StreamJobs } from '../source.ts';
 import { booksDialect } from './dialect.ts';
 import { myLibrary } from './endpoints.ts';
+import { lakeTables } from './lake.ts';
 import { type BooksSettings, sourceName } from './open.ts';
 import { type BooksConfig, type BooksPart, booksOf, booksSettings } from './settings.ts';
 import { shelves } from './shelves/shelves.ts';
@@ -122,6 +123,7 @@ function makeBooks(catalog: Catalog): Source<BooksPart> {
       return partsOfBooks(planning, catalog, { names, isSync, again });
     },
     checks: async () => (await import('./doctor.ts')).catalogChecks,
+    lakeTables,
     audit: {
       streams: [shelves.key, volumes.key],
       beside: [],

@@ -1,0 +1,322 @@
+-- The lake: what changed since its last export, and its exports (schema/80-lake.sql).
+
+create table sync.lake (
+  is_one boolean default true primary key,
+  path text not null,
+  personal boolean not null,
+  keep_days integer not null,
+  turned_on_at timestamptz not null,
+  turned_on_by text not null,
+  check (is_one),
+  check (keep_days > 0)
+);
+comment on table sync.lake is
+  'The lake (npx shelfdesk lake on): one row if it is on. Its catalog is in the schema lake.';
+comment on column sync.lake.is_one is 'True; allows one row at most.';
+comment on column sync.lake.path is 'Folder or bucket of the files: /srv/lake, or s3://bucket/prefix.';
+comment on column sync.lake.personal is
+  'True if the lake also has the tables with personal data; false: only their views in schema safe.';
+comment on column sync.lake.keep_days is 'Days for which snapshots are kept. The newest one is always kept.';
+comment on column sync.lake.turned_on_at is 'When the lake was turned on.';
+comment on column sync.lake.turned_on_by is 'Who turned the lake on.';
+
+create table sync.lake_pending (
+  unit text not null,
+  account_id text not null,
+  id text not null,
+  month date,
+  erased boolean default false not null,
+  xact xid8 default pg_current_xact_id() not null
+);
+comment on table sync.lake_pending is
+  'What changed since the last export of the lake. One row for each record and statement that changed it; the same record may be here often.';
+comment on column sync.lake_pending.unit is
+  'ticket, customer, volume or shelf: all rows of that record. account: all rows of the account. list: only the short lists of the account. all: the tables without an account.';
+comment on column sync.lake_pending.account_id is 'The account; empty for the unit all.';
+comment on column sync.lake_pending.id is 'Id of the record; owner/shelf for a shelf. Empty for the units account, list and all.';
+comment on column sync.lake_pending.month is
+  'Month of the ticket, before and after the change: its files are there. Null for other units, and where internal.lake_units knows it.';
+comment on column sync.lake_pending.erased is
+  'True if the record was erased. Erasure takes all records that its transaction changed out of the old files.';
+comment on column sync.lake_pending.xact is 'The transaction that changed the record. An export clears what its snapshot has seen.';
+
+create table sync.lake_exports (
+  id bigint generated always as identity primary key,
+  started_at timestamptz not null,
+  finished_at timestamptz,
+  state text not null,
+  moment timestamptz,
+  snapshot_id bigint,
+  units bigint default 0 not null,
+  inserted bigint default 0 not null,
+  deleted bigint default 0 not null,
+  files_cleared bigint default 0 not null,
+  error text,
+  check (state = any (array['running', 'done', 'failed']))
+);
+comment on table sync.lake_exports is 'Exports of the lake, the last 1,000.';
+comment on column sync.lake_exports.id is 'Number of the export.';
+comment on column sync.lake_exports.started_at is 'When the export began.';
+comment on column sync.lake_exports.finished_at is 'When the export ended; null while it runs, or if its process died.';
+comment on column sync.lake_exports.state is 'running, done or failed. A dead process leaves running; the next export repeats its work.';
+comment on column sync.lake_exports.moment is 'The lake is equal to the warehouse at this moment; null until the export has read it.';
+comment on column sync.lake_exports.snapshot_id is 'Snapshot of the lake that has the export; null if nothing had changed, or not done.';
+comment on column sync.lake_exports.units is 'Number of records that had changed.';
+comment on column sync.lake_exports.inserted is 'Number of rows written.';
+comment on column sync.lake_exports.deleted is 'Number of rows removed or replaced.';
+comment on column sync.lake_exports.files_cleared is 'Number of files from which erased values were taken.';
+comment on column sync.lake_exports.error is 'Why the export failed; null if it did not.';
+
+create or replace function internal.lake_month(created_at timestamptz) returns date
+language sql immutable parallel safe
+begin atomic
+  select case when isfinite(created_at) then date_trunc('month', created_at at time zone 'UTC')::date else date '1970-01-01' end;
+end;
+comment on function internal.lake_month is
+  'First day of the month of a ticket, in UTC: the lake has the files of each month together. 1970 without a time.';
+
+create or replace view internal.lake_units as
+select 'ticket' as unit, t.account_id, t.id, coalesce(internal.lake_month(t.created_at), date '1970-01-01') as month from helpdesk.tickets t
+union all
+select 'customer', c.account_id, c.id, null from helpdesk.customers c
+union all
+select distinct 'customer', t.account_id, t.customer_id, null::date from helpdesk.tickets t
+where t.customer_id is not null and not exists (
+  select from helpdesk.customers c where (c.account_id, c.id) = (t.account_id, t.customer_id))
+union all
+select 'volume', v.account_id, v.id, null from books.volumes v
+union all
+select 'shelf', s.account_id, s.owner_id || '/' || s.id, null from books.shelves s;
+comment on view internal.lake_units is 'Records whose rows the lake keeps together: tickets, customers, volumes and shelves.';
+comment on column internal.lake_units.unit is 'ticket, customer, volume or shelf.';
+comment on column internal.lake_units.account_id is 'The account.';
+comment on column internal.lake_units.id is 'Id of the record; owner/shelf for a shelf.';
+comment on column internal.lake_units.month is 'internal.lake_month of a ticket; null for other records.';
+
+-- Each function is for tables with the columns that it names. PL/pgSQL plans only the branches that run, so one
+-- function is for statements that insert, update or delete.
+create or replace function internal.note_tickets() returns trigger
+language plpgsql
+as $$
+begin
+  if tg_op <> 'DELETE' then
+    insert into sync.lake_pending (unit, account_id, id, month)
+    select 'ticket', a.account_id, a.id, coalesce(internal.lake_month(a.created_at), date '1970-01-01') from after a;
+    insert into sync.lake_pending (unit, account_id, id)
+    select distinct 'customer', a.account_id, a.customer_id from after a where a.customer_id is not null;
+  end if;
+  if tg_op = 'DELETE' then
+    insert into sync.lake_pending (unit, account_id, id, month)
+    select 'ticket', b.account_id, b.id, coalesce(internal.lake_month(b.created_at), date '1970-01-01') from before b;
+    insert into sync.lake_pending (unit, account_id, id)
+    select distinct 'customer', b.account_id, b.customer_id from before b where b.customer_id is not null;
+  elsif tg_op = 'UPDATE' then
+    insert into sync.lake_pending (unit, account_id, id, month)
+    select 'ticket', b.account_id, b.id, coalesce(internal.lake_month(b.created_at), date '1970-01-01')
+    from before b join after a on (a.account_id, a.id) = (b.account_id, b.id) where a.created_at is distinct from b.created_at;
+    insert into sync.lake_pending (unit, account_id, id)
+    select distinct 'customer', b.account_id, b.customer_id
+    from before b join after a on (a.account_id, a.id) = (b.account_id, b.id)
+    where b.customer_id is not null and a.customer_id is distinct from b.customer_id;
+  end if;
+  return null;
+end
+$$;
+comment on function internal.note_tickets is 'Notes changed tickets and their customers in sync.lake_pending.';
+
+create or replace function internal.note_of_ticket() returns trigger
+language plpgsql
+as $$
+begin
+  if tg_op <> 'DELETE' then
+    insert into sync.lake_pending (unit, account_id, id) select distinct 'ticket', a.account_id, a.ticket_id from after a where a.ticket_id is not null;
+  end if;
+  if tg_op = 'DELETE' then
+    insert into sync.lake_pending (unit, account_id, id) select distinct 'ticket', b.account_id, b.ticket_id from before b where b.ticket_id is not null;
+  elsif tg_op = 'UPDATE' then
+    insert into sync.lake_pending (unit, account_id, id)
+    select distinct 'ticket', b.account_id, b.ticket_id from before b
+    where b.ticket_id is not null and not exists (select from after a where (a.account_id, a.ticket_id) = (b.account_id, b.ticket_id));
+  end if;
+  return null;
+end
+$$;
+comment on function internal.note_of_ticket is 'Notes the tickets of changed rows in sync.lake_pending.';
+
+create or replace function internal.note_customers() returns trigger
+language plpgsql
+as $$
+begin
+  if tg_op <> 'DELETE' then
+    insert into sync.lake_pending (unit, account_id, id) select 'customer', a.account_id, a.id from after a;
+  else
+    insert into sync.lake_pending (unit, account_id, id) select 'customer', b.account_id, b.id from before b;
+  end if;
+  return null;
+end
+$$;
+comment on function internal.note_customers is 'Notes changed customers in sync.lake_pending.';
+
+create or replace function internal.note_of_customer() returns trigger
+language plpgsql
+as $$
+begin
+  if tg_op <> 'DELETE' then
+    insert into sync.lake_pending (unit, account_id, id) select distinct 'customer', a.account_id, a.customer_id from after a;
+  end if;
+  if tg_op <> 'INSERT' then
+    insert into sync.lake_pending (unit, account_id, id) select distinct 'customer', b.account_id, b.customer_id from before b;
+  end if;
+  return null;
+end
+$$;
+comment on function internal.note_of_customer is 'Notes the customers of changed contacts in sync.lake_pending.';
+
+create or replace function internal.note_volumes() returns trigger
+language plpgsql
+as $$
+begin
+  if tg_op <> 'DELETE' then
+    insert into sync.lake_pending (unit, account_id, id) select 'volume', a.account_id, a.id from after a;
+  else
+    insert into sync.lake_pending (unit, account_id, id) select 'volume', b.account_id, b.id from before b;
+  end if;
+  return null;
+end
+$$;
+comment on function internal.note_volumes is 'Notes changed volumes in sync.lake_pending.';
+
+create or replace function internal.note_of_shelf() returns trigger
+language plpgsql
+as $$
+begin
+  if tg_op <> 'DELETE' then
+    insert into sync.lake_pending (unit, account_id, id)
+    select distinct 'shelf', a.account_id, a.owner_id || '/' || a.shelf_id from after a;
+  else
+    insert into sync.lake_pending (unit, account_id, id)
+    select distinct 'shelf', b.account_id, b.owner_id || '/' || b.shelf_id from before b;
+  end if;
+  return null;
+end
+$$;
+comment on function internal.note_of_shelf is 'Notes the shelves of changed rows in sync.lake_pending.';
+
+-- The argument is the unit: account, list or all.
+create or replace function internal.note_account() returns trigger
+language plpgsql
+as $$
+begin
+  insert into sync.lake_pending (unit, account_id, id)
+  select tg_argv[0], case tg_argv[0] when 'all' then '' else coalesce(to_jsonb(new), to_jsonb(old)) ->> 'account_id' end, '';
+  return null;
+end
+$$;
+comment on function internal.note_account is 'Notes the account of a changed row in sync.lake_pending.';
+
+create or replace function internal.note_zones() returns trigger
+language plpgsql
+as $$
+begin
+  insert into sync.lake_pending (unit, account_id, id)
+  select distinct 'account', z.account_id, '' from internal.stored_calendar_assignments z where z.calendar = new.name;
+  return null;
+end
+$$;
+comment on function internal.note_zones is
+  'Notes the accounts of a calendar with another time zone: their days are others.';
+
+create or replace function internal.note_rejects() returns trigger
+language plpgsql
+as $$
+begin
+  insert into sync.lake_pending (unit, account_id, id)
+  select distinct 'ticket', c.account_id, c.ask_id from (select (new).* union all select (old).*) c
+  where c.ask_id is not null and c.stream_key in ('helpdesk.tickets', 'helpdesk.messages');
+  return null;
+end
+$$;
+comment on function internal.note_rejects is 'Notes the tickets of changed rejects in sync.lake_pending: they decide whether its messages are complete.';
+
+-- Erasure empties old values in sync.changes. The files hold the same old values.
+create or replace function internal.note_erased() returns trigger
+language plpgsql
+as $$
+begin
+  if tg_table_name = 'changes' then
+    insert into sync.lake_pending (unit, account_id, id, erased)
+    select distinct case when a.table_name in ('customers', 'contacts') then 'customer' else 'ticket' end,
+      a.account_id, case when a.table_name in ('customers', 'tickets') then a.record_id else a.parent_id end, true
+    from after a where a.table_name in ('customers', 'contacts', 'tickets', 'messages', 'attachments');
+  elsif tg_table_name = 'erased' then
+    insert into sync.lake_pending (unit, account_id, id, erased) select 'customer', a.account_id, a.customer_id, true from after a;
+  else
+    insert into sync.lake_pending (unit, account_id, id, erased) select 'ticket', a.account_id, a.ticket_id, true from after a;
+  end if;
+  return null;
+end
+$$;
+comment on function internal.note_erased is 'Notes erased people, their tickets, and records whose old values were emptied.';
+
+create or replace function sync.follow_changes(follow boolean) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  one record;
+begin
+  for one in
+    select t.name as table_name, t.calls, e.event, e.transitions
+    from (values
+      ('helpdesk.tickets', 'note_tickets()', '{INSERT,UPDATE,DELETE}'::text[]),
+      ('internal.messages', 'note_of_ticket()', '{INSERT,UPDATE,DELETE}'),
+      ('helpdesk.attachments', 'note_of_ticket()', '{INSERT,UPDATE,DELETE}'),
+      ('internal.stored_ticket_metrics', 'note_of_ticket()', '{INSERT,UPDATE,DELETE}'),
+      ('helpdesk.customers', 'note_customers()', '{INSERT,UPDATE,DELETE}'),
+      ('helpdesk.contacts', 'note_of_customer()', '{INSERT,UPDATE,DELETE}'),
+      ('books.volumes', 'note_volumes()', '{INSERT,UPDATE,DELETE}'),
+      ('books.shelf_volumes', 'note_of_shelf()', '{INSERT,UPDATE,DELETE}'),
+      ('books.shelf_volume_history', 'note_of_shelf()', '{INSERT,UPDATE,DELETE}'),
+      ('sync.changes', 'note_erased()', '{UPDATE}'),
+      ('sync.erased', 'note_erased()', '{INSERT}'),
+      ('sync.erased_tickets', 'note_erased()', '{INSERT}')) t (name, calls, events)
+    cross join lateral unnest(t.events) n (event)
+    join (values ('INSERT', 'new table as after'), ('UPDATE', 'old table as before new table as after'), ('DELETE', 'old table as before'))
+      e (event, transitions) on e.event = n.event
+  loop
+    execute format('drop trigger if exists lake_%s on %s', lower(one.event), one.table_name);
+    if follow then
+      execute format('create trigger lake_%s after %s on %s referencing %s for each statement execute function internal.%s',
+        lower(one.event), one.event, one.table_name, one.transitions, one.calls);
+    end if;
+  end loop;
+  for one in
+    select t.* from (values
+      ('helpdesk.users', 'insert or update or delete', 'note_account(''list'')'),
+      ('helpdesk.inboxes', 'insert or update or delete', 'note_account(''list'')'),
+      ('helpdesk.labels', 'insert or update or delete', 'note_account(''list'')'),
+      ('books.shelves', 'insert or update or delete', 'note_account(''list'')'),
+      ('sync.accounts', 'insert or delete or update of since', 'note_account(''list'')'),
+      ('internal.stored_calendar_assignments', 'insert or update or delete', 'note_account(''account'')'),
+      ('analytics.calendars', 'insert or update or delete', 'note_account(''all'')'),
+      ('analytics.calendar_hours', 'insert or update or delete', 'note_account(''all'')'),
+      ('analytics.calendar_holidays', 'insert or update or delete', 'note_account(''all'')'),
+      ('sync.rejects', 'insert or update or delete', 'note_rejects()')) t (table_name, events, calls)
+  loop
+    execute format('drop trigger if exists lake_note on %s', one.table_name);
+    if follow then
+      execute format('create trigger lake_note after %s on %s for each row execute function internal.%s', one.events, one.table_name, one.calls);
+    end if;
+  end loop;
+  drop trigger if exists lake_zone on analytics.calendars;
+  if follow then
+    create trigger lake_zone after update of time_zone on analytics.calendars for each row execute function internal.note_zones();
+  end if;
+end
+$$;
+comment on function sync.follow_changes is
+  'Makes the triggers that note changes for the lake, or drops them: while it is off, no write pays for them.';
+revoke execute on function sync.follow_changes(boolean) from public;
+
+select sync.settle_comments();
+select sync.settle_roles();

@@ -1,0 +1,142 @@
+/**
+ * The engine of the lake: DuckDB with its extensions ducklake (the tables), postgres (the warehouse and the catalog) and
+ * httpfs (buckets). `warehouse` is the warehouse, read-only; `lake` is the lake.
+ */
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { DuckDBConnection } from '@duckdb/node-api';
+import pg from 'pg';
+import { exitCodes, ShelfdeskError } from '../errors.ts';
+import { literal } from './table.ts';
+
+/** Where the files of a lake are, and what is needed to get there. */
+export interface LakePlace {
+  /** Folder, or `s3://bucket/prefix`. */
+  readonly path: string;
+  /** Address of the bucket's server; undefined for that of AWS. */
+  readonly endpoint?: URL | undefined;
+  readonly region?: string | undefined;
+  readonly keyId?: string | undefined;
+  readonly secret?: string | undefined;
+  /** Folder with the extensions of DuckDB, for machines that cannot download them. */
+  readonly extensions?: string | undefined;
+}
+
+export interface Lake extends AsyncDisposable {
+  run(sql: string): Promise<void>;
+  rows<T>(sql: string): Promise<T[]>;
+}
+
+/** Schema of the catalog in the warehouse. */
+export const catalogSchema = 'lake';
+const memory = '1GB';
+
+/** Opens the lake; with `create` also one that has no catalog yet. Throws ShelfdeskError if DuckDB cannot be used. */
+export async function openLake(
+  url: string,
+  place: LakePlace,
+  { signal }: { signal?: AbortSignal } = {},
+): Promise<Lake> {
+  const { DuckDBInstance } = await import('@duckdb/node-api').catch((error: unknown) => {
+    throw new ShelfdeskError(
+      `the engine of the lake is missing: ${(error as Error).message}`,
+      'Run `npm install` without leaving out packages; there is none for this platform if it stays away.',
+      exitCodes.failed,
+      error,
+    );
+  });
+  const instance = await DuckDBInstance.create(':memory:', {
+    memory_limit: memory,
+    temp_directory: join(tmpdir(), `shelfdesk-lake-${process.pid}`),
+  });
+  const connection = await instance.connect();
+  const interrupt = () => connection.interrupt();
+  signal?.addEventListener('abort', interrupt);
+  const lake: Lake = {
+    async run(sql) {
+      await told(connection, sql, signal);
+    },
+    rows: async <T>(sql: string) => (await told(connection, sql, signal)).getRowObjectsJson() as T[],
+    async [Symbol.asyncDispose]() {
+      signal?.removeEventListener('abort', interrupt);
+      connection.closeSync();
+      instance.closeSync();
+    },
+  };
+  try {
+    await loadExtensions(lake, place);
+    await attach(lake, url, place);
+    return lake;
+  } catch (error) {
+    await lake[Symbol.asyncDispose]();
+    throw error;
+  }
+}
+
+async function told(connection: DuckDBConnection, sql: string, signal: AbortSignal | undefined) {
+  signal?.throwIfAborted();
+  try {
+    return await connection.runAndReadAll(sql);
+  } catch (error) {
+    signal?.throwIfAborted();
+    throw new Error(`the lake: ${(error as Error).message}`, { cause: error });
+  }
+}
+
+async function loadExtensions(lake: Lake, { path, extensions }: LakePlace): Promise<void> {
+  const wanted = ['postgres_scanner', 'ducklake', ...(isBucket(path) ? ['httpfs'] : [])];
+  for (const extension of wanted) {
+    try {
+      if (extensions === undefined) await lake.run(`install ${extension}`);
+      await lake.run(
+        `load ${extensions === undefined ? extension : literal(join(extensions, `${extension}.duckdb_extension`))}`,
+      );
+    } catch (error) {
+      throw new ShelfdeskError(
+        `DuckDB cannot load its extension ${extension}: ${(error as Error).message}`,
+        'DuckDB downloads its extensions once. On a machine that cannot, set LAKE_EXTENSIONS to a folder with the files <name>.duckdb_extension.',
+        exitCodes.failed,
+        error,
+      );
+    }
+  }
+}
+
+const isBucket = (path: string): boolean => path.startsWith('s3://');
+
+async function attach(lake: Lake, url: string, place: LakePlace): Promise<void> {
+  const at = new pg.Client(url);
+  const secret = Object.entries({
+    HOST: at.host,
+    PORT: at.port,
+    DATABASE: at.database,
+    USER: at.user,
+    PASSWORD: at.password,
+  }).flatMap(([key, value]) => (value ? [`${key} ${literal(String(value))}`] : []));
+  await lake.run(`create secret warehouse (type postgres, ${secret.join(', ')})`);
+  if (isBucket(place.path)) await lake.run(bucketSecret(place));
+  await lake.run(`set TimeZone = 'UTC'`);
+  await lake.run(`attach ${literal(optionsOf(at))} as warehouse (type postgres, secret warehouse, read_only)`);
+  await lake.run(
+    `attach ${literal(`ducklake:postgres:${optionsOf(at)}`)} as lake
+     (data_path ${literal(place.path)}, meta_schema ${literal(catalogSchema)}, meta_secret 'warehouse', data_inlining_row_limit 0)`,
+  );
+  await lake.run(`call lake.set_option('parquet_compression', 'zstd')`);
+}
+
+/** Without the parts that are in the secret, so that no message shows a password. */
+const optionsOf = ({ ssl }: { ssl?: unknown }): string =>
+  `${ssl ? 'sslmode=require ' : ''}application_name='shelfdesk: lake'`;
+
+function bucketSecret({ endpoint, region, keyId, secret }: LakePlace): string {
+  const parts = [
+    ...(keyId === undefined
+      ? ['provider credential_chain']
+      : [`key_id ${literal(keyId)}, secret ${literal(secret ?? '')}`]),
+    ...(region === undefined ? [] : [`region ${literal(region)}`]),
+    ...(endpoint === undefined
+      ? []
+      : [`endpoint ${literal(endpoint.host)}, url_style 'path', use_ssl ${endpoint.protocol === 'https:'}`]),
+  ];
+  return `create secret bucket (type s3, ${parts.join(', ')})`;
+}

@@ -1,0 +1,297 @@
+/**
+ * One export: the lake becomes equal to the warehouse at one moment. Everything is read in one snapshot of PostgreSQL, and
+ * written in one transaction of the lake. The pending changes that the snapshot has seen are cleared afterwards. So an
+ * export that dies at any step is repeated by the next one, which writes only rows that differ.
+ */
+import type { Client } from '../engine/database/pool.ts';
+import type { Lake } from './duckdb.ts';
+import { eraseFromFiles } from './erase-files.ts';
+import {
+  accountOf,
+  creation,
+  inLake,
+  type LakeColumn,
+  type LakeTable,
+  literal,
+  monthColumn,
+  name,
+  type Scope,
+  selection,
+} from './table.ts';
+
+/** Records in one statement. */
+const chunk = 2000;
+
+export interface Exported {
+  readonly moment: Date;
+  /** The snapshot of the lake; undefined if nothing had changed. */
+  readonly snapshot: number | undefined;
+  readonly units: number;
+  readonly inserted: number;
+  readonly deleted: number;
+  readonly filesCleared: number;
+}
+
+/** What is pending, of one kind of record. */
+interface Pending {
+  readonly unit: string;
+  readonly account: string;
+  readonly id: string;
+  readonly month: string | null;
+}
+
+interface Snapshot {
+  readonly name: string;
+  readonly seen: string;
+  readonly moment: Date;
+  readonly pending: readonly Pending[];
+  readonly erased: readonly Pending[];
+  readonly accounts: readonly string[];
+  readonly columns: ReadonlyMap<string, readonly LakeColumn[]>;
+}
+
+/** `client` needs a connection of its own: its transaction holds the snapshot. `show` is told the name of each table. */
+export async function exportTo(
+  lake: Lake,
+  client: Client,
+  tables: readonly LakeTable[],
+  show: (table: string) => void = () => {},
+): Promise<Exported> {
+  await client.query('begin isolation level repeatable read; set local idle_in_transaction_session_timeout = 0');
+  try {
+    const snapshot = await readSnapshot(client, tables);
+    const filesCleared = await eraseFromFiles(lake, client, tables, snapshot.erased);
+    const counts = { inserted: 0, deleted: 0 };
+    await lake.run('begin');
+    try {
+      await lake.run(
+        `call postgres_execute('warehouse', 'set transaction snapshot ${literal(literal(snapshot.name)).slice(1, -1)}')`,
+      );
+      const missing = await createMissing(lake, tables, snapshot);
+      await stageUnits(lake, snapshot.pending);
+      for (const table of tables) {
+        show(table.name);
+        const one = await exportTable(lake, table, snapshot, missing.has(table.name));
+        counts.inserted += one.inserted;
+        counts.deleted += one.deleted;
+      }
+      await lake.run(
+        `call lake.set_commit_message('shelfdesk', 'the warehouse at ${snapshot.moment.toISOString()}',
+           extra_info => ${literal(JSON.stringify({ moment: snapshot.moment.toISOString() }))})`,
+      );
+      await lake.run('commit');
+    } catch (error) {
+      await lake.run('rollback').catch(() => {});
+      throw error;
+    }
+    await client.query('commit');
+    await client.query('delete from sync.lake_pending where pg_visible_in_snapshot(xact, $1::pg_snapshot)', [
+      snapshot.seen,
+    ]);
+    const [newest] = await lake.rows<{ id: string }>(`select max(snapshot_id)::varchar as id from lake.snapshots()`);
+    return {
+      ...{ ...counts, filesCleared, moment: snapshot.moment, units: snapshot.pending.length },
+      snapshot: counts.inserted + counts.deleted === 0 ? undefined : Number(newest!.id),
+    };
+  } catch (error) {
+    await client.query('rollback').catch(() => {});
+    throw error;
+  }
+}
+
+async function readSnapshot(client: Client, tables: readonly LakeTable[]): Promise<Snapshot> {
+  const { rows } = await client.query<{ name: string; seen: string; moment: Date }>(
+    'select pg_export_snapshot() as name, pg_current_snapshot()::text as seen, clock_timestamp() as moment',
+  );
+  const pending = await client.query<Pending & { erased: boolean }>(
+    `select p.unit, p.account_id as account, p.id, coalesce(p.month, u.month)::text as month,
+       bool_or(p.erased or e.xact is not null) as erased
+     from sync.lake_pending p
+     left join internal.lake_units u on u.unit = p.unit and u.account_id = p.account_id and u.id = p.id
+     left join (select distinct xact from sync.lake_pending where erased) e on e.xact = p.xact
+     group by 1, 2, 3, 4`,
+  );
+  const accounts = await client.query<{ account: string }>(
+    'select account_id as account from sync.accounts order by 1',
+  );
+  return {
+    ...rows[0]!,
+    pending: pending.rows,
+    erased: pending.rows.filter(({ erased }) => erased),
+    accounts: accounts.rows.map(({ account }) => account),
+    columns: await readColumns(client, tables),
+  };
+}
+
+/** The columns of each table in the warehouse. */
+export async function readColumns(
+  client: Client,
+  tables: readonly LakeTable[],
+): Promise<Map<string, readonly LakeColumn[]>> {
+  const { rows } = await client.query<LakeColumn & { relation: string }>(
+    `select w.name as relation, a.attname as name, t.typname as type
+     from unnest($1::text[]) w (name)
+     join pg_attribute a on a.attrelid = w.name::regclass and a.attnum > 0 and not a.attisdropped
+     join pg_type t on t.oid = a.atttypid
+     order by a.attnum`,
+    [tables.map(table => table.name)],
+  );
+  return new Map(tables.map(table => [table.name, rows.filter(({ relation }) => relation === table.name)]));
+}
+
+/** Creates the tables that the lake lacks, or has with other columns. Returns their names. */
+async function createMissing(lake: Lake, tables: readonly LakeTable[], { columns }: Snapshot): Promise<Set<string>> {
+  const there = await lake.rows<{ relation: string; listed: string }>(
+    `select table_schema || '.' || table_name as relation, string_agg(column_name, ',' order by ordinal_position) as listed
+     from information_schema.columns where table_catalog = 'lake' group by 1`,
+  );
+  const listed = new Map(there.map(one => [one.relation, one.listed]));
+  const missing = new Set<string>();
+  for (const table of tables) {
+    const wanted = columns.get(table.name)!.map(column => column.name);
+    if (table.byMonth) wanted.push(monthColumn);
+    if (listed.get(table.name) === wanted.join(',')) continue;
+    await lake.run(`create schema if not exists lake.${table.name.split('.')[0]}`);
+    await lake.run(`drop table if exists ${inLake(table)}`);
+    for (const sql of creation(table, columns.get(table.name)!)) await lake.run(sql);
+    missing.add(table.name);
+  }
+  return missing;
+}
+
+async function stageUnits(lake: Lake, pending: readonly Pending[]): Promise<void> {
+  await lake.run('create or replace temp table units (unit varchar, account varchar, id varchar, month date)');
+  for (let i = 0; i < pending.length; i += chunk) {
+    const values = pending
+      .slice(i, i + chunk)
+      .map(
+        ({ unit, account, id, month }) =>
+          `(${[unit, account, id].map(literal).join(', ')}, ${month === null ? 'null' : literal(month)})`,
+      );
+    await lake.run(`insert into units values ${values.join(', ')}`);
+  }
+}
+
+interface Counts {
+  readonly inserted: number;
+  readonly deleted: number;
+}
+
+async function exportTable(lake: Lake, table: LakeTable, snapshot: Snapshot, isNew: boolean): Promise<Counts> {
+  const { pending, accounts } = snapshot;
+  const columns = snapshot.columns.get(table.name)!;
+  const of = (unit: string) => pending.filter(one => one.unit === unit);
+  if (isNew) return insertAll(lake, table, columns, table.unit === 'all' ? undefined : accounts);
+  if (table.unit === 'all') return of('all').length === 0 ? none : replace(lake, table, columns, {});
+  const whole = new Set(of('account').map(({ account }) => account));
+  if (table.unit === 'list') for (const { account } of pending) if (account !== '') whole.add(account);
+  if (table.unit === 'status') for (const account of accounts) whole.add(account);
+  let counts = none;
+  if (whole.size > 0) counts = await replace(lake, table, columns, { accounts: [...whole] });
+  const records = of(table.unit).filter(({ account }) => !whole.has(account));
+  for (let i = 0; i < records.length; i += chunk)
+    counts = sum(counts, await replaceRecords(lake, table, columns, records.slice(i, i + chunk)));
+  return counts;
+}
+
+const none: Counts = { inserted: 0, deleted: 0 };
+const sum = (a: Counts, b: Counts): Counts => ({ inserted: a.inserted + b.inserted, deleted: a.deleted + b.deleted });
+
+/** The rows of the warehouse, as a table of DuckDB. */
+const fromWarehouse = (table: LakeTable, columns: readonly LakeColumn[], scope: Scope): string =>
+  `postgres_query('warehouse', ${literal(selection(table, columns, scope))})`;
+
+/** Months of tickets, for rows that have none. */
+const months = (accounts: readonly string[]): string =>
+  `postgres_query('warehouse', ${literal(
+    `select u.account_id as account, u.id, u.month from internal.lake_units u where u.unit = 'ticket' and u.account_id = any (array[${accounts.map(literal).join(', ')}]::text[])`,
+  )})`;
+
+const listed = (columns: readonly LakeColumn[]): string => columns.map(column => `r.${name(column.name)}`).join(', ');
+
+async function insertAll(
+  lake: Lake,
+  table: LakeTable,
+  columns: readonly LakeColumn[],
+  accounts: readonly string[] | undefined,
+): Promise<Counts> {
+  if (accounts?.length === 0) return none;
+  const inserted = await count(
+    lake,
+    `insert into ${inLake(table)} ${rowsOf(table, columns, accounts === undefined ? {} : { accounts })}`,
+  );
+  return { inserted, deleted: 0 };
+}
+
+/** The rows of a scope, each with the month of its ticket. */
+function rowsOf(table: LakeTable, columns: readonly LakeColumn[], scope: Scope): string {
+  const rows = fromWarehouse(table, columns, scope);
+  if (!table.byMonth) return `select ${listed(columns)} from ${rows} r`;
+  const known =
+    scope.ids === undefined
+      ? months(scope.accounts!)
+      : '(select account, id, max(month) as month from chosen group by all)';
+  return `select ${listed(columns)}, u.month as ${monthColumn} from ${rows} r
+    join ${known} u on u.account = r.${accountOf(table)} and u.id = r.${table.id}`;
+}
+
+/** Replaces all rows of these accounts, or of a table without accounts. */
+async function replace(lake: Lake, table: LakeTable, columns: readonly LakeColumn[], scope: Scope): Promise<Counts> {
+  const where =
+    scope.accounts === undefined ? 'true' : `t.${accountOf(table)} in (${scope.accounts.map(literal).join(', ')})`;
+  return differences(lake, table, rowsOf(table, columns, scope), where);
+}
+
+async function replaceRecords(
+  lake: Lake,
+  table: LakeTable,
+  columns: readonly LakeColumn[],
+  records: readonly Pending[],
+): Promise<Counts> {
+  const distinct = (values: readonly string[]) => [...new Set(values)];
+  const accounts = distinct(records.map(({ account }) => account));
+  const ids = distinct(records.map(({ id }) => id));
+  const values = records.map(
+    ({ account, id, month }) =>
+      `(${literal(account)}, ${literal(id)}, ${month === null ? 'null' : literal(month)}::date)`,
+  );
+  await lake.run(
+    `create or replace temp table chosen as select * from (values ${values.join(', ')}) v (account, id, month)`,
+  );
+  const among = [`t.${accountOf(table)} in (${accounts.map(literal).join(', ')})`];
+  if (table.byMonth) {
+    const dates = distinct(records.flatMap(({ month }) => month ?? []));
+    among.push(`t.${monthColumn} in (${dates.map(date => `date ${literal(date)}`).join(', ') || 'null'})`);
+  }
+  const id = table.id!.replace(/\b(\w*id)\b/g, 't.$1');
+  among.push(`(t.${accountOf(table)}, ${id}) in (select account, id from chosen)`);
+  const rows = `select * from (${rowsOf(table, columns, { accounts, ids })}) r
+    where (r.${accountOf(table)}, ${table.id!.replace(/\b(\w*id)\b/g, 'r.$1')}) in (select account, id from chosen)`;
+  return differences(lake, table, rows, among.join(' and '));
+}
+
+/** Removes the rows that the warehouse does not have, and inserts those that the lake does not have. */
+async function differences(lake: Lake, table: LakeTable, rows: string, where: string): Promise<Counts> {
+  await lake.run(`create or replace temp table fresh as ${rows}`);
+  await lake.run(
+    `create or replace temp table gone as select t.* from ${inLake(table)} t where ${where} except select * from fresh`,
+  );
+  await lake.run(
+    `create or replace temp table added as select * from fresh except select t.* from ${inLake(table)} t where ${where}`,
+  );
+  const [found] = await lake.rows<{ gone: number; added: number }>(
+    'select (select count(*) from gone)::int as gone, (select count(*) from added)::int as added',
+  );
+  if (found!.gone > 0) {
+    const keys = [...(table.unit === 'all' ? [] : [accountOf(table)]), ...table.key.map(name)];
+    const same = keys.map(key => `t.${key} is not distinct from g.${key}`).join(' and ');
+    await lake.run(`delete from ${inLake(table)} t where ${where} and exists (select 1 from gone g where ${same})`);
+  }
+  if (found!.added > 0) await lake.run(`insert into ${inLake(table)} select * from added`);
+  return { inserted: found!.added, deleted: found!.gone };
+}
+
+async function count(lake: Lake, sql: string): Promise<number> {
+  const [row] = await lake.rows<{ Count: string }>(sql);
+  return Number(row?.Count ?? 0);
+}

@@ -1,0 +1,16 @@
+/** Tables of the lake that belong to no source. */
+import type { LakeTable } from './table.ts';
+
+export const ownTables: readonly LakeTable[] = [
+  { name: 'analytics.dim_date', unit: 'all', key: ['date_key'] },
+  { name: 'analytics.metric_definitions', unit: 'all', key: ['relation', 'name'] },
+  { name: 'analytics.data_dictionary', unit: 'all', key: ['schema', 'relation', 'column_name'] },
+  { name: 'analytics.calendars', unit: 'all', key: ['name'] },
+  { name: 'analytics.calendar_hours', unit: 'all', key: ['calendar', 'weekday', 'opens'] },
+  { name: 'analytics.calendar_holidays', unit: 'all', key: ['calendar', 'day'] },
+  { name: 'analytics.calendar_spans', unit: 'all', key: ['calendar', 'opens_at'] },
+  { name: 'analytics.calendar_assignments', unit: 'list', key: ['inbox_id'] },
+  { name: 'analytics.account_zones', unit: 'list', key: [] },
+  { name: 'analytics.dim_account', unit: 'list', account: 'account_key', key: [] },
+  { name: 'analytics.completeness', unit: 'status', key: ['source', 'stream'] },
+];

@@ -1,0 +1,96 @@
+/** A table of the lake, as sources declare it, and the SQL that its export is made of. */
+
+/** A relation of the warehouse that the lake has under the same name. */
+export interface LakeTable {
+  /** `safe.messages` */
+  readonly name: string;
+  /**
+   * The records whose rows are exported together when one of them has changed: `ticket`, `customer`, `volume`, `shelf`.
+   * `list`: a short table, compared as a whole for each account that has changed. `status`: compared as a whole with each
+   * export. `all`: a table without an account, compared when sync.lake_pending says so.
+   */
+  readonly unit: string;
+  /** Column of the account; none for `all`. Default: account_id. */
+  readonly account?: string;
+  /** SQL of the record's id, for PostgreSQL and DuckDB. */
+  readonly id?: string;
+  /** Columns that name a row, besides the account. */
+  readonly key: readonly string[];
+  /** Columns that erasure empties in old files. */
+  readonly personal?: readonly string[];
+  /** The table has personal data: only a lake with personal data has it. */
+  readonly withPersonal?: boolean;
+  /** Rows of a record of this unit are kept in one folder for each month (internal.lake_month). */
+  readonly byMonth?: boolean;
+}
+
+export interface LakeColumn {
+  readonly name: string;
+  /** The type in PostgreSQL: `timestamptz`, `_text`. */
+  readonly type: string;
+}
+
+/** Types of PostgreSQL, the type in the lake, and how a value gets there. */
+const types: Readonly<Record<string, { lake: string; sql?: (column: string) => string }>> = {
+  text: { lake: 'VARCHAR' },
+  _text: { lake: 'VARCHAR[]' },
+  timestamptz: { lake: 'TIMESTAMPTZ' },
+  date: { lake: 'DATE' },
+  time: { lake: 'TIME' },
+  bool: { lake: 'BOOLEAN' },
+  int2: { lake: 'INTEGER' },
+  int4: { lake: 'INTEGER' },
+  int8: { lake: 'BIGINT' },
+  float8: { lake: 'DOUBLE' },
+  numeric: { lake: 'DOUBLE', sql: column => `${column}::float8` },
+  jsonb: { lake: 'JSON', sql: column => `${column}::text` },
+};
+const asText = { lake: 'VARCHAR', sql: (column: string) => `${column}::text` };
+export const lakeType = ({ type }: LakeColumn): string => (types[type] ?? asText).lake;
+
+export const name = (identifier: string): string => `"${identifier.replaceAll('"', '""')}"`;
+export const literal = (value: string): string => `'${value.replaceAll("'", "''")}'`;
+const array = (values: readonly string[]): string => `array[${values.map(literal).join(', ')}]::text[]`;
+
+/** `lake.safe.messages` */
+export const inLake = (table: LakeTable): string => `lake.${table.name}`;
+export const accountOf = (table: LakeTable): string => name(table.account ?? 'account_id');
+
+/** The column by which files are grouped, besides the account. */
+export const monthColumn = '_month';
+
+/** Which rows of the warehouse are exported: all of these accounts, or these records of theirs. Everything without accounts. */
+export interface Scope {
+  readonly accounts?: readonly string[];
+  readonly ids?: readonly string[];
+}
+
+/**
+ * SQL for PostgreSQL. The values are constants, because a view with a security barrier takes no values from a join:
+ * PostgreSQL would compute the whole view. Rows of other pairs of account and id may be among them.
+ */
+export function selection(table: LakeTable, columns: readonly LakeColumn[], { accounts, ids }: Scope): string {
+  const listed = columns.map(({ name: column, type }) => {
+    const quoted = `r.${name(column)}`;
+    const sql = types[type] ?? asText;
+    return sql.sql === undefined ? quoted : `${sql.sql(quoted)} as ${name(column)}`;
+  });
+  const among = (column: string, values: readonly string[]) =>
+    values.length === 1 ? `${column} = ${literal(values[0]!)}` : `${column} = any (${array(values)})`;
+  const where = [
+    ...(accounts === undefined ? [] : [among(`r.${accountOf(table)}`, accounts)]),
+    ...(ids === undefined ? [] : [among(table.id!, ids)]),
+  ];
+  return `select ${listed.join(', ')} from ${table.name} r${where.length > 0 ? ` where ${where.join(' and ')}` : ''}`;
+}
+
+export const creation = (table: LakeTable, columns: readonly LakeColumn[]): string[] => {
+  const listed = columns.map(column => `${name(column.name)} ${lakeType(column)}`);
+  if (table.byMonth) listed.push(`${monthColumn} DATE`);
+  const parts = table.unit === 'ticket' || table.unit === 'customer' ? [accountOf(table)] : [];
+  if (table.byMonth) parts.push(monthColumn);
+  return [
+    `create table ${inLake(table)} (${listed.join(', ')})`,
+    ...(parts.length > 0 ? [`alter table ${inLake(table)} set partitioned by (${parts.join(', ')})`] : []),
+  ];
+};
