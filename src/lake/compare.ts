@@ -18,11 +18,14 @@ export async function differing(lake: Lake, client: Client, tables: readonly Lak
   try {
     for (const table of tables) {
       const listed = columns.get(table.name)!.map(column => name(column.name));
-      const there = `select ${listed.join(', ')} from postgres_query('warehouse', ${literal(selection(table, columns.get(table.name)!, {}))})`;
-      const here = `select ${listed.join(', ')} from ${inLake(table)}`;
+      const here = listed.join(', ');
+      const there = `postgres_query('warehouse', ${literal(selection(table, columns.get(table.name)!, {}))})`;
       const [row] = await lake.rows<{ missing: number; extra: number }>(
-        `select (select count(*) from (${there} except all ${here}))::int as missing,
-           (select count(*) from (${here} except all ${there}))::int as extra`,
+        `select coalesce(sum(n) filter (n > 0), 0)::int as missing, coalesce(-sum(n) filter (n < 0), 0)::int as extra
+         from (
+           select sum(n) as n from (
+             select ${here}, 1 as n from ${there} union all select ${here}, -1 from ${inLake(table)})
+           group by ${here})`,
       );
       if (row!.missing + row!.extra > 0) found.push({ table: table.name, ...row! });
     }

@@ -5,10 +5,11 @@
  */
 import type { Client } from '../engine/database/pool.ts';
 import type { Lake } from './duckdb.ts';
-import { eraseFromFiles } from './erase-files.ts';
+import { type Erasure, eraseFromFiles } from './erase-files.ts';
 import {
   accountOf,
   creation,
+  idIn,
   inLake,
   type LakeColumn,
   type LakeTable,
@@ -21,6 +22,8 @@ import {
 
 /** Records in one statement. */
 const chunk = 2000;
+/** An account with more changed records is compared as a whole. */
+const mostRecords = 50_000;
 
 export interface Exported {
   readonly moment: Date;
@@ -37,6 +40,8 @@ interface Pending {
   readonly unit: string;
   readonly account: string;
   readonly id: string;
+  /** Month of a ticket before or after the change, and now. Null if unknown, and for other records. */
+  readonly was: string | null;
   readonly month: string | null;
 }
 
@@ -45,7 +50,6 @@ interface Snapshot {
   readonly seen: string;
   readonly moment: Date;
   readonly pending: readonly Pending[];
-  readonly erased: readonly Pending[];
   readonly accounts: readonly string[];
   readonly columns: ReadonlyMap<string, readonly LakeColumn[]>;
 }
@@ -57,10 +61,10 @@ export async function exportTo(
   tables: readonly LakeTable[],
   show: (table: string) => void = () => {},
 ): Promise<Exported> {
+  const erasure = await eraseFromFiles(lake, client, tables);
   await client.query('begin isolation level repeatable read; set local idle_in_transaction_session_timeout = 0');
   try {
     const snapshot = await readSnapshot(client, tables);
-    const filesCleared = await eraseFromFiles(lake, client, tables, snapshot.erased);
     const counts = { inserted: 0, deleted: 0 };
     await lake.run('begin');
     try {
@@ -68,7 +72,6 @@ export async function exportTo(
         `call postgres_execute('warehouse', 'set transaction snapshot ${literal(literal(snapshot.name)).slice(1, -1)}')`,
       );
       const missing = await createMissing(lake, tables, snapshot);
-      await stageUnits(lake, snapshot.pending);
       for (const table of tables) {
         show(table.name);
         const one = await exportTable(lake, table, snapshot, missing.has(table.name));
@@ -85,12 +88,10 @@ export async function exportTo(
       throw error;
     }
     await client.query('commit');
-    await client.query('delete from sync.lake_pending where pg_visible_in_snapshot(xact, $1::pg_snapshot)', [
-      snapshot.seen,
-    ]);
+    await clear(client, snapshot, erasure);
     const [newest] = await lake.rows<{ id: string }>(`select max(snapshot_id)::varchar as id from lake.snapshots()`);
     return {
-      ...{ ...counts, filesCleared, moment: snapshot.moment, units: snapshot.pending.length },
+      ...{ ...counts, filesCleared: erasure.files, moment: snapshot.moment, units: snapshot.pending.length },
       snapshot: counts.inserted + counts.deleted === 0 ? undefined : Number(newest!.id),
     };
   } catch (error) {
@@ -99,17 +100,32 @@ export async function exportTo(
   }
 }
 
+/** An erasure that came after the files were cleared stays pending. */
+async function clear(client: Client, { seen }: Snapshot, erasure: Erasure): Promise<void> {
+  await client.query(
+    `delete from sync.lake_pending p where pg_visible_in_snapshot(p.xact, $1::pg_snapshot) and (
+       pg_visible_in_snapshot(p.xact, $2::pg_snapshot)
+       or p.xact not in (select e.xact from sync.lake_pending e where e.erased))`,
+    [seen, erasure.seen],
+  );
+}
+
 async function readSnapshot(client: Client, tables: readonly LakeTable[]): Promise<Snapshot> {
   const { rows } = await client.query<{ name: string; seen: string; moment: Date }>(
     'select pg_export_snapshot() as name, pg_current_snapshot()::text as seen, clock_timestamp() as moment',
   );
-  const pending = await client.query<Pending & { erased: boolean }>(
-    `select p.unit, p.account_id as account, p.id, coalesce(p.month, u.month)::text as month,
-       bool_or(p.erased or e.xact is not null) as erased
-     from sync.lake_pending p
-     left join internal.lake_units u on u.unit = p.unit and u.account_id = p.account_id and u.id = p.id
-     left join (select distinct xact from sync.lake_pending where erased) e on e.xact = p.xact
-     group by 1, 2, 3, 4`,
+  const pending = await client.query<Pending>(
+    `with changed as (
+       select distinct p.unit, p.account_id, p.id, p.month from sync.lake_pending p),
+     many as (
+       select c.account_id from changed c where c.account_id <> '' group by 1 having count(*) > $1)
+     select c.unit, c.account_id as account, c.id, c.month::text as was, u.month::text as month
+     from changed c
+     left join internal.lake_units u on u.unit = c.unit and u.account_id = c.account_id and u.id = c.id
+     where c.account_id not in (select m.account_id from many m)
+     union all
+     select 'account', m.account_id, '', null, null from many m`,
+    [mostRecords],
   );
   const accounts = await client.query<{ account: string }>(
     'select account_id as account from sync.accounts order by 1',
@@ -117,7 +133,6 @@ async function readSnapshot(client: Client, tables: readonly LakeTable[]): Promi
   return {
     ...rows[0]!,
     pending: pending.rows,
-    erased: pending.rows.filter(({ erased }) => erased),
     accounts: accounts.rows.map(({ account }) => account),
     columns: await readColumns(client, tables),
   };
@@ -157,19 +172,6 @@ async function createMissing(lake: Lake, tables: readonly LakeTable[], { columns
     missing.add(table.name);
   }
   return missing;
-}
-
-async function stageUnits(lake: Lake, pending: readonly Pending[]): Promise<void> {
-  await lake.run('create or replace temp table units (unit varchar, account varchar, id varchar, month date)');
-  for (let i = 0; i < pending.length; i += chunk) {
-    const values = pending
-      .slice(i, i + chunk)
-      .map(
-        ({ unit, account, id, month }) =>
-          `(${[unit, account, id].map(literal).join(', ')}, ${month === null ? 'null' : literal(month)})`,
-      );
-    await lake.run(`insert into units values ${values.join(', ')}`);
-  }
 }
 
 interface Counts {
@@ -227,12 +229,9 @@ async function insertAll(
 function rowsOf(table: LakeTable, columns: readonly LakeColumn[], scope: Scope): string {
   const rows = fromWarehouse(table, columns, scope);
   if (!table.byMonth) return `select ${listed(columns)} from ${rows} r`;
-  const known =
-    scope.ids === undefined
-      ? months(scope.accounts!)
-      : '(select account, id, max(month) as month from chosen group by all)';
+  const known = scope.ids === undefined ? months(scope.accounts!) : '(select distinct account, id, month from chosen)';
   return `select ${listed(columns)}, u.month as ${monthColumn} from ${rows} r
-    join ${known} u on u.account = r.${accountOf(table)} and u.id = r.${table.id}`;
+    join ${known} u on u.account = r.${accountOf(table)} and u.id = ${idIn(table, 'r')}`;
 }
 
 /** Replaces all rows of these accounts, or of a table without accounts. */
@@ -260,13 +259,13 @@ async function replaceRecords(
   );
   const among = [`t.${accountOf(table)} in (${accounts.map(literal).join(', ')})`];
   if (table.byMonth) {
-    const dates = distinct(records.flatMap(({ month }) => month ?? []));
+    const dates = distinct(records.flatMap(({ was, month }) => [was, month].filter(date => date !== null)));
     among.push(`t.${monthColumn} in (${dates.map(date => `date ${literal(date)}`).join(', ') || 'null'})`);
   }
-  const id = table.id!.replace(/\b(\w*id)\b/g, 't.$1');
+  const id = idIn(table, 't');
   among.push(`(t.${accountOf(table)}, ${id}) in (select account, id from chosen)`);
   const rows = `select * from (${rowsOf(table, columns, { accounts, ids })}) r
-    where (r.${accountOf(table)}, ${table.id!.replace(/\b(\w*id)\b/g, 'r.$1')}) in (select account, id from chosen)`;
+    where (r.${accountOf(table)}, ${idIn(table, 'r')}) in (select account, id from chosen)`;
   return differences(lake, table, rows, among.join(' and '));
 }
 

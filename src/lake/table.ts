@@ -56,6 +56,10 @@ const array = (values: readonly string[]): string => `array[${values.map(literal
 export const inLake = (table: LakeTable): string => `lake.${table.name}`;
 export const accountOf = (table: LakeTable): string => name(table.account ?? 'account_id');
 
+/** The id of a row's record, with the name of the table before each column. */
+export const idIn = (table: LakeTable, as = ''): string =>
+  as === '' ? table.id! : table.id!.replace(/\b(\w*id)\b/g, `${as}.$1`);
+
 /** The column by which files are grouped, besides the account. */
 export const monthColumn = '_month';
 
@@ -79,7 +83,7 @@ export function selection(table: LakeTable, columns: readonly LakeColumn[], { ac
     values.length === 1 ? `${column} = ${literal(values[0]!)}` : `${column} = any (${array(values)})`;
   const where = [
     ...(accounts === undefined ? [] : [among(`r.${accountOf(table)}`, accounts)]),
-    ...(ids === undefined ? [] : [among(table.id!, ids)]),
+    ...(ids === undefined ? [] : [among(idIn(table, 'r'), ids)]),
   ];
   return `select ${listed.join(', ')} from ${table.name} r${where.length > 0 ? ` where ${where.join(' and ')}` : ''}`;
 }
