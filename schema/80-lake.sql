@@ -7,6 +7,8 @@ create table sync.lake (
   keep_days integer not null,
   turned_on_at timestamptz not null,
   turned_on_by text not null,
+  queue text default 'lake-' || gen_random_uuid() not null,
+  tidied_at timestamptz,
   check (is_one),
   check (keep_days > 0)
 );
@@ -19,6 +21,9 @@ comment on column sync.lake.personal is
 comment on column sync.lake.keep_days is 'Days for which snapshots are kept. The newest one is always kept.';
 comment on column sync.lake.turned_on_at is 'When the lake was turned on.';
 comment on column sync.lake.turned_on_by is 'Who turned the lake on.';
+comment on column sync.lake.queue is 'Name of the queue of its jobs.';
+comment on column sync.lake.tidied_at is
+  'When an export last removed expired snapshots and joined small files; null before the first time.';
 
 create table sync.lake_pending (
   unit text not null,
@@ -66,6 +71,23 @@ comment on column sync.lake_exports.inserted is 'Number of rows written.';
 comment on column sync.lake_exports.deleted is 'Number of rows removed or replaced.';
 comment on column sync.lake_exports.files_cleared is 'Number of files from which erased values were taken.';
 comment on column sync.lake_exports.error is 'Why the export failed; null if it did not.';
+
+create table sync.lake_parts (
+  export_id bigint,
+  part integer,
+  accounts text[] not null,
+  done_at timestamptz,
+  error text,
+  primary key (export_id, part),
+  foreign key (export_id) references sync.lake_exports(id) on delete cascade
+);
+comment on table sync.lake_parts is
+  'Parts of an export that begins the lake: any worker writes the rows of some accounts to files, at the moment of the export.';
+comment on column sync.lake_parts.export_id is 'The export.';
+comment on column sync.lake_parts.part is 'Number of the part.';
+comment on column sync.lake_parts.accounts is 'The accounts of the part.';
+comment on column sync.lake_parts.done_at is 'When the files of the part were written; null until then.';
+comment on column sync.lake_parts.error is 'Why the part failed; null if it did not.';
 
 create or replace function internal.lake_month(created_at timestamptz) returns date
 language sql immutable parallel safe

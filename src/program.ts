@@ -3,6 +3,8 @@ import { readFileSync } from 'node:fs';
 import { type Argument, Command, CommanderError } from 'commander';
 import { auditStream } from '../jobs/audit-stream.ts';
 import { backfillStream } from '../jobs/backfill-stream.ts';
+import { exportLake } from '../jobs/export-lake.ts';
+import { stageLake } from '../jobs/stage-lake.ts';
 import { sweepStream } from '../jobs/sweep-stream.ts';
 import { syncStream } from '../jobs/sync-stream.ts';
 import { verifyStream } from '../jobs/verify-stream.ts';
@@ -27,6 +29,7 @@ const groups: Record<string, Record<string, () => Promise<AddCommand>>> = {
     sweep: async () => (await import('./cli/work/sweep.ts')).addSweep,
     verify: async () => (await import('./cli/work/verify.ts')).addVerify,
     plan: async () => (await import('./cli/work/plan.ts')).addPlan,
+    lake: async () => (await import('./cli/work/lake.ts')).addLake,
   },
   'Look:': {
     status: async () => (await import('./cli/look/status.ts')).addStatus,
@@ -60,6 +63,7 @@ const groups: Record<string, Record<string, () => Promise<AddCommand>>> = {
   },
 };
 const jobs = [syncStream, backfillStream, sweepStream, auditStream, verifyStream];
+const lakeJobs = [exportLake, stageLake];
 
 const lingerMs = 1000;
 const parentLookMs = 250;
@@ -85,6 +89,7 @@ async function main(args: readonly string[]): Promise<void> {
     fleet: () => oneAccount(readFleet(), named()),
     asked: () => ({ fleet: readFleet(), account: named() }),
     jobs,
+    lakeJobs,
     signal: interruption(),
   };
   for (const [group, adds] of await asked(args)) {

@@ -8,6 +8,7 @@ import { parseEnv } from 'node:util';
 import { z } from 'zod';
 import type { SweepConfig } from '../engine/context.ts';
 import { UsageError } from '../errors.ts';
+import type { LakePlace } from '../lake/duckdb.ts';
 import { type SourceConfig, sources } from '../sources/index.ts';
 import { type Given, type Refused, readFleetFile } from './accounts-file.ts';
 import type { ValuesOf } from './setting-types.ts';
@@ -22,6 +23,7 @@ export interface Fleet {
   redisUrl: string | undefined;
   logLevel: string;
   web: WebConfig;
+  lake: LakeConfig;
   /** In the order of the file, `default` first. Without a file: only `default`, even if no source is configured. */
   accounts: readonly Config[];
   /** Accounts of the file with invalid settings, each with its error. */
@@ -39,6 +41,12 @@ export interface WebConfig {
   token: string | undefined;
   /** Token with read-only access. */
   viewerToken: string | undefined;
+}
+
+/** How the lake is reached, and when it is exported. Where it is stands in sync.lake. */
+export interface LakeConfig extends Omit<LakePlace, 'path'> {
+  /** Cron expression in UTC; empty: never. */
+  readonly schedule: string;
 }
 
 /** Configuration of one account. Each source adds its part. */
@@ -110,7 +118,15 @@ export function readFleet(folder = process.cwd(), environment: Environment = pro
     token: ofPage.SHELFDESK_WEB_TOKEN,
     viewerToken: ofPage.SHELFDESK_WEB_VIEWER_TOKEN,
   };
-  const common = { databaseUrl, redisUrl, logLevel, web };
+  const lake: LakeConfig = {
+    endpoint: ofPage.LAKE_S3_ENDPOINT,
+    region: ofPage.LAKE_S3_REGION,
+    keyId: ofPage.LAKE_S3_KEY_ID,
+    secret: ofPage.LAKE_S3_SECRET,
+    extensions: ofPage.LAKE_EXTENSIONS,
+    schedule: ofPage.SCHEDULE_LAKE,
+  };
+  const common = { databaseUrl, redisUrl, logLevel, web, lake };
   if (SHELFDESK_CONFIG === undefined) return { ...common, accounts: [configOf(plain)], refused: [], files: [] };
   const variables = {
     ...readEnvFile(folder),

@@ -5,7 +5,7 @@
 import { createTask, validate } from 'node-cron';
 import { z } from 'zod';
 import { findStream, sources, streams } from '../sources/index.ts';
-import { address, count, percent, type Setting } from './setting-types.ts';
+import { address, count, credential, percent, type Setting } from './setting-types.ts';
 
 /** The token protects the whole page, so it must be hard to guess. */
 const webToken = z
@@ -109,6 +109,37 @@ const processSettings = {
   SHELFDESK_CONFIG: {
     schema: z.string().optional(),
     says: 'Path of a YAML file with several accounts (docs/how-to/many-accounts.md). If the plain variables name a source, they remain the account `default`.',
+  },
+  LAKE_S3_ENDPOINT: {
+    schema: address.optional(),
+    says: 'Server of the bucket of the lake, if it is not AWS (docs/how-to/keep-a-lake.md). HTTPS, with the same exceptions as for a source.',
+  },
+  LAKE_S3_REGION: {
+    schema: z
+      .string()
+      .regex(/^[\w-]+$/, { error: 'must be the name of a region' })
+      .optional(),
+    says: 'Region of the bucket of the lake, such as eu-central-1.',
+  },
+  LAKE_S3_KEY_ID: {
+    schema: credential,
+    says: 'Access key of the bucket of the lake. Without it DuckDB takes credentials as the tools of AWS do.',
+    secret: true,
+  },
+  LAKE_S3_SECRET: {
+    schema: credential,
+    says: 'Secret of that access key.',
+    secret: true,
+  },
+  LAKE_EXTENSIONS: {
+    schema: z.string().optional(),
+    says: 'Folder with the extensions of DuckDB (ducklake, postgres_scanner, httpfs), for machines that cannot download them.',
+  },
+  SCHEDULE_LAKE: {
+    schema: cron.default('17 * * * *'),
+    default: '17 * * * *',
+    says: 'Schedule of the exports to the lake, in UTC, if it is on: a cron expression; empty: never.',
+    emptyIsValue: true,
   },
 } as const satisfies Record<string, Setting>;
 

@@ -2,6 +2,7 @@
 import type { Command } from 'commander';
 import type { Config, Fleet } from '../app/config.ts';
 import type { Job } from '../engine/queue/job.ts';
+import type { LakeWork } from '../lake/work.ts';
 
 export interface Deps {
   /** The account of --account, or the only one, or `default`. For commands that work on one account. */
@@ -11,6 +12,7 @@ export interface Deps {
   /** All accounts and the value of --account, which may name an account without settings. */
   readonly asked: () => { fleet: Fleet; account: string | undefined };
   readonly jobs: readonly Job[];
+  readonly lakeJobs: readonly Job<LakeWork>[];
   /** Aborts with `Interrupted` on Ctrl-C. */
   readonly signal: AbortSignal;
 }

@@ -2,6 +2,7 @@
 import type { Client } from '../engine/database/pool.ts';
 import type { Lake } from './duckdb.ts';
 import { readColumns } from './export.ts';
+import { alone } from './state.ts';
 import { inLake, type LakeTable, literal, name, selection } from './table.ts';
 
 export interface Difference {
@@ -11,7 +12,11 @@ export interface Difference {
   readonly extra: number;
 }
 
-export async function differing(lake: Lake, client: Client, tables: readonly LakeTable[]): Promise<Difference[]> {
+/** No export runs meanwhile. What the warehouse has changed since the last one differs. */
+export const compareLake = (lake: Lake, url: string, tables: readonly LakeTable[]): Promise<Difference[]> =>
+  alone(url, client => differing(lake, client, tables));
+
+async function differing(lake: Lake, client: Client, tables: readonly LakeTable[]): Promise<Difference[]> {
   const columns = await readColumns(client, tables);
   const found: Difference[] = [];
   await lake.run('begin');

@@ -27,15 +27,17 @@ export interface Lake extends AsyncDisposable {
   rows<T>(sql: string): Promise<T[]>;
 }
 
+type Mode = 'write' | 'read' | 'none';
+
 /** Schema of the catalog in the warehouse. */
 export const catalogSchema = 'lake';
 const memory = '1GB';
 
-/** Opens the lake; with `create` also one that has no catalog yet. Throws ShelfdeskError if DuckDB cannot be used. */
+/** Opens the lake; `mode` says what may be done with it; `none`: only the warehouse is open. Throws ShelfdeskError if DuckDB cannot be used. */
 export async function openLake(
   url: string,
   place: LakePlace,
-  { signal }: { signal?: AbortSignal } = {},
+  { signal, mode = 'write' }: { signal?: AbortSignal; mode?: Mode } = {},
 ): Promise<Lake> {
   const { DuckDBInstance } = await import('@duckdb/node-api').catch((error: unknown) => {
     throw new ShelfdeskError(
@@ -65,7 +67,7 @@ export async function openLake(
   };
   try {
     await loadExtensions(lake, place);
-    await attach(lake, url, place);
+    await attach(lake, url, place, mode);
     return lake;
   } catch (error) {
     await lake[Symbol.asyncDispose]();
@@ -102,9 +104,9 @@ async function loadExtensions(lake: Lake, { path, extensions }: LakePlace): Prom
   }
 }
 
-const isBucket = (path: string): boolean => path.startsWith('s3://');
+export const isBucket = (path: string): boolean => path.startsWith('s3://');
 
-async function attach(lake: Lake, url: string, place: LakePlace): Promise<void> {
+async function attach(lake: Lake, url: string, place: LakePlace, mode: Mode): Promise<void> {
   const at = new pg.Client(url);
   const secret = Object.entries({
     HOST: at.host,
@@ -115,13 +117,14 @@ async function attach(lake: Lake, url: string, place: LakePlace): Promise<void> 
   }).flatMap(([key, value]) => (value ? [`${key} ${literal(String(value))}`] : []));
   await lake.run(`create secret warehouse (type postgres, ${secret.join(', ')})`);
   if (isBucket(place.path)) await lake.run(bucketSecret(place));
-  await lake.run(`set TimeZone = 'UTC'`);
+  await lake.run(`set TimeZone = 'UTC'; set temp_file_encryption = true`);
   await lake.run(`attach ${literal(optionsOf(at))} as warehouse (type postgres, secret warehouse, read_only)`);
+  if (mode === 'none') return;
   await lake.run(
     `attach ${literal(`ducklake:postgres:${optionsOf(at)}`)} as lake
-     (data_path ${literal(place.path)}, meta_schema ${literal(catalogSchema)}, meta_secret 'warehouse', data_inlining_row_limit 0)`,
+     (data_path ${literal(place.path)}, meta_schema ${literal(catalogSchema)}, meta_secret 'warehouse', data_inlining_row_limit 0${mode === 'read' ? ', read_only' : ''})`,
   );
-  await lake.run(`call lake.set_option('parquet_compression', 'zstd')`);
+  if (mode === 'write') await lake.run(`call lake.set_option('parquet_compression', 'zstd')`);
 }
 
 /** Without the parts that are in the secret, so that no message shows a password. */

@@ -54,12 +54,22 @@ interface Snapshot {
   readonly columns: ReadonlyMap<string, readonly LakeColumn[]>;
 }
 
-/** `client` needs a connection of its own: its transaction holds the snapshot. `show` is told the name of each table. */
+interface Helps {
+  /** Is told the name of each table. */
+  readonly show?: (table: string) => void;
+  /**
+   * Has the rows of all accounts written to files by others, at the moment of the snapshot. Returns what the names of
+   * the files of a table look like.
+   */
+  readonly stage?: (snapshot: string, accounts: readonly string[]) => Promise<(table: string) => string>;
+}
+
+/** `client` needs a connection of its own: its transaction holds the snapshot. */
 export async function exportTo(
   lake: Lake,
   client: Client,
   tables: readonly LakeTable[],
-  show: (table: string) => void = () => {},
+  { show = () => {}, stage }: Helps = {},
 ): Promise<Exported> {
   const erasure = await eraseFromFiles(lake, client, tables);
   await client.query('begin isolation level repeatable read; set local idle_in_transaction_session_timeout = 0');
@@ -68,13 +78,15 @@ export async function exportTo(
     const counts = { inserted: 0, deleted: 0 };
     await lake.run('begin');
     try {
-      await lake.run(
-        `call postgres_execute('warehouse', 'set transaction snapshot ${literal(literal(snapshot.name)).slice(1, -1)}')`,
-      );
+      await joinSnapshot(lake, snapshot.name);
       const missing = await createMissing(lake, tables, snapshot);
+      const isBeginning = missing.size === tables.length && snapshot.accounts.length > 1;
+      const staged = isBeginning ? await stage?.(snapshot.name, snapshot.accounts) : undefined;
       for (const table of tables) {
         show(table.name);
-        const one = await exportTable(lake, table, snapshot, missing.has(table.name));
+        const one = missing.has(table.name)
+          ? await insertAll(lake, table, snapshot, table.unit === 'all' ? undefined : staged)
+          : await exportTable(lake, table, snapshot);
         counts.inserted += one.inserted;
         counts.deleted += one.deleted;
       }
@@ -99,6 +111,10 @@ export async function exportTo(
     throw error;
   }
 }
+
+/** What the transaction reads from the warehouse is of this snapshot. */
+export const joinSnapshot = (lake: Lake, snapshot: string): Promise<void> =>
+  lake.run(`call postgres_execute('warehouse', ${literal(`set transaction snapshot ${literal(snapshot)}`)})`);
 
 /** An erasure that came after the files were cleared stays pending. */
 async function clear(client: Client, { seen }: Snapshot, erasure: Erasure): Promise<void> {
@@ -179,11 +195,10 @@ interface Counts {
   readonly deleted: number;
 }
 
-async function exportTable(lake: Lake, table: LakeTable, snapshot: Snapshot, isNew: boolean): Promise<Counts> {
+async function exportTable(lake: Lake, table: LakeTable, snapshot: Snapshot): Promise<Counts> {
   const { pending, accounts } = snapshot;
   const columns = snapshot.columns.get(table.name)!;
   const of = (unit: string) => pending.filter(one => one.unit === unit);
-  if (isNew) return insertAll(lake, table, columns, table.unit === 'all' ? undefined : accounts);
   if (table.unit === 'all') return of('all').length === 0 ? none : replace(lake, table, columns, {});
   const whole = new Set(of('account').map(({ account }) => account));
   if (table.unit === 'list') for (const { account } of pending) if (account !== '') whole.add(account);
@@ -214,19 +229,19 @@ const listed = (columns: readonly LakeColumn[]): string => columns.map(column =>
 async function insertAll(
   lake: Lake,
   table: LakeTable,
-  columns: readonly LakeColumn[],
-  accounts: readonly string[] | undefined,
+  { columns, accounts }: Snapshot,
+  staged: ((table: string) => string) | undefined,
 ): Promise<Counts> {
-  if (accounts?.length === 0) return none;
-  const inserted = await count(
-    lake,
-    `insert into ${inLake(table)} ${rowsOf(table, columns, accounts === undefined ? {} : { accounts })}`,
-  );
-  return { inserted, deleted: 0 };
+  if (table.unit !== 'all' && accounts.length === 0) return none;
+  const scope = table.unit === 'all' ? {} : { accounts };
+  const rows = staged
+    ? `select * from read_parquet(${literal(staged(table.name))})`
+    : rowsOf(table, columns.get(table.name)!, scope);
+  return { inserted: await count(lake, `insert into ${inLake(table)} ${rows}`), deleted: 0 };
 }
 
 /** The rows of a scope, each with the month of its ticket. */
-function rowsOf(table: LakeTable, columns: readonly LakeColumn[], scope: Scope): string {
+export function rowsOf(table: LakeTable, columns: readonly LakeColumn[], scope: Scope): string {
   const rows = fromWarehouse(table, columns, scope);
   if (!table.byMonth) return `select ${listed(columns)} from ${rows} r`;
   const known = scope.ids === undefined ? months(scope.accounts!) : '(select distinct account, id, month from chosen)';

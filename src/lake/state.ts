@@ -9,9 +9,56 @@ export interface LakeState {
   readonly keepDays: number;
 }
 
-export async function readLake(db: Pick<pg.Pool, 'query'>): Promise<LakeState | undefined> {
-  const { rows } = await db.query<LakeState>('select path, personal, keep_days as "keepDays" from sync.lake');
+export interface StoredLake extends LakeState {
+  readonly queue: string;
+  readonly tidiedAt: Date | null;
+}
+
+export async function readLake(db: Pick<pg.Pool, 'query'>): Promise<StoredLake | undefined> {
+  const { rows } = await db.query<StoredLake>(
+    'select path, personal, keep_days as "keepDays", queue, tidied_at as "tidiedAt" from sync.lake',
+  );
   return rows[0];
+}
+
+export interface LakeStatus extends LakeState {
+  /** The lake is equal to the warehouse at this moment; null before the first export. */
+  readonly moment: Date | null;
+  readonly behindSeconds: number | null;
+  /** Notes of changes since. */
+  readonly pending: number;
+  readonly snapshots: number;
+  readonly oldestSnapshot: Date | null;
+  readonly files: number;
+  readonly bytes: number;
+  readonly lastState: string | null;
+  readonly lastError: string | null;
+}
+
+export async function readLakeStatus(db: Pick<pg.Pool, 'query'>): Promise<LakeStatus | undefined> {
+  const state = await readLake(db);
+  if (state === undefined) return undefined;
+  const { rows } = await db.query<
+    Omit<LakeStatus, keyof LakeState | 'snapshots' | 'oldestSnapshot' | 'files' | 'bytes'>
+  >(
+    `select (select max(moment) from sync.lake_exports) as moment,
+       (select extract(epoch from now() - max(moment))::int from sync.lake_exports) as "behindSeconds",
+       (select count(*)::int from sync.lake_pending) as pending,
+       e.state as "lastState", e.error as "lastError"
+     from (select) one left join (select * from sync.lake_exports order by id desc limit 1) e on true`,
+  );
+  const made = await db.query(`select to_regclass('${catalogSchema}.ducklake_snapshot') is not null as made`);
+  const { rows: files } = made.rows[0].made
+    ? await db.query<Pick<LakeStatus, 'snapshots' | 'oldestSnapshot' | 'files' | 'bytes'>>(
+        `select (select count(*)::int from ${catalogSchema}.ducklake_snapshot) as snapshots,
+           (select min(snapshot_time) from ${catalogSchema}.ducklake_snapshot) as "oldestSnapshot",
+           count(*)::int as files, coalesce(sum(f.bytes), 0)::bigint as bytes
+         from (select file_size_bytes as bytes from ${catalogSchema}.ducklake_data_file
+           union all select file_size_bytes from ${catalogSchema}.ducklake_delete_file) f`,
+      )
+    : { rows: [{ snapshots: 0, oldestSnapshot: null, files: 0, bytes: 0 }] };
+  const { path, personal, keepDays } = state;
+  return { path, personal, keepDays, ...rows[0]!, ...files[0]! };
 }
 
 /** From this transaction on, changes are noted for the lake. Everything is pending. */
@@ -28,7 +75,7 @@ export async function turnOn(client: pg.ClientBase, state: LakeState, who: strin
 export async function turnOff(client: pg.ClientBase): Promise<void> {
   await client.query('select sync.follow_changes(false)');
   await client.query(`drop schema if exists ${catalogSchema} cascade`);
-  await client.query('truncate sync.lake, sync.lake_pending, sync.lake_exports');
+  await client.query('truncate sync.lake, sync.lake_pending, sync.lake_exports, sync.lake_parts');
 }
 
 /** Runs one piece of work on the lake at a time. Throws ShelfdeskError if another process is at it. */

@@ -152,7 +152,14 @@ async function runOn(
   const report = reporterOf({ pg: warehouse.pg, clock: systemClock, several: false });
   await using rounds = keepRounds(ground, signal, report);
   await using _worker = await serve(rounds, config, jobs);
-  const fleet = () => ({ ...config, web: pageOfDemo, accounts: [config], refused: [], files: [] });
+  const fleet = () => ({
+    ...config,
+    web: pageOfDemo,
+    lake: { schedule: '' },
+    accounts: [config],
+    refused: [],
+    files: [],
+  });
   const open = (port: number) => openPage(ground, { web: pageOfDemo, port, version, fleet });
   await using page = await open(defaultPort).catch(error => {
     if (error instanceof PortTaken) return open(0);

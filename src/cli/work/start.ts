@@ -11,6 +11,7 @@ import { untilBack } from '../../engine/outage.ts';
 import { describeOutage, exitCodes, Interrupted, ShelfdeskError } from '../../errors.ts';
 import { OpenStack } from '../../open-stack.ts';
 import { keepAlarms, toldOf } from '../../ops/alarms/send-alarms.ts';
+import { lakeTables } from '../../sources/index.ts';
 import { count } from '../../words.ts';
 import { type Act, aborted, type Deps, note } from '../command.ts';
 import { say, style } from '../output/terminal.ts';
@@ -46,6 +47,7 @@ export function addStart(program: Command, deps: Deps, act: Act): void {
           await using warehouse = await patient(() => warehouseOf(fleet, deps.signal));
           await using ground = await patient(() => openGround(fleet, warehouse));
           await using page = await patient(() => pageOf(fleet, ground, deps.fleet, program.version()!));
+          await using _lake = await lakeOn(fleet, ground, deps);
           const withPage = page === undefined ? ground : { ...ground, page };
           if (alone === undefined) await serveFleet(fleet, withPage, deps, { asked, patient });
           else await serveAlone(alone, withPage, deps, patient);
@@ -98,6 +100,17 @@ async function pageOf(
     say(`${style('yellow', '!', process.stderr)} ${error.message}. This process continues without the page.`);
     return { error: error.message, [Symbol.asyncDispose]: async () => {} };
   }
+}
+
+async function lakeOn({ lake }: Fleet, { warehouse, queues, log }: Ground, { lakeJobs, signal }: Deps) {
+  const { keepLake } = await import('../../lake/work.ts');
+  return keepLake(
+    {
+      ...{ url: warehouse.url, pg: warehouse.pg, queues, log, reach: lake, tables: lakeTables },
+      ...{ jobs: lakeJobs, clock: systemClock, signal },
+    },
+    lake.schedule,
+  );
 }
 
 async function serveAlone(config: Config, ground: Ground, { jobs, signal }: Deps, patient: Patient): Promise<void> {

@@ -2,18 +2,18 @@
 import type { z } from 'zod';
 import type { JobContext } from '../context.ts';
 
-interface JobDefinition<T> {
+interface JobDefinition<T, C> {
   readonly name: string;
   readonly payload: z.ZodType<T>;
-  readonly run: (ctx: JobContext, payload: T) => Promise<void>;
+  readonly run: (ctx: C, payload: T) => Promise<void>;
 }
 
 /** A definition whose payload has been checked against its own schema. */
-export interface Job {
+export interface Job<C = JobContext> {
   readonly name: string;
-  readonly run: (ctx: JobContext, payload: unknown) => Promise<void>;
+  readonly run: (ctx: C, payload: unknown) => Promise<void>;
 }
 
-export function defineJob<T>({ name, payload, run }: JobDefinition<T>): Job {
+export function defineJob<T, C = JobContext>({ name, payload, run }: JobDefinition<T, C>): Job<C> {
   return { name, run: (ctx, data) => run(ctx, payload.parse(data)) };
 }

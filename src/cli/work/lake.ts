@@ -1,0 +1,203 @@
+/** `lake on | export | status | verify | sql | off`: a copy of the warehouse in Parquet files. */
+import { resolve } from 'node:path';
+import type { Command } from 'commander';
+import { openGround } from '../../app/account.ts';
+import { systemClock } from '../../clock.ts';
+import { transaction } from '../../engine/database/pool.ts';
+import { exitCodes, UsageError } from '../../errors.ts';
+import { compareLake } from '../../lake/compare.ts';
+import { isBucket, type LakePlace, openLake } from '../../lake/duckdb.ts';
+import { runExport } from '../../lake/run-export.ts';
+import { readLake, readLakeStatus, type StoredLake, turnOff, turnOn } from '../../lake/state.ts';
+import { tablesOf, workOnLake } from '../../lake/work.ts';
+import { OpenStack } from '../../open-stack.ts';
+import { lakeTables } from '../../sources/index.ts';
+import { count } from '../../words.ts';
+import type { Act, Deps } from '../command.ts';
+import { operator } from '../operator.ts';
+import { type Cell, duration, print, printJson, say, table } from '../output/terminal.ts';
+import { tablesOf as openTables } from '../warehouse.ts';
+
+const usualFolder = '.shelfdesk/lake';
+const usualDays = 30;
+
+interface Asked {
+  json?: boolean;
+  to?: string;
+  pii?: boolean;
+  keepDays?: number;
+}
+
+export function addLake(program: Command, deps: Deps, act: Act): void {
+  const lake = program
+    .command('lake')
+    .summary('keep a copy of the warehouse in Parquet files')
+    .description('keep a copy of the warehouse in Parquet files, for engines that spread over machines');
+  const open = async () => {
+    const { fleet } = deps.asked();
+    const warehouse = await openTables(fleet, deps.signal);
+    return { fleet, warehouse, [Symbol.asyncDispose]: () => warehouse[Symbol.asyncDispose]() };
+  };
+  const placeOf = ({ fleet }: Awaited<ReturnType<typeof open>>, { path }: StoredLake): LakePlace => ({
+    ...fleet.lake,
+    path,
+  });
+  const json = ['--json', 'print one JSON document on stdout'] as const;
+
+  lake
+    .command('on')
+    .description('note changes from now on; the first export copies everything')
+    .option('--to <path>', `folder, or s3://bucket/prefix (default: ${usualFolder})`)
+    .option('--pii', 'with names, addresses and texts; without it only masked views are copied')
+    .option('--keep-days <days>', `days for which snapshots are kept (default: ${usualDays})`, days)
+    .action(
+      act(async ({ to = usualFolder, pii = false, keepDays = usualDays }: Asked) => {
+        await using opened = await open();
+        const { pg } = opened.warehouse;
+        const known = await readLake(pg);
+        if (known !== undefined)
+          throw new UsageError(
+            `the lake is on already, at ${known.path}`,
+            'To change it, run `npx shelfdesk lake off` first.',
+          );
+        const path = isBucket(to) ? to.replace(/\/+$/, '') : resolve(to);
+        await transaction(pg, client =>
+          turnOn(client, { path, personal: pii, keepDays }, operator(), new Date(systemClock.now())),
+        );
+        say(
+          `The lake is on, at ${path}. \`npx shelfdesk lake export\` fills it; so does \`start\`, as SCHEDULE_LAKE says.`,
+        );
+        return exitCodes.ok;
+      }),
+    );
+  lake
+    .command('export')
+    .description('make the lake equal to the warehouse now')
+    .option(...json)
+    .action(
+      act(async (asked: Asked) => {
+        await using stack = new OpenStack();
+        const opened = stack.use(await open());
+        const { fleet, warehouse } = opened;
+        const state = required(await readLake(warehouse.pg));
+        const ground = stack.use(await openGround(fleet, warehouse));
+        let last = '';
+        const show = (line: string) => {
+          if (line !== last) say(line);
+          last = line;
+        };
+        const { queues, log } = ground;
+        const { work } = stack.use(
+          await workOnLake(
+            {
+              ...{ url: warehouse.url, pg: warehouse.pg, queues, log, reach: fleet.lake, tables: lakeTables },
+              ...{ jobs: deps.lakeJobs, clock: systemClock, signal: deps.signal },
+            },
+            state,
+            show,
+          ),
+        );
+        const done = await runExport(work);
+        if (asked.json) printJson(done);
+        else
+          say(
+            `The lake is equal to the warehouse at ${done.moment.toISOString()}: ${count(done.inserted, 'row')} written, ${done.deleted} removed or replaced, in ${duration(Date.now() - done.moment.getTime())}.`,
+          );
+        return exitCodes.ok;
+      }),
+    );
+  lake
+    .command('status')
+    .description('say how far the lake is, and what is pending')
+    .option(...json)
+    .action(
+      act(async (asked: Asked) => {
+        await using opened = await open();
+        const status = await readLakeStatus(opened.warehouse.pg);
+        if (asked.json) printJson(status);
+        else if (status === undefined) say('The lake is off. `npx shelfdesk lake on` turns it on.');
+        else
+          print(
+            table(
+              ['lake', ''],
+              Object.entries(status).map(([name, value]) => [name, value as Cell]),
+            ),
+          );
+        return exitCodes.ok;
+      }),
+    );
+  lake
+    .command('verify')
+    .description('compare every row of the lake with the warehouse')
+    .option(...json)
+    .action(
+      act(async (asked: Asked) => {
+        await using opened = await open();
+        const { url, pg } = opened.warehouse;
+        const state = required(await readLake(pg));
+        await using engine = await openLake(url, placeOf(opened, state), { signal: deps.signal, mode: 'read' });
+        const found = await compareLake(engine, url, tablesOf(lakeTables, state));
+        if (asked.json) printJson(found);
+        else if (found.length === 0) say('Every row of the lake is equal to the warehouse.');
+        else
+          print(
+            table(
+              ['table', 'only in the warehouse', 'only in the lake'],
+              found.map(one => [one.table, one.missing, one.extra]),
+            ),
+          );
+        return found.length === 0 ? exitCodes.ok : exitCodes.differs;
+      }),
+    );
+  lake
+    .command('sql')
+    .description('run an SQL query of DuckDB on the lake')
+    .argument('<query>', 'for example: "select * from analytics.completeness"')
+    .option(...json)
+    .action(
+      act(async (query: string, asked: Asked) => {
+        await using opened = await open();
+        const state = required(await readLake(opened.warehouse.pg));
+        await using engine = await openLake(opened.warehouse.url, placeOf(opened, state), {
+          signal: deps.signal,
+          mode: 'read',
+        });
+        await engine.run('use lake');
+        const rows = await engine.rows<Record<string, Cell>>(query).catch((error: Error) => {
+          throw new UsageError(error.message, 'Tables have the names that they have in the warehouse.');
+        });
+        if (asked.json) printJson(rows);
+        else
+          print(
+            table(
+              Object.keys(rows[0] ?? { '': null }),
+              rows.map(row => Object.values(row)),
+            ),
+          );
+        return exitCodes.ok;
+      }),
+    );
+  lake
+    .command('off')
+    .description('note changes no longer, and forget what the files mean; the files stay')
+    .action(
+      act(async () => {
+        await using opened = await open();
+        const { pg } = opened.warehouse;
+        const { path } = required(await readLake(pg));
+        await transaction(pg, turnOff);
+        say(`The lake is off. Its files are still at ${path}: delete them.`);
+        return exitCodes.ok;
+      }),
+    );
+}
+
+function required(state: StoredLake | undefined): StoredLake {
+  if (state !== undefined) return state;
+  throw new UsageError('the lake is off', 'Turn it on with `npx shelfdesk lake on`.');
+}
+
+function days(text: string): number {
+  if (/^[1-9]\d{0,4}$/.test(text)) return Number(text);
+  throw new UsageError(`--keep-days must be a number of days, not ${text}`, 'Give a whole number, 1 or more.');
+}
