@@ -1,0 +1,80 @@
+/** A lake beside a warehouse of a test, in a folder of its own. */
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import pg from 'pg';
+import { compareLake, type Difference } from '../../src/lake/compare.ts';
+import { type Lake, type LakePlace, openLake } from '../../src/lake/duckdb.ts';
+import { type Exported, exportTo } from '../../src/lake/export.ts';
+import { alone, turnOn } from '../../src/lake/state.ts';
+import { tablesOf } from '../../src/lake/work.ts';
+import { lakeTables } from '../../src/sources/index.ts';
+
+export interface LakeBeside extends AsyncDisposable {
+  readonly place: LakePlace;
+  /** The open engine; another one after `reopen`. */
+  readonly lake: Lake;
+  /** With this engine instead: one that fails, for one. */
+  export(engine?: Lake): Promise<Exported>;
+  compare(): Promise<Difference[]>;
+  reopen(): Promise<void>;
+  /** All files of rows, with their whole paths. */
+  files(): Promise<string[]>;
+  /** All rows of all files, and all of the catalog, as text. */
+  everything(): Promise<string>;
+}
+
+export async function lakeBeside(url: string, { personal = true } = {}): Promise<LakeBeside> {
+  const path = await mkdtemp(join(tmpdir(), 'lake-'));
+  const place = { path, extensions: process.env.LAKE_EXTENSIONS };
+  const tables = tablesOf(lakeTables, { personal });
+  await alone(url, client => turnOn(client, { path, personal, keepDays: 30 }, 'test', new Date()));
+  let lake = await openLake(url, place);
+  const here: LakeBeside = {
+    place,
+    get lake() {
+      return lake;
+    },
+    export: (engine = lake) => alone(url, client => exportTo(engine, client, tables)),
+    compare: () => compareLake(lake, url, tables),
+    async reopen() {
+      await lake[Symbol.asyncDispose]();
+      lake = await openLake(url, place);
+    },
+    async files() {
+      const all = await readdir(path, { recursive: true });
+      return all
+        .filter(file => file.endsWith('.parquet') && !file.endsWith('-delete.parquet'))
+        .map(file => join(path, file));
+    },
+    async everything() {
+      const texts: string[] = [];
+      for (const file of await here.files())
+        texts.push(JSON.stringify(await lake.rows(`select * from read_parquet('${file}', hive_partitioning = false)`)));
+      return texts.join('\n') + (await catalogOf(url));
+    },
+    async [Symbol.asyncDispose]() {
+      await lake[Symbol.asyncDispose]();
+      await rm(path, { recursive: true, force: true });
+    },
+  };
+  return here;
+}
+
+async function catalogOf(url: string): Promise<string> {
+  const client = new pg.Client(url);
+  await client.connect();
+  try {
+    const { rows: tables } = await client.query<{ name: string }>(
+      `select format('lake.%I', relname) as name from pg_class where relnamespace = 'lake'::regnamespace and relkind = 'r'`,
+    );
+    const texts: string[] = [];
+    for (const { name } of tables)
+      texts.push(
+        (await client.query(`select coalesce(string_agg(r::text, e'\\n'), '') as text from ${name} r`)).rows[0].text,
+      );
+    return texts.join('\n');
+  } finally {
+    await client.end();
+  }
+}
