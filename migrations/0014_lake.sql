@@ -1,4 +1,34 @@
--- The lake: what changed since its last export, and its exports (schema/80-lake.sql).
+-- The lake: what changed since its last export, and its exports (schema/80-lake.sql). Facts name their ticket.
+
+create or replace view analytics.fact_messages with (security_barrier) as
+select m.account_id || '/' || m.id as message_key, m.account_id || '/' || m.ticket_id as ticket_key, m.account_id as account_key,
+  m.account_id || '/' || t.customer_id as customer_key, m.account_id || '/' || t.inbox_id as inbox_key,
+  m.account_id || '/' || m.user_id as user_key, l.at::date as created_date, extract(hour from l.at)::int as created_hour,
+  m.created_at, analytics.message_kind(m.type, m.direction, m.user_id) as kind, t.type as ticket_type, m.position, t.messages_complete, m.ticket_id
+from internal.messages m
+join internal.countable_basics t on t.account_id = m.account_id and t.ticket_id = m.ticket_id
+cross join lateral (select m.created_at at time zone t.time_zone as at) l;
+comment on column analytics.fact_messages.ticket_id is 'Id of the ticket at the source; joins safe.tickets.id.';
+
+create or replace view analytics.fact_turns with (security_barrier) as
+select r.account_id || '/' || r.ticket_id || '/' || r.turn as turn_key, r.account_id || '/' || r.ticket_id as ticket_key,
+  r.account_id as account_key, r.account_id || '/' || t.customer_id as customer_key, r.account_id || '/' || t.inbox_id as inbox_key,
+  r.account_id || '/' || r.user_id as user_key,
+  (r.waiting_since at time zone t.time_zone)::date as waiting_date, (r.answered_at at time zone t.time_zone)::date as answered_date,
+  r.waiting_since, r.answered_at, r.wait_seconds, r.wait_business_seconds, r.inbound_messages, r.is_answered, r.is_first_response,
+  t.messages_complete, t.type as ticket_type, r.ticket_id
+from internal.stored_reply_turns r
+join internal.countable_basics t on t.account_id = r.account_id and t.ticket_id = r.ticket_id;
+comment on column analytics.fact_turns.ticket_id is 'Id of the ticket at the source; joins safe.tickets.id.';
+
+create or replace view analytics.fact_ticket_labels with (security_barrier) as
+select t.account_id || '/' || t.ticket_id || '/' || l.label_id as ticket_label_key,
+  t.account_id || '/' || t.ticket_id as ticket_key, t.account_id || '/' || l.label_id as label_key, t.account_id as account_key,
+  t.ticket_id
+from internal.countable_basics t
+-- As helpdesk.ticket_labels.
+cross join lateral (select distinct u.label_id from unnest(t.label_ids) u (label_id) where u.label_id is not null) l;
+comment on column analytics.fact_ticket_labels.ticket_id is 'Id of the ticket at the source; joins safe.tickets.id.';
 
 create table sync.lake (
   is_one boolean default true primary key,

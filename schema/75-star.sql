@@ -229,7 +229,7 @@ create or replace view analytics.fact_messages with (security_barrier) as
 select m.account_id || '/' || m.id as message_key, m.account_id || '/' || m.ticket_id as ticket_key, m.account_id as account_key,
   m.account_id || '/' || t.customer_id as customer_key, m.account_id || '/' || t.inbox_id as inbox_key,
   m.account_id || '/' || m.user_id as user_key, l.at::date as created_date, extract(hour from l.at)::int as created_hour,
-  m.created_at, analytics.message_kind(m.type, m.direction, m.user_id) as kind, t.type as ticket_type, m.position, t.messages_complete
+  m.created_at, analytics.message_kind(m.type, m.direction, m.user_id) as kind, t.type as ticket_type, m.position, t.messages_complete, m.ticket_id
 from internal.messages m
 join internal.countable_basics t on t.account_id = m.account_id and t.ticket_id = m.ticket_id
 cross join lateral (select m.created_at at time zone t.time_zone as at) l;
@@ -237,6 +237,7 @@ comment on view analytics.fact_messages is
   'One row for each message of the tickets in analytics.fact_tickets, without its text. fact_tickets.message_count counts these rows.';
 comment on column analytics.fact_messages.message_key is 'Key of the message: account and id.';
 comment on column analytics.fact_messages.ticket_key is 'The ticket; joins analytics.fact_tickets.ticket_key.';
+comment on column analytics.fact_messages.ticket_id is 'Id of the ticket at the source; joins safe.tickets.id.';
 comment on column analytics.fact_messages.account_key is 'The account; joins analytics.dim_account.account_key.';
 comment on column analytics.fact_messages.customer_key is
   'The customer of the ticket; null if it has none. Joins analytics.dim_customer.customer_key.';
@@ -263,13 +264,14 @@ select r.account_id || '/' || r.ticket_id || '/' || r.turn as turn_key, r.accoun
   r.account_id || '/' || r.user_id as user_key,
   (r.waiting_since at time zone t.time_zone)::date as waiting_date, (r.answered_at at time zone t.time_zone)::date as answered_date,
   r.waiting_since, r.answered_at, r.wait_seconds, r.wait_business_seconds, r.inbound_messages, r.is_answered, r.is_first_response,
-  t.messages_complete, t.type as ticket_type
+  t.messages_complete, t.type as ticket_type, r.ticket_id
 from internal.stored_reply_turns r
 join internal.countable_basics t on t.account_id = r.account_id and t.ticket_id = r.ticket_id;
 comment on view analytics.fact_turns is
   'One row per wait of a customer in the tickets of analytics.fact_tickets: a burst of messages, and the reply that ended the wait, if any. fact_tickets.turns counts the rows with is_answered.';
 comment on column analytics.fact_turns.turn_key is 'Key of the turn: account, ticket and number.';
 comment on column analytics.fact_turns.ticket_key is 'The ticket; joins analytics.fact_tickets.ticket_key.';
+comment on column analytics.fact_turns.ticket_id is 'Id of the ticket at the source; joins safe.tickets.id.';
 comment on column analytics.fact_turns.account_key is 'The account; joins analytics.dim_account.account_key.';
 comment on column analytics.fact_turns.customer_key is
   'The customer of the ticket; null if it has none. Joins analytics.dim_customer.customer_key.';
@@ -288,7 +290,8 @@ comment on column analytics.fact_turns.ticket_type is
 
 create or replace view analytics.fact_ticket_labels with (security_barrier) as
 select t.account_id || '/' || t.ticket_id || '/' || l.label_id as ticket_label_key,
-  t.account_id || '/' || t.ticket_id as ticket_key, t.account_id || '/' || l.label_id as label_key, t.account_id as account_key
+  t.account_id || '/' || t.ticket_id as ticket_key, t.account_id || '/' || l.label_id as label_key, t.account_id as account_key,
+  t.ticket_id
 from internal.countable_basics t
 -- As helpdesk.ticket_labels.
 cross join lateral (select distinct u.label_id from unnest(t.label_ids) u (label_id) where u.label_id is not null) l;
@@ -297,6 +300,7 @@ comment on view analytics.fact_ticket_labels is
 comment on column analytics.fact_ticket_labels.ticket_label_key is 'Key of the row: ticket and label.';
 comment on column analytics.fact_ticket_labels.ticket_key is 'The ticket; joins analytics.fact_tickets.ticket_key.';
 comment on column analytics.fact_ticket_labels.label_key is 'The label; joins analytics.dim_label.label_key.';
+comment on column analytics.fact_ticket_labels.ticket_id is 'Id of the ticket at the source; joins safe.tickets.id.';
 comment on column analytics.fact_ticket_labels.account_key is 'The account; joins analytics.dim_account.account_key.';
 
 create or replace view analytics.fact_backlog with (security_barrier) as

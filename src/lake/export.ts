@@ -51,6 +51,7 @@ interface Snapshot {
   readonly moment: Date;
   readonly pending: readonly Pending[];
   readonly accounts: readonly string[];
+  readonly lastExport: Date | null;
   readonly columns: ReadonlyMap<string, readonly LakeColumn[]>;
 }
 
@@ -146,9 +147,11 @@ async function readSnapshot(client: Client, tables: readonly LakeTable[]): Promi
   const accounts = await client.query<{ account: string }>(
     'select account_id as account from sync.accounts order by 1',
   );
+  const last = await client.query<{ moment: Date | null }>('select max(moment) as moment from sync.lake_exports');
   return {
     ...rows[0]!,
     pending: pending.rows,
+    lastExport: last.rows[0]!.moment,
     accounts: accounts.rows.map(({ account }) => account),
     columns: await readColumns(client, tables),
   };
@@ -196,7 +199,7 @@ interface Counts {
 }
 
 async function exportTable(lake: Lake, table: LakeTable, snapshot: Snapshot): Promise<Counts> {
-  const { pending, accounts } = snapshot;
+  const { pending, accounts, lastExport } = snapshot;
   const columns = snapshot.columns.get(table.name)!;
   const of = (unit: string) => pending.filter(one => one.unit === unit);
   if (table.unit === 'all') return of('all').length === 0 ? none : replace(lake, table, columns, {});
@@ -204,7 +207,9 @@ async function exportTable(lake: Lake, table: LakeTable, snapshot: Snapshot): Pr
   if (table.unit === 'list') for (const { account } of pending) if (account !== '') whole.add(account);
   if (table.unit === 'status') for (const account of accounts) whole.add(account);
   let counts = none;
-  if (whole.size > 0) counts = await replace(lake, table, columns, { accounts: [...whole] });
+  const among =
+    table.changing && lastExport ? { among: table.changing(`timestamptz ${literal(lastExport.toISOString())}`) } : {};
+  if (whole.size > 0) counts = await replace(lake, table, columns, { accounts: [...whole], ...among });
   const records = of(table.unit).filter(({ account }) => !whole.has(account));
   for (let i = 0; i < records.length; i += chunk)
     counts = sum(counts, await replaceRecords(lake, table, columns, records.slice(i, i + chunk)));
@@ -251,8 +256,9 @@ export function rowsOf(table: LakeTable, columns: readonly LakeColumn[], scope: 
 
 /** Replaces all rows of these accounts, or of a table without accounts. */
 async function replace(lake: Lake, table: LakeTable, columns: readonly LakeColumn[], scope: Scope): Promise<Counts> {
+  const { accounts, among = 'true' } = scope;
   const where =
-    scope.accounts === undefined ? 'true' : `t.${accountOf(table)} in (${scope.accounts.map(literal).join(', ')})`;
+    accounts === undefined ? 'true' : `t.${accountOf(table)} in (${accounts.map(literal).join(', ')}) and ${among}`;
   return differences(lake, table, rowsOf(table, columns, scope), where);
 }
 

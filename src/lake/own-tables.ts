@@ -13,4 +13,12 @@ export const ownTables: readonly LakeTable[] = [
   { name: 'analytics.account_zones', unit: 'list', key: [] },
   { name: 'analytics.dim_account', unit: 'list', account: 'account_key', key: [] },
   { name: 'analytics.completeness', unit: 'status', key: ['source', 'stream'] },
+  {
+    name: 'analytics.fact_credits',
+    unit: 'status',
+    account: 'account_key',
+    key: ['credit_key'],
+    // The last hours grow. After a year the hours of a day become one row.
+    changing: last => `(hour >= ${last} - interval '2 days' or hour < ${last} - interval '360 days')`,
+  },
 ];

@@ -12,14 +12,16 @@ export interface LakeTable {
   readonly unit: string;
   /** Column of the account; none for `all`. Default: account_id. */
   readonly account?: string;
-  /** SQL of the record's id, for PostgreSQL and DuckDB. */
-  readonly id?: string;
+  /** SQL of the record's id, for PostgreSQL and DuckDB. `t`: the table with a dot, or nothing. */
+  readonly id?: (t: string) => string;
   /** Columns that name a row, besides the account. */
   readonly key: readonly string[];
   /** Columns that erasure empties in old files. */
   readonly personal?: readonly string[];
   /** The table has personal data: only a lake with personal data has it. */
   readonly withPersonal?: boolean;
+  /** SQL of the rows that may have changed since the last export; of `status` only. Default: all. */
+  readonly changing?: (lastExport: string) => string;
   /** Rows of a record of this unit are kept in one folder for each month (internal.lake_month). */
   readonly byMonth?: boolean;
 }
@@ -57,8 +59,7 @@ export const inLake = (table: LakeTable): string => `lake.${table.name}`;
 export const accountOf = (table: LakeTable): string => name(table.account ?? 'account_id');
 
 /** The id of a row's record, with the name of the table before each column. */
-export const idIn = (table: LakeTable, as = ''): string =>
-  as === '' ? table.id! : table.id!.replace(/\b(\w*id)\b/g, `${as}.$1`);
+export const idIn = (table: LakeTable, as = ''): string => table.id!(as === '' ? '' : `${as}.`);
 
 /** The column by which files are grouped, besides the account. */
 export const monthColumn = '_month';
@@ -67,13 +68,19 @@ export const monthColumn = '_month';
 export interface Scope {
   readonly accounts?: readonly string[];
   readonly ids?: readonly string[];
+  /** SQL of a further condition. */
+  readonly among?: string;
 }
 
 /**
  * SQL for PostgreSQL. The values are constants, because a view with a security barrier takes no values from a join:
  * PostgreSQL would compute the whole view. Rows of other pairs of account and id may be among them.
  */
-export function selection(table: LakeTable, columns: readonly LakeColumn[], { accounts, ids }: Scope): string {
+export function selection(
+  table: LakeTable,
+  columns: readonly LakeColumn[],
+  { accounts, ids, among: further }: Scope,
+): string {
   const listed = columns.map(({ name: column, type }) => {
     const quoted = `r.${name(column)}`;
     const sql = types[type] ?? asText;
@@ -84,6 +91,7 @@ export function selection(table: LakeTable, columns: readonly LakeColumn[], { ac
   const where = [
     ...(accounts === undefined ? [] : [among(`r.${accountOf(table)}`, accounts)]),
     ...(ids === undefined ? [] : [among(idIn(table, 'r'), ids)]),
+    ...(further === undefined ? [] : [further]),
   ];
   return `select ${listed.join(', ')} from ${table.name} r${where.length > 0 ? ` where ${where.join(' and ')}` : ''}`;
 }

@@ -1,8 +1,10 @@
 /** The tables of the help desk in the lake. */
 import type { LakeTable } from '../../lake/table.ts';
 
-const ofTicket = { unit: 'ticket', byMonth: true, id: 'ticket_id' } as const;
-const tickets = { ...ofTicket, id: 'id', key: ['id'] };
+const ofTicket = { unit: 'ticket', byMonth: true, id: (t: string) => `${t}ticket_id` } as const;
+const tickets = { ...ofTicket, id: (t: string) => `${t}id`, key: ['id'] };
+const ofCustomer = { unit: 'customer', id: (t: string) => `${t}customer_id`, key: ['id'] } as const;
+const customers = { ...ofCustomer, id: (t: string) => `${t}id` };
 const withPersonal = true;
 
 const personal = {
@@ -19,8 +21,8 @@ export const lakeTables: readonly LakeTable[] = [
   { ...ofTicket, name: 'safe.attachments', key: ['id'], personal: personal.attachments },
   { ...ofTicket, name: 'safe.ticket_labels', key: ['ticket_id', 'label_id'] },
   { ...ofTicket, name: 'safe.ticket_history', key: ['ticket_id', 'valid_from'] },
-  { name: 'safe.customers', unit: 'customer', id: 'id', key: ['id'], personal: personal.customers },
-  { name: 'safe.contacts', unit: 'customer', id: 'customer_id', key: ['id'], personal: personal.contacts },
+  { ...customers, name: 'safe.customers', personal: personal.customers },
+  { ...ofCustomer, name: 'safe.contacts', personal: personal.contacts },
   { name: 'safe.users', unit: 'list', key: ['id'] },
   { name: 'safe.inboxes', unit: 'list', key: ['id'] },
   { name: 'safe.labels', unit: 'list', key: ['id'] },
@@ -40,11 +42,11 @@ export const lakeTables: readonly LakeTable[] = [
   { ...ofTicket, name: 'helpdesk.ticket_labels', key: ['ticket_id', 'label_id'], withPersonal },
   { ...ofTicket, name: 'helpdesk.ticket_history', key: ['ticket_id', 'valid_from'], withPersonal },
   {
-    ...{ name: 'helpdesk.customers', unit: 'customer', id: 'id', key: ['id'], withPersonal },
+    ...{ ...customers, name: 'helpdesk.customers', withPersonal },
     personal: [...personal.customers, '_payload'],
   },
   {
-    ...{ name: 'helpdesk.contacts', unit: 'customer', id: 'customer_id', key: ['id'], withPersonal },
+    ...{ ...ofCustomer, name: 'helpdesk.contacts', withPersonal },
     personal: [...personal.contacts, '_payload'],
   },
   { name: 'helpdesk.users', unit: 'list', key: ['id'], withPersonal },
@@ -55,14 +57,12 @@ export const lakeTables: readonly LakeTable[] = [
   { ...ofTicket, name: 'analytics.reply_turns', key: ['ticket_id', 'turn'] },
   { ...ofTicket, name: 'analytics.ticket_state_intervals', key: ['ticket_id', 'valid_from'] },
   { ...ofTicket, name: 'analytics.fact_tickets', account: 'account_key', key: ['ticket_key'] },
-  {
-    name: 'analytics.dim_customer',
-    unit: 'customer',
-    account: 'account_key',
-    id: 'customer_id',
-    key: ['customer_key'],
-  },
+  { ...ofTicket, name: 'analytics.fact_messages', account: 'account_key', key: ['message_key'] },
+  { ...ofTicket, name: 'analytics.fact_turns', account: 'account_key', key: ['turn_key'] },
+  { ...ofTicket, name: 'analytics.fact_ticket_labels', account: 'account_key', key: ['ticket_label_key'] },
+  { ...ofCustomer, name: 'analytics.dim_customer', account: 'account_key', key: ['customer_key'] },
   { name: 'analytics.dim_inbox', unit: 'list', account: 'account_key', key: ['inbox_key'] },
   { name: 'analytics.dim_label', unit: 'list', account: 'account_key', key: ['label_key'] },
-  { name: 'analytics.dim_agent', unit: 'list', account: 'account_key', key: ['agent_key'] },
+  { name: 'analytics.dim_user', unit: 'list', account: 'account_key', key: ['user_key'] },
+  { name: 'analytics.inbox_zones', unit: 'list', key: ['inbox_id'] },
 ];
