@@ -108,10 +108,10 @@ async function rewrite(lake: Lake, client: Client, table: LakeTable, file: File,
   );
   await client.query('begin');
   try {
-    const { rows } = await client.query<{ table_id: string }>(
+    await client.query(
       `update ${catalogSchema}.ducklake_data_file
        set path = left(path, length(path) - length(substring(path from '[^/]*$'))) || $2, file_size_bytes = $3, footer_size = $4
-       where data_file_id = $1 returning table_id`,
+       where data_file_id = $1`,
       [file.id, to.slice(file.folder.length), written!.file_size_bytes, written!.footer_size_bytes],
     );
     await client.query(
@@ -119,23 +119,30 @@ async function rewrite(lake: Lake, client: Client, table: LakeTable, file: File,
        values ($1, $2, false, now())`,
       [file.id, file.path],
     );
-    // The least and the greatest value may be erased ones. Bounds that are too wide are still true.
-    for (const [stats, where, value] of [
-      ['ducklake_file_column_stats', 's.data_file_id = $1', file.id],
-      ['ducklake_table_column_stats', 's.table_id = $1', rows[0]!.table_id],
-    ] as const)
-      await client.query(
-        `update ${catalogSchema}.${stats} s set min_value = '', max_value = repeat(chr(1114111), 8)
-         from ${catalogSchema}.ducklake_column c
-         where ${where} and c.table_id = s.table_id and c.column_id = s.column_id and c.column_name = any ($2)
-           and c.column_type in ('varchar', 'json') and s.min_value is not null`,
-        [value, personal],
-      );
     await client.query('commit');
   } catch (error) {
     await client.query('rollback').catch(() => {});
     throw error;
   }
+}
+
+/**
+ * The catalog has the least and the greatest value of each column of a file. Of personal columns it gets bounds that are true of
+ * all texts, and tell nothing. After each export, because DuckLake writes the bounds that it has in memory.
+ */
+export async function hideBounds(client: Client, tables: readonly LakeTable[]): Promise<void> {
+  const personal = tables.flatMap(table => (table.personal ?? []).map(column => `${table.name}.${column}`));
+  for (const stats of ['ducklake_file_column_stats', 'ducklake_table_column_stats'])
+    await client.query(
+      `update ${catalogSchema}.${stats} s set min_value = '', max_value = repeat(chr(1114111), 8)
+       from ${catalogSchema}.ducklake_column c
+       join ${catalogSchema}.ducklake_table t on t.table_id = c.table_id
+       join ${catalogSchema}.ducklake_schema n on n.schema_id = t.schema_id
+       where c.table_id = s.table_id and c.column_id = s.column_id and c.column_type in ('varchar', 'json')
+         and n.schema_name || '.' || t.table_name || '.' || c.column_name = any ($1)
+         and s.min_value is not null and s.max_value <> repeat(chr(1114111), 8)`,
+      [personal],
+    );
 }
 
 /** By its field id the lake knows a column of a file. */

@@ -5,7 +5,7 @@
  */
 import type { Client } from '../engine/database/pool.ts';
 import type { Lake } from './duckdb.ts';
-import { type Erasure, eraseFromFiles } from './erase-files.ts';
+import { type Erasure, eraseFromFiles, hideBounds } from './erase-files.ts';
 import {
   accountOf,
   creation,
@@ -33,6 +33,8 @@ export interface Exported {
   readonly inserted: number;
   readonly deleted: number;
   readonly filesCleared: number;
+  /** Others have written the rows to files first. */
+  readonly staged: boolean;
 }
 
 /** What is pending, of one kind of record. */
@@ -76,13 +78,14 @@ export async function exportTo(
   await client.query('begin isolation level repeatable read; set local idle_in_transaction_session_timeout = 0');
   try {
     const snapshot = await readSnapshot(client, tables);
-    const counts = { inserted: 0, deleted: 0 };
+    const counts = { inserted: 0, deleted: 0, staged: false };
     await lake.run('begin');
     try {
       await joinSnapshot(lake, snapshot.name);
       const missing = await createMissing(lake, tables, snapshot);
       const isBeginning = missing.size === tables.length && snapshot.accounts.length > 1;
       const staged = isBeginning ? await stage?.(snapshot.name, snapshot.accounts) : undefined;
+      counts.staged = staged !== undefined;
       for (const table of tables) {
         show(table.name);
         const one = missing.has(table.name)
@@ -101,6 +104,7 @@ export async function exportTo(
       throw error;
     }
     await client.query('commit');
+    await hideBounds(client, tables);
     await clear(client, snapshot, erasure);
     const [newest] = await lake.rows<{ id: string }>(`select max(snapshot_id)::varchar as id from lake.snapshots()`);
     return {

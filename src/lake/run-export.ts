@@ -37,6 +37,8 @@ export async function runExport(work: LakeWork): Promise<Done> {
         show: table => work.show(table),
         stage: (snapshot, accounts) => stageAll(work, id, snapshot, accounts),
       });
+      // What was staged, and what a dead export has staged.
+      if (done.staged) await lake.run(`call ducklake_delete_orphaned_files('lake', cleanup_all => true)`);
       await allowReaders(client, work.state.personal);
       const tidiedMs = work.state.tidiedAt?.getTime() ?? 0;
       if (work.clock.now() - tidiedMs >= tidyMs) {

@@ -1,8 +1,10 @@
 /** The tables of the help desk in the lake. */
 import type { LakeTable } from '../../lake/table.ts';
 
-const ofTicket = { unit: 'ticket', byMonth: true, id: (t: string) => `${t}ticket_id` } as const;
-const tickets = { ...ofTicket, id: (t: string) => `${t}id`, key: ['id'] };
+const ofTicket = { unit: 'ticket', id: (t: string) => `${t}ticket_id` } as const;
+/** Long tables have files for each month. Of the others an export reads all that the account has. */
+const byMonth = true;
+const tickets = { ...ofTicket, id: (t: string) => `${t}id`, key: ['id'], byMonth };
 const ofCustomer = { unit: 'customer', id: (t: string) => `${t}customer_id`, key: ['id'] } as const;
 const customers = { ...ofCustomer, id: (t: string) => `${t}id` };
 const withPersonal = true;
@@ -17,7 +19,7 @@ const personal = {
 
 export const lakeTables: readonly LakeTable[] = [
   { ...tickets, name: 'safe.tickets', personal: personal.tickets },
-  { ...ofTicket, name: 'safe.messages', key: ['id'], personal: [...personal.messages, 'body_length'] },
+  { ...ofTicket, name: 'safe.messages', key: ['id'], byMonth, personal: [...personal.messages, 'body_length'] },
   { ...ofTicket, name: 'safe.attachments', key: ['id'], personal: personal.attachments },
   { ...ofTicket, name: 'safe.ticket_labels', key: ['ticket_id', 'label_id'] },
   { ...ofTicket, name: 'safe.ticket_history', key: ['ticket_id', 'valid_from'] },
@@ -29,7 +31,7 @@ export const lakeTables: readonly LakeTable[] = [
 
   { ...tickets, name: 'helpdesk.tickets', withPersonal, personal: [...personal.tickets, '_payload'] },
   {
-    ...{ ...ofTicket, name: 'helpdesk.messages', key: ['id'], withPersonal },
+    ...{ ...ofTicket, name: 'helpdesk.messages', key: ['id'], byMonth, withPersonal },
     personal: [...personal.messages, 'body', 'more_body', 'body_text', '_payload'],
   },
   {
@@ -56,8 +58,8 @@ export const lakeTables: readonly LakeTable[] = [
   { ...ofTicket, name: 'analytics.ticket_metrics', key: ['ticket_id'] },
   { ...ofTicket, name: 'analytics.reply_turns', key: ['ticket_id', 'turn'] },
   { ...ofTicket, name: 'analytics.ticket_state_intervals', key: ['ticket_id', 'valid_from'] },
-  { ...ofTicket, name: 'analytics.fact_tickets', account: 'account_key', key: ['ticket_key'] },
-  { ...ofTicket, name: 'analytics.fact_messages', account: 'account_key', key: ['message_key'] },
+  { ...ofTicket, name: 'analytics.fact_tickets', byMonth, account: 'account_key', key: ['ticket_key'] },
+  { ...ofTicket, name: 'analytics.fact_messages', byMonth, account: 'account_key', key: ['message_key'] },
   { ...ofTicket, name: 'analytics.fact_turns', account: 'account_key', key: ['turn_key'] },
   { ...ofTicket, name: 'analytics.fact_ticket_labels', account: 'account_key', key: ['ticket_label_key'] },
   { ...ofCustomer, name: 'analytics.dim_customer', account: 'account_key', key: ['customer_key'] },
