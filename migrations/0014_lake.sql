@@ -119,6 +119,30 @@ comment on column sync.lake_parts.accounts is 'The accounts of the part.';
 comment on column sync.lake_parts.done_at is 'When the files of the part were written; null until then.';
 comment on column sync.lake_parts.error is 'Why the part failed; null if it did not.';
 
+create or replace view sync.lake_status as
+select l.path, l.personal, l.keep_days,
+  case when e.state = 'failed' then 'failing' when d.moment is null then 'empty' else 'current' end as state,
+  d.moment, now() - d.moment as behind, (select count(*) from sync.lake_pending) as pending,
+  (select percentile_cont(0.5) within group (order by extract(epoch from r.finished_at - r.started_at)::float8)
+   from (select x.* from sync.lake_exports x where x.state = 'done' order by x.id desc limit 10) r) as usual_seconds,
+  e.started_at as last_started_at, e.error as last_error, d.inserted as last_inserted, d.deleted as last_deleted
+from sync.lake l
+left join lateral (select x.* from sync.lake_exports x where x.state <> 'running' order by x.id desc limit 1) e on true
+left join lateral (select x.* from sync.lake_exports x where x.state = 'done' order by x.id desc limit 1) d on true;
+comment on view sync.lake_status is 'State of the lake: one row if it is on.';
+comment on column sync.lake_status.path is 'Folder or bucket of the files.';
+comment on column sync.lake_status.personal is 'True if the lake also has the tables with personal data.';
+comment on column sync.lake_status.keep_days is 'Days for which snapshots are kept.';
+comment on column sync.lake_status.state is 'empty: no export has ended. failing: the last export failed. current: the last export is done.';
+comment on column sync.lake_status.moment is 'The lake is equal to the warehouse at this moment; null while it is empty.';
+comment on column sync.lake_status.behind is 'Time since moment; null while the lake is empty.';
+comment on column sync.lake_status.pending is 'Number of notes of changes since then.';
+comment on column sync.lake_status.usual_seconds is 'Median time of the last ten exports; null before the first.';
+comment on column sync.lake_status.last_started_at is 'When the last ended export began; null before the first.';
+comment on column sync.lake_status.last_error is 'Why the last export failed; null if it did not.';
+comment on column sync.lake_status.last_inserted is 'Number of rows that the last done export wrote; null before the first.';
+comment on column sync.lake_status.last_deleted is 'Number of rows that the last done export removed or replaced; null before the first.';
+
 create or replace function internal.lake_month(created_at timestamptz) returns date
 language sql immutable parallel safe
 begin atomic

@@ -5,7 +5,6 @@
  *
  * The catalog is the one of DuckLake 1.0 (https://ducklake.select/docs/stable/specification/tables/overview).
  */
-import { randomUUID } from 'node:crypto';
 import type { Client } from '../engine/database/pool.ts';
 import { catalogSchema, type Lake } from './duckdb.ts';
 import { accountOf, idIn, type LakeTable, literal, name } from './table.ts';
@@ -101,7 +100,8 @@ async function rewrite(lake: Lake, client: Client, table: LakeTable, file: File,
   const columns = await lake.rows<{ column_name: string }>(`describe select * from ${from}`);
   const personal = table.personal!.filter(one => columns.some(({ column_name }) => column_name === one));
   const emptied = personal.map(one => `case when ${isErased} then null else ${name(one)} end as ${name(one)}`);
-  const to = `${file.folder}ducklake-${randomUUID()}.parquet`;
+  const [fresh] = await lake.rows<{ id: string }>('select uuid()::varchar as id');
+  const to = `${file.folder}ducklake-${fresh!.id}.parquet`;
   const [written] = await lake.rows<{ file_size_bytes: string; footer_size_bytes: string }>(
     `copy (select * replace (${emptied.join(', ')}) from ${from}) to ${literal(to)}
      (format parquet, compression zstd, return_stats, field_ids ${await fieldIds(lake, file)})`,

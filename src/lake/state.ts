@@ -21,44 +21,48 @@ export async function readLake(db: Pick<pg.Pool, 'query'>): Promise<StoredLake |
   return rows[0];
 }
 
-export interface LakeStatus extends LakeState {
-  /** The lake is equal to the warehouse at this moment; null before the first export. */
+/** A row of sync.lake_status. */
+export interface LakeStatus {
+  readonly path: string;
+  readonly personal: boolean;
+  readonly keep_days: number;
+  readonly state: 'empty' | 'current' | 'failing';
   readonly moment: Date | null;
-  readonly behindSeconds: number | null;
-  /** Notes of changes since. */
+  readonly behind_seconds: number | null;
   readonly pending: number;
-  readonly snapshots: number;
-  readonly oldestSnapshot: Date | null;
-  readonly files: number;
-  readonly bytes: number;
-  readonly lastState: string | null;
-  readonly lastError: string | null;
+  readonly usual_seconds: number | null;
+  readonly last_error: string | null;
 }
 
-export async function readLakeStatus(db: Pick<pg.Pool, 'query'>): Promise<LakeStatus | undefined> {
-  const state = await readLake(db);
-  if (state === undefined) return undefined;
-  const { rows } = await db.query<
-    Omit<LakeStatus, keyof LakeState | 'snapshots' | 'oldestSnapshot' | 'files' | 'bytes'>
-  >(
-    `select (select max(moment) from sync.lake_exports) as moment,
-       (select extract(epoch from now() - max(moment))::int from sync.lake_exports) as "behindSeconds",
-       (select count(*)::int from sync.lake_pending) as pending,
-       e.state as "lastState", e.error as "lastError"
-     from (select) one left join (select * from sync.lake_exports order by id desc limit 1) e on true`,
+/** Undefined if the lake is off. */
+export async function readLakeStatus(db: Pick<pg.ClientBase, 'query'>): Promise<LakeStatus | undefined> {
+  const { rows } = await db.query<LakeStatus>(
+    `select path, personal, keep_days, state, moment, extract(epoch from behind)::float8 as behind_seconds, pending::int,
+       usual_seconds, last_error
+     from sync.lake_status`,
   );
-  const made = await db.query(`select to_regclass('${catalogSchema}.ducklake_snapshot') is not null as made`);
-  const { rows: files } = made.rows[0].made
-    ? await db.query<Pick<LakeStatus, 'snapshots' | 'oldestSnapshot' | 'files' | 'bytes'>>(
-        `select (select count(*)::int from ${catalogSchema}.ducklake_snapshot) as snapshots,
-           (select min(snapshot_time) from ${catalogSchema}.ducklake_snapshot) as "oldestSnapshot",
-           count(*)::int as files, coalesce(sum(f.bytes), 0)::bigint as bytes
-         from (select file_size_bytes as bytes from ${catalogSchema}.ducklake_data_file
-           union all select file_size_bytes from ${catalogSchema}.ducklake_delete_file) f`,
-      )
-    : { rows: [{ snapshots: 0, oldestSnapshot: null, files: 0, bytes: 0 }] };
-  const { path, personal, keepDays } = state;
-  return { path, personal, keepDays, ...rows[0]!, ...files[0]! };
+  return rows[0];
+}
+
+export interface LakeFiles {
+  readonly snapshots: number;
+  readonly oldest_snapshot: Date | null;
+  readonly files: number;
+  readonly bytes: number;
+}
+
+/** What the catalog tells of the files; undefined before the first export. */
+export async function readLakeFiles(db: Pick<pg.ClientBase, 'query'>): Promise<LakeFiles | undefined> {
+  const { rows: made } = await db.query(`select to_regclass('${catalogSchema}.ducklake_snapshot') is not null as made`);
+  if (!made[0].made) return undefined;
+  const { rows } = await db.query<LakeFiles>(
+    `select (select count(*)::int from ${catalogSchema}.ducklake_snapshot) as snapshots,
+       (select min(snapshot_time) from ${catalogSchema}.ducklake_snapshot) as oldest_snapshot,
+       count(*)::int as files, coalesce(sum(f.bytes), 0)::bigint as bytes
+     from (select file_size_bytes as bytes from ${catalogSchema}.ducklake_data_file
+       union all select file_size_bytes from ${catalogSchema}.ducklake_delete_file) f`,
+  );
+  return rows[0];
 }
 
 /** From this transaction on, changes are noted for the lake. Everything is pending. */

@@ -59,7 +59,7 @@ describe('settings', () => {
   test('its examples are no wrong settings', async () => {
     const { readConfig } = await import('../../src/app/config.ts');
     const { parseEnv } = await import('node:util');
-    const given = parseEnv(envExample.replaceAll(/^#([A-Z_]+=)/gm, '$1')) as Record<string, string>;
+    const given = parseEnv(envExample.replaceAll(/^#([A-Z0-9_]+=)/gm, '$1')) as Record<string, string>;
     expect(Object.keys(given).sort()).toEqual(Object.keys(settings).sort());
     expect(readConfig(join(root, 'docs'), { ...given, HELPDESK_TOKEN: 'x' }).limits.credits).toBe(100);
   });

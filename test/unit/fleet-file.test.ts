@@ -287,9 +287,10 @@ test('what lets people in is a reference in the file, and what is of the process
     'BOOKS_REFRESH_TOKEN',
     'ALARM_WEBHOOK_URL',
   ]);
-  expect(of(undefined).filter(name => !/^(SHELFDESK|ALARM)_/.test(name))).toEqual([
+  expect(of(undefined).filter(name => !/^(SHELFDESK|ALARM|LAKE)_/.test(name))).toEqual([
     'DATABASE_URL',
     'REDIS_URL',
+    'SCHEDULE_LAKE',
     'LOG_LEVEL',
   ]);
 });

@@ -212,6 +212,7 @@ describe('who may import whom', () => {
     expect(rooms('pino')).toEqual(['app']);
     expect(rooms('google-auth-library')).toEqual(['engine/http']);
     expect(rooms('htmlparser2')).toEqual(['sources']);
+    expect(rooms('@duckdb/node-api')).toEqual(['lake']);
     expect(rooms('node-pg-migrate')).toEqual(['engine/database']);
     expect(rooms('pg').sort()).toEqual([
       'cli',
@@ -219,6 +220,7 @@ describe('who may import whom', () => {
       'engine/database',
       'engine/queue',
       'engine/runs',
+      'lake',
       'privacy',
     ]);
   });

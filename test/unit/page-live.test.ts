@@ -143,7 +143,7 @@ const stream = (name: string, more: Partial<Told['streams'][number]> = {}): Told
 test('in the table of all accounts what was never read is not 0 s behind', () => {
   const behind = (...streams: Told['streams'][number][]) => {
     const line = { account: 'a', streams, problems: { critical: 0, warning: 0, info: 0 }, workers: 1 };
-    const { accounts } = fleetParts({ at, accounts: [line], refused: [] }, () => null);
+    const { accounts } = fleetParts({ at, accounts: [line], refused: [], lake: undefined }, () => null);
     return /<td data-head="behind" class="n">(.*?)<\/td>/.exec(accounts!.html)![1];
   };
   const unread = stream('users', { behind: null });

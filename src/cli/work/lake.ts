@@ -8,7 +8,16 @@ import { exitCodes, UsageError } from '../../errors.ts';
 import { compareLake } from '../../lake/compare.ts';
 import { isBucket, type LakePlace, openLake } from '../../lake/duckdb.ts';
 import { runExport } from '../../lake/run-export.ts';
-import { readLake, readLakeStatus, type StoredLake, turnOff, turnOn } from '../../lake/state.ts';
+import {
+  type LakeFiles,
+  type LakeStatus,
+  readLake,
+  readLakeFiles,
+  readLakeStatus,
+  type StoredLake,
+  turnOff,
+  turnOn,
+} from '../../lake/state.ts';
 import { tablesOf, workOnLake } from '../../lake/work.ts';
 import { OpenStack } from '../../open-stack.ts';
 import { lakeTables } from '../../sources/index.ts';
@@ -101,7 +110,7 @@ export function addLake(program: Command, deps: Deps, act: Act): void {
         if (asked.json) printJson(done);
         else
           say(
-            `The lake is equal to the warehouse at ${done.moment.toISOString()}: ${count(done.inserted, 'row')} written, ${done.deleted} removed or replaced, in ${duration(Date.now() - done.moment.getTime())}.`,
+            `The lake is equal to the warehouse at ${done.moment.toISOString()}: ${count(done.inserted, 'row')} written, ${done.deleted} removed or replaced, in ${duration(systemClock.now() - done.moment.getTime())}.`,
           );
         return exitCodes.ok;
       }),
@@ -114,15 +123,10 @@ export function addLake(program: Command, deps: Deps, act: Act): void {
       act(async (asked: Asked) => {
         await using opened = await open();
         const status = await readLakeStatus(opened.warehouse.pg);
-        if (asked.json) printJson(status);
+        const files = status && (await readLakeFiles(opened.warehouse.pg));
+        if (asked.json) printJson(status ? { ...status, ...files } : null);
         else if (status === undefined) say('The lake is off. `npx shelfdesk lake on` turns it on.');
-        else
-          print(
-            table(
-              ['lake', ''],
-              Object.entries(status).map(([name, value]) => [name, value as Cell]),
-            ),
-          );
+        else showStatus(status, files);
         return exitCodes.ok;
       }),
     );
@@ -190,6 +194,30 @@ export function addLake(program: Command, deps: Deps, act: Act): void {
         return exitCodes.ok;
       }),
     );
+}
+
+function showStatus(status: LakeStatus, files: LakeFiles | undefined): void {
+  const lines = {
+    path: status.path,
+    'personal data': status.personal ? 'yes' : 'no, masked views only',
+    state: status.state,
+    'equal to the warehouse at': status.moment,
+    pending: count(status.pending, 'change'),
+    'an export takes': status.usual_seconds === null ? null : duration(status.usual_seconds * 1000),
+    'snapshots kept for': count(status.keep_days, 'day'),
+    snapshots: files?.snapshots,
+    'oldest snapshot': files?.oldest_snapshot,
+    files: files?.files,
+    MB: files && Math.ceil(files.bytes / 1e6),
+    'last error': status.last_error,
+  };
+  print(
+    table(
+      ['lake', ''],
+      Object.entries(lines).map(([name, value]) => [name, value ?? null]),
+    ),
+  );
+  if (status.state === 'failing') say('Run `npx shelfdesk lake export` to see the export fail, or succeed.');
 }
 
 function required(state: StoredLake | undefined): StoredLake {

@@ -16,6 +16,7 @@ import { readFrom } from '../../engine/runs/accounts.ts';
 import { command } from '../../engine/runs/pauses.ts';
 import { wasRead } from '../../engine/verify/findings.ts';
 import { exitCodes, UsageError } from '../../errors.ts';
+import { readLakeStatus } from '../../lake/state.ts';
 import { cannotOf } from '../../sources/cannot.ts';
 import { sources, streams } from '../../sources/index.ts';
 import { count } from '../../words.ts';
@@ -86,6 +87,7 @@ export function addPlan(program: Command, deps: Deps, act: Act): void {
         else {
           show(planned);
           if (db && question.kind === 'backfill') await tellSearch(db, question.streams);
+          if (db) await tellLake(db);
         }
         return exitCodes.ok;
       }),
@@ -114,6 +116,14 @@ function questionOf(kind: string, names: readonly string[], options: Options, co
   requireSource(config);
   const many = full ? null : (sample ?? defaultSample);
   return { kind, streams: verifiable(configuredSources(config), many), sample: many };
+}
+
+/** The export follows the run; it costs no credits. */
+async function tellLake(db: pg.Pool): Promise<void> {
+  const lake = await readLakeStatus(db);
+  if (lake === undefined) return;
+  const took = lake.usual_seconds === null ? '' : `; an export usually takes ${duration(lake.usual_seconds * 1000)}`;
+  say(`The lake follows at its next export: ${count(lake.pending, 'change')} of before are pending${took}.`);
 }
 
 const unsetSays = (account: string) =>

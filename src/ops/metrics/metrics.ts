@@ -76,6 +76,16 @@ export const gauges: readonly Family[] = [
     of: [{ name: 'shelfdesk_stream_state', help: '1 for the state that the stream is in.', value: 'holds' }],
   },
   {
+    labels: [],
+    sql: `select ${seconds('behind')} as behind, pending, (state = 'failing')::int as failing, usual_seconds as took from sync.lake_status`,
+    of: [
+      { name: 'shelfdesk_lake_behind_seconds', help: 'Time since the moment that the lake shows.', value: 'behind' },
+      { name: 'shelfdesk_lake_pending', help: 'Notes of changes that the lake does not have yet.', value: 'pending' },
+      { name: 'shelfdesk_lake_failing', help: '1 if the last export to the lake failed.', value: 'failing' },
+      { name: 'shelfdesk_lake_export_seconds', help: 'Median time of the last ten exports.', value: 'took' },
+    ],
+  },
+  {
     labels: ['account', 'problem', 'severity'],
     sql: 'select account_id as account, problem, severity, count(*) as n from sync.problems group by 1, 2, 3',
     of: [{ name: 'shelfdesk_problems', help: 'Problems that hold now; sync.problems says more.', value: 'n' }],

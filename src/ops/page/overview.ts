@@ -5,6 +5,7 @@
 import type pg from 'pg';
 import { type Client, transaction } from '../../engine/database/pool.ts';
 import type { SourceName } from '../../engine/http/request.ts';
+import { type LakeStatus, readLakeStatus } from '../../lake/state.ts';
 import { type Bucket, creditBuckets, graphed, type Range, summed } from './credits.ts';
 
 export type State = 'fresh' | 'catching_up' | 'stale' | 'failing' | 'never_synced' | 'paused';
@@ -122,6 +123,8 @@ export interface AccountFigures {
   readonly credits: readonly Bucket[];
   /** Use of every other source in the last 24 hours, by hour. */
   readonly requests: ReadonlyMap<SourceName, readonly Bucket[]>;
+  /** Undefined if it is off. */
+  readonly lake: LakeStatus | undefined;
 }
 
 const shownGaps = 30;
@@ -204,6 +207,7 @@ export async function readAccount(db: pg.Pool, account: string, range: Range): P
       ),
       credits: await creditBuckets(client, account, graphed.name, range),
       requests,
+      lake: await readLakeStatus(client),
     };
   });
 }
@@ -216,7 +220,9 @@ export interface AccountLine {
 }
 
 /** All accounts, by name. */
-export async function readFleetFigures(db: pg.Pool): Promise<{ at: Date; accounts: AccountLine[] }> {
+export async function readFleetFigures(
+  db: pg.Pool,
+): Promise<{ at: Date; accounts: AccountLine[]; lake: LakeStatus | undefined }> {
   return inSnapshot(db, async client => {
     const { rows } = await client.query<{ at: Date; account: string; workers: number } & Record<Severity, number>>(
       `with alive as materialized (
@@ -233,6 +239,7 @@ export async function readFleetFigures(db: pg.Pool): Promise<{ at: Date; account
     const at = rows[0]?.at ?? (await client.query<{ at: Date }>('select now() as at')).rows[0]!.at;
     return {
       at,
+      lake: await readLakeStatus(client),
       accounts: rows.map(({ account, workers, critical, warning, info }) => ({
         account,
         workers,

@@ -111,13 +111,13 @@ export function makePages({
       return stepsOf(credits, knownOf(account).scale ?? unknownScale);
     },
     fleet: async () => {
-      const { at, accounts: lines } = await readFleetFigures(pg);
+      const { at, accounts: lines, lake } = await readFleetFigures(pg);
       const there = new Set(lines.map(({ account }) => account));
       const unread: AccountLine[] = all([...there])
         .filter(account => !there.has(account))
         .map(account => ({ account, streams: [], problems: { critical: 0, warning: 0, info: 0 }, workers: 0 }));
       // Reads nothing else about the accounts, because computing due times is slow.
-      const parts = fleetParts({ at, accounts: [...lines, ...unread], refused: refused() }, stream =>
+      const parts = fleetParts({ at, accounts: [...lines, ...unread], refused: refused(), lake }, stream =>
         timeLeft(stream, find(stream.account), clock.now()),
       );
       return () => parts;

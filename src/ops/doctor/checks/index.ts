@@ -2,6 +2,7 @@
 import { sources } from '../../../sources/index.ts';
 import type { Check } from './check.ts';
 import { databaseChecks } from './database.ts';
+import { lakeChecks } from './lake.ts';
 import { queueChecks } from './queue.ts';
 import { readerChecks } from './readers.ts';
 import { scheduleChecks } from './schedule.ts';
@@ -13,6 +14,7 @@ export const checks: readonly Check[] = [
   ...settingsChecks,
   ...databaseChecks,
   ...readerChecks,
+  ...lakeChecks,
   ...queueChecks,
   ...(await Promise.all(sources.map(source => source.checks?.() ?? []))).flat(),
   ...sourceChecks,

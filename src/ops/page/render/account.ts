@@ -19,6 +19,7 @@ import type {
 import type { TargetFigures } from '../targets.ts';
 import { graph, requestsOfDay, type Scale, unknownScale } from './graph.ts';
 import { amount, cell, count, type Html, html, lasting, prose, text, time } from './html.ts';
+import { lakeLine } from './lake.ts';
 import { sentence } from './sentence.ts';
 import { targets } from './targets.ts';
 import { timeline } from './timeline.ts';
@@ -123,6 +124,7 @@ function now({ figures, known, role }: Shown): Html {
 <p class="state">${badge(all === undefined ? stateOf(streams) : 'paused')}</p>
 <p class="sentence" role="status">${sentence(told)}</p>
 ${all === undefined ? null : html`<p>All of it is paused since ${time(all.paused_at, at)} by ${text(all.paused_by)}${all.reason === null ? null : html`: ${text(all.reason)}`}.</p>`}
+${lakeLine(figures.lake, at)}
 ${
   role === 'operator'
     ? html`<p class="buttons">${button(role, 'run sync', 'Sync now')}${button(role, 'run sweep', 'Sweep now', { quiet: true })}${

@@ -1,13 +1,21 @@
 /** Renders the overview of all accounts, one line each. Accounts with problems come first. */
+
+import type { LakeStatus } from '../../../lake/state.ts';
 import type { AccountLine, StreamFigures } from '../overview.ts';
 import { badge, type Parts, stateOf } from './account.ts';
 import { amount, cell, count, type Html, html, lasting, text } from './html.ts';
+import { lakeLine } from './lake.ts';
 import { sentence } from './sentence.ts';
 
 export const pathOf = (account: string): string => `/accounts/${encodeURIComponent(account)}`;
 
 export function fleetParts(
-  { at, accounts, refused }: { at: Date; accounts: readonly AccountLine[]; refused: readonly string[] },
+  {
+    at,
+    accounts,
+    refused,
+    lake,
+  }: { at: Date; accounts: readonly AccountLine[]; refused: readonly string[]; lake: LakeStatus | undefined },
   timeLeft: (stream: StreamFigures) => number | null,
 ): Parts {
   const needsLook = ({ problems }: AccountLine) => problems.critical * 1000 + problems.warning;
@@ -18,7 +26,7 @@ export function fleetParts(
   return {
     now: html`<p class="sentence" role="status">${count(accounts.length, 'account')}: ${amount(fresh)} fresh, ${
       troubled === 0 ? 'none has a problem' : `${amount(troubled)} with ${troubled === 1 ? 'a problem' : 'problems'}`
-    }.${refused.length === 0 ? null : html` The settings of ${refused.map((one, i) => html`${i > 0 ? ', ' : null}${text(one)}`)} are refused: <code>npx shelfdesk doctor</code> says why.`}</p>`,
+    }.${refused.length === 0 ? null : html` The settings of ${refused.map((one, i) => html`${i > 0 ? ', ' : null}${text(one)}`)} are refused: <code>npx shelfdesk doctor</code> says why.`}</p>${lakeLine(lake, at)}`,
     accounts: html`
 <h2 id="accounts-h">Accounts</h2>
 <div class="wide" role="region" aria-labelledby="accounts-h" tabindex="0"><table class="fleet runs"><thead><tr>${heads.map((head, i) => html`<th scope="col"${i > 2 && i !== 6 ? html` class="n"` : null}>${head}</th>`)}</tr></thead>

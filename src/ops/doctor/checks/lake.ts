@@ -1,0 +1,36 @@
+/** The lake: whether its engine can be used, and how far it is. */
+import { openLake } from '../../../lake/duckdb.ts';
+import { readLakeStatus } from '../../../lake/state.ts';
+import { type Check, fail, ok, skipped, warn } from './check.ts';
+
+/** More than a day: a schedule of once a day is kept. */
+const lateSeconds = 26 * 3600;
+
+export const lakeChecks: readonly Check[] = [
+  {
+    name: 'lake',
+    area: 'database',
+    of: 'process',
+    looks: 'whether the lake, if it is on, can be opened, was exported within a day, and did not fail',
+    needs: ['tables'],
+    async run({ warehouse, fleetIfAny, signal }) {
+      const { pg, url } = await warehouse();
+      const status = await readLakeStatus(pg);
+      if (status === undefined) return skipped('the lake is off');
+      await using _engine = await openLake(url, { ...fleetIfAny?.lake, path: status.path }, { signal, mode: 'none' });
+      if (status.state === 'failing')
+        return fail(
+          `the last export to the lake failed: ${status.last_error}`,
+          '`npx shelfdesk lake export` tries it again; nothing is lost meanwhile.',
+        );
+      if (status.moment === null) return warn('the lake is empty', '`npx shelfdesk lake export` fills it.');
+      const at = status.moment.toISOString();
+      if (status.behind_seconds! > lateSeconds)
+        return warn(
+          `the lake is as old as ${at}, with ${status.pending} changes pending`,
+          'Run a worker, and look at SCHEDULE_LAKE; or `npx shelfdesk lake export`.',
+        );
+      return ok(`equal to the warehouse at ${at}`);
+    },
+  },
+];
