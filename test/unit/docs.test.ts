@@ -43,7 +43,7 @@ const documented = Object.entries(settings).map(([name, setting]) => ({
 
 describe('settings', () => {
   test('.env.example has each, commented out, under its meaning and default, and no other', () => {
-    const blocks = [...envExample.matchAll(/^# (.*?)(?: No default\.)?\n#([A-Z_]+)=/gm)].map(([, says, name]) => [
+    const blocks = [...envExample.matchAll(/^# (.*?)(?: No default\.)?\n#([A-Z0-9_]+)=/gm)].map(([, says, name]) => [
       name,
       says,
     ]);
