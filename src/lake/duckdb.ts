@@ -118,18 +118,24 @@ async function attach(lake: Lake, url: string, place: LakePlace, mode: Mode): Pr
   await lake.run(`create secret warehouse (type postgres, ${secret.join(', ')})`);
   if (isBucket(place.path)) await lake.run(bucketSecret(place));
   await lake.run(`set TimeZone = 'UTC'; set temp_file_encryption = true`);
-  await lake.run(`attach ${literal(optionsOf(at))} as warehouse (type postgres, secret warehouse, read_only)`);
+  await lake.run(`attach ${literal(optionsOf(url))} as warehouse (type postgres, secret warehouse, read_only)`);
   if (mode === 'none') return;
   await lake.run(
-    `attach ${literal(`ducklake:postgres:${optionsOf(at)}`)} as lake
+    `attach ${literal(`ducklake:postgres:${optionsOf(url)}`)} as lake
      (data_path ${literal(place.path)}, meta_schema ${literal(catalogSchema)}, meta_secret 'warehouse', data_inlining_row_limit 0${mode === 'read' ? ', read_only' : ''})`,
   );
   if (mode === 'write') await lake.run(`call lake.set_option('parquet_compression', 'zstd')`);
 }
 
-/** Without the parts that are in the secret, so that no message shows a password. */
-const optionsOf = ({ ssl }: { ssl?: unknown }): string =>
-  `${ssl ? 'sslmode=require ' : ''}application_name='shelfdesk: lake'`;
+/** Of the address of the warehouse what is no secret: how the connection is encrypted. */
+function optionsOf(url: string): string {
+  const { searchParams } = new URL(url);
+  const kept = ['sslmode', 'sslrootcert', 'sslcert', 'sslkey'].flatMap(key => {
+    const value = searchParams.get(key);
+    return value === null ? [] : [`${key}='${value.replaceAll(/['\\]/g, '\\$&')}' `];
+  });
+  return `${kept.join('')}application_name='shelfdesk: lake'`;
+}
 
 function bucketSecret({ endpoint, region, keyId, secret }: LakePlace): string {
   const parts = [

@@ -203,17 +203,18 @@ interface Counts {
 }
 
 async function exportTable(lake: Lake, table: LakeTable, snapshot: Snapshot): Promise<Counts> {
-  const { pending, accounts, lastExport } = snapshot;
+  const { pending, lastExport } = snapshot;
   const columns = snapshot.columns.get(table.name)!;
   const of = (unit: string) => pending.filter(one => one.unit === unit);
-  if (table.unit === 'all') return of('all').length === 0 ? none : replace(lake, table, columns, {});
   const whole = new Set(of('account').map(({ account }) => account));
+  if (table.unit === 'all') return of('all').length === 0 ? none : replace(lake, table, columns, {});
+  if (table.unit === 'status') {
+    const isPart = table.changing !== undefined && lastExport !== null && whole.size === 0;
+    const among = isPart ? table.changing(`timestamptz ${literal(lastExport.toISOString())}`) : 'true';
+    return replace(lake, table, columns, { among });
+  }
   if (table.unit === 'list') for (const { account } of pending) if (account !== '') whole.add(account);
-  if (table.unit === 'status') for (const account of accounts) whole.add(account);
-  let counts = none;
-  const among =
-    table.changing && lastExport ? { among: table.changing(`timestamptz ${literal(lastExport.toISOString())}`) } : {};
-  if (whole.size > 0) counts = await replace(lake, table, columns, { accounts: [...whole], ...among });
+  let counts = whole.size === 0 ? none : await replace(lake, table, columns, { accounts: [...whole] });
   const records = of(table.unit).filter(({ account }) => !whole.has(account));
   for (let i = 0; i < records.length; i += chunk)
     counts = sum(counts, await replaceRecords(lake, table, columns, records.slice(i, i + chunk)));
@@ -258,11 +259,11 @@ export function rowsOf(table: LakeTable, columns: readonly LakeColumn[], scope: 
     join ${known} u on u.account = r.${accountOf(table)} and u.id = ${idIn(table, 'r')}`;
 }
 
-/** Replaces all rows of these accounts, or of a table without accounts. */
+/** Replaces all rows of a scope: of these accounts, or of the whole table. */
 async function replace(lake: Lake, table: LakeTable, columns: readonly LakeColumn[], scope: Scope): Promise<Counts> {
   const { accounts, among = 'true' } = scope;
-  const where =
-    accounts === undefined ? 'true' : `t.${accountOf(table)} in (${accounts.map(literal).join(', ')}) and ${among}`;
+  const of = accounts === undefined ? 'true' : `t.${accountOf(table)} in (${accounts.map(literal).join(', ')})`;
+  const where = `${of} and ${among}`;
   return differences(lake, table, rowsOf(table, columns, scope), where);
 }
 

@@ -65,21 +65,51 @@ export async function readLakeFiles(db: Pick<pg.ClientBase, 'query'>): Promise<L
   return rows[0];
 }
 
-/** From this transaction on, changes are noted for the lake. Everything is pending. */
-export async function turnOn(client: pg.ClientBase, state: LakeState, who: string, now: Date): Promise<void> {
-  await client.query(`create schema if not exists ${catalogSchema}`);
-  await client.query(
-    `insert into sync.lake (path, personal, keep_days, turned_on_at, turned_on_by) values ($1, $2, $3, $4, $5)`,
-    [state.path, state.personal, state.keepDays, now, who],
-  );
-  await client.query('select sync.follow_changes(true)');
+/** From now on changes are noted for the lake. */
+export async function turnOn(url: string, state: LakeState, who: string, now: Date): Promise<void> {
+  await asOwner(url, async client => {
+    await client.query(`create schema if not exists ${catalogSchema}`);
+    await client.query(
+      `do $$ begin
+         if exists (select from pg_roles where rolname = 'shelfdesk_writer') then
+           grant usage, create on schema ${catalogSchema} to shelfdesk_writer;
+         end if;
+       end $$`,
+    );
+    await client.query(
+      'insert into sync.lake (path, personal, keep_days, turned_on_at, turned_on_by) values ($1, $2, $3, $4, $5)',
+      [state.path, state.personal, state.keepDays, now, who],
+    );
+    await client.query('select sync.follow_changes(true)');
+  });
 }
 
-/** Drops the catalog. The files stay, because nobody else may delete them for their owner. */
-export async function turnOff(client: pg.ClientBase): Promise<void> {
-  await client.query('select sync.follow_changes(false)');
-  await client.query(`drop schema if exists ${catalogSchema} cascade`);
-  await client.query('truncate sync.lake, sync.lake_pending, sync.lake_exports, sync.lake_parts');
+/** Drops the catalog. The files stay: they belong to whoever gave the place. */
+export async function turnOff(url: string): Promise<void> {
+  await asOwner(url, async client => {
+    await client.query('select sync.follow_changes(false)');
+    await client.query(`drop schema if exists ${catalogSchema} cascade`);
+    await client.query('truncate sync.lake, sync.lake_pending, sync.lake_exports, sync.lake_parts');
+  });
+}
+
+async function asOwner(url: string, work: (client: pg.Client) => Promise<void>): Promise<void> {
+  await alone(url, async client => {
+    await client.query('begin');
+    try {
+      await work(client);
+      await client.query('commit');
+    } catch (error) {
+      await client.query('rollback').catch(() => {});
+      if (!(error instanceof pg.DatabaseError) || error.code !== '42501') throw error;
+      throw new ShelfdeskError(
+        `this role may not turn the lake on or off: ${error.message}`,
+        'Run it as the role that owns the tables; it needs the right to create a schema in the database.',
+        exitCodes.failed,
+        error,
+      );
+    }
+  });
 }
 
 /** Runs one piece of work on the lake at a time. Throws ShelfdeskError if another process is at it. */

@@ -22,7 +22,16 @@ export async function command(add: AddCommand, config: Config, ...args: string[]
   const program = new Command('shelfdesk').exitOverride();
   const { databaseUrl, redisUrl, logLevel } = config;
   const web = { port: undefined, host: '127.0.0.1', token: undefined, viewerToken: undefined };
-  const fleet = () => ({ databaseUrl, redisUrl, logLevel, web, lake: { schedule: '' }, accounts: [config], refused: [], files: [] });
+  const fleet = () => ({
+    databaseUrl,
+    redisUrl,
+    logLevel,
+    web,
+    lake: { schedule: '' },
+    accounts: [config],
+    refused: [],
+    files: [],
+  });
   const asked = () => ({ fleet: fleet(), account: undefined });
   const deps = { config: () => config, fleet, asked, jobs: [], lakeJobs: [], signal: new AbortController().signal };
   add(program, deps, action => async (...given) => {

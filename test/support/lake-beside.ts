@@ -28,7 +28,7 @@ export async function lakeBeside(url: string, { personal = true } = {}): Promise
   const path = await mkdtemp(join(tmpdir(), 'lake-'));
   const place = { path, extensions: process.env.LAKE_EXTENSIONS };
   const tables = tablesOf(lakeTables, { personal });
-  await alone(url, client => turnOn(client, { path, personal, keepDays: 30 }, 'test', new Date()));
+  await turnOn(url, { path, personal, keepDays: 30 }, 'test', new Date());
   let lake = await openLake(url, place);
   const here: LakeBeside = {
     place,

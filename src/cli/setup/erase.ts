@@ -3,6 +3,7 @@ import type { Command } from 'commander';
 import { systemClock } from '../../clock.ts';
 import { eraseCustomer, wouldErase } from '../../engine/runs/operations.ts';
 import { exitCodes, UsageError } from '../../errors.ts';
+import { readLakeStatus } from '../../lake/state.ts';
 import { streams } from '../../sources/index.ts';
 import { openChosen } from '../choose-account.ts';
 import { type Act, type Deps, note } from '../command.ts';
@@ -43,6 +44,11 @@ export function addErase(program: Command, deps: Deps, act: Act): void {
         const others = customers.filter(id => id !== customer);
         if (others.length > 0)
           say(`Also affected: ${others.join(', ')}, who share a contact value with customer ${customer}.`);
+        const lake = dryRun ? undefined : await readLakeStatus(warehouse.pg);
+        if (lake !== undefined)
+          say(
+            `The files of the lake still have the data: the next export takes it out. \`npx shelfdesk lake export\` does it now.`,
+          );
         say(
           dryRun
             ? 'Nothing was changed.'

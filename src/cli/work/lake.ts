@@ -3,7 +3,6 @@ import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { openGround } from '../../app/account.ts';
 import { systemClock } from '../../clock.ts';
-import { transaction } from '../../engine/database/pool.ts';
 import { exitCodes, UsageError } from '../../errors.ts';
 import { compareLake } from '../../lake/compare.ts';
 import { isBucket, type LakePlace, openLake } from '../../lake/duckdb.ts';
@@ -70,9 +69,7 @@ export function addLake(program: Command, deps: Deps, act: Act): void {
             'To change it, run `npx shelfdesk lake off` first.',
           );
         const path = isBucket(to) ? to.replace(/\/+$/, '') : resolve(to);
-        await transaction(pg, client =>
-          turnOn(client, { path, personal: pii, keepDays }, operator(), new Date(systemClock.now())),
-        );
+        await turnOn(opened.warehouse.url, { path, personal: pii, keepDays }, operator(), new Date(systemClock.now()));
         say(
           `The lake is on, at ${path}. \`npx shelfdesk lake export\` fills it; so does \`start\`, as SCHEDULE_LAKE says.`,
         );
@@ -189,7 +186,7 @@ export function addLake(program: Command, deps: Deps, act: Act): void {
         await using opened = await open();
         const { pg } = opened.warehouse;
         const { path } = required(await readLake(pg));
-        await transaction(pg, turnOff);
+        await turnOff(opened.warehouse.url);
         say(`The lake is off. Its files are still at ${path}: delete them.`);
         return exitCodes.ok;
       }),
