@@ -1,12 +1,13 @@
-/** A reporter that says at the end which tests were not run for want of a Redis, of a browser, of Docker, of pg_dump, or of Python. */
+/** A reporter that says at the end which tests were not run for want of a Redis, of a browser, of Docker, or of other programs. */
 import type { Reporter, TestCase, TestModule, Vitest } from 'vitest/node';
 import './docker.ts';
 import './long.ts';
 import './python.ts';
 import './redis.ts';
 import type {} from './browser.ts';
+import type {} from './lake.ts';
 
-/** CI has a Redis, a browser and time, so there it is a failure not to find them. It has no Docker. */
+/** CI has a Redis, a browser and time, so there it is a failure not to find them. It may reach no registry of Python. */
 const needs = [
   {
     name: 'Redis',
@@ -36,6 +37,25 @@ const needs = [
     name: 'Python',
     lack: 'lacksPython',
     remedy: 'To run them, install python3 with venv and pip, and let pip reach a registry.',
+    onCi: false,
+  },
+  {
+    name: 'lake',
+    lack: 'lacksLake',
+    remedy:
+      "To run them, install python3 with venv, which gets DuckDB's extensions from PyPI, or set LAKE_EXTENSIONS to a folder with them.",
+    onCi: false,
+  },
+  {
+    name: 'buckets',
+    lack: 'lacksMoto',
+    remedy: 'To run them, install python3 with venv: it gets moto, a server of buckets, from PyPI.',
+    onCi: false,
+  },
+  {
+    name: 'Spark',
+    lack: 'lacksSpark',
+    remedy: 'To run them, install Java 17 or newer, and python3 with venv: it gets Spark from PyPI.',
     onCi: false,
   },
   {

@@ -1,0 +1,149 @@
+/**
+ * Tests of the lake need the extensions of DuckDB; some need a server of buckets as well. Both come from PyPI, into a folder
+ * of the user's cache, once. Without Python or network the tests do not run, and the run says so at its end (not-run.ts).
+ */
+import { execFile, spawn } from 'node:child_process';
+import { access, copyFile, mkdir, mkdtemp, readdir, rename, rm } from 'node:fs/promises';
+import { homedir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { version } from '@duckdb/node-api';
+import { describe } from 'vitest';
+import { long } from './long.ts';
+
+declare module 'vitest' {
+  interface TaskMeta {
+    /** Not run, because it needs the extensions of DuckDB. */
+    lacksLake?: boolean;
+    /** Not run, because it needs a server of buckets. */
+    lacksMoto?: boolean;
+    /** Not run, because it needs Spark. */
+    lacksSpark?: boolean;
+  }
+}
+
+const run = promisify(execFile);
+const cache = join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'shelfdesk-tests');
+const moto = 'moto[server]==5.2.5';
+const spark = 'pyspark==4.3.0';
+const extensions = ['ducklake', 'postgres_scanner', 'httpfs'];
+
+/** Folder with the extensions that fit the installed DuckDB: that of LAKE_EXTENSIONS, or from PyPI. Undefined if there is none. */
+async function findExtensions(): Promise<string | undefined> {
+  if (process.env.LAKE_EXTENSIONS) return process.env.LAKE_EXTENSIONS;
+  const duckdb = version().slice(1);
+  return await made(`duckdb-${duckdb}`, async folder => {
+    const venv = join(folder, 'venv');
+    await install(venv, ['--no-deps', ...extensions.map(name => `duckdb-extension-${name}==${duckdb}`)]);
+    const files = await readdir(venv, { recursive: true });
+    for (const name of extensions) {
+      const file = `${name}.duckdb_extension`;
+      await copyFile(join(venv, files.find(path => path.endsWith(file))!), join(folder, file));
+    }
+    await rm(venv, { recursive: true });
+  });
+}
+
+const python = (folder: string | undefined): string | undefined => folder && join(folder, 'bin/python');
+
+/** The Python that has moto; undefined if there is none. */
+const findMoto = async () => python(await made('moto-5.2.5', folder => install(folder, [moto])));
+
+/** The Python that has Spark; undefined if there is none, or no Java. */
+async function findSpark(): Promise<string | undefined> {
+  if (process.env.SPARK_PYTHON) return process.env.SPARK_PYTHON;
+  const java = await run('java', ['-version']).catch(() => undefined);
+  return java && python(await made('pyspark-4.3.0', folder => install(folder, [spark])));
+}
+
+async function install(venv: string, packages: readonly string[]): Promise<void> {
+  await run('python3', ['-m', 'venv', venv]);
+  const quiet = ['--quiet', '--disable-pip-version-check', '--no-input', '--retries', '1', '--only-binary', ':all:'];
+  await run(join(venv, 'bin/python'), ['-m', 'pip', 'install', ...quiet, ...packages]);
+}
+
+/** A folder of the cache. Of two that make it at once, the first one stays. Undefined if it cannot be made. */
+async function made(name: string, make: (folder: string) => Promise<void>): Promise<string | undefined> {
+  const folder = join(cache, name);
+  const there = () =>
+    access(folder).then(
+      () => folder,
+      () => undefined,
+    );
+  if (await there()) return folder;
+  await mkdir(cache, { recursive: true });
+  const begun = await mkdtemp(join(cache, 'begun-'));
+  try {
+    await make(begun);
+    await rename(begun, folder);
+  } catch {
+    await rm(begun, { recursive: true, force: true });
+  }
+  return await there();
+}
+
+export interface Bucket extends AsyncDisposable {
+  /** `s3://…` */
+  readonly path: string;
+  readonly endpoint: URL;
+  readonly region: string;
+  readonly keyId: string;
+  readonly secret: string;
+}
+
+/** An empty bucket, on a server of its own. */
+export async function startBucket(program: string): Promise<Bucket> {
+  const server = spawn(program, ['-m', 'moto.server', '-H', '127.0.0.1', '-p', '0'], {
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
+  const ended = new Promise(done => server.once('exit', done));
+  const endpoint = await new Promise<URL>((resolve, reject) => {
+    let said = '';
+    server.stderr.on('data', chunk => {
+      said += chunk;
+      const address = /Running on (http:\S+)/.exec(said)?.[1];
+      if (address) resolve(new URL(address));
+    });
+    void ended.then(() => reject(new Error(`the server of buckets ended: ${said}`)));
+  });
+  // The server asks for no true signature, only for its form.
+  const authorization =
+    'AWS4-HMAC-SHA256 Credential=test/20260101/us-east-1/s3/aws4_request, SignedHeaders=host, Signature=x';
+  await fetch(new URL('/lake', endpoint), { method: 'PUT', headers: { authorization } });
+  return {
+    ...{ path: 's3://lake/of-tests', endpoint, region: 'us-east-1', keyId: 'test', secret: 'test' },
+    async [Symbol.asyncDispose]() {
+      server.kill();
+      await ended;
+    },
+  };
+}
+
+/** `describe` for tests of the lake; they get the folder of the extensions. Write `await` before it. */
+export async function describeOnLake(name: string, register: (extensions: string) => void): Promise<void> {
+  const found = await findExtensions();
+  describe(name, { skip: !found, meta: { lacksLake: !found } }, () => register(found ?? ''));
+}
+
+type Register = (extensions: string, program: string) => void;
+
+/** The same for tests that need buckets, and take long; they get the program for `startBucket` as well. */
+export const describeOnBucket = (name: string, register: Register): Promise<void> =>
+  describeOn(name, 'lacksMoto', findMoto, register);
+
+/** The same for tests that need Spark, and take long; they get a Python that has it as well. */
+export const describeOnSpark = (name: string, register: Register): Promise<void> =>
+  describeOn(name, 'lacksSpark', findSpark, register);
+
+async function describeOn(
+  name: string,
+  lack: 'lacksMoto' | 'lacksSpark',
+  find: () => Promise<string | undefined>,
+  register: Register,
+): Promise<void> {
+  if (!process.env.CI) return describe(name, long, () => register('', ''));
+  const found = await findExtensions();
+  const program = found && (await find());
+  const meta = found ? { [lack]: !program } : { lacksLake: true };
+  describe(name, { skip: !program, meta }, () => register(found ?? '', program ?? ''));
+}
