@@ -1,4 +1,4 @@
-/** `lake on | export | status | verify | sql | off`: a copy of the warehouse in Parquet files. */
+/** `lake on | export | status | verify | sql | files | off`: a copy of the warehouse in Parquet files. */
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { openGround } from '../../app/account.ts';
@@ -6,6 +6,7 @@ import { systemClock } from '../../clock.ts';
 import { exitCodes, UsageError } from '../../errors.ts';
 import { compareLake } from '../../lake/compare.ts';
 import { isBucket, type LakePlace, openLake } from '../../lake/duckdb.ts';
+import { listFiles } from '../../lake/files.ts';
 import { runExport } from '../../lake/run-export.ts';
 import {
   type LakeFiles,
@@ -34,6 +35,7 @@ interface Asked {
   to?: string;
   pii?: boolean;
   keepDays?: number;
+  snapshot?: number;
 }
 
 export function addLake(program: Command, deps: Deps, act: Act): void {
@@ -179,6 +181,31 @@ export function addLake(program: Command, deps: Deps, act: Act): void {
       }),
     );
   lake
+    .command('files')
+    .description('list the files of a snapshot, for engines that know Parquet and no DuckLake')
+    .argument('[table...]', 'such as safe.tickets; without it all tables')
+    .option('--snapshot <number>', 'another snapshot than the newest one', snapshotNumber)
+    .option(...json)
+    .action(
+      act(async (tables: string[], { snapshot, json: asJson }: Asked) => {
+        await using opened = await open();
+        const { pg } = opened.warehouse;
+        required(await readLake(pg));
+        const found = await listFiles(pg, { snapshot, tables });
+        if (asJson) printJson(found);
+        else
+          print(
+            table(
+              ['table', 'rows', 'deleted', 'file', 'deleted rows'],
+              found.tables.flatMap(one =>
+                one.files.map(file => [one.table, file.rows, file.deleted, file.path, file.deletes]),
+              ),
+            ),
+          );
+        return exitCodes.ok;
+      }),
+    );
+  lake
     .command('off')
     .description('note changes no longer, and forget what the files mean; the files stay')
     .action(
@@ -225,4 +252,9 @@ function required(state: StoredLake | undefined): StoredLake {
 function days(text: string): number {
   if (/^[1-9]\d{0,4}$/.test(text)) return Number(text);
   throw new UsageError(`--keep-days must be a number of days, not ${text}`, 'Give a whole number, 1 or more.');
+}
+
+function snapshotNumber(text: string): number {
+  if (/^\d{1,15}$/.test(text)) return Number(text);
+  throw new UsageError(`--snapshot must be the number of a snapshot, not ${text}`, 'Give a whole number.');
 }
