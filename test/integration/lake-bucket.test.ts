@@ -34,7 +34,8 @@ await describeOnBucket('a lake in a bucket', (extensions, program) => {
     await lake('on', '--to', `${bucket.path}/`, '--pii');
     await lake('export');
     await using engine = await openLake(s.url, { ...bucket, extensions });
-    expect(await objects(engine, bucket.path, 'staged')).not.toEqual([]);
+    expect(await s.rows('select count(done_at)::int as parts from sync.lake_parts')).toEqual([{ parts: 1 }]);
+    expect(await objects(engine, bucket.path, 'staged')).toEqual([]);
 
     const rng = makeRng(3);
     for (let i = 0; i < 10; i++) s.world.mutate(rng);

@@ -13,6 +13,7 @@ import { readLake } from '../../src/lake/state.ts';
 import { keepLake, type LakeDeps, workOnLake } from '../../src/lake/work.ts';
 import { lakeTables, streams } from '../../src/sources/index.ts';
 import { type InProcess, inProcess } from '../support/in-process.ts';
+import { describeOnLake } from '../support/lake.ts';
 import { lakeBeside } from '../support/lake-beside.ts';
 
 /** The same help desk under other names. */
@@ -48,126 +49,130 @@ async function copy(s: InProcess, table: string, account: string): Promise<void>
   );
 }
 
-const depsOf = (s: InProcess, queues: LakeDeps['queues'], signal: AbortSignal): LakeDeps => ({
+const depsOf = (s: InProcess, extensions: string, queues: LakeDeps['queues'], signal: AbortSignal): LakeDeps => ({
   ...{ url: s.url, pg: s.pool, queues, tables: lakeTables, jobs: [exportLake, stageLake], clock: systemClock, signal },
-  reach: { extensions: process.env.LAKE_EXTENSIONS },
+  reach: { extensions },
   log: pino({ level: 'silent' }),
 });
 
-test.each(['PostgreSQL', 'Redis'])(
-  'two workers begin the lake of 12 accounts together, with the queue in %s',
-  async where => {
+await describeOnLake('the lake', extensions => {
+  test.each(['PostgreSQL', 'Redis'])(
+    'two workers begin the lake of 12 accounts together, with the queue in %s',
+    async where => {
+      await using s = await inProcess({ tickets: 8, seed: 3 });
+      await s.sync();
+      await copies(
+        s,
+        Array.from({ length: 11 }, (_, i) => `account ${i}`),
+      );
+      await using beside = await lakeBeside(s.url, extensions, { personal: false });
+      const redisUrl = where === 'Redis' ? inject('ownRedisUrl') : undefined;
+      await using queues = await openQueues({ redisUrl, databaseUrl: s.url });
+      await using others = await openQueues({ redisUrl, databaseUrl: s.url });
+      const { signal } = new AbortController();
+      const state = (await readLake(s.pool))!;
+      await using first = await workOnLake(depsOf(s, extensions, queues, signal), state, () => {});
+      await using _second = await workOnLake(depsOf(s, extensions, others, signal), state, () => {});
+      const done = await runExport(first.work);
+      expect(done.inserted).toBeGreaterThan(12 * 8);
+      expect(await s.rows('select count(*)::int as parts, count(done_at)::int as done from sync.lake_parts')).toEqual([
+        { parts: 2, done: 2 },
+      ]);
+      expect(await beside.compare()).toEqual([]);
+      expect((await beside.files()).filter(file => file.includes('staged'))).toEqual([]);
+    },
+  );
+
+  test('the schedule exports, once the lake is on', async () => {
     await using s = await inProcess({ tickets: 8, seed: 3 });
     await s.sync();
-    await copies(
-      s,
-      Array.from({ length: 11 }, (_, i) => `account ${i}`),
-    );
-    await using beside = await lakeBeside(s.url, { personal: false });
-    const redisUrl = where === 'Redis' ? inject('ownRedisUrl') : undefined;
-    await using queues = await openQueues({ redisUrl, databaseUrl: s.url });
-    await using others = await openQueues({ redisUrl, databaseUrl: s.url });
-    const { signal } = new AbortController();
-    const state = (await readLake(s.pool))!;
-    await using first = await workOnLake(depsOf(s, queues, signal), state, () => {});
-    await using _second = await workOnLake(depsOf(s, others, signal), state, () => {});
-    const done = await runExport(first.work);
-    expect(done.inserted).toBeGreaterThan(12 * 8);
-    expect(await s.rows('select count(*)::int as parts, count(done_at)::int as done from sync.lake_parts')).toEqual([
-      { parts: 2, done: 2 },
-    ]);
-    expect(await beside.compare()).toEqual([]);
-    expect((await beside.files()).filter(file => file.includes('staged'))).toEqual([]);
-  },
-);
-
-test('the schedule exports, once the lake is on', async () => {
-  await using s = await inProcess({ tickets: 8, seed: 3 });
-  await s.sync();
-  await using queues = await openQueues({ redisUrl: undefined, databaseUrl: s.url });
-  await using beside = await lakeBeside(s.url);
-  await mkdir(beside.place.path, { recursive: true });
-  await using _kept = keepLake(depsOf(s, queues, new AbortController().signal), '* * * * * *');
-  await expect
-    .poll(() => s.rows(`select state from sync.lake_exports where state = 'done' limit 1`), { timeout: 60_000 })
-    .toEqual([{ state: 'done' }]);
-});
-
-test('what commits while an export runs is pending afterwards, erasures too', async () => {
-  await using s = await inProcess({ tickets: 20, seed: 3 });
-  await s.sync();
-  await using beside = await lakeBeside(s.url);
-  await beside.export();
-  const [one] = await s.rows(
-    `select k.customer_id as id, k.value as text from helpdesk.contacts k where length(k.value) > 8
-       and exists (select from helpdesk.tickets t where t.customer_id = k.customer_id) order by 1 limit 1`,
-  );
-  await s.rows(`update helpdesk.tickets set summary = 'first' where id = (select min(id) from helpdesk.tickets)`);
-  const { lake } = beside;
-  const meanwhile = (sql: string) => async () => {
-    if (sql === 'begin')
-      // After the files were cleared, and before the snapshot of the export is taken by nobody any more.
-      await eraseCustomer(
-        s.pool,
-        { account: 'default', customer: String(one!.id), who: 'me', withShared: true, streams },
-        new Date(s.nowMs),
-      );
-    if (sql === 'commit')
-      await s.rows(`update helpdesk.tickets set summary = 'second' where id = (select max(id) from helpdesk.tickets)`);
-  };
-  await beside.export({
-    ...lake,
-    rows: sql => lake.rows(sql),
-    run: async sql => {
-      await meanwhile(sql)();
-      return lake.run(sql);
-    },
+    await using queues = await openQueues({ redisUrl: undefined, databaseUrl: s.url });
+    await using beside = await lakeBeside(s.url, extensions);
+    await mkdir(beside.place.path, { recursive: true });
+    await using _kept = keepLake(depsOf(s, extensions, queues, new AbortController().signal), '* * * * * *');
+    await expect
+      .poll(() => s.rows(`select state from sync.lake_exports where state = 'done' limit 1`), { timeout: 60_000 })
+      .toEqual([{ state: 'done' }]);
   });
-  expect(await s.rows(`select count(*)::int as n from sync.lake_pending where erased`)).not.toEqual([{ n: 0 }]);
-  expect((await beside.compare()).map(({ table }) => table)).toContain('helpdesk.tickets');
-  await beside.export();
-  expect(await beside.compare()).toEqual([]);
-  expect((await beside.everything()).includes(String(one!.text))).toBe(false);
-});
 
-test('a reader of all accounts may read the catalog, one of a few may not', async () => {
-  await using s = await inProcess({ tickets: 8, seed: 3 });
-  await s.sync();
-  await using _beside = await lakeBeside(s.url, { personal: false });
-  await using queues = await openQueues({ redisUrl: undefined, databaseUrl: s.url });
-  const names = ['all', 'few'].map(kind => `lake_${kind}_${process.pid}_${Date.now() % 1e6}`);
-  try {
-    for (const [i, name] of names.entries()) {
-      await s.rows(`create role ${name} login password 'test'`);
-      await s.rows(
-        `insert into sync.readers (role_name, accounts, pii, created_at, created_by) values ($1, $2, false, now(), 'test')`,
-        name,
-        i === 0 ? null : ['default'],
-      );
-    }
-    await using worker = await workOnLake(
-      depsOf(s, queues, new AbortController().signal),
-      (await readLake(s.pool))!,
-      () => {},
+  test('what commits while an export runs is pending afterwards, erasures too', async () => {
+    await using s = await inProcess({ tickets: 20, seed: 3 });
+    await s.sync();
+    await using beside = await lakeBeside(s.url, extensions);
+    await beside.export();
+    const [one] = await s.rows(
+      `select k.customer_id as id, k.value as text from helpdesk.contacts k where length(k.value) > 8
+       and exists (select from helpdesk.tickets t where t.customer_id = k.customer_id) order by 1 limit 1`,
     );
-    await runExport(worker.work);
-    const asking = async (name: string) => {
-      const url = new URL(s.url);
-      url.username = name;
-      url.password = 'test';
-      const client = new pg.Client({ connectionString: url.href });
-      await client.connect();
-      try {
-        return (await client.query('select count(*)::int as n from lake.ducklake_snapshot')).rows[0].n > 0;
-      } catch (error) {
-        return (error as pg.DatabaseError).code;
-      } finally {
-        await client.end();
-      }
+    await s.rows(`update helpdesk.tickets set summary = 'first' where id = (select min(id) from helpdesk.tickets)`);
+    const { lake } = beside;
+    const meanwhile = (sql: string) => async () => {
+      if (sql === 'begin')
+        // After the files were cleared, and before the snapshot of the export is taken by nobody any more.
+        await eraseCustomer(
+          s.pool,
+          { account: 'default', customer: String(one!.id), who: 'me', withShared: true, streams },
+          new Date(s.nowMs),
+        );
+      if (sql === 'commit')
+        await s.rows(
+          `update helpdesk.tickets set summary = 'second' where id = (select max(id) from helpdesk.tickets)`,
+        );
     };
-    expect(await asking(names[0]!)).toBe(true);
-    expect(await asking(names[1]!)).toBe('42501');
-  } finally {
-    for (const name of names) await s.rows(`drop owned by ${name}`).then(() => s.rows(`drop role ${name}`));
-  }
+    await beside.export({
+      ...lake,
+      rows: sql => lake.rows(sql),
+      run: async sql => {
+        await meanwhile(sql)();
+        return lake.run(sql);
+      },
+    });
+    expect(await s.rows(`select count(*)::int as n from sync.lake_pending where erased`)).not.toEqual([{ n: 0 }]);
+    expect((await beside.compare()).map(({ table }) => table)).toContain('helpdesk.tickets');
+    await beside.export();
+    expect(await beside.compare()).toEqual([]);
+    expect((await beside.everything()).includes(String(one!.text))).toBe(false);
+  });
+
+  test('a reader of all accounts may read the catalog, one of a few may not', async () => {
+    await using s = await inProcess({ tickets: 8, seed: 3 });
+    await s.sync();
+    await using _beside = await lakeBeside(s.url, extensions, { personal: false });
+    await using queues = await openQueues({ redisUrl: undefined, databaseUrl: s.url });
+    const names = ['all', 'few'].map(kind => `lake_${kind}_${process.pid}_${Date.now() % 1e6}`);
+    try {
+      for (const [i, name] of names.entries()) {
+        await s.rows(`create role ${name} login password 'test'`);
+        await s.rows(
+          `insert into sync.readers (role_name, accounts, pii, created_at, created_by) values ($1, $2, false, now(), 'test')`,
+          name,
+          i === 0 ? null : ['default'],
+        );
+      }
+      await using worker = await workOnLake(
+        depsOf(s, extensions, queues, new AbortController().signal),
+        (await readLake(s.pool))!,
+        () => {},
+      );
+      await runExport(worker.work);
+      const asking = async (name: string) => {
+        const url = new URL(s.url);
+        url.username = name;
+        url.password = 'test';
+        const client = new pg.Client({ connectionString: url.href });
+        await client.connect();
+        try {
+          return (await client.query('select count(*)::int as n from lake.ducklake_snapshot')).rows[0].n > 0;
+        } catch (error) {
+          return (error as pg.DatabaseError).code;
+        } finally {
+          await client.end();
+        }
+      };
+      expect(await asking(names[0]!)).toBe(true);
+      expect(await asking(names[1]!)).toBe('42501');
+    } finally {
+      for (const name of names) await s.rows(`drop owned by ${name}`).then(() => s.rows(`drop role ${name}`));
+    }
+  });
 });

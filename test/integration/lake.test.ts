@@ -10,6 +10,7 @@ import type { Lake } from '../../src/lake/duckdb.ts';
 import { tidy } from '../../src/lake/tidy.ts';
 import { streams } from '../../src/sources/index.ts';
 import { type InProcess, inProcess } from '../support/in-process.ts';
+import { describeOnLake } from '../support/lake.ts';
 import { type LakeBeside, lakeBeside } from '../support/lake-beside.ts';
 import { long } from '../support/long.ts';
 
@@ -71,135 +72,137 @@ const steps: Record<string, (s: InProcess, beside: LakeBeside, rng: Rng) => Prom
   },
 };
 
-describe.each([{ personal: true }, { personal: false }])('with personal data: $personal', ({ personal }) => {
-  test('equal after each of some random steps, and old snapshots stay', long, async () => {
-    const rng = makeRng(personal ? 11 : 12);
-    await using s = await inProcess({ tickets: 50, seed: 5 });
-    await s.sync();
-    await using beside = await lakeBeside(s.url, { personal });
-    await beside.export();
-    expect(await beside.compare()).toEqual([]);
-    const old = new Map<number, unknown>();
-    for (let step = 0; step < 15; step++) {
-      const name = pick(rng, Object.keys(steps));
-      await steps[name]!(s, beside, rng);
+await describeOnLake('the lake', extensions => {
+  describe.each([{ personal: true }, { personal: false }])('with personal data: $personal', ({ personal }) => {
+    test('equal after each of some random steps, and old snapshots stay', long, async () => {
+      const rng = makeRng(personal ? 11 : 12);
+      await using s = await inProcess({ tickets: 50, seed: 5 });
+      await s.sync();
+      await using beside = await lakeBeside(s.url, extensions, { personal });
       await beside.export();
-      expect(await beside.compare(), `step ${step}: ${name}`).toEqual([]);
-      if (personal) old.set(await newest(beside.lake), await stateOf(beside.lake, await newest(beside.lake)));
-    }
-    for (const [version, state] of old)
-      expect(await stateOf(beside.lake, version), `snapshot ${version}`).toEqual(state);
+      expect(await beside.compare()).toEqual([]);
+      const old = new Map<number, unknown>();
+      for (let step = 0; step < 15; step++) {
+        const name = pick(rng, Object.keys(steps));
+        await steps[name]!(s, beside, rng);
+        await beside.export();
+        expect(await beside.compare(), `step ${step}: ${name}`).toEqual([]);
+        if (personal) old.set(await newest(beside.lake), await stateOf(beside.lake, await newest(beside.lake)));
+      }
+      for (const [version, state] of old)
+        expect(await stateOf(beside.lake, version), `snapshot ${version}`).toEqual(state);
+    });
   });
-});
 
-test('what was erased is in no file and nowhere in the catalog; masked, it never was', async () => {
-  const rng = makeRng(4);
-  await using s = await inProcess({ tickets: 40, seed: 6 });
-  await s.sync();
-  await using beside = await lakeBeside(s.url);
-  await beside.export();
-  await steps.changes!(s, beside, rng);
-  await beside.export();
-  await tidy(beside.lake, 30);
-  const version = await newest(beside.lake);
-  const before = await stateOf(beside.lake, version);
-  const one = (await somebody(s, rng))!;
-  const held = await beside.everything();
-  expect(one.texts.filter(text => held.includes(text))).toEqual(one.texts);
-  await erase(s, one.id);
-  const { filesCleared } = await beside.export();
-  expect(filesCleared).toBeGreaterThan(0);
-  const now = await beside.everything();
-  expect(one.texts.filter(text => now.includes(text))).toEqual([]);
-  expect(await stateOf(beside.lake, version)).toEqual(before);
-  expect(await beside.compare()).toEqual([]);
-  // The bounds that the catalog has of personal columns tell nothing, and mislead nobody.
-  const [bounds] = await s.rows(
-    `select min(value collate "C") as least, max(value collate "C") as most from helpdesk.contacts`,
-  );
-  expect(await beside.lake.rows('select min(value) as least, max(value) as most from lake.helpdesk.contacts')).toEqual([
-    bounds,
-  ]);
-});
-
-test('a lake without personal data has no address, name or text', async () => {
-  await using s = await inProcess({ tickets: 40, seed: 6 });
-  await s.sync();
-  await using beside = await lakeBeside(s.url, { personal: false });
-  await beside.export();
-  const held = await beside.everything();
-  const texts = (
-    await s.rows(
-      `select value as text from helpdesk.contacts union select subject from helpdesk.tickets union select body from internal.messages
-       union select first_name || ' ' || last_name from helpdesk.customers`,
-    )
-  ).map(({ text }) => String(text));
-  expect(texts.filter(text => text.length > 8 && held.includes(text))).toEqual([]);
-});
-
-test('a snapshot is what tickets_as_of tells of its time, as far as that is certain', async () => {
-  const rng = makeRng(9);
-  await using s = await inProcess({ tickets: 40, seed: 8 });
-  await s.sync();
-  await using beside = await lakeBeside(s.url);
-  const moments: { version: number; at: string }[] = [];
-  for (let i = 0; i < 3; i++) {
+  test('what was erased is in no file and nowhere in the catalog; masked, it never was', async () => {
+    const rng = makeRng(4);
+    await using s = await inProcess({ tickets: 40, seed: 6 });
+    await s.sync();
+    await using beside = await lakeBeside(s.url, extensions);
+    await beside.export();
     await steps.changes!(s, beside, rng);
     await beside.export();
-    const [row] = await beside.lake.rows<{ at: string }>(
-      `select complete_through::varchar as at from lake.analytics.completeness where stream = 'tickets'`,
+    await tidy(beside.lake, 30);
+    const version = await newest(beside.lake);
+    const before = await stateOf(beside.lake, version);
+    const one = (await somebody(s, rng))!;
+    const held = await beside.everything();
+    expect(one.texts.filter(text => held.includes(text))).toEqual(one.texts);
+    await erase(s, one.id);
+    const { filesCleared } = await beside.export();
+    expect(filesCleared).toBeGreaterThan(0);
+    const now = await beside.everything();
+    expect(one.texts.filter(text => now.includes(text))).toEqual([]);
+    expect(await stateOf(beside.lake, version)).toEqual(before);
+    expect(await beside.compare()).toEqual([]);
+    // The bounds that the catalog has of personal columns tell nothing, and mislead nobody.
+    const [bounds] = await s.rows(
+      `select min(value collate "C") as least, max(value collate "C") as most from helpdesk.contacts`,
     );
-    moments.push({ version: await newest(beside.lake), at: row!.at });
-  }
-  for (const { version, at } of moments) {
-    const told = await s.rows(
-      `select ticket_id as id, state, user_id, inbox_id from analytics.tickets_as_of($1) where certain order by 1`,
-      at,
-    );
-    const there = await beside.lake.rows<{ id: string }>(
-      `select id, state, user_id, inbox_id from lake.helpdesk.tickets at (version => ${version}) order by id`,
-    );
-    const known = new Map(there.map(row => [row.id, row]));
-    expect(told.length).toBeGreaterThan(10);
-    expect(told.map(({ id }) => known.get(String(id)))).toEqual(told);
-  }
-});
+    expect(
+      await beside.lake.rows('select min(value) as least, max(value) as most from lake.helpdesk.contacts'),
+    ).toEqual([bounds]);
+  });
 
-test('an export that dies at any statement is made good by the next one', long, async () => {
-  const rng = makeRng(2);
-  await using s = await inProcess({ tickets: 30, seed: 7 });
-  await s.sync();
-  await using beside = await lakeBeside(s.url);
-  let at = 3;
-  for (let round = 0; at !== Number.POSITIVE_INFINITY; round++) {
-    if (round % 4 === 1) await steps.erasure!(s, beside, rng);
-    else await steps.changes!(s, beside, rng);
-    let n = 0;
-    const dies = (sql: string) => {
-      n++;
-      if (n === at) throw new Error(`died before: ${sql.slice(0, 40)}`);
-    };
-    const mortal: Lake = {
-      ...beside.lake,
-      run: async sql => {
-        dies(sql);
-        return beside.lake.run(sql);
-      },
-      rows: async sql => {
-        dies(sql);
-        return beside.lake.rows(sql);
-      },
-    };
-    const died = await beside.export(mortal).then(
-      () => false,
-      () => true,
-    );
-    // The first export has one statement for each table, a later one several.
-    at = died ? at + 17 : Number.POSITIVE_INFINITY;
-    await beside.reopen();
+  test('a lake without personal data has no address, name or text', async () => {
+    await using s = await inProcess({ tickets: 40, seed: 6 });
+    await s.sync();
+    await using beside = await lakeBeside(s.url, extensions, { personal: false });
     await beside.export();
-    expect(await beside.compare(), `round ${round}`).toEqual([]);
-    const { snapshot } = await beside.export();
-    expect(snapshot, 'nothing is written twice').toBeUndefined();
-  }
+    const held = await beside.everything();
+    const texts = (
+      await s.rows(
+        `select value as text from helpdesk.contacts union select subject from helpdesk.tickets union select body from internal.messages
+       union select first_name || ' ' || last_name from helpdesk.customers`,
+      )
+    ).map(({ text }) => String(text));
+    expect(texts.filter(text => text.length > 8 && held.includes(text))).toEqual([]);
+  });
+
+  test('a snapshot is what tickets_as_of tells of its time, as far as that is certain', async () => {
+    const rng = makeRng(9);
+    await using s = await inProcess({ tickets: 40, seed: 8 });
+    await s.sync();
+    await using beside = await lakeBeside(s.url, extensions);
+    const moments: { version: number; at: string }[] = [];
+    for (let i = 0; i < 3; i++) {
+      await steps.changes!(s, beside, rng);
+      await beside.export();
+      const [row] = await beside.lake.rows<{ at: string }>(
+        `select complete_through::varchar as at from lake.analytics.completeness where stream = 'tickets'`,
+      );
+      moments.push({ version: await newest(beside.lake), at: row!.at });
+    }
+    for (const { version, at } of moments) {
+      const told = await s.rows(
+        `select ticket_id as id, state, user_id, inbox_id from analytics.tickets_as_of($1) where certain order by 1`,
+        at,
+      );
+      const there = await beside.lake.rows<{ id: string }>(
+        `select id, state, user_id, inbox_id from lake.helpdesk.tickets at (version => ${version}) order by id`,
+      );
+      const known = new Map(there.map(row => [row.id, row]));
+      expect(told.length).toBeGreaterThan(10);
+      expect(told.map(({ id }) => known.get(String(id)))).toEqual(told);
+    }
+  });
+
+  test('an export that dies at any statement is made good by the next one', long, async () => {
+    const rng = makeRng(2);
+    await using s = await inProcess({ tickets: 30, seed: 7 });
+    await s.sync();
+    await using beside = await lakeBeside(s.url, extensions);
+    let at = 3;
+    for (let round = 0; at !== Number.POSITIVE_INFINITY; round++) {
+      if (round % 4 === 1) await steps.erasure!(s, beside, rng);
+      else await steps.changes!(s, beside, rng);
+      let n = 0;
+      const dies = (sql: string) => {
+        n++;
+        if (n === at) throw new Error(`died before: ${sql.slice(0, 40)}`);
+      };
+      const mortal: Lake = {
+        ...beside.lake,
+        run: async sql => {
+          dies(sql);
+          return beside.lake.run(sql);
+        },
+        rows: async sql => {
+          dies(sql);
+          return beside.lake.rows(sql);
+        },
+      };
+      const died = await beside.export(mortal).then(
+        () => false,
+        () => true,
+      );
+      // The first export has one statement for each table, a later one several.
+      at = died ? at + 17 : Number.POSITIVE_INFINITY;
+      await beside.reopen();
+      await beside.export();
+      expect(await beside.compare(), `round ${round}`).toEqual([]);
+      const { snapshot } = await beside.export();
+      expect(snapshot, 'nothing is written twice').toBeUndefined();
+    }
+  });
 });
