@@ -104,6 +104,11 @@ async function loadExtensions(lake: Lake, { path, extensions }: LakePlace): Prom
   }
 }
 
+/** Whether a place has Parquet files. Tidying deletes those that the catalog does not know. */
+export async function hasFiles(lake: Lake, path: string): Promise<boolean> {
+  return (await lake.rows(`from glob(${literal(`${path}/**/*.parquet`)}) limit 1`)).length > 0;
+}
+
 export const isBucket = (path: string): boolean => path.startsWith('s3://');
 
 async function attach(lake: Lake, url: string, place: LakePlace, mode: Mode): Promise<void> {

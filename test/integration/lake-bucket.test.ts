@@ -11,10 +11,12 @@ import { describeOnBucket, startBucket } from '../support/lake.ts';
 
 const source = { url: 'https://desk.example/api/v1', token: 'none' };
 
-await describeOnBucket('a lake in a bucket', (extensions, program) => {
+await describeOnBucket('a lake in a bucket', program => {
   test('is equal to the warehouse, and forgets who is erased', async () => {
     await using bucket = await startBucket(program);
     await using s = await inProcess({ tickets: 40, seed: 5 });
+    const extensions = process.env.LAKE_EXTENSIONS!;
+    const place = { ...bucket, path: `${bucket.path}/lake`, extensions };
     const settings = {
       ...settingsFor(s.url, source),
       LAKE_EXTENSIONS: extensions,
@@ -31,11 +33,17 @@ await describeOnBucket('a lake in a bucket', (extensions, program) => {
     await s.sync();
     // Accounts are staged side by side if there are several.
     await s.rows(`insert into sync.accounts (account_id) values ('other')`);
-    await lake('on', '--to', `${bucket.path}/`, '--pii');
+    await using other = await openLake(s.url, place, { mode: 'none' });
+    await other.run(`copy (select 1 as one) to '${bucket.path}/other/own.parquet'`);
+    const refused = await shelfdesk(['lake', 'on', '--to', bucket.path], settings).finished;
+    expect(refused.stderr).toContain('has Parquet files already');
+    await lake('on', '--to', `${bucket.path}/lake/`, '--pii');
     await lake('export');
-    await using engine = await openLake(s.url, { ...bucket, extensions });
-    expect(await s.rows('select count(done_at)::int as parts from sync.lake_parts')).toEqual([{ parts: 1 }]);
-    expect(await objects(engine, bucket.path, 'staged')).toEqual([]);
+    await using engine = await openLake(s.url, place);
+    expect(await s.rows('select count(*)::int as done from sync.lake_parts where done_at is not null')).toEqual([
+      { done: 1 },
+    ]);
+    expect(await objects(engine, place.path, 'staged')).toEqual([]);
 
     const rng = makeRng(3);
     for (let i = 0; i < 10; i++) s.world.mutate(rng);
@@ -46,20 +54,19 @@ await describeOnBucket('a lake in a bucket', (extensions, program) => {
 
     const { customer, texts } = await somebody(s.rows);
     const found = async () => {
-      const all = await contents(engine, bucket.path);
+      const all = await contents(engine, place.path);
       return texts.filter(text => all.some(content => content.includes(JSON.stringify(text).slice(1, -1))));
     };
     expect(await found()).toEqual(texts);
     await eraseCustomer(s.pool, { account: 'default', customer, who: 'test', streams }, new Date(s.nowMs));
     await lake('export');
     expect(await found()).toEqual([]);
-    expect(await objects(engine, bucket.path, 'staged')).toEqual([]);
     await lake('verify');
 
     await tidy(engine, 1);
     await lake('verify');
     const listed = JSON.parse(await lake('files', '--json')) as { tables: { files: { path: string }[] }[] };
-    const there = await objects(engine, bucket.path, '');
+    const there = await objects(engine, place.path, '');
     expect(there).toEqual(expect.arrayContaining(listed.tables.flatMap(one => one.files.map(({ path }) => path))));
   });
 });

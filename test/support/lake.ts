@@ -28,11 +28,11 @@ const moto = 'moto[server]==5.2.5';
 const spark = 'pyspark==4.3.0';
 const extensions = ['ducklake', 'postgres_scanner', 'httpfs'];
 
-/** Folder with the extensions that fit the installed DuckDB: that of LAKE_EXTENSIONS, or from PyPI. Undefined if there is none. */
-async function findExtensions(): Promise<string | undefined> {
-  if (process.env.LAKE_EXTENSIONS) return process.env.LAKE_EXTENSIONS;
+/** Finds the extensions that fit the installed DuckDB, and sets LAKE_EXTENSIONS to their folder. False if there are none. */
+async function findExtensions(): Promise<boolean> {
   const duckdb = version().slice(1);
-  return await made(`duckdb-${duckdb}`, async folder => {
+  if (process.env.LAKE_EXTENSIONS) return true;
+  const found = await made(`duckdb-${duckdb}`, async folder => {
     const venv = join(folder, 'venv');
     await install(venv, ['--no-deps', ...extensions.map(name => `duckdb-extension-${name}==${duckdb}`)]);
     const files = await readdir(venv, { recursive: true });
@@ -42,6 +42,8 @@ async function findExtensions(): Promise<string | undefined> {
     }
     await rm(venv, { recursive: true });
   });
+  if (found) process.env.LAKE_EXTENSIONS = found;
+  return found !== undefined;
 }
 
 const python = (folder: string | undefined): string | undefined => folder && join(folder, 'bin/python');
@@ -119,19 +121,19 @@ export async function startBucket(program: string): Promise<Bucket> {
   };
 }
 
-/** `describe` for tests of the lake; they get the folder of the extensions. Write `await` before it. */
-export async function describeOnLake(name: string, register: (extensions: string) => void): Promise<void> {
+/** `describe` for tests of the lake. The extensions are where LAKE_EXTENSIONS says. Write `await` before it. */
+export async function describeOnLake(name: string, register: () => void): Promise<void> {
   const found = await findExtensions();
-  describe(name, { skip: !found, meta: { lacksLake: !found } }, () => register(found ?? ''));
+  describe(name, { skip: !found, meta: { lacksLake: !found } }, register);
 }
 
-type Register = (extensions: string, program: string) => void;
+type Register = (program: string) => void;
 
-/** The same for tests that need buckets, and take long; they get the program for `startBucket` as well. */
+/** The same for tests that need buckets, and take long; they get the program for `startBucket`. */
 export const describeOnBucket = (name: string, register: Register): Promise<void> =>
   describeOn(name, 'lacksMoto', findMoto, register);
 
-/** The same for tests that need Spark, and take long; they get a Python that has it as well. */
+/** The same for tests that need Spark, and take long; they get a Python that has it. */
 export const describeOnSpark = (name: string, register: Register): Promise<void> =>
   describeOn(name, 'lacksSpark', findSpark, register);
 
@@ -142,11 +144,11 @@ async function describeOn(
   register: Register,
 ): Promise<void> {
   if (!process.env.CI) {
-    describe(name, long, () => register('', ''));
+    describe(name, long, () => register(''));
     return;
   }
   const found = await findExtensions();
-  const program = found && (await find());
+  const program = found ? await find() : undefined;
   const meta = found ? { [lack]: !program } : { lacksLake: true };
-  describe(name, { skip: !program, meta }, () => register(found ?? '', program ?? ''));
+  describe(name, { skip: !program, meta }, () => register(program ?? ''));
 }

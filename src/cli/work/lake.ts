@@ -5,7 +5,7 @@ import { openGround } from '../../app/account.ts';
 import { systemClock } from '../../clock.ts';
 import { exitCodes, UsageError } from '../../errors.ts';
 import { compareLake } from '../../lake/compare.ts';
-import { isBucket, type LakePlace, openLake } from '../../lake/duckdb.ts';
+import { hasFiles, isBucket, type LakePlace, openLake } from '../../lake/duckdb.ts';
 import { listFiles } from '../../lake/files.ts';
 import { runExport } from '../../lake/run-export.ts';
 import {
@@ -71,6 +71,14 @@ export function addLake(program: Command, deps: Deps, act: Act): void {
             'To change it, run `npx shelfdesk lake off` first.',
           );
         const path = isBucket(to) ? to.replace(/\/+$/, '') : resolve(to);
+        {
+          await using engine = await openLake(opened.warehouse.url, { ...opened.fleet.lake, path }, { mode: 'none' });
+          if (await hasFiles(engine, path))
+            throw new UsageError(
+              `${path} has Parquet files already; the lake deletes files that are not its own`,
+              'Delete them, or choose another place with --to.',
+            );
+        }
         await turnOn(opened.warehouse.url, { path, personal: pii, keepDays }, operator(), new Date(systemClock.now()));
         say(
           `The lake is on, at ${path}. \`npx shelfdesk lake export\` fills it; so does \`start\`, as SCHEDULE_LAKE says.`,
