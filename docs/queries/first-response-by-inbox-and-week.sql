@@ -1,8 +1,8 @@
 -- How long do customers wait for a first response, by inbox and week?
 -- Hours on the clock, of tickets created in the last 13 weeks that are here; half of them waited less than median_hours.
 select d.week_start as week, i.inbox_name as inbox, count(*) as tickets,
-  round((percentile_cont(0.5) within group (order by t.first_response_seconds) / 3600)::numeric, 1)::float8 as median_hours,
-  round((percentile_cont(0.9) within group (order by t.first_response_seconds) / 3600)::numeric, 1)::float8 as p90_hours
+  round((percentile_cont(0.5) within group (order by t.first_response_seconds) / 3600)::numeric(18, 6), 1)::float8 as median_hours,
+  round((percentile_cont(0.9) within group (order by t.first_response_seconds) / 3600)::numeric(18, 6), 1)::float8 as p90_hours
 from analytics.fact_tickets t
 join analytics.dim_date d on d.date_key = t.created_date
 join analytics.dim_inbox i using (inbox_key)

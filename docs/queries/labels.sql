@@ -2,7 +2,7 @@
 -- A ticket with two labels counts under both.
 select l.label_name as label, count(*) as tickets, sum(t.authored_count)::int as replies,
   round(avg(t.authored_count), 1)::float8 as replies_per_ticket,
-  round((percentile_cont(0.5) within group (order by t.first_response_seconds) / 3600)::numeric, 1)::float8 as median_first_response_hours
+  round((percentile_cont(0.5) within group (order by t.first_response_seconds) / 3600)::numeric(18, 6), 1)::float8 as median_first_response_hours
 from analytics.fact_ticket_labels x
 join analytics.dim_label l using (label_key)
 join analytics.fact_tickets t using (ticket_key)

@@ -1,10 +1,10 @@
 -- Where do tickets spend their time?
 -- Finished states of tickets created in the last 13 weeks. The current state of each ticket is not counted.
 select coalesce(i.inbox_name, 'no inbox') as inbox, count(*) as tickets,
-  round((avg(m.seconds_open) / 86400)::numeric, 1)::float8 as days_open,
-  round((avg(m.seconds_hold) / 86400)::numeric, 1)::float8 as days_on_hold,
-  round((avg(m.seconds_snoozed) / 86400)::numeric, 1)::float8 as days_snoozed,
-  round((avg(m.seconds_closed) / 86400)::numeric, 1)::float8 as days_closed
+  round((avg(m.seconds_open) / 86400)::numeric(18, 6), 1)::float8 as days_open,
+  round((avg(m.seconds_hold) / 86400)::numeric(18, 6), 1)::float8 as days_on_hold,
+  round((avg(m.seconds_snoozed) / 86400)::numeric(18, 6), 1)::float8 as days_snoozed,
+  round((avg(m.seconds_closed) / 86400)::numeric(18, 6), 1)::float8 as days_closed
 from analytics.countable_tickets m
 left join analytics.dim_inbox i on i.account_key = m.account_id and i.inbox_id = m.inbox_id
 where m.created_at >= (select max(complete_through) - interval '91 days' from analytics.completeness where stream = 'tickets')

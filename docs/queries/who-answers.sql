@@ -14,7 +14,7 @@ waits as (
   where answered_at > (select at from since)
   group by user_key)
 select u.user_id, r.replies, r.notes, coalesce(w.first_responses, 0) as first_responses, coalesce(w.ended, 0) as waits_ended,
-  round((w.median / 3600)::numeric, 1)::float8 as median_wait_hours
+  round((w.median / 3600)::numeric(18, 6), 1)::float8 as median_wait_hours
 from replies r
 join analytics.dim_user u using (user_key)
 left join waits w using (user_key)
