@@ -87,9 +87,9 @@ manifest(worker, {
 });
 rmSync(compiled, { recursive: true });
 
-/** What lies beside the sources and is read at run time: a page's style, an OpenAPI document. */
+/** What lies beside the sources and is read at run time: a page's style, an OpenAPI document, views of the lake. */
 function assets(folder: string, to: string): void {
-  for (const name of globSync('**/*.{css,html,js,yaml}', { cwd: join(root, folder) })) {
+  for (const name of globSync('**/*.{css,html,js,sql,yaml}', { cwd: join(root, folder) })) {
     mkdirSync(dirname(join(to, name)), { recursive: true });
     keep(join(root, folder, name), join(to, name));
   }

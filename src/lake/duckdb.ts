@@ -4,7 +4,7 @@
  */
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { DuckDBConnection } from '@duckdb/node-api';
+import type { DuckDBConnection, JS } from '@duckdb/node-api';
 import pg from 'pg';
 import { exitCodes, ShelfdeskError } from '../errors.ts';
 import { literal } from './table.ts';
@@ -22,9 +22,17 @@ export interface LakePlace {
   readonly extensions?: string | undefined;
 }
 
+/** Rows with the names of their columns. A time is a Date, a day a text, any number a number. */
+export interface Answer {
+  readonly names: readonly string[];
+  readonly rows: Value[][];
+}
+type Value = string | number | boolean | Date | null | object;
+
 export interface Lake extends AsyncDisposable {
   run(sql: string): Promise<void>;
   rows<T>(sql: string): Promise<T[]>;
+  answer(sql: string): Promise<Answer>;
 }
 
 type Mode = 'write' | 'read' | 'none';
@@ -59,6 +67,12 @@ export async function openLake(
       await told(connection, sql, signal);
     },
     rows: async <T>(sql: string) => (await told(connection, sql, signal)).getRowObjectsJson() as T[],
+    async answer(sql) {
+      const read = await told(connection, sql, signal);
+      const days = read.columnTypes().map(type => String(type) === 'DATE');
+      const rows = read.getRowsJS().map(row => row.map((value, i) => plain(value, days[i]!)));
+      return { names: read.columnNames(), rows };
+    },
     async [Symbol.asyncDispose]() {
       signal?.removeEventListener('abort', interrupt);
       connection.closeSync();
@@ -73,6 +87,11 @@ export async function openLake(
     await lake[Symbol.asyncDispose]();
     throw error;
   }
+}
+
+function plain(value: JS, isDay: boolean): Value {
+  if (isDay && value instanceof Date) return value.toISOString().slice(0, 10);
+  return typeof value === 'bigint' ? Number(value) : value;
 }
 
 async function told(connection: DuckDBConnection, sql: string, signal: AbortSignal | undefined) {
@@ -122,7 +141,9 @@ async function attach(lake: Lake, url: string, place: LakePlace, mode: Mode): Pr
   }).flatMap(([key, value]) => (value ? [`${key} ${literal(String(value))}`] : []));
   await lake.run(`create secret warehouse (type postgres, ${secret.join(', ')})`);
   if (isBucket(place.path)) await lake.run(bucketSecret(place));
-  await lake.run(`set TimeZone = 'UTC'; set temp_file_encryption = true`);
+  await lake.run(
+    `set TimeZone = 'UTC'; set temp_file_encryption = true; set default_null_order = 'nulls_last_on_asc_first_on_desc'`,
+  );
   await lake.run(`attach ${literal(optionsOf(url))} as warehouse (type postgres, secret warehouse, read_only)`);
   if (mode === 'none') return;
   await lake.run(

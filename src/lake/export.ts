@@ -19,6 +19,7 @@ import {
   type Scope,
   selection,
 } from './table.ts';
+import { createViews, dropOldViews, readViews } from './views.ts';
 
 /** Records in one statement. */
 const chunk = 2000;
@@ -58,6 +59,8 @@ interface Snapshot {
 }
 
 interface Helps {
+  /** SQL files of the views and macros. */
+  readonly views: readonly URL[];
   /** Is told the name of each table. */
   readonly show?: (table: string) => void;
   /**
@@ -72,7 +75,7 @@ export async function exportTo(
   lake: Lake,
   client: Client,
   tables: readonly LakeTable[],
-  { show = () => {}, stage }: Helps = {},
+  { views, show = () => {}, stage }: Helps,
 ): Promise<Exported> {
   const erasure = await eraseFromFiles(lake, client, tables);
   await client.query('begin isolation level repeatable read; set local idle_in_transaction_session_timeout = 0');
@@ -82,7 +85,11 @@ export async function exportTo(
     await lake.run('begin');
     try {
       await joinSnapshot(lake, snapshot.name);
+      const sql = await readViews(views);
+      const isOld = await dropOldViews(lake, sql);
       const missing = await createMissing(lake, tables, snapshot);
+      // A view knows the columns that its tables had when it was made.
+      if (isOld || missing.size > 0) await createViews(lake, sql);
       const isBeginning = missing.size === tables.length && snapshot.accounts.length > 1;
       const staged = isBeginning ? await stage?.(snapshot.name, snapshot.accounts) : undefined;
       counts.staged = staged !== undefined;

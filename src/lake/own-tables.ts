@@ -1,5 +1,7 @@
-/** Tables of the lake that belong to no source. */
+/** Tables and views of the lake that belong to no source. */
 import type { LakeTable } from './table.ts';
+
+export const ownViews = new URL('./views.sql', import.meta.url);
 
 export const ownTables: readonly LakeTable[] = [
   { name: 'analytics.dim_date', unit: 'all', key: ['date_key'] },

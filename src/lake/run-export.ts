@@ -34,6 +34,7 @@ export async function runExport(work: LakeWork): Promise<Done> {
     try {
       await using lake = await openLake(work.url, work.place, { signal: work.signal });
       const done = await exportTo(lake, client, work.tables, {
+        views: work.views,
         show: table => work.show(table),
         stage: (snapshot, accounts) => stageAll(work, id, snapshot, accounts),
       });

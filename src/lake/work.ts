@@ -18,6 +18,7 @@ export interface LakeWork {
   readonly state: StoredLake;
   readonly place: LakePlace;
   readonly tables: readonly LakeTable[];
+  readonly views: readonly URL[];
   readonly queue: Pick<OpenQueue, 'add'>;
   readonly clock: Clock;
   readonly signal: AbortSignal;
@@ -30,6 +31,7 @@ export interface LakeDeps {
   readonly queues: Queues;
   readonly reach: Omit<LakePlace, 'path'>;
   readonly tables: readonly LakeTable[];
+  readonly views: readonly URL[];
   readonly jobs: readonly Job<LakeWork>[];
   readonly clock: Clock;
   readonly signal: AbortSignal;
@@ -51,9 +53,9 @@ export const tablesOf = (all: readonly LakeTable[], { personal }: { personal: bo
 export async function workOnLake(deps: LakeDeps, state: StoredLake, show: LakeWork['show']): Promise<LakeAtWork> {
   await using stack = new OpenStack();
   const queue = stack.use(deps.queues.open(state.queue));
-  const { url, pg: db, clock, signal, log, reach } = deps;
+  const { url, pg: db, views, clock, signal, log, reach } = deps;
   const work: LakeWork = {
-    ...{ url, pg: db, state, clock, signal, queue, show },
+    ...{ url, pg: db, state, views, clock, signal, queue, show },
     place: { ...reach, path: state.path },
     tables: tablesOf(deps.tables, state),
   };

@@ -1,7 +1,7 @@
 /** The list of sources. Only this file names them. A new source is one line here. */
 import { z } from 'zod';
 import type { StreamKey } from '../engine/database/stream-key.ts';
-import { ownTables } from '../lake/own-tables.ts';
+import { ownTables, ownViews } from '../lake/own-tables.ts';
 import type { LakeTable } from '../lake/table.ts';
 import { books } from './books/books.ts';
 import { helpdesk } from './helpdesk/helpdesk.ts';
@@ -25,6 +25,13 @@ export const streams: readonly Stream[] = sources.flatMap(source => source.strea
 
 /** All tables of the lake. */
 export const lakeTables: readonly LakeTable[] = [...ownTables, ...sources.flatMap(source => source.lakeTables ?? [])];
+
+/** SQL files of the views and macros of the lake, in the order in which they are made. */
+export const lakeViews: readonly URL[] = [
+  ownViews,
+  ...sources.flatMap(source => source.lakeViews ?? []),
+  new URL('./lake-integrity.sql', import.meta.url),
+];
 
 /** The streams of the named sources. */
 export const streamsOf = (names: Pick<ReadonlySet<string>, 'has'>): readonly Stream[] =>

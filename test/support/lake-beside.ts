@@ -8,7 +8,7 @@ import { type Lake, type LakePlace, openLake } from '../../src/lake/duckdb.ts';
 import { type Exported, exportTo } from '../../src/lake/export.ts';
 import { alone, turnOn } from '../../src/lake/state.ts';
 import { tablesOf } from '../../src/lake/work.ts';
-import { lakeTables } from '../../src/sources/index.ts';
+import { lakeTables, lakeViews } from '../../src/sources/index.ts';
 
 export interface LakeBeside extends AsyncDisposable {
   readonly place: LakePlace;
@@ -37,7 +37,7 @@ export async function lakeBeside(url: string, extensions: string, { personal = t
     get lake() {
       return lake;
     },
-    export: (engine = lake) => alone(url, client => exportTo(engine, client, tables)),
+    export: (engine = lake) => alone(url, client => exportTo(engine, client, tables, { views: lakeViews })),
     compare: () =>
       compareLake(
         lake,

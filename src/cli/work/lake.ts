@@ -20,7 +20,7 @@ import {
 } from '../../lake/state.ts';
 import { tablesOf, workOnLake } from '../../lake/work.ts';
 import { OpenStack } from '../../open-stack.ts';
-import { lakeTables } from '../../sources/index.ts';
+import { lakeTables, lakeViews } from '../../sources/index.ts';
 import { count } from '../../words.ts';
 import type { Act, Deps } from '../command.ts';
 import { operator } from '../operator.ts';
@@ -106,8 +106,8 @@ export function addLake(program: Command, deps: Deps, act: Act): void {
         const { work } = stack.use(
           await workOnLake(
             {
-              ...{ url: warehouse.url, pg: warehouse.pg, queues, log, reach: fleet.lake, tables: lakeTables },
-              ...{ jobs: deps.lakeJobs, clock: systemClock, signal: deps.signal },
+              ...{ url: warehouse.url, pg: warehouse.pg, queues, log, reach: fleet.lake },
+              ...{ tables: lakeTables, views: lakeViews, jobs: deps.lakeJobs, clock: systemClock, signal: deps.signal },
             },
             state,
             show,

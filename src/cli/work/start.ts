@@ -11,7 +11,7 @@ import { untilBack } from '../../engine/outage.ts';
 import { describeOutage, exitCodes, Interrupted, ShelfdeskError } from '../../errors.ts';
 import { OpenStack } from '../../open-stack.ts';
 import { keepAlarms, toldOf } from '../../ops/alarms/send-alarms.ts';
-import { lakeTables } from '../../sources/index.ts';
+import { lakeTables, lakeViews } from '../../sources/index.ts';
 import { count } from '../../words.ts';
 import { type Act, aborted, type Deps, note } from '../command.ts';
 import { say, style } from '../output/terminal.ts';
@@ -106,8 +106,8 @@ async function lakeOn({ lake }: Fleet, { warehouse, queues, log }: Ground, { lak
   const { keepLake } = await import('../../lake/work.ts');
   return keepLake(
     {
-      ...{ url: warehouse.url, pg: warehouse.pg, queues, log, reach: lake, tables: lakeTables },
-      ...{ jobs: lakeJobs, clock: systemClock, signal },
+      ...{ url: warehouse.url, pg: warehouse.pg, queues, log, reach: lake },
+      ...{ tables: lakeTables, views: lakeViews, jobs: lakeJobs, clock: systemClock, signal },
     },
     lake.schedule,
   );

@@ -1,6 +1,8 @@
 /** The tables of the help desk in the lake. */
 import type { LakeTable } from '../../lake/table.ts';
 
+export const lakeViews = new URL('./lake-views.sql', import.meta.url);
+
 const ofTicket = { unit: 'ticket', id: (t: string) => `${t}ticket_id` } as const;
 /** Long tables have files for each month. Of the others an export reads all that the account has. */
 const byMonth = true;

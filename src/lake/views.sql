@@ -1,0 +1,14 @@
+-- Macros of the lake that belong to no source, in the SQL of DuckDB. The functions of the same name in the warehouse say what
+-- they mean. An argument is bound in a subquery of its own: a column of the caller could have the name of an inner column.
+
+create or replace macro analytics.calendar_of(account, inbox) as (
+  select coalesce(max(_a.calendar) filter (where _a.inbox_id = _q.inbox_asked), max(_a.calendar) filter (where _a.inbox_id is null))
+  from (select account as account_asked, inbox as inbox_asked) _q, analytics.calendar_assignments _a
+  where _a.account_id = _q.account_asked);
+
+-- Business time before each of the two instants, as its last span tells that has begun. The lake has the spans from 2000 to 2059.
+create or replace macro analytics.business_seconds(calendar, since, until) as
+case when calendar in (select _c.name from analytics.calendars _c) and isfinite(since) and isfinite(until) then coalesce((
+  select sum(_q.sign * (_s.seconds_before + epoch(least(_q.asked, _s.closes_at) - _s.opens_at)))
+  from (select calendar as calendar_asked, since as asked, -1 as sign union all select calendar, until, 1) _q
+  asof join analytics.calendar_spans _s on _s.calendar = _q.calendar_asked and _s.opens_at <= _q.asked), 0) end;

@@ -1,0 +1,213 @@
+-- Views and macros of the help desk in the lake, in the SQL of DuckDB. Those of the same name in the warehouse say what they mean.
+-- They read safe and analytics only, which every lake has.
+
+create or replace macro analytics.is_backlog(state, spam, trash) as
+  (state is null or state not in ('closed', 'archived')) and spam is not true and trash is not true;
+
+create or replace macro analytics.is_countable(spam, trash, deleted_at) as
+  spam is not true and trash is not true and deleted_at is null;
+
+create or replace macro analytics.message_kind(type, direction, user_id) as case
+  when type = 'reply' and direction = 'in' then 'inbound'
+  when type = 'reply' and direction = 'out' then case when user_id is null then 'automatic' else 'authored' end
+  when type = 'note' then 'note'
+  else 'other' end;
+
+create or replace view analytics.message_kinds as
+select m.account_id, m.id as message_id, m.ticket_id, analytics.message_kind(m.type, m.direction, m.user_id) as kind, m.user_id,
+  m.created_at, m.position
+from safe.messages m;
+
+create or replace view analytics.countable_tickets as
+select * exclude (spam, trash, deleted_at, _month)
+from analytics.ticket_metrics m
+where analytics.is_countable(m.spam, m.trash, m.deleted_at);
+
+create or replace view analytics.ticket_history as
+select h.account_id, h.ticket_id, h.state, h.user_id, h.inbox_id, h.label_ids, h.spam, h.trash, h.valid_from, h.valid_to,
+  h.change_after, h.deleted_after, h.is_first, h.change_by
+from safe.ticket_history h;
+
+create or replace view analytics.agent_daily as
+select d.account_key as account_id, d.day, substr(d.user_key, length(d.account_key) + 2) as user_id,
+  sum(d.replies)::int as replies, sum(d.notes)::int as notes, sum(d.first_responses)::int as first_responses,
+  sum(d.turns_answered)::int as turns_answered, sum(d.wait_seconds) as wait_seconds,
+  case when count(d.wait_business_seconds) = count(d.wait_seconds) then sum(d.wait_business_seconds) end as wait_business_seconds,
+  count(distinct d.ticket_key)::int as tickets_touched
+from (
+  select m.account_key, m.created_date as day, m.user_key, m.ticket_key, (m.kind = 'authored')::int as replies,
+    (m.kind = 'note')::int as notes, 0 as first_responses, 0 as turns_answered, null::double as wait_seconds,
+    null::double as wait_business_seconds
+  from analytics.fact_messages m
+  where m.kind in ('authored', 'note') and m.user_key is not null and m.created_at is not null
+  union all
+  select r.account_key, r.answered_date, r.user_key, r.ticket_key, 0, 0, r.is_first_response::int, 1, r.wait_seconds,
+    r.wait_business_seconds
+  from analytics.fact_turns r
+  where r.answered_at is not null) d
+group by d.account_key, d.day, d.user_key;
+
+-- The hour begins so long before, by the clock of the zone.
+create or replace view analytics.arrivals_hourly as
+select b.account_id, b.created_at - (b.local - date_trunc('hour', b.local)) as hour, b.time_zone,
+  isodow(b.local)::int as local_weekday, hour(b.local)::int as local_hour, sum(b.tickets)::int as tickets_created,
+  sum(b.messages)::int as inbound_messages
+from (
+  select e.account_key as account_id, e.created_at, e.tickets, e.messages, coalesce(i.time_zone, a.time_zone) as time_zone,
+    timezone(coalesce(i.time_zone, a.time_zone), e.created_at) as local
+  from (
+    select t.account_key, t.inbox_key, t.created_at, 1 as tickets, 0 as messages
+    from analytics.fact_tickets t
+    where t.created_at is not null
+    union all
+    select m.account_key, m.inbox_key, m.created_at, 0, 1
+    from analytics.fact_messages m
+    where m.kind = 'inbound' and m.created_at is not null) e
+  join analytics.account_zones a on a.account_id = e.account_key
+  left join analytics.inbox_zones i on i.account_id = e.account_key and i.account_id || '/' || i.inbox_id = e.inbox_key) b
+group by all;
+
+create or replace view analytics.customer_summary as
+select coalesce(c.account_id, t.account_id) as account_id, coalesce(c.id, t.customer_id) as customer_id,
+  c.id is not null and c._deleted_at is null as is_mirrored,
+  coalesce(t.tickets, 0)::int as tickets, coalesce(t.open_tickets, 0)::int as open_tickets,
+  coalesce(t.waiting_tickets, 0)::int as waiting_tickets, t.waiting_since,
+  t.first_ticket_at, t.last_ticket_at,
+  coalesce(t.inbound_messages, 0)::int as inbound_messages, coalesce(t.replies, 0)::int as replies,
+  t.last_inbound_at, t.average_first_response_seconds, coalesce(t.reopens, 0)::int as reopens
+from safe.customers c
+full join (
+  select m.account_id, m.customer_id,
+    count(*) as tickets,
+    count(*) filter (where analytics.is_backlog(m.state, false, false)) as open_tickets,
+    count(m.waiting_since) filter (where analytics.is_backlog(m.state, false, false)) as waiting_tickets,
+    min(m.waiting_since) filter (where analytics.is_backlog(m.state, false, false)) as waiting_since,
+    min(m.created_at) as first_ticket_at, max(m.created_at) as last_ticket_at,
+    sum(m.inbound_count) as inbound_messages, sum(m.authored_count) as replies, max(m.last_inbound_at) as last_inbound_at,
+    avg(m.first_response_seconds) as average_first_response_seconds, sum(m.reopen_count) as reopens
+  from analytics.countable_tickets m
+  where m.customer_id is not null
+  group by m.account_id, m.customer_id) t on t.account_id = c.account_id and t.customer_id = c.id;
+
+create or replace macro analytics.tickets_as_of(moment) as table
+with asked as (select moment as asked_moment)
+select t.account_id, t.id as ticket_id, t.number, t.customer_id, h.inbox_id, h.user_id, h.state, t.type, h.label_ids, h.spam, h.trash,
+  t.created_at, h.valid_from, h.valid_to,
+  h.valid_from is not null and coalesce(h.change_by <= q.asked_moment, true) and case
+    when h.valid_to is null then true
+    when n.ticket_id is null then coalesce(h.deleted_after >= q.asked_moment, false)
+    else coalesce(n.change_after >= q.asked_moment, false) and coalesce(h.deleted_after >= q.asked_moment, true) end as certain
+from asked q
+cross join safe.tickets t
+left join safe.ticket_history h
+  on h.account_id = t.account_id and h.ticket_id = t.id
+    and h.valid_from <= q.asked_moment and (h.valid_to is null or h.valid_to > q.asked_moment)
+-- The row that follows directly. If there is none, the ticket was deleted.
+left join safe.ticket_history n on n.account_id = h.account_id and n.ticket_id = h.ticket_id and n.valid_from = h.valid_to
+left join safe.ticket_history f
+  on f.account_id = t.account_id and f.ticket_id = t.id and f.is_first and f.valid_from > q.asked_moment
+where coalesce(t.created_at <= q.asked_moment, h.valid_from is not null) and (h.valid_from is not null or f.ticket_id is not null);
+
+-- Days from from_day to to_day that were over at the moment: a day ends with the first instant of the next one in the zone.
+create or replace macro analytics.days_over(moment, time_zone, from_day, to_day) as case when moment is not null then
+  least(greatest(date_diff('day', from_day, timezone(time_zone, moment - interval 1 microsecond)::date), 0), date_diff('day', from_day, to_day) + 1) end;
+
+-- analytics.backlog_daily for a list of {time_zone, from_day, to_day}.
+create or replace macro analytics.backlog_of_zones(zones) as table
+with zone as (select unnest(zones, recursive := true)),
+-- Each row with the one before it.
+version as (
+  select h.*, analytics.is_backlog(h.state, h.spam, h.trash) as counts,
+    lag({'state': h.state, 'inbox_id': h.inbox_id, 'user_id': h.user_id, 'valid_from': h.valid_from, 'valid_to': h.valid_to,
+      'counts': analytics.is_backlog(h.state, h.spam, h.trash)}) over (partition by h.account_id, h.ticket_id order by h.valid_from) as before
+  from safe.ticket_history h),
+row as (
+  select v.*, z.*, case when v.before.valid_to = v.valid_from then v.before end as o,
+    analytics.days_over(v.valid_from, z.time_zone, z.from_day, z.to_day) as began,
+    analytics.days_over(v.valid_to, z.time_zone, z.from_day, z.to_day) as ended
+  from version v cross join zone z
+  where v.valid_to is null or v.valid_to >= z.from_day - 1 or v.change_by >= z.from_day - 1),
+-- Ends of days after the first number, up to the second.
+span as (
+  select r.time_zone, r.account_id, r.state, r.inbox_id, r.user_id, r.began as after,
+    coalesce(r.ended, date_diff('day', r.from_day, r.to_day) + 1) as through, 1 as tickets, 0 as uncertain
+  from row r
+  where r.counts
+  union all
+  -- Values before the first row.
+  select r.time_zone, r.account_id, null, null, null,
+    analytics.days_over(r.change_after + interval 1 second, r.time_zone, r.from_day, r.to_day), r.began, 1, 1
+  from row r
+  where r.is_first
+  union all
+  -- Values between the first row and the reply that showed them.
+  select r.time_zone, r.account_id, null, null, null, r.began,
+    analytics.days_over(r.change_by, r.time_zone, r.from_day, r.to_day), 0, 1
+  from row r
+  where r.is_first
+  union all
+  -- A change that may have happened before or after the end of a day makes both the old and the new values uncertain.
+  select c.time_zone, c.account_id, c.value.state, c.value.inbox_id, c.value.user_id, c.after, c.through, 0, 1
+  from (
+    select r.time_zone, r.account_id,
+      greatest(case when r.is_first then r.began else coalesce(
+        analytics.days_over(r.change_after + interval 1 microsecond, r.time_zone, r.from_day, r.to_day), 0) end,
+        analytics.days_over(r.o.valid_from, r.time_zone, r.from_day, r.to_day)) as after,
+      analytics.days_over(greatest(r.valid_from, r.change_by), r.time_zone, r.from_day, r.to_day) as through,
+      unnest([{'counts': r.o.counts, 'state': r.o.state, 'inbox_id': r.o.inbox_id, 'user_id': r.o.user_id},
+        {'counts': r.counts, 'state': r.state, 'inbox_id': r.inbox_id, 'user_id': r.user_id}]) as value
+    from row r
+    where not (coalesce(r.o.counts, false) and r.counts and r.state is not distinct from r.o.state
+      and r.inbox_id is not distinct from r.o.inbox_id and r.user_id is not distinct from r.o.user_id)) c
+  where c.value.counts
+  union all
+  -- The same for a deletion.
+  select r.time_zone, r.account_id, r.state, r.inbox_id, r.user_id,
+    greatest(r.began, analytics.days_over(r.deleted_after + interval 1 microsecond, r.time_zone, r.from_day, r.to_day)), r.ended, 0, 1
+  from row r
+  where r.counts and r.deleted_after is not null),
+event as (
+  select s.time_zone, s.account_id, s.state, s.inbox_id, s.user_id, s.after + 1 as n, s.tickets, s.uncertain from span s where s.after < s.through
+  union all
+  select s.time_zone, s.account_id, s.state, s.inbox_id, s.user_id, s.through + 1, -s.tickets, -s.uncertain from span s where s.after < s.through),
+day as (
+  select z.time_zone, n, z.from_day + n::int - 1 as day
+  from zone z, unnest(range(1, date_diff('day', z.from_day, z.to_day) + 2)) g (n)),
+total as (
+  select b.time_zone, b.account_id, b.state, b.inbox_id, b.user_id, b.n, sum(sum(b.tickets)) over w as tickets,
+    sum(sum(b.uncertain)) over w as uncertain
+  from (
+    select * from event
+    union all
+    select k.*, d.n, 0, 0
+    from (select distinct time_zone, account_id, state, inbox_id, user_id from event) k join day d on d.time_zone = k.time_zone) b
+  group by b.time_zone, b.account_id, b.state, b.inbox_id, b.user_id, b.n
+  window w as (partition by b.time_zone, b.account_id, b.state, b.inbox_id, b.user_id order by b.n))
+select t.time_zone, t.account_id, d.day, t.state, t.inbox_id, t.user_id, t.tickets::bigint as tickets, t.uncertain::bigint as uncertain
+from total t join day d on d.time_zone = t.time_zone and d.n = t.n
+where t.tickets > 0 or t.uncertain > 0;
+
+create or replace macro analytics.backlog_daily(from_day, to_day, time_zone := 'UTC') as table
+select * exclude (time_zone)
+from analytics.backlog_of_zones([{'time_zone': time_zone, 'from_day': from_day::date, 'to_day': to_day::date}]);
+
+create or replace view analytics.fact_backlog as
+with zones as (
+  select z.account_id, z.time_zone, timezone(z.time_zone, c.complete_through)::date - 1 as last_day
+  from (
+    select a.account_id, a.time_zone from analytics.account_zones a
+    union
+    select i.account_id, i.time_zone from analytics.inbox_zones i) z
+  join analytics.completeness c on c.account_id = z.account_id and c.source = 'helpdesk' and c.stream = 'tickets'
+  where c.complete_through is not null)
+select concat_ws('/', b.account_id, b.day, coalesce(b.state, '?'), coalesce(b.inbox_id, '?'), coalesce(b.user_id, '?')) as backlog_key,
+  b.day as date_key, b.account_id as account_key, b.account_id || '/' || b.inbox_id as inbox_key, b.account_id || '/' || b.user_id as user_key,
+  b.state, b.tickets, b.uncertain
+from analytics.backlog_of_zones((
+  select list({'time_zone': d.time_zone, 'from_day': d.from_day, 'to_day': d.to_day})
+  from (select z.time_zone, min(z.last_day) - 89 as from_day, max(z.last_day) as to_day from zones z group by z.time_zone) d)) b
+left join analytics.inbox_zones own on own.account_id = b.account_id and own.inbox_id = b.inbox_id and own.is_own
+join analytics.account_zones whole on whole.account_id = b.account_id
+-- The last day that is over wherever the account has an inbox, so that all its inboxes have the same days.
+join (select z.account_id, min(z.last_day) as last_day from zones z group by z.account_id) l on l.account_id = b.account_id
+where coalesce(own.time_zone, whole.time_zone) = b.time_zone and b.day between l.last_day - 89 and l.last_day;
