@@ -11,7 +11,7 @@ import { eraseCustomer } from '../../src/engine/runs/operations.ts';
 import { runExport } from '../../src/lake/run-export.ts';
 import { readLake } from '../../src/lake/state.ts';
 import { keepLake, type LakeDeps, workOnLake } from '../../src/lake/work.ts';
-import { lakeTables, streams } from '../../src/sources/index.ts';
+import { lakeTables, lakeViews, streams } from '../../src/sources/index.ts';
 import { type InProcess, inProcess } from '../support/in-process.ts';
 import { describeOnLake } from '../support/lake.ts';
 import { lakeBeside } from '../support/lake-beside.ts';
@@ -49,13 +49,22 @@ async function copy(s: InProcess, table: string, account: string): Promise<void>
   );
 }
 
-const depsOf = (s: InProcess, extensions: string, queues: LakeDeps['queues'], signal: AbortSignal): LakeDeps => ({
-  ...{ url: s.url, pg: s.pool, queues, tables: lakeTables, jobs: [exportLake, stageLake], clock: systemClock, signal },
-  reach: { extensions },
+const depsOf = (s: InProcess, queues: LakeDeps['queues'], signal: AbortSignal): LakeDeps => ({
+  ...{
+    url: s.url,
+    pg: s.pool,
+    queues,
+    tables: lakeTables,
+    views: lakeViews,
+    jobs: [exportLake, stageLake],
+    clock: systemClock,
+    signal,
+  },
+  reach: { extensions: process.env.LAKE_EXTENSIONS },
   log: pino({ level: 'silent' }),
 });
 
-await describeOnLake('the lake', extensions => {
+await describeOnLake('the lake', () => {
   test.each(['PostgreSQL', 'Redis'])(
     'two workers begin the lake of 12 accounts together, with the queue in %s',
     async where => {
@@ -65,14 +74,14 @@ await describeOnLake('the lake', extensions => {
         s,
         Array.from({ length: 11 }, (_, i) => `account ${i}`),
       );
-      await using beside = await lakeBeside(s.url, extensions, { personal: false });
+      await using beside = await lakeBeside(s.url, { personal: false });
       const redisUrl = where === 'Redis' ? inject('ownRedisUrl') : undefined;
       await using queues = await openQueues({ redisUrl, databaseUrl: s.url });
       await using others = await openQueues({ redisUrl, databaseUrl: s.url });
       const { signal } = new AbortController();
       const state = (await readLake(s.pool))!;
-      await using first = await workOnLake(depsOf(s, extensions, queues, signal), state, () => {});
-      await using _second = await workOnLake(depsOf(s, extensions, others, signal), state, () => {});
+      await using first = await workOnLake(depsOf(s, queues, signal), state, () => {});
+      await using _second = await workOnLake(depsOf(s, others, signal), state, () => {});
       const done = await runExport(first.work);
       expect(done.inserted).toBeGreaterThan(12 * 8);
       expect(await s.rows('select count(*)::int as parts, count(done_at)::int as done from sync.lake_parts')).toEqual([
@@ -87,9 +96,9 @@ await describeOnLake('the lake', extensions => {
     await using s = await inProcess({ tickets: 8, seed: 3 });
     await s.sync();
     await using queues = await openQueues({ redisUrl: undefined, databaseUrl: s.url });
-    await using beside = await lakeBeside(s.url, extensions);
+    await using beside = await lakeBeside(s.url);
     await mkdir(beside.place.path, { recursive: true });
-    await using _kept = keepLake(depsOf(s, extensions, queues, new AbortController().signal), '* * * * * *');
+    await using _kept = keepLake(depsOf(s, queues, new AbortController().signal), '* * * * * *');
     await expect
       .poll(() => s.rows(`select state from sync.lake_exports where state = 'done' limit 1`), { timeout: 60_000 })
       .toEqual([{ state: 'done' }]);
@@ -98,7 +107,7 @@ await describeOnLake('the lake', extensions => {
   test('what commits while an export runs is pending afterwards, erasures too', async () => {
     await using s = await inProcess({ tickets: 20, seed: 3 });
     await s.sync();
-    await using beside = await lakeBeside(s.url, extensions);
+    await using beside = await lakeBeside(s.url);
     await beside.export();
     const [one] = await s.rows(
       `select k.customer_id as id, k.value as text from helpdesk.contacts k where length(k.value) > 8
@@ -137,7 +146,7 @@ await describeOnLake('the lake', extensions => {
   test('a reader of all accounts may read the catalog, one of a few may not', async () => {
     await using s = await inProcess({ tickets: 8, seed: 3 });
     await s.sync();
-    await using _beside = await lakeBeside(s.url, extensions, { personal: false });
+    await using _beside = await lakeBeside(s.url, { personal: false });
     await using queues = await openQueues({ redisUrl: undefined, databaseUrl: s.url });
     const names = ['all', 'few'].map(kind => `lake_${kind}_${process.pid}_${Date.now() % 1e6}`);
     try {
@@ -150,7 +159,7 @@ await describeOnLake('the lake', extensions => {
         );
       }
       await using worker = await workOnLake(
-        depsOf(s, extensions, queues, new AbortController().signal),
+        depsOf(s, queues, new AbortController().signal),
         (await readLake(s.pool))!,
         () => {},
       );

@@ -72,13 +72,13 @@ const steps: Record<string, (s: InProcess, beside: LakeBeside, rng: Rng) => Prom
   },
 };
 
-await describeOnLake('the lake', extensions => {
+await describeOnLake('the lake', () => {
   describe.each([{ personal: true }, { personal: false }])('with personal data: $personal', ({ personal }) => {
     test('equal after each of some random steps, and old snapshots stay', long, async () => {
       const rng = makeRng(personal ? 11 : 12);
       await using s = await inProcess({ tickets: 50, seed: 5 });
       await s.sync();
-      await using beside = await lakeBeside(s.url, extensions, { personal });
+      await using beside = await lakeBeside(s.url, { personal });
       await beside.export();
       expect(await beside.compare()).toEqual([]);
       const old = new Map<number, unknown>();
@@ -98,7 +98,7 @@ await describeOnLake('the lake', extensions => {
     const rng = makeRng(4);
     await using s = await inProcess({ tickets: 40, seed: 6 });
     await s.sync();
-    await using beside = await lakeBeside(s.url, extensions);
+    await using beside = await lakeBeside(s.url);
     await beside.export();
     await steps.changes!(s, beside, rng);
     await beside.export();
@@ -127,7 +127,7 @@ await describeOnLake('the lake', extensions => {
   test('a lake without personal data has no address, name or text', async () => {
     await using s = await inProcess({ tickets: 40, seed: 6 });
     await s.sync();
-    await using beside = await lakeBeside(s.url, extensions, { personal: false });
+    await using beside = await lakeBeside(s.url, { personal: false });
     await beside.export();
     const held = await beside.everything();
     const texts = (
@@ -143,7 +143,7 @@ await describeOnLake('the lake', extensions => {
     const rng = makeRng(9);
     await using s = await inProcess({ tickets: 40, seed: 8 });
     await s.sync();
-    await using beside = await lakeBeside(s.url, extensions);
+    await using beside = await lakeBeside(s.url);
     const moments: { version: number; at: string }[] = [];
     for (let i = 0; i < 3; i++) {
       await steps.changes!(s, beside, rng);
@@ -171,7 +171,7 @@ await describeOnLake('the lake', extensions => {
     const rng = makeRng(2);
     await using s = await inProcess({ tickets: 30, seed: 7 });
     await s.sync();
-    await using beside = await lakeBeside(s.url, extensions);
+    await using beside = await lakeBeside(s.url);
     let at = 3;
     for (let round = 0; at !== Number.POSITIVE_INFINITY; round++) {
       if (round % 4 === 1) await steps.erasure!(s, beside, rng);

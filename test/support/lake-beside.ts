@@ -24,9 +24,9 @@ export interface LakeBeside extends AsyncDisposable {
   everything(): Promise<string>;
 }
 
-export async function lakeBeside(url: string, extensions: string, { personal = true } = {}): Promise<LakeBeside> {
+export async function lakeBeside(url: string, { personal = true } = {}): Promise<LakeBeside> {
   const path = await mkdtemp(join(tmpdir(), 'lake-'));
-  const place = { path, extensions };
+  const place = { path, extensions: process.env.LAKE_EXTENSIONS };
   const tables = tablesOf(lakeTables, { personal });
   await turnOn(url, { path, personal, keepDays: 30 }, 'test', new Date());
   let lake = await openLake(url, place);
