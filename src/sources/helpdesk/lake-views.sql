@@ -19,7 +19,7 @@ select m.account_id, m.id as message_id, m.ticket_id, analytics.message_kind(m.t
 from safe.messages m;
 
 create or replace view analytics.countable_tickets as
-select * exclude (spam, trash, deleted_at, _month)
+select * exclude (spam, trash, deleted_at)
 from analytics.ticket_metrics m
 where analytics.is_countable(m.spam, m.trash, m.deleted_at);
 
