@@ -29,6 +29,7 @@ import { migrate } from '../../src/engine/database/migrate.ts';
 import { settingsFor } from '../support/cli.ts';
 import { composeApart, readCompose } from '../support/compose.ts';
 import { retryOutages, root } from '../support/docker.ts';
+import { findExtensions } from '../support/lake.ts';
 import { long } from '../support/long.ts';
 import { configFor, syncOnce } from '../support/mirror.ts';
 
@@ -51,6 +52,7 @@ const needs = {
     lacks: { lacksPgTools: !pgToolsAreThere() && !inject('docker') },
     there: pgToolsAreThere() || inject('docker'),
   },
+  lake: { lacks: { lacksLake: true }, there: process.env.CI ? await findExtensions() : true },
 } as const;
 
 declare module 'vitest' {
@@ -71,7 +73,13 @@ function pgToolsAreThere(): boolean {
 }
 
 const needOf = (text: string) =>
-  /\bdocker\b/.test(text) ? needs.docker : /\b(pg_dump|pg_restore)\b/.test(text) ? needs.pgTools : undefined;
+  /\bdocker\b/.test(text)
+    ? needs.docker
+    : /\b(pg_dump|pg_restore)\b/.test(text)
+      ? needs.pgTools
+      : /\bshelfdesk lake\b/.test(text)
+        ? needs.lake
+        : undefined;
 
 /** `npx shelfdesk …`: the program. What would serve for ever is told to end once it says that it serves, and has to end well. */
 const npx = `#!/usr/bin/env bash
@@ -152,6 +160,7 @@ beforeAll(async () => {
     HOME: folder,
     NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE ?? '',
     LANG: 'C.UTF-8',
+    LAKE_EXTENSIONS: process.env.LAKE_EXTENSIONS ?? '',
     SCHEDULE_FRESH: '',
     SCHEDULE_NIGHTLY: '',
   };

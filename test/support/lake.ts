@@ -29,7 +29,7 @@ const spark = 'pyspark==4.3.0';
 const extensions = ['ducklake', 'postgres_scanner', 'httpfs'];
 
 /** Finds the extensions that fit the installed DuckDB, and sets LAKE_EXTENSIONS to their folder. False if there are none. */
-async function findExtensions(): Promise<boolean> {
+export async function findExtensions(): Promise<boolean> {
   const duckdb = version().slice(1);
   if (process.env.LAKE_EXTENSIONS) return true;
   const found = await made(`duckdb-${duckdb}`, async folder => {
