@@ -56,7 +56,9 @@ manifest(sandbox, {
   dependencies: theirs.dependencies,
 });
 
-for (const folder of ['src', 'jobs']) keep(join(compiled, folder), join(worker, folder));
+// A program needs no types.
+for (const folder of ['src', 'jobs'])
+  cpSync(join(compiled, folder), join(worker, folder), { recursive: true, filter: path => !path.endsWith('.d.ts') });
 assets('src', join(worker, 'src'));
 for (const name of [
   'migrations',
