@@ -8,8 +8,10 @@ import { stageLake } from '../../jobs/stage-lake.ts';
 import { systemClock } from '../../src/clock.ts';
 import { openQueues } from '../../src/engine/queue/queue.ts';
 import { eraseCustomer } from '../../src/engine/runs/operations.ts';
+import type { Lake } from '../../src/lake/duckdb.ts';
+import { exportTo } from '../../src/lake/export.ts';
 import { runExport } from '../../src/lake/run-export.ts';
-import { readLake } from '../../src/lake/state.ts';
+import { alone, readLake } from '../../src/lake/state.ts';
 import { keepLake, type LakeDeps, workOnLake } from '../../src/lake/work.ts';
 import { lakeTables, lakeViews, streams } from '../../src/sources/index.ts';
 import { type InProcess, inProcess } from '../support/in-process.ts';
@@ -104,43 +106,95 @@ await describeOnLake('the lake', () => {
       .toEqual([{ state: 'done' }]);
   });
 
-  test('what commits while an export runs is pending afterwards, erasures too', async () => {
+  test('what commits while an export runs is not in it and pending afterwards, erasures too', async () => {
     await using s = await inProcess({ tickets: 20, seed: 3 });
     await s.sync();
     await using beside = await lakeBeside(s.url);
     await beside.export();
-    const [one] = await s.rows(
-      `select k.customer_id as id, k.value as text from helpdesk.contacts k where length(k.value) > 8
-       and exists (select from helpdesk.tickets t where t.customer_id = k.customer_id) order by 1 limit 1`,
+    const people = await s.rows(
+      `select distinct on (k.customer_id) k.customer_id as id, k.value as text from helpdesk.contacts k
+       where length(k.value) > 8 and exists (select from helpdesk.tickets t where t.customer_id = k.customer_id) order by 1, 2 limit 2`,
     );
-    await s.rows(`update helpdesk.tickets set summary = 'first' where id = (select min(id) from helpdesk.tickets)`);
+    const erase = (customer: unknown) =>
+      eraseCustomer(
+        s.pool,
+        { account: 'default', customer: String(customer), who: 'me', withShared: true, streams },
+        new Date(s.nowMs),
+      );
+    const summary = (text: string) =>
+      s.rows('update helpdesk.tickets set summary = $1 where id = (select max(id) from helpdesk.tickets)', text);
     const { lake } = beside;
-    const meanwhile = (sql: string) => async () => {
-      if (sql === 'begin')
-        // After the files were cleared, and before the snapshot of the export is taken by nobody any more.
-        await eraseCustomer(
-          s.pool,
-          { account: 'default', customer: String(one!.id), who: 'me', withShared: true, streams },
-          new Date(s.nowMs),
-        );
-      if (sql === 'commit')
-        await s.rows(
-          `update helpdesk.tickets set summary = 'second' where id = (select max(id) from helpdesk.tickets)`,
-        );
-    };
-    await beside.export({
+    const busy: Lake = {
       ...lake,
       rows: sql => lake.rows(sql),
       run: async sql => {
-        await meanwhile(sql)();
+        // The export has its snapshot, and the lake has read nothing yet.
+        if (sql === 'begin') {
+          await erase(people[0]!.id);
+          await summary('meanwhile');
+        }
+        if (sql === 'commit') await summary('at the end');
         return lake.run(sql);
       },
+    };
+    await alone(s.url, client => {
+      const query = client.query.bind(client) as (...asked: unknown[]) => Promise<unknown>;
+      const between = async (...asked: unknown[]) => {
+        // The files of what was erased are written, and the export has no snapshot yet.
+        if (String(asked[0]).startsWith('begin isolation level repeatable read;')) await erase(people[1]!.id);
+        return query(...asked);
+      };
+      const late = new Proxy(client, { get: (of, name) => (name === 'query' ? between : Reflect.get(of, name)) });
+      return exportTo(busy, late, lakeTables, { views: lakeViews });
     });
-    expect(await s.rows(`select count(*)::int as n from sync.lake_pending where erased`)).not.toEqual([{ n: 0 }]);
-    expect((await beside.compare()).map(({ table }) => table)).toContain('helpdesk.tickets');
+    expect(
+      await lake.rows(`select id from lake.helpdesk.tickets where summary in ('meanwhile', 'at the end')`),
+    ).toEqual([]);
     await beside.export();
     expect(await beside.compare()).toEqual([]);
-    expect((await beside.everything()).includes(String(one!.text))).toBe(false);
+    const held = await beside.everything();
+    expect(people.filter(({ text }) => held.includes(String(text)))).toEqual([]);
+  });
+
+  /** Rounds of changes of single rows, each in a transaction of its own. No two of a round concern the same record. */
+  const nth = (table: string, n: number, id = 'id') =>
+    `${id} = (select distinct ${id} from ${table} order by 1 offset ${n} limit 1)`;
+  const rounds = [
+    [
+      `update internal.messages set body = body || '.' where ${nth('internal.messages', 3)}`,
+      `update helpdesk.tickets set created_at = created_at - interval '70 days' where ${nth('helpdesk.tickets', 0)}`,
+      `update helpdesk.tickets set customer_id = 'nobody' where ${nth('helpdesk.tickets', 1)}`,
+      `update internal.stored_ticket_metrics set reopen_count = 7 where ${nth('internal.stored_ticket_metrics', 2, 'ticket_id')}`,
+      `update helpdesk.customers set summary = 'other' where ${nth('helpdesk.customers', 0)}`,
+      `update helpdesk.users set first_name = 'other' where ${nth('helpdesk.users', 0)}`,
+    ],
+    [
+      `delete from internal.messages where ${nth('internal.messages', 9)}`,
+      `update helpdesk.tickets set created_at = created_at + interval '70 days' where ${nth('helpdesk.tickets', 0)}`,
+      `update helpdesk.tickets set created_at = null where ${nth('helpdesk.tickets', 1)}`,
+      `delete from helpdesk.contacts where ${nth('helpdesk.contacts', 0)}`,
+      `insert into sync.rejects (account_id, stream, source, key, ask_id, reason, replayable, first_seen_at, last_seen_at)
+       select 'default', 'messages', 'helpdesk', 'k', id, 'odd', false, now(), now() from helpdesk.tickets where ${nth('helpdesk.tickets', 4)}`,
+      `update helpdesk.inboxes set name = 'other' where ${nth('helpdesk.inboxes', 0)}`,
+    ],
+    [
+      `delete from helpdesk.tickets where ${nth('helpdesk.tickets', 1)}`,
+      `update helpdesk.attachments set name = 'other' where ${nth('helpdesk.attachments', 0)}`,
+      `update sync.rejects set cleared_at = now()`,
+      `insert into sync.accounts (account_id) values ('another')`,
+    ],
+  ];
+  test('every change of a single row arrives', async () => {
+    await using s = await inProcess({ tickets: 20, seed: 3 });
+    await s.sync();
+    await using beside = await lakeBeside(s.url);
+    await beside.export();
+    for (const [round, changes] of rounds.entries()) {
+      for (const change of changes) await s.rows(change);
+      expect((await beside.compare()).length).toBeGreaterThan(3);
+      await beside.export();
+      expect(await beside.compare(), `round ${round}`).toEqual([]);
+    }
   });
 
   test('a reader of all accounts may read the catalog, one of a few may not', async () => {
