@@ -25,7 +25,6 @@ declare module 'vitest' {
 const run = promisify(execFile);
 const cache = join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'shelfdesk-tests');
 const moto = 'moto[server]==5.2.5';
-const spark = 'pyspark==4.3.0';
 const extensions = ['ducklake', 'postgres_scanner', 'httpfs'];
 
 /** Finds the extensions that fit the installed DuckDB, and sets LAKE_EXTENSIONS to their folder. False if there are none. */
@@ -50,13 +49,6 @@ const python = (folder: string | undefined): string | undefined => folder && joi
 
 /** The Python that has moto; undefined if there is none. */
 const findMoto = async () => python(await made('moto-5.2.5', folder => install(folder, [moto])));
-
-/** The Python that has Spark; undefined if there is none, or no Java. */
-async function findSpark(): Promise<string | undefined> {
-  if (process.env.SPARK_PYTHON) return process.env.SPARK_PYTHON;
-  const java = await run('java', ['-version']).catch(() => undefined);
-  return java && python(await made('pyspark-4.3.0', folder => install(folder, [spark])));
-}
 
 async function install(venv: string, packages: readonly string[]): Promise<void> {
   await run('python3', ['-m', 'venv', venv]);
@@ -127,28 +119,22 @@ export async function describeOnLake(name: string, register: () => void): Promis
   describe(name, { skip: !found, meta: { lacksLake: !found } }, register);
 }
 
-type Register = (program: string) => void;
-
 /** The same for tests that need buckets, and take long; they get the program for `startBucket`. */
-export const describeOnBucket = (name: string, register: Register): Promise<void> =>
-  describeOn(name, 'lacksMoto', findMoto, register);
-
-/** The same for tests that need Spark, and take long; they get a Python that has it. */
-export const describeOnSpark = (name: string, register: Register): Promise<void> =>
-  describeOn(name, 'lacksSpark', findSpark, register);
-
-async function describeOn(
-  name: string,
-  lack: 'lacksMoto' | 'lacksSpark',
-  find: () => Promise<string | undefined>,
-  register: Register,
-): Promise<void> {
+export async function describeOnBucket(name: string, register: (program: string) => void): Promise<void> {
   if (!process.env.CI) {
     describe(name, long, () => register(''));
     return;
   }
   const found = await findExtensions();
-  const program = found ? await find() : undefined;
-  const meta = found ? { [lack]: !program } : { lacksLake: true };
+  const program = found ? await findMoto() : undefined;
+  const meta = found ? { lacksMoto: !program } : { lacksLake: true };
   describe(name, { skip: !program, meta }, () => register(program ?? ''));
+}
+
+/** The same for tests that need Spark: SPARK_PYTHON is a Python that has it. They take minutes. */
+export async function describeOnSpark(name: string, register: (python: string) => void): Promise<void> {
+  const python = process.env.SPARK_PYTHON;
+  const found = python ? await findExtensions() : false;
+  const meta = python ? { lacksLake: !found } : { lacksSpark: true };
+  describe(name, { skip: !found, meta }, () => register(python ?? ''));
 }

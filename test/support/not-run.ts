@@ -55,7 +55,7 @@ const needs = [
   {
     name: 'Spark',
     lack: 'lacksSpark',
-    remedy: 'To run them, install Java 17 or newer, and python3 with venv: it gets Spark from PyPI.',
+    remedy: 'To run them, install Java 17 and pyspark 4, and set SPARK_PYTHON to the Python that has it.',
     onCi: false,
   },
   {
