@@ -12,3 +12,18 @@ case when calendar in (select _c.name from analytics.calendars _c) and isfinite(
   select sum(_q.sign * (_s.seconds_before + epoch(least(_q.asked, _s.closes_at) - _s.opens_at)))
   from (select calendar as calendar_asked, since as asked, -1 as sign union all select calendar, until, 1) _q
   asof join analytics.calendar_spans _s on _s.calendar = _q.calendar_asked and _s.opens_at <= _q.asked), 0) end;
+
+-- The first span with so much business time before its end. Before its first span a calendar has none.
+create or replace macro analytics.business_time_after(calendar, since, seconds) as
+case when calendar in (select _c.name from analytics.calendars _c) and since >= timestamptz '2000-01-01 00:00:00+00' then (
+  select _e.opens_at + to_microseconds(((_w.wanted - _e.seconds_before) * 1000000)::bigint)
+  from (
+    select _q.calendar_asked, _q.wanted + _s.seconds_before + epoch(least(_q.asked, _s.closes_at) - _s.opens_at) as wanted
+    from (select calendar as calendar_asked, since as asked, seconds as wanted) _q
+    asof join (
+      select _b.calendar, _b.opens_at, _b.closes_at, _b.seconds_before from analytics.calendar_spans _b
+      union all
+      select _c.name, timestamptz '1999-01-01 00:00:00+00', timestamptz '1999-01-01 00:00:00+00', 0 from analytics.calendars _c) _s on _s.calendar = _q.calendar_asked and _s.opens_at <= _q.asked) _w
+  asof join (
+    select _t.calendar, _t.opens_at, _t.seconds_before, _t.seconds_before + epoch(_t.closes_at - _t.opens_at) as seconds_through
+    from analytics.calendar_spans _t) _e on _e.calendar = _w.calendar_asked and _e.seconds_through >= _w.wanted) end;

@@ -89,6 +89,81 @@ full join (
   where m.customer_id is not null
   group by m.account_id, m.customer_id) t on t.account_id = c.account_id and t.customer_id = c.id;
 
+create or replace view analytics.message_senders as
+select f.account_id, f.ticket_type, f.address, case when f.address is not null then exists (
+    select 1 from safe.contacts c where c.account_id = f.account_id and c.value = f.address) end as is_known, f.messages
+from (
+  select m.account_id, t.type as ticket_type, m.from_address as address, count(*) as messages
+  from safe.messages m
+  join analytics.countable_tickets t on t.account_id = m.account_id and t.ticket_id = m.ticket_id
+  where m.direction = 'in'
+  group by m.account_id, t.type, m.from_address) f;
+
+create or replace view analytics.ticket_targets as
+with own as (
+  select g.account_id, g.inbox_id, g.label_id, g.metric, g.target_seconds from analytics.service_targets g),
+of_label as (
+  select distinct on (l.account_id, l.id, g.metric) l.account_id, l.id as ticket_id, g.metric, g.target_seconds
+  from own g
+  join safe.tickets l on l.account_id = g.account_id and list_contains(l.label_ids, g.label_id) and (g.inbox_id is null or g.inbox_id = l.inbox_id)
+  order by l.account_id, l.id, g.metric, g.inbox_id is null, g.target_seconds),
+target as (
+  select m.*, k.metric, coalesce(l.target_seconds, i.target_seconds, a.target_seconds) as target_seconds,
+    analytics.calendar_of(m.account_id, m.inbox_id) as calendar,
+    case k.metric when 'resolution' then coalesce(m.state in ('closed', 'archived'), false) else not m.is_unreplied end as is_done
+  from analytics.countable_tickets m
+  cross join (values ('first_response'), ('resolution')) k (metric)
+  left join of_label l on l.account_id = m.account_id and l.ticket_id = m.ticket_id and l.metric = k.metric
+  left join own i on i.account_id = m.account_id and i.metric = k.metric and i.inbox_id = m.inbox_id and i.label_id is null
+  left join own a on a.account_id = m.account_id and a.metric = k.metric and a.inbox_id is null and a.label_id is null
+  where k.metric = 'resolution' or m.inbound_count > 0 and not m.is_outbound_initiated),
+-- A reply moves its ticket. So a ticket whose messages are complete had none by the time up to which tickets are.
+span as (
+  select t.*, case t.metric when 'resolution' then t.created_at else r.waiting_since end as begins_at,
+    case t.metric when 'resolution' then t.created_at else t.waiting_since end as since,
+    greatest(h.complete_through, t.updated_at) as until
+  from target t
+  left join analytics.completeness h on h.account_id = t.account_id and h.source = 'helpdesk' and h.stream = 'tickets'
+  left join analytics.reply_turns r on r.account_id = t.account_id and r.ticket_id = t.ticket_id and r.turn = 1
+  where t.target_seconds is not null),
+reckoned as (
+  select s.*,
+    case
+      when not s.is_done then greatest(0, case
+        when s.calendar is null then epoch(s.until - s.since)
+        else analytics.business_seconds(s.calendar, s.since, s.until) end)
+      when s.metric = 'resolution' then case when s.calendar is null then s.full_resolution_seconds else s.full_resolution_business_seconds end
+      when s.calendar is null then s.first_response_seconds
+      else s.first_response_business_seconds end as seconds,
+    case
+      when s.metric = 'first_response' then case when s.messages_complete then 0 end
+      when s.is_done then s.full_resolution_error_seconds
+      else 0 end as error_seconds
+  from span s)
+select r.account_id, r.ticket_id, r.metric, r.customer_id, r.inbox_id, r.user_id, r.created_at, r.messages_complete, r.target_seconds,
+  r.calendar is not null as in_business_time, r.is_done, r.begins_at,
+  case when r.calendar is null then r.begins_at + to_seconds(r.target_seconds)
+    else analytics.business_time_after(r.calendar, r.begins_at, r.target_seconds) end as due_at,
+  r.seconds, r.error_seconds,
+  case
+    when r.seconds <= r.target_seconds then case
+      when r.is_done then 'met'
+      when r.seconds >= 0.75 * r.target_seconds then 'at_risk'
+      else 'running' end
+    when r.seconds - r.error_seconds > r.target_seconds then 'missed'
+    -- The error is one of the clock. Of a night it may be no business time at all.
+    when r.metric = 'resolution' and r.calendar is not null and analytics.business_seconds(
+      r.calendar, r.created_at, r.last_closed_at - to_seconds(r.error_seconds)) > r.target_seconds then 'missed'
+    else 'uncertain' end as outcome
+from reckoned r;
+
+create or replace view analytics.fact_targets as
+select g.account_id || '/' || g.ticket_id || '/' || g.metric as target_key, t.ticket_key, t.account_key, t.customer_key, t.inbox_key,
+  t.user_key, t.created_date, g.created_at, g.metric, g.target_seconds, g.in_business_time, g.is_done, g.begins_at, g.due_at, g.seconds,
+  g.error_seconds, g.outcome, g.messages_complete
+from analytics.ticket_targets g
+join analytics.fact_tickets t on t.account_key = g.account_id and t.ticket_id = g.ticket_id;
+
 create or replace macro analytics.tickets_as_of(moment) as table
 with asked as (select moment as asked_moment)
 select t.account_id, t.id as ticket_id, t.number, t.customer_id, h.inbox_id, h.user_id, h.state, t.type, h.label_ids, h.spam, h.trash,

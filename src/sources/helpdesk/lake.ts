@@ -69,4 +69,5 @@ export const lakeTables: readonly LakeTable[] = [
   { name: 'analytics.dim_label', unit: 'list', account: 'account_key', key: ['label_key'] },
   { name: 'analytics.dim_user', unit: 'list', account: 'account_key', key: ['user_key'] },
   { name: 'analytics.inbox_zones', unit: 'list', key: ['inbox_id'] },
+  { name: 'analytics.service_targets', unit: 'status', key: ['inbox_id', 'label_id', 'metric'] },
 ];
