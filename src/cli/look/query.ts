@@ -1,11 +1,18 @@
 /** `query list`, `query run <name>`: prepared questions, each an SQL file in docs/queries. */
 import { readdir, readFile } from 'node:fs/promises';
 import type { Command } from 'commander';
+import type { Fleet } from '../../app/config.ts';
+import type { Warehouse } from '../../app/context.ts';
 import { exitCodes, UsageError } from '../../errors.ts';
+import { askLake } from '../../lake/ask.ts';
+import { openLake } from '../../lake/duckdb.ts';
+import { readLake, readLakeStatus } from '../../lake/state.ts';
+import { lakeViews } from '../../sources/index.ts';
 import { count } from '../../words.ts';
 import type { Act, Deps } from '../command.ts';
-import { print, printJson, say, style, table } from '../output/terminal.ts';
-import { requireTables, warehouseOf } from '../warehouse.ts';
+import { type Cell, print, printJson, say, style, table } from '../output/terminal.ts';
+import { tablesOf } from '../warehouse.ts';
+import { required } from '../work/lake.ts';
 import { askAccounts } from './sql.ts';
 
 const folder = new URL('../../../docs/queries/', import.meta.url);
@@ -53,24 +60,55 @@ export function addQuery(program: Command, deps: Deps, act: Act): void {
     .description('run a prepared question for each account, or for --account; read-only')
     .argument('<name>', 'name in `query list`')
     .option('--json', 'print one JSON document on stdout')
+    .option('--lake', 'ask the lake instead of the warehouse')
     .action(
-      act(async (name: string, options: { json?: boolean }) => {
+      act(async (name: string, options: { json?: boolean; lake?: boolean }) => {
         const chosen = choose(await readQueries(), name);
         const { fleet, account } = deps.asked();
-        await using warehouse = await warehouseOf(fleet, deps.signal);
-        await requireTables(warehouse.pg);
-        const { fields, rows } = await askAccounts(warehouse, chosen.sql, account);
-        const names = fields.map(field => field.name);
+        await using warehouse = await tablesOf(fleet, deps.signal);
+        const ask = options.lake ? askTheLake : askTheWarehouse;
+        const { names, rows, moment } = await ask({ warehouse, fleet, signal: deps.signal }, chosen.sql, account);
         if (options.json) printJson(rows.map(row => Object.fromEntries(names.map((column, i) => [column, row[i]]))));
         else {
           say(style('bold', chosen.question, process.stderr));
           for (const note of chosen.notes) say(note);
           print(table(names, rows));
-          say(count(rows.length, 'row'));
+          say(count(rows.length, 'row') + (moment ? `, of the lake as of ${moment.toISOString()}` : ''));
         }
         return exitCodes.ok;
       }),
     );
+}
+
+interface Place {
+  readonly warehouse: Warehouse;
+  readonly fleet: Fleet;
+  readonly signal: AbortSignal;
+}
+
+interface Answer {
+  readonly names: readonly string[];
+  readonly rows: readonly (readonly Cell[])[];
+  /** The lake is equal to the warehouse at this moment. */
+  readonly moment?: Date;
+}
+
+async function askTheWarehouse({ warehouse }: Place, sql: string, account: string | undefined): Promise<Answer> {
+  const { fields, rows } = await askAccounts(warehouse, sql, account);
+  return { names: fields.map(field => field.name), rows };
+}
+
+async function askTheLake(
+  { warehouse, fleet, signal }: Place,
+  sql: string,
+  account: string | undefined,
+): Promise<Answer> {
+  const { pg, url } = warehouse;
+  const { path } = required(await readLake(pg));
+  const { moment } = (await readLakeStatus(pg))!;
+  if (moment === null) throw new UsageError('the lake is empty', 'Fill it with `npx shelfdesk lake export`.');
+  await using lake = await openLake(url, { ...fleet.lake, path }, { signal, mode: 'read' });
+  return { ...(await askLake(lake, lakeViews, sql, account)), moment };
 }
 
 function choose(queries: readonly Query[], name: string): Query {

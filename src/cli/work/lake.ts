@@ -252,7 +252,8 @@ function showStatus(status: LakeStatus, files: LakeFiles | undefined): void {
   if (status.state === 'failing') say('Run `npx shelfdesk lake export` to see the export fail, or succeed.');
 }
 
-function required(state: StoredLake | undefined): StoredLake {
+/** Throws UsageError if the lake is off. */
+export function required(state: StoredLake | undefined): StoredLake {
   if (state !== undefined) return state;
   throw new UsageError('the lake is off', 'Turn it on with `npx shelfdesk lake on`.');
 }

@@ -1,0 +1,72 @@
+/**
+ * Questions asked of the lake as `query run` asks them of the warehouse: for one account at a time. The database `memory` gets
+ * the tables of the lake with the rows of that account, and the same views and macros over them.
+ */
+import { UsageError } from '../errors.ts';
+import type { Answer, Lake } from './duckdb.ts';
+import { literal, name } from './table.ts';
+import { readViews } from './views.ts';
+
+/** With several accounts the rows get a column `account`, unless they have one. A question about no account runs once. */
+export async function askLake(
+  lake: Lake,
+  views: readonly URL[],
+  question: string,
+  named: string | undefined,
+): Promise<Answer> {
+  // One snapshot for all accounts.
+  await lake.run('begin');
+  try {
+    return await askAccounts(lake, views, question, named);
+  } finally {
+    await lake.run('rollback');
+  }
+}
+
+async function askAccounts(
+  lake: Lake,
+  views: readonly URL[],
+  question: string,
+  named: string | undefined,
+): Promise<Answer> {
+  const listed = await lake.rows<{ account: string }>(
+    'select account_id as account from lake.analytics.dim_account order by 1',
+  );
+  const known = listed.map(({ account }) => account);
+  if (named !== undefined && !known.includes(named))
+    throw new UsageError(`the lake has no account '${named}'`, `Choose with --account: ${known.join(', ')}.`);
+  const shared = await narrow(lake, views);
+  const isShared = [...question.matchAll(/\b(?:from|join)\s+(\w+\.\w+)/g)].every(([, read]) => shared.has(read!));
+  const wanted = named !== undefined ? [named] : isShared ? known.slice(0, 1) : known;
+  const answers: { account: string; answer: Answer }[] = [];
+  for (const account of wanted) {
+    await lake.run(`set variable account = ${literal(account)}`);
+    answers.push({ account, answer: await lake.answer(question) });
+  }
+  const { names = [], rows = [] } = answers[0]?.answer ?? {};
+  if (answers.length < 2 || names.includes('account') || names.includes('account_id'))
+    return { names, rows: answers.length < 2 ? rows : answers.flatMap(({ answer }) => answer.rows) };
+  return {
+    names: ['account', ...names],
+    rows: answers.flatMap(({ account, answer }) => answer.rows.map(row => [account, ...row])),
+  };
+}
+
+/** Returns the tables that belong to no account. */
+async function narrow(lake: Lake, views: readonly URL[]): Promise<ReadonlySet<string>> {
+  const tables = await lake.rows<{ schema: string; name: string; account: string | null }>(
+    `select schema_name as schema, table_name as name, max(column_name) filter (where column_name in ('account_id', 'account_key')) as account
+     from duckdb_columns() where database_name = 'lake' and (schema_name, table_name) in (
+       select (schema_name, table_name) from duckdb_tables() where database_name = 'lake')
+     group by all`,
+  );
+  for (const { schema, name: table, account } of tables) {
+    const at = `${name(schema)}.${name(table)}`;
+    await lake.run(
+      `create schema if not exists memory.${name(schema)};
+       create view memory.${at} as from lake.${at}${account === null ? '' : ` where ${account} = getvariable('account')`}`,
+    );
+  }
+  await lake.run(await readViews(views));
+  return new Set(tables.filter(({ account }) => account === null).map(one => `${one.schema}.${one.name}`));
+}
