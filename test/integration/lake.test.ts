@@ -82,7 +82,7 @@ await describeOnLake('the lake', () => {
       await beside.export();
       expect(await beside.compare()).toEqual([]);
       const old = new Map<number, unknown>();
-      for (let step = 0; step < 10; step++) {
+      for (let step = 0; step < 6; step++) {
         const name = pick(rng, Object.keys(steps));
         await steps[name]!(s, beside, rng);
         await beside.export();
@@ -197,7 +197,7 @@ await describeOnLake('the lake', () => {
         () => true,
       );
       // The first export has one statement for each table, a later one several.
-      at = died ? at + 23 : Number.POSITIVE_INFINITY;
+      at = died ? at + 41 : Number.POSITIVE_INFINITY;
       await beside.reopen();
       await beside.export();
       expect(await beside.compare(), `round ${round}`).toEqual([]);

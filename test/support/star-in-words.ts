@@ -68,6 +68,7 @@ export const messageRows = (all: readonly Counted[]): Row[] =>
       ticket_type: one.ticket.type,
       position: message.position,
       messages_complete: one.isWhole,
+      ticket_id: one.ticket.id,
     })),
   );
 
@@ -91,6 +92,8 @@ export const turnRows = (all: readonly Counted[]): Row[] =>
       is_answered: untilMs !== null,
       is_first_response: isFirst,
       messages_complete: one.isWhole,
+      ticket_type: one.ticket.type,
+      ticket_id: one.ticket.id,
     })),
   );
 
@@ -101,6 +104,7 @@ export const labelRows = (all: readonly Counted[]): Row[] =>
       ticket_key: `${account}/${ticket.id}`,
       label_key: `${account}/${label}`,
       account_key: account,
+      ticket_id: ticket.id,
     })),
   );
 
