@@ -1,0 +1,189 @@
+/**
+ * The lake answers as the warehouse does: every question of docs/queries, and every view and macro that the lake has instead of a
+ * table. The last export has the warehouse as it is.
+ */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type Query, readQueries } from '../../src/cli/look/query.ts';
+import { askAccounts } from '../../src/cli/look/sql.ts';
+import { askLake } from '../../src/lake/ask.ts';
+import { openLake } from '../../src/lake/duckdb.ts';
+import { lakeTables, lakeViews } from '../../src/sources/index.ts';
+import { shelfdesk } from '../support/cli.ts';
+import type { InProcess } from '../support/in-process.ts';
+import { describeOnLake } from '../support/lake.ts';
+import { type LakeBeside, lakeBeside } from '../support/lake-beside.ts';
+import { variedWorld } from '../support/varied-world.ts';
+
+const queries: Query[] = await readQueries();
+let here: InProcess;
+let beside: LakeBeside;
+/** Checks of analytics.integrity that need what the lake does not have. */
+const onlyInWarehouse = [
+  'messages without their ticket',
+  'history of tickets that are not here',
+  'tickets without metrics',
+  'business times that are not worked out anew',
+  'metrics of tickets that are not here',
+];
+
+/** Rows as text, in an order that does not depend on who sorted them. */
+const sorted = (rows: readonly unknown[][]): string[] => rows.map(row => JSON.stringify(row.map(plain))).sort();
+
+/** A sum of floats depends on the order of its parts. */
+function plain(value: unknown): unknown {
+  return typeof value === 'number' && !Number.isInteger(value) ? Number(value.toPrecision(12)) : value;
+}
+
+/** The warehouse, as DuckDB reads it: values have the same types. */
+async function compare(warehouse: string, lake: string): Promise<void> {
+  await beside.lake.run('use lake');
+  try {
+    const [there, own] = [
+      await beside.lake.answer(lake),
+      await beside.lake.answer(`from postgres_query('warehouse', '${warehouse.replaceAll("'", "''")}')`),
+    ];
+    expect(there.names).toEqual(own.names);
+    expect(own.rows.length).toBeGreaterThan(0);
+    expect(sorted(there.rows)).toEqual(sorted(own.rows));
+  } finally {
+    await beside.lake.run('use memory');
+  }
+}
+
+const views = [
+  'agent_daily',
+  'arrivals_hourly',
+  'countable_tickets',
+  'customer_summary',
+  'fact_backlog',
+  'fact_targets',
+  'message_kinds',
+  'message_senders',
+  'ticket_history',
+  'ticket_targets',
+];
+
+await describeOnLake('answers of the lake', () => {
+  beforeAll(async () => {
+    here = await variedWorld(process.env.CI ? 40 : 8);
+    beside = await lakeBeside(here.url);
+    await beside.export();
+  }, 900_000);
+  afterAll(async () => {
+    await beside?.[Symbol.asyncDispose]();
+    await here?.[Symbol.asyncDispose]();
+  });
+
+  describe('a question has the same answer on the lake:', () => {
+    test.for(queries)('$name', async ({ name, sql }) => {
+      const there = await askLake(beside.lake, lakeViews, sql, undefined);
+      const { fields, rows } = await askAccounts({ pg: here.pool, url: here.url }, sql, undefined);
+      const both = name === 'integrity' ? rows.filter(row => !onlyInWarehouse.includes(String(row[1]))) : rows;
+      expect([there.names, there.rows]).toEqual([fields.map(field => field.name), both]);
+      expect(there.rows.length).toBeGreaterThan(0);
+    });
+  });
+
+  test.for(views)('analytics.%s has the same rows', async view => {
+    const columns = await here.rows(
+      `select string_agg(case when t.typname = 'numeric' then format('%1$I::float8 as %1$I', attname) else quote_ident(attname) end, ', ' order by attnum) as listed
+     from pg_attribute a join pg_type t on t.oid = a.atttypid where attrelid = $1::regclass and attnum > 0`,
+      `analytics.${view}`,
+    );
+    await compare(`select ${columns[0]!.listed} from analytics.${view}`, `from analytics.${view}`);
+  });
+
+  test('the lake has every public table and view', async () => {
+    const wanted = await here.rows(
+      `select format('%s.%s', n.nspname, c.relname) as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
+     where n.nspname = any ('{analytics,books,helpdesk,safe}') and c.relkind = any ('{r,v}') order by 1`,
+    );
+    const there = await beside.lake.rows<{ name: string }>(
+      `select schema_name || '.' || table_name as name from duckdb_tables() where database_name = 'lake'
+     union all select schema_name || '.' || view_name from duckdb_views() where database_name = 'lake'`,
+    );
+    const had = new Set(there.map(({ name }) => name));
+    expect(lakeTables.filter(({ name }) => !had.has(name))).toEqual([]);
+    expect(wanted.map(({ name }) => name).filter(name => !had.has(String(name)))).toEqual([]);
+  });
+
+  describe('macros', () => {
+    test('tickets_as_of at several moments', async () => {
+      const moments = await here.rows(
+        `select distinct to_char(m at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as at from (
+         select max(valid_from) - interval '1 hour' as m from analytics.ticket_history
+         union all select min(valid_from) from analytics.ticket_history
+         union all (select valid_to from analytics.ticket_history where valid_to is not null order by ticket_id limit 4)
+         union all (select change_after from analytics.ticket_history where not is_first order by ticket_id limit 4)
+         union all (select valid_from - interval '1 second' from analytics.ticket_history where change_by is not null limit 2)) t`,
+      );
+      expect(moments.length).toBeGreaterThan(5);
+      for (const { at } of moments) {
+        const sql = `select * from analytics.tickets_as_of(timestamptz '${at}')`;
+        await compare(sql, sql);
+      }
+    });
+
+    test('backlog_daily in several zones', async () => {
+      const [{ first, last }] = (await here.rows(
+        `select (max(valid_from)::date - 60)::text as first, (max(valid_from)::date + 2)::text as last from analytics.ticket_history`,
+      )) as [{ first: string; last: string }];
+      for (const zone of ['UTC', 'America/New_York', 'Pacific/Auckland', 'Asia/Kathmandu']) {
+        const sql = `select * from analytics.backlog_daily(date '${first}', date '${last}', '${zone}')`;
+        await compare(sql, sql);
+      }
+    });
+
+    test('calendar_of, business_seconds and business_time_after', async () => {
+      const sql = `select m.account_id, m.ticket_id, analytics.calendar_of(m.account_id, m.inbox_id) as calendar,
+        analytics.business_seconds(analytics.calendar_of(account_id, inbox_id), created_at, updated_at) as took,
+        analytics.business_seconds('coast', m.updated_at, m.created_at) as back,
+        analytics.business_seconds('none', m.created_at, m.updated_at) as unknown,
+        analytics.business_seconds('far', m.first_closed_at, m.updated_at) as perhaps,
+        analytics.business_time_after(analytics.calendar_of(account_id, inbox_id), created_at, 3600.0) as later
+      from analytics.ticket_metrics m`;
+      await compare(sql, sql);
+    });
+
+    test('is_backlog, is_countable and message_kind', async () => {
+      const sql = `select s, f, analytics.is_backlog(s, f, false) as b, analytics.is_backlog(s, false, f) as c, analytics.is_countable(f, false, null) as d,
+        analytics.is_countable(false, f, null) as e, analytics.is_countable(f, f, timestamptz '2026-01-01 00:00:00+00') as g,
+        analytics.message_kind('reply', s, null) as h, analytics.message_kind(s, 'out', 'u') as i, analytics.message_kind('reply', s, 'u') as k
+      from (values ('open'), ('closed'), ('archived'), ('in'), ('out'), ('note'), (null)) x (s) cross join (values (true), (false), (null)) y (f)`;
+      await compare(sql, sql);
+    });
+  });
+
+  test('views and macros need no name of the lake', async () => {
+    await using lake = await openLake(here.url, beside.place, { mode: 'read' });
+    const counted = 'select count(*)::int as n from lake.analytics.fact_backlog';
+    const [own] = await lake.rows<{ n: number }>(counted);
+    await lake.run('use lake');
+    expect(await lake.rows(counted.replace('lake.', ''))).toEqual([own]);
+  });
+
+  describe('query run --lake', () => {
+    const run = (...args: string[]) =>
+      shelfdesk(['query', 'run', ...args], {
+        DATABASE_URL: here.url,
+        LAKE_EXTENSIONS: process.env.LAKE_EXTENSIONS!,
+      }).finished;
+
+    test('says as of when the lake is, and what to do without an export', async () => {
+      expect(await run('labels', '--lake')).toMatchObject({
+        code: 2,
+        stderr: 'error: the lake is empty\nFill it with `npx shelfdesk lake export`.\n',
+      });
+      await here.rows(
+        `insert into sync.lake_exports (started_at, state, moment) values ('2026-04-01', 'done', '2026-04-01T12:00:00Z')`,
+      );
+      const [there, own] = await Promise.all([run('labels', '--lake'), run('labels')]);
+      expect(there.stdout).toEqual(own.stdout);
+      expect(there.stderr).toMatch(/24 rows, of the lake as of 2026-04-01T12:00:00.000Z\n$/);
+      expect(await run('labels', '--lake', '--account', 'nobody')).toMatchObject({
+        code: 2,
+        stderr: "error: the lake has no account 'nobody'\nChoose with --account: default, umbra.\n",
+      });
+    });
+  });
+});

@@ -1,0 +1,62 @@
+/**
+ * A warehouse in which the questions of docs/queries differ: two accounts that are complete up to different moments, inboxes
+ * with calendars in several zones, spam, trash, deleted and reopened tickets, labels, targets, shelves, what it cost, and rows that miss another one.
+ */
+import { makeRng } from '../../packages/sandbox/src/random.ts';
+import { startSandbox } from '../../packages/sandbox/src/server.ts';
+import { recompute } from '../../src/analytics/calendars.ts';
+import { demoWorld } from './demo-world.ts';
+import type { InProcess } from './in-process.ts';
+import { configFor, noSandboxLimits, syncOnce } from './mirror.ts';
+
+const dayMs = 86_400_000;
+
+export async function variedWorld(days: number): Promise<InProcess> {
+  const here = await demoWorld(days);
+  const rng = makeRng(3);
+  for (let round = 0; round < 6; round++) {
+    for (let i = 0; i < 25; i++) here.world.mutate(rng);
+    here.nowMs += dayMs / 3;
+    await here.sync();
+  }
+  await here.run('sweep', ['tickets']);
+  const sandbox = await startSandbox({ tickets: 60, customers: 9, begin: Date.UTC(2026, 2, 6), ...noSandboxLimits });
+  try {
+    const config = configFor(here.url, sandbox, { account: 'umbra' });
+    await syncOnce(config);
+    for (let i = 0; i < 60; i++) sandbox.world.mutate(rng);
+    await syncOnce(config);
+  } finally {
+    await sandbox.close();
+  }
+  // Each has a zone with other days, and umbra none of its own.
+  await here.rows(`
+    insert into analytics.calendars (name, time_zone) values ('coast', 'America/New_York'), ('far', 'Pacific/Auckland');
+    insert into analytics.calendar_hours select 'coast', day, time '08:30', time '12:00' from generate_series(1, 6) day;
+    insert into analytics.calendar_hours select 'coast', day, time '13:00', time '24:00' from generate_series(1, 3) day;
+    insert into analytics.calendar_hours values ('far', 7, '00:00', '24:00');
+    insert into internal.stored_calendar_assignments (account_id, inbox_id, calendar)
+    select i.account_id, i.id, case i.account_id when 'umbra' then 'far' else 'coast' end
+    from (select *, row_number() over (partition by account_id order by id) as n from helpdesk.inboxes) i where n = 1`);
+  for (const account of ['default', 'umbra']) await recompute(here.pool, account);
+  await here.rows(`
+    insert into internal.stored_service_targets (account_id, inbox_id, label_id, metric, target_seconds)
+    select 'default', null, null, metric, seconds from (values ('first_response', 14400), ('resolution', 259200)) t (metric, seconds)
+    union all
+    select account_id, inbox_id, null, 'resolution', 86400 from (
+      select *, row_number() over (partition by account_id order by inbox_id) as n from analytics.inbox_zones) i where n in (1, 3)
+    union all
+    select account_id, null, id, 'first_response', 7200 + 3600 * n from (
+      select *, row_number() over (partition by account_id order by id) as n from helpdesk.labels) l where n <= 3
+    on conflict do nothing`);
+  await here.rows(`
+    with one as (select distinct on (account_id) account_id, user_id from helpdesk.tickets where user_id is not null order by 1, 2),
+      two as (select distinct on (account_id) account_id, customer_id from helpdesk.contacts order by 1, 2),
+      three as (select distinct on (account_id) account_id, label_id from helpdesk.ticket_labels order by 1, 2),
+      four as (select distinct on (account_id) account_id, volume_id from books.shelf_volumes order by 1, 2),
+      user_gone as (delete from helpdesk.users u using one where u.account_id = one.account_id and u.id = one.user_id),
+      customer_gone as (delete from helpdesk.customers c using two where c.account_id = two.account_id and c.id = two.customer_id),
+      label_gone as (delete from helpdesk.labels l using three where l.account_id = three.account_id and l.id = three.label_id)
+    delete from books.volumes v using four where v.account_id = four.account_id and v.id = four.volume_id`);
+  return here;
+}
