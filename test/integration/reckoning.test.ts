@@ -71,6 +71,7 @@ async function tell({ seed, rounds, setBack }: Story): Promise<void> {
         else if (happens < 0.36) desk.break(pick(rng, ids), pick(rng, ['ticket', 'message'] as const));
         else if (happens < 0.41) desk.mend();
         else if (happens < 0.44) desk.restore();
+        else if (happens < 0.47) desk.answer();
         else desk.change(pick(rng, ids));
       }
       step(pick(rng, [0, 2, 90, 4000]));

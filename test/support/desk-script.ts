@@ -157,18 +157,30 @@ export class Desk {
     this.#live(id);
   }
 
-  say(id: string): void {
+  /** One team member answers every customer who wrote last: in one day, and in several inboxes. */
+  answer(): void {
+    for (const { ticket, messages } of this.tickets.values()) {
+      const last = messages.at(-1);
+      if (last?.type !== 'reply' || last.direction !== 'in') continue;
+      this.say(ticket.id, ['reply', 'out', 'u1']);
+      this.tickets.get(ticket.id)!.ticket = { ...ticket, updated_at: iso(this.now) };
+    }
+  }
+
+  say(id: string, what?: readonly [string, string | null, string | null]): void {
     const one = this.tickets.get(id)!;
-    const [type, direction, user_id] = pick(this.#rng, [
-      ...[['reply', 'in', null] as const, ['reply', 'in', null] as const, ['note', null, 'u2'] as const],
-      ...[
-        ['reply', 'out', 'u1'] as const,
-        ['reply', 'out', 'u1'] as const,
-        ['reply', 'out', 'u3'] as const,
-        ['reply', 'out', null] as const,
-      ],
-      ['odd', null, null] as const,
-    ]);
+    const [type, direction, user_id] =
+      what ??
+      pick(this.#rng, [
+        ...[['reply', 'in', null] as const, ['reply', 'in', null] as const, ['note', null, 'u2'] as const],
+        ...[
+          ['reply', 'out', 'u1'] as const,
+          ['reply', 'out', 'u1'] as const,
+          ['reply', 'out', 'u3'] as const,
+          ['reply', 'out', null] as const,
+        ],
+        ['odd', null, null] as const,
+      ]);
     const mid = `${id}-m${++this.#said}`;
     const files = this.#rng() < 0.2 ? [{ id: `${mid}-f`, name: 'f', type: 'text/plain', size: 1 }] : [];
     one.messages.push(
