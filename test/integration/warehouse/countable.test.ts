@@ -197,3 +197,30 @@ test('no question and no fact tells again which tickets count', async () => {
     where c.relnamespace = 'analytics'::regnamespace and c.relname ~ '^(dim|fact)_' and a.attname ~ '(^|_)(spam|trash|agent_key|channel)$'`);
   expect(rows).toEqual([]);
 });
+
+test('senders are those of the messages that count, with the hashes that readers of masks see', async () => {
+  const client = await db.pool.connect();
+  try {
+    await client.query('begin');
+    await client.query(`
+      update internal.messages set from_address = (array['Ada@example.org', 'ada@example.org ', '+49 (30) 123', '', null, 'bo@example.org'])[1 + hashtext(id) & 7];
+      insert into helpdesk.contacts (account_id, id, customer_id, type, value, _first_seen_at, _synced_at, _observed_at, _payload)
+      select 'acme', v, 'c1', 'email', v, now(), now(), now(), '{}' from unnest(array['ADA@example.org', '+4930123', '']) v`);
+    const { rows: senders } = await client.query(
+      'select account_id, ticket_type, address, is_known, messages from analytics.message_senders order by 1, 2, 3',
+    );
+    const { rows: messages } = await client.query(`
+      select t.account_id, t.type as ticket_type, m.from_address as address,
+        case when m.from_address is not null then exists (
+          select from safe.contacts c where c.account_id = m.account_id and c.value = m.from_address) end as is_known,
+        count(*) as messages
+      from safe.messages m join safe.tickets t on t.account_id = m.account_id and t.id = m.ticket_id
+      where m.direction = 'in' and analytics.is_countable(t.spam, t.trash, t._deleted_at)
+      group by 1, 2, 3, m.account_id, m.from_address order by 1, 2, 3`);
+    expect(senders).toEqual(messages);
+    expect(new Set(senders.map(one => one.is_known))).toEqual(new Set([true, false, null]));
+  } finally {
+    await client.query('rollback');
+    client.release();
+  }
+});
