@@ -123,6 +123,7 @@ await describeOnLake('the lake', () => {
       );
     const summary = (text: string) =>
       s.rows('update helpdesk.tickets set summary = $1 where id = (select max(id) from helpdesk.tickets)', text);
+    await summary('before');
     const { lake } = beside;
     const busy: Lake = {
       ...lake,
@@ -148,8 +149,10 @@ await describeOnLake('the lake', () => {
       return exportTo(busy, late, lakeTables, { views: lakeViews });
     });
     expect(
-      await lake.rows(`select id from lake.helpdesk.tickets where summary in ('meanwhile', 'at the end')`),
-    ).toEqual([]);
+      await lake.rows(
+        `select summary from lake.helpdesk.tickets where summary in ('before', 'meanwhile', 'at the end')`,
+      ),
+    ).toEqual([{ summary: 'before' }]);
     await beside.export();
     expect(await beside.compare()).toEqual([]);
     const held = await beside.everything();
