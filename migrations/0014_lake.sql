@@ -394,5 +394,51 @@ comment on function sync.follow_changes is
   'Makes the triggers that note changes for the lake, or drops them: while it is off, no write pays for them.';
 revoke execute on function sync.follow_changes(boolean) from public;
 
+create or replace function sync.wanted_rights() returns table (role name, relation regclass, kind "char", right_name text)
+language sql stable
+begin atomic
+  with ours as (
+    select c.oid, n.nspname, c.relname, c.relkind, c.reloptions,
+      -- The worker writes none of these.
+      n.nspname = 'sync' and c.relname in ('readers', 'migrations') as to_be_read,
+      n.nspname = 'sync' and (c.relname = 'readers' or starts_with(c.relname, 'secret_') or starts_with(c.relname, 'lake'))
+        -- analytics.tickets_as_of reads this view with the rights of its caller.
+        or n.nspname = 'internal' and c.relname <> 'readable_versions' as hidden,
+      -- Views with a security barrier filter by sync.readable_accounts themselves.
+      -- If somebody granted a view by hand, the view kept its owner's rights and would show every account.
+      (n.nspname = 'sync' or n.nspname in (select s.name from sync.source_schemas s)) and c.relkind = 'v' and not coalesce('security_barrier=true' = any (c.reloptions), false)
+        and not coalesce('security_invoker=true' = any (c.reloptions), false) as unfiltered
+    from pg_class c join pg_namespace n on n.oid = c.relnamespace
+    where (n.nspname in ('sync', 'analytics', 'internal', 'safe', 'bullmq') or n.nspname in (select s.name from sync.source_schemas s)) and c.relkind in ('r', 'p', 'v', 'm', 'S')
+      and not exists (
+        select from pg_depend d where d.classid = 'pg_class'::regclass and d.objid = c.oid and d.deptype = 'e'))
+  select 'shelfdesk_reader'::name, o.oid::regclass, o.relkind, 'select' from ours o
+  where o.relkind <> 'S' and not o.hidden and not o.unfiltered
+    and (o.nspname in ('analytics', 'internal', 'safe') or o.nspname in (select s.name from sync.source_schemas s where not s.personal) or o.oid = 'sync.readable_accounts'::regclass)
+  union all
+  select 'shelfdesk_reader_pii', o.oid, o.relkind, 'select' from ours o
+  where o.relkind <> 'S' and not o.hidden and not o.unfiltered and o.nspname <> 'bullmq'
+  union all
+  -- The rights of shelfdesk_sql: everything that the owner reads, without the keys.
+  select 'shelfdesk_sql', o.oid, o.relkind, 'select' from ours o
+  where o.relkind <> 'S' and not (o.nspname = 'sync' and starts_with(o.relname, 'secret_'))
+  union all
+  select 'shelfdesk_writer', o.oid, o.relkind, p.name from ours o
+  cross join unnest(case
+    when o.relkind = 'S' then '{usage,select}'
+    when o.relkind in ('v', 'm') or o.to_be_read then '{select}'
+    else '{select,insert,update,delete}' end::text[]) p (name)
+  where o.oid <> 'sync.secret_salt'::regclass;
+end;
+comment on function sync.wanted_rights is
+  'Rights of each Shelfdesk role on each table, view and sequence. Readers have no access to the schema internal, to sync.readers, and to tables of sync whose name begins with secret_ or lake.';
+
+comment on column analytics.ticket_history.label_ids is
+  'Labels on the ticket; each joins helpdesk.labels.id.';
+comment on column analytics.ticket_history.spam is
+  'True while the ticket was marked as spam.';
+comment on column analytics.ticket_history.trash is
+  'True while the ticket was in the trash.';
+
 select sync.settle_comments();
 select sync.settle_roles();

@@ -117,7 +117,7 @@ begin atomic
     select c.oid, n.nspname, c.relname, c.relkind, c.reloptions,
       -- The worker writes none of these.
       n.nspname = 'sync' and c.relname in ('readers', 'migrations') as to_be_read,
-      n.nspname = 'sync' and (c.relname = 'readers' or starts_with(c.relname, 'secret_'))
+      n.nspname = 'sync' and (c.relname = 'readers' or starts_with(c.relname, 'secret_') or starts_with(c.relname, 'lake'))
         -- analytics.tickets_as_of reads this view with the rights of its caller.
         or n.nspname = 'internal' and c.relname <> 'readable_versions' as hidden,
       -- Views with a security barrier filter by sync.readable_accounts themselves.
@@ -147,7 +147,7 @@ begin atomic
   where o.oid <> 'sync.secret_salt'::regclass;
 end;
 comment on function sync.wanted_rights is
-  'Rights of each Shelfdesk role on each table, view and sequence. Readers have no access to the schema internal, to sync.readers, and to tables of sync whose name begins with secret_.';
+  'Rights of each Shelfdesk role on each table, view and sequence. Readers have no access to the schema internal, to sync.readers, and to tables of sync whose name begins with secret_ or lake.';
 
 create or replace function sync.settle_roles() returns text[]
 language plpgsql

@@ -70,6 +70,12 @@ from (
 where v.account_id = any (array(select r.account_id from sync.readable_accounts r));
 comment on view analytics.ticket_history is
   'Past and present state of each ticket: a new row for each change of state, user_id, inbox_id, label_ids (unordered), spam or trash. Rows of a ticket do not overlap; the only gaps are deletions. Adjacent rows may be equal, because two changes within one second share a row.';
+comment on column analytics.ticket_history.label_ids is
+  'Labels on the ticket; each joins helpdesk.labels.id.';
+comment on column analytics.ticket_history.spam is
+  'True while the ticket was marked as spam.';
+comment on column analytics.ticket_history.trash is
+  'True while the ticket was in the trash.';
 
 create or replace view internal.ticket_state_intervals with (security_barrier) as
 select i.account_id, i.ticket_id, i.state, i.valid_from,
