@@ -121,29 +121,43 @@ target as (
 span as (
   select t.*, case t.metric when 'resolution' then t.created_at else r.waiting_since end as begins_at,
     case t.metric when 'resolution' then t.created_at else t.waiting_since end as since,
-    greatest(h.complete_through, t.updated_at) as until
+    greatest(h.complete_through, t.updated_at) as until,
+    t.last_closed_at - to_seconds(case when t.is_done then t.full_resolution_error_seconds else 0 end) as closed_after
   from target t
   left join analytics.completeness h on h.account_id = t.account_id and h.source = 'helpdesk' and h.stream = 'tickets'
   left join analytics.reply_turns r on r.account_id = t.account_id and r.ticket_id = t.ticket_id and r.turn = 1
   where t.target_seconds is not null),
+-- Business time before each of these times, as in analytics.business_seconds. Joins take a fraction of the time of its subqueries.
+worked as (
+  select s.*, coalesce(b.seconds_before + epoch(least(s.begins_at, b.closes_at) - b.opens_at), 0) as before_begins,
+    coalesce(c.seconds_before + epoch(least(s.since, c.closes_at) - c.opens_at), 0) as before_since,
+    coalesce(d.seconds_before + epoch(least(s.until, d.closes_at) - d.opens_at), 0) as before_until,
+    coalesce(e.seconds_before + epoch(least(s.closed_after, e.closes_at) - e.opens_at), 0) as before_closed
+  from span s
+  asof left join analytics.calendar_spans b on b.calendar = s.calendar and b.opens_at <= s.begins_at
+  asof left join analytics.calendar_spans c on c.calendar = s.calendar and c.opens_at <= s.since
+  asof left join analytics.calendar_spans d on d.calendar = s.calendar and d.opens_at <= s.until
+  asof left join analytics.calendar_spans e on e.calendar = s.calendar and e.opens_at <= s.closed_after),
 reckoned as (
-  select s.*,
+  select w.*, w.before_begins + w.target_seconds as before_due,
     case
-      when not s.is_done then greatest(0, case
-        when s.calendar is null then epoch(s.until - s.since)
-        else analytics.business_seconds(s.calendar, s.since, s.until) end)
-      when s.metric = 'resolution' then case when s.calendar is null then s.full_resolution_seconds else s.full_resolution_business_seconds end
-      when s.calendar is null then s.first_response_seconds
-      else s.first_response_business_seconds end as seconds,
+      when not w.is_done then greatest(0, case
+        when w.calendar is null then epoch(w.until - w.since)
+        when w.until is not null and w.since is not null then w.before_until - w.before_since end)
+      when w.metric = 'resolution' then case when w.calendar is null then w.full_resolution_seconds else w.full_resolution_business_seconds end
+      when w.calendar is null then w.first_response_seconds
+      else w.first_response_business_seconds end as seconds,
     case
-      when s.metric = 'first_response' then case when s.messages_complete then 0 end
-      when s.is_done then s.full_resolution_error_seconds
+      when w.metric = 'first_response' then case when w.messages_complete then 0 end
+      when w.is_done then w.full_resolution_error_seconds
       else 0 end as error_seconds
-  from span s)
+  from worked w)
 select r.account_id, r.ticket_id, r.metric, r.customer_id, r.inbox_id, r.user_id, r.created_at, r.messages_complete, r.target_seconds,
   r.calendar is not null as in_business_time, r.is_done, r.begins_at,
-  case when r.calendar is null then r.begins_at + to_seconds(r.target_seconds)
-    else analytics.business_time_after(r.calendar, r.begins_at, r.target_seconds) end as due_at,
+  case
+    when r.calendar is null then r.begins_at + to_seconds(r.target_seconds)
+    when r.begins_at >= timestamptz '2000-01-01 00:00:00+00' then u.opens_at + to_microseconds(((r.before_due - u.seconds_before) * 1000000)::bigint)
+    end as due_at,
   r.seconds, r.error_seconds,
   case
     when r.seconds <= r.target_seconds then case
@@ -152,10 +166,13 @@ select r.account_id, r.ticket_id, r.metric, r.customer_id, r.inbox_id, r.user_id
       else 'running' end
     when r.seconds - r.error_seconds > r.target_seconds then 'missed'
     -- The error is one of the clock. Of a night it may be no business time at all.
-    when r.metric = 'resolution' and r.calendar is not null and analytics.business_seconds(
-      r.calendar, r.created_at, r.last_closed_at - to_seconds(r.error_seconds)) > r.target_seconds then 'missed'
+    when r.metric = 'resolution' and r.calendar is not null and r.closed_after is not null
+      and r.before_closed - r.before_begins > r.target_seconds then 'missed'
     else 'uncertain' end as outcome
-from reckoned r;
+from reckoned r
+asof left join (
+  select s.calendar, s.opens_at, s.seconds_before, s.seconds_before + epoch(s.closes_at - s.opens_at) as seconds_through
+  from analytics.calendar_spans s) u on u.calendar = r.calendar and u.seconds_through >= r.before_due;
 
 create or replace view analytics.fact_targets as
 select g.account_id || '/' || g.ticket_id || '/' || g.metric as target_key, t.ticket_key, t.account_key, t.customer_key, t.inbox_key,
@@ -165,23 +182,26 @@ from analytics.ticket_targets g
 join analytics.fact_tickets t on t.account_key = g.account_id and t.ticket_id = g.ticket_id;
 
 create or replace macro analytics.tickets_as_of(moment) as table
-with asked as (select moment as asked_moment)
-select t.account_id, t.id as ticket_id, t.number, t.customer_id, h.inbox_id, h.user_id, h.state, t.type, h.label_ids, h.spam, h.trash,
-  t.created_at, h.valid_from, h.valid_to,
-  h.valid_from is not null and coalesce(h.change_by <= q.asked_moment, true) and case
-    when h.valid_to is null then true
-    when n.ticket_id is null then coalesce(h.deleted_after >= q.asked_moment, false)
-    else coalesce(n.change_after >= q.asked_moment, false) and coalesce(h.deleted_after >= q.asked_moment, true) end as certain
-from asked q
-cross join safe.tickets t
-left join safe.ticket_history h
-  on h.account_id = t.account_id and h.ticket_id = t.id
-    and h.valid_from <= q.asked_moment and (h.valid_to is null or h.valid_to > q.asked_moment)
--- The row that follows directly. If there is none, the ticket was deleted.
-left join safe.ticket_history n on n.account_id = h.account_id and n.ticket_id = h.ticket_id and n.valid_from = h.valid_to
-left join safe.ticket_history f
-  on f.account_id = t.account_id and f.ticket_id = t.id and f.is_first and f.valid_from > q.asked_moment
-where coalesce(t.created_at <= q.asked_moment, h.valid_from is not null) and (h.valid_from is not null or f.ticket_id is not null);
+select v.account_id, v.ticket_id, t.number, t.customer_id, case when v.known then v.inbox_id end as inbox_id,
+  case when v.known then v.user_id end as user_id, case when v.known then v.state end as state, t.type,
+  case when v.known then v.label_ids end as label_ids, case when v.known then v.spam end as spam, case when v.known then v.trash end as trash,
+  t.created_at, case when v.known then v.valid_from end as valid_from, case when v.known then v.valid_to end as valid_to,
+  v.known and coalesce(v.change_by <= v.asked, true) and case
+    when v.valid_to is null then true
+    -- If no row follows directly, the ticket was deleted.
+    when v.next_from is distinct from v.valid_to then coalesce(v.deleted_after >= v.asked, false)
+    else coalesce(v.next_after >= v.asked, false) and coalesce(v.deleted_after >= v.asked, true) end as certain
+from (
+  -- A ticket that was first seen later has the row of that time, without its values.
+  select h.*, q.asked, h.valid_from <= q.asked as known
+  from (
+    select h.*, lead(h.valid_from) over w as next_from, lead(h.change_after) over w as next_after
+    from safe.ticket_history h
+    window w as (partition by h.account_id, h.ticket_id order by h.valid_from)) h
+  cross join (select moment as asked) q
+  where (h.valid_from <= q.asked or h.is_first) and (h.valid_to is null or h.valid_to > q.asked)) v
+join safe.tickets t on t.account_id = v.account_id and t.id = v.ticket_id
+where t.created_at <= v.asked or t.created_at is null and v.known;
 
 -- Days from from_day to to_day that were over at the moment: a day ends with the first instant of the next one in the zone.
 create or replace macro analytics.days_over(moment, time_zone, from_day, to_day) as case when moment is not null then
@@ -201,7 +221,8 @@ row as (
     analytics.days_over(v.valid_from, z.time_zone, z.from_day, z.to_day) as began,
     analytics.days_over(v.valid_to, z.time_zone, z.from_day, z.to_day) as ended
   from version v cross join zone z
-  where v.valid_to is null or v.valid_to >= z.from_day - 1 or v.change_by >= z.from_day - 1),
+  -- Open work of these days, and versions that began, or were shown, since the first of them.
+  where v.counts and (v.valid_to is null or v.valid_to >= z.from_day - 1) or v.valid_from >= z.from_day - 1 or v.change_by >= z.from_day - 1),
 -- Ends of days after the first number, up to the second.
 span as (
   select r.time_zone, r.account_id, r.state, r.inbox_id, r.user_id, r.began as after,
