@@ -48,7 +48,19 @@ export async function variedWorld(days: number): Promise<InProcess> {
     union all
     select account_id, null, id, 'first_response', 7200 + 3600 * n from (
       select *, row_number() over (partition by account_id order by id) as n from helpdesk.labels) l where n <= 3
+    union all
+    select account_id, inbox_id, label_ids[1], metric, 90000
+    from (select distinct on (account_id) * from helpdesk.tickets where cardinality(label_ids) > 1 order by account_id, id) t
+    cross join (values ('first_response'), ('resolution')) m (metric)
     on conflict do nothing`);
+  // The third of those that were deleted comes back.
+  await here.rows(`
+    update helpdesk.tickets t set _deleted_after = t.updated_at + interval '1 hour', _deleted_at = t.updated_at + interval '60 hours'
+    from (select *, row_number() over (partition by account_id order by updated_at desc) as n from helpdesk.tickets where state = 'open' and not spam and not trash) o
+    where (o.account_id, o.id) = (t.account_id, t.id) and n <= 6`);
+  await here.rows(`
+    update helpdesk.tickets set _deleted_after = null, _deleted_at = null, user_id = null, updated_at = updated_at + interval '80 hours'
+    where (account_id, id) in (select account_id, id from helpdesk.tickets where _deleted_at is not null order by updated_at limit 1)`);
   await here.rows(`
     with one as (select distinct on (account_id) account_id, user_id from helpdesk.tickets where user_id is not null order by 1, 2),
       two as (select distinct on (account_id) account_id, customer_id from helpdesk.contacts order by 1, 2),
@@ -56,6 +68,9 @@ export async function variedWorld(days: number): Promise<InProcess> {
       four as (select distinct on (account_id) account_id, volume_id from books.shelf_volumes order by 1, 2),
       user_gone as (delete from helpdesk.users u using one where u.account_id = one.account_id and u.id = one.user_id),
       customer_gone as (delete from helpdesk.customers c using two where c.account_id = two.account_id and c.id = two.customer_id),
+      deleted as (
+        update helpdesk.customers set _deleted_at = _synced_at where (account_id, id) in (select account_id, max(id) from helpdesk.customers group by 1)),
+      attachment as (update helpdesk.attachments set message_id = 'none' where (account_id, id) in (select account_id, max(id) from helpdesk.attachments group by 1)),
       label_gone as (delete from helpdesk.labels l using three where l.account_id = three.account_id and l.id = three.label_id)
     delete from books.volumes v using four where v.account_id = four.account_id and v.id = four.volume_id`);
   return here;
