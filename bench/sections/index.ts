@@ -5,6 +5,7 @@ import { credits } from './credits.ts';
 import { fleet } from './fleet.ts';
 import { freshness } from './freshness.ts';
 import { growth } from './growth.ts';
+import { lake } from './lake.ts';
 import { loadCustomers } from './load-customers.ts';
 import { loadMessages } from './load-messages.ts';
 import { loadTickets } from './load-tickets.ts';
@@ -33,6 +34,7 @@ export const sections: readonly Section[] = [
   analytics,
   questions,
   questionsLarge,
+  lake,
   plan,
   sandbox,
 ];
