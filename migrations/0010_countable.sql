@@ -702,7 +702,7 @@ do $$
 declare
   one record;
 begin
-  -- Whoever migrates, the owner of the other views owns these.
+  -- The owner of the other views owns these, too, also where another role migrates.
   for one in
     select c.oid::regclass as view, pg_get_userbyid(o.relowner) as owner
     from pg_class c, pg_class o

@@ -28,7 +28,7 @@ left join lateral (
   select c.within,
     case when c.resolved then c.valid_from end as closed_at,
     case when c.resolved then c.within end as closed_within,
-    -- Asked for again, because PostgreSQL applies the condition of the join afterwards.
+    -- The condition of the join is repeated, because PostgreSQL applies it afterwards.
     case when s.ticket_id is null and c.resolved and exists (select from internal.stored_calendar_assignments)
       then analytics.business_seconds(analytics.calendar_of(t.account_id, t.inbox_id), t.created_at, c.valid_from)::float8 end as business_seconds
   from (
@@ -101,7 +101,7 @@ begin
 end
 $$;
 comment on function analytics.business_time_after is
-  'The instant at which so many seconds of business time have passed since another one. Null for an unknown calendar, and outside of the stored spans of 2000 to 2059.';
+  'The instant at which this many seconds of business time have passed since another instant. Null for an unknown calendar, and outside of the stored spans of 2000 to 2059.';
 
 -- A view, so that a target or a calendar that changes costs nothing when tickets are written.
 create or replace view analytics.ticket_targets with (security_barrier) as
@@ -234,7 +234,7 @@ comment on column sync.operations.action is
 comment on column sync.operations.subject is
   'Object of the action: a stream, a run, a kind of run, a customer, a reader, a calendar or a service target; empty for the whole account.';
 
--- Whoever migrates, the owner of the other views owns these.
+-- The owner of the other views owns these, too, also where another role migrates.
 do $$
 declare
   one record;

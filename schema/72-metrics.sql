@@ -591,7 +591,7 @@ left join lateral (
   select c.within,
     case when c.resolved then c.valid_from end as closed_at,
     case when c.resolved then c.within end as closed_within,
-    -- Asked for again, because PostgreSQL applies the condition of the join afterwards.
+    -- The condition of the join is repeated, because PostgreSQL applies it afterwards.
     case when s.ticket_id is null and c.resolved and exists (select from internal.stored_calendar_assignments)
       then analytics.business_seconds(analytics.calendar_of(t.account_id, t.inbox_id), t.created_at, c.valid_from)::float8 end as business_seconds
   from (

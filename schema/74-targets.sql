@@ -52,7 +52,7 @@ begin
 end
 $$;
 comment on function analytics.business_time_after is
-  'The instant at which so many seconds of business time have passed since another one. Null for an unknown calendar, and outside of the stored spans of 2000 to 2059.';
+  'The instant at which this many seconds of business time have passed since another instant. Null for an unknown calendar, and outside of the stored spans of 2000 to 2059.';
 
 -- A view, so that a target or a calendar that changes costs nothing when tickets are written.
 create or replace view analytics.ticket_targets with (security_barrier) as

@@ -1,5 +1,5 @@
 -- How has the backlog developed?
--- Unresolved tickets at the end of each Sunday: a day of the inbox or the account. uncertain: so many of them may have been otherwise.
+-- Unresolved tickets at the end of each Sunday: a day of the inbox or the account. uncertain: the number of tickets whose state at that time is not certain.
 select date_key as day, sum(tickets)::int as tickets, sum(tickets) filter (where state = 'open')::int as open,
   sum(tickets) filter (where state in ('hold', 'snoozed'))::int as on_hold_or_snoozed,
   sum(tickets) filter (where user_key is null)::int as unassigned, sum(uncertain)::int as uncertain
