@@ -7,13 +7,17 @@ import type { Answer, Lake } from './duckdb.ts';
 import { literal, name } from './table.ts';
 import { readViews } from './views.ts';
 
-/** With several accounts the rows get a column `account`, unless they have one. A question about no account runs once. */
+interface OfAccount extends Answer {
+  readonly account: string;
+}
+
+/** The answer of each account, in one snapshot. A question about no account runs once. */
 export async function askLake(
   lake: Lake,
   views: readonly URL[],
   question: string,
   named: string | undefined,
-): Promise<Answer> {
+): Promise<OfAccount[]> {
   // One snapshot for all accounts.
   await lake.run('begin');
   try {
@@ -28,7 +32,7 @@ async function askAccounts(
   views: readonly URL[],
   question: string,
   named: string | undefined,
-): Promise<Answer> {
+): Promise<OfAccount[]> {
   const listed = await lake.rows<{ account: string }>(
     'select account_id as account from lake.analytics.dim_account order by 1',
   );
@@ -38,18 +42,12 @@ async function askAccounts(
   const shared = await narrow(lake, views);
   const isShared = [...question.matchAll(/\b(?:from|join)\s+(\w+\.\w+)/g)].every(([, read]) => shared.has(read!));
   const wanted = named !== undefined ? [named] : isShared ? known.slice(0, 1) : known;
-  const answers: { account: string; answer: Answer }[] = [];
+  const answers: OfAccount[] = [];
   for (const account of wanted) {
     await lake.run(`set variable account = ${literal(account)}`);
-    answers.push({ account, answer: await lake.answer(question) });
+    answers.push({ account, ...(await lake.answer(question)) });
   }
-  const { names = [], rows = [] } = answers[0]?.answer ?? {};
-  if (answers.length < 2 || names.includes('account') || names.includes('account_id'))
-    return { names, rows: answers.length < 2 ? rows : answers.flatMap(({ answer }) => answer.rows) };
-  return {
-    names: ['account', ...names],
-    rows: answers.flatMap(({ account, answer }) => answer.rows.map(row => [account, ...row])),
-  };
+  return answers;
 }
 
 /** Returns the tables that belong to no account. */

@@ -10,10 +10,10 @@ import { readLake, readLakeStatus } from '../../lake/state.ts';
 import { lakeViews } from '../../sources/index.ts';
 import { count } from '../../words.ts';
 import type { Act, Deps } from '../command.ts';
-import { type Cell, print, printJson, say, style, table } from '../output/terminal.ts';
+import { print, printJson, say, style, table } from '../output/terminal.ts';
 import { tablesOf } from '../warehouse.ts';
 import { required } from '../work/lake.ts';
-import { askAccounts } from './sql.ts';
+import { askAccounts, type Named, together } from './sql.ts';
 
 const folder = new URL('../../../docs/queries/', import.meta.url);
 
@@ -86,16 +86,13 @@ interface Place {
   readonly signal: AbortSignal;
 }
 
-interface Answer {
-  readonly names: readonly string[];
-  readonly rows: readonly (readonly Cell[])[];
+interface Answer extends Named {
   /** The lake is equal to the warehouse at this moment. */
   readonly moment?: Date;
 }
 
 async function askTheWarehouse({ warehouse }: Place, sql: string, account: string | undefined): Promise<Answer> {
-  const { fields, rows } = await askAccounts(warehouse, sql, account);
-  return { names: fields.map(field => field.name), rows };
+  return askAccounts(warehouse, sql, account);
 }
 
 async function askTheLake(
@@ -108,7 +105,7 @@ async function askTheLake(
   const { moment } = (await readLakeStatus(pg))!;
   if (moment === null) throw new UsageError('the lake is empty', 'Fill it with `npx shelfdesk lake export`.');
   await using lake = await openLake(url, { ...fleet.lake, path }, { signal, mode: 'read' });
-  return { ...(await askLake(lake, lakeViews, sql, account)), moment };
+  return { ...together(await askLake(lake, lakeViews, sql, account)), moment };
 }
 
 function choose(queries: readonly Query[], name: string): Query {

@@ -62,7 +62,7 @@ export const ask = (warehouse: Asked, query: string): Promise<Answer> =>
  * Runs a query for account `named`, or once for each readable account. With several accounts the rows get a column
  * `account`, unless they have one. A query that reads no account data runs once.
  */
-export function askAccounts(warehouse: Asked, query: string, named: string | undefined): Promise<Answer> {
+export function askAccounts(warehouse: Asked, query: string, named: string | undefined): Promise<Named> {
   return reading(warehouse, async client => {
     const { rows } = await client.query<{ account_id: string }>(
       'select account_id from sync.readable_accounts order by account_id',
@@ -71,19 +71,29 @@ export function askAccounts(warehouse: Asked, query: string, named: string | und
     if (named !== undefined && !known.includes(named))
       throw new UsageError(`there is no account '${named}'`, `Choose with --account: ${known.join(', ')}.`);
     const wanted = named === undefined && (await asksOfAccounts(client, query)) ? known : [named ?? ''];
-    const answers: { account: string; answer: Answer }[] = [];
+    const answers: (Named & { account: string })[] = [];
     for (const account of wanted.length > 0 ? wanted : ['']) {
       await client.query(`select set_config('shelfdesk.account', $1, true)`, [account]);
-      answers.push({ account, answer: await answerTo(client, query) });
+      const { fields, rows: found } = await answerTo(client, query);
+      answers.push({ account, names: fields.map(({ name }) => name), rows: found });
     }
-    const { fields } = answers[0]!.answer;
-    const isSaid = answers.length === 1 || fields.some(({ name }) => name === 'account' || name === 'account_id');
-    if (isSaid) return { fields, rows: answers.flatMap(({ answer }) => answer.rows) };
-    return {
-      fields: [{ name: 'account' }, ...fields],
-      rows: answers.flatMap(({ account, answer }) => answer.rows.map(row => [account, ...row])),
-    };
+    return together(answers);
   });
+}
+
+export interface Named {
+  readonly names: readonly string[];
+  readonly rows: readonly (readonly Cell[])[];
+}
+
+/** Answers of several accounts as one. Their rows get a column `account`, unless they have one. */
+export function together(answers: readonly (Named & { account: string })[]): Named {
+  const { names = [] } = answers[0] ?? {};
+  const isSaid = answers.length < 2 || names.includes('account') || names.includes('account_id');
+  return {
+    names: isSaid ? names : ['account', ...names],
+    rows: answers.flatMap(({ account, rows }) => (isSaid ? rows : rows.map(row => [account, ...row]))),
+  };
 }
 
 /** Whether the query depends on the readable accounts: then its plan scans sync.accounts. */
