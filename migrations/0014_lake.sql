@@ -70,7 +70,7 @@ comment on column sync.lake_pending.unit is
 comment on column sync.lake_pending.account_id is 'The account; empty for the unit all.';
 comment on column sync.lake_pending.id is 'Id of the record; owner/shelf for a shelf. Empty for the units account, list and all.';
 comment on column sync.lake_pending.month is
-  'Month of the ticket, before and after the change: its files are there. Null for other units, and where internal.lake_units knows it.';
+  'Month of the ticket, before and after the change: its files are there. Null for other units, and where internal.lake_months knows it.';
 comment on column sync.lake_pending.erased is
   'True if the record was erased. Erasure takes all records that its transaction changed out of the old files.';
 comment on column sync.lake_pending.xact is 'The transaction that changed the record. An export clears what its snapshot has seen.';
@@ -151,23 +151,13 @@ end;
 comment on function internal.lake_month is
   'First day of the month of a ticket, in UTC: the lake has the files of each month together. 1970 without a time.';
 
-create or replace view internal.lake_units as
-select 'ticket' as unit, t.account_id, t.id, coalesce(internal.lake_month(t.created_at), date '1970-01-01') as month from helpdesk.tickets t
-union all
-select 'customer', c.account_id, c.id, null from helpdesk.customers c
-union all
-select distinct 'customer', t.account_id, t.customer_id, null::date from helpdesk.tickets t
-where t.customer_id is not null and not exists (
-  select from helpdesk.customers c where (c.account_id, c.id) = (t.account_id, t.customer_id))
-union all
-select 'volume', v.account_id, v.id, null from books.volumes v
-union all
-select 'shelf', s.account_id, s.owner_id || '/' || s.id, null from books.shelves s;
-comment on view internal.lake_units is 'Records whose rows the lake keeps together: tickets, customers, volumes and shelves.';
-comment on column internal.lake_units.unit is 'ticket, customer, volume or shelf.';
-comment on column internal.lake_units.account_id is 'The account.';
-comment on column internal.lake_units.id is 'Id of the record; owner/shelf for a shelf.';
-comment on column internal.lake_units.month is 'internal.lake_month of a ticket; null for other records.';
+create or replace view internal.lake_months as
+select t.account_id, t.id, coalesce(internal.lake_month(t.created_at), date '1970-01-01') as month
+from helpdesk.tickets t;
+comment on view internal.lake_months is 'The month of each ticket, for the lake.';
+comment on column internal.lake_months.account_id is 'The account.';
+comment on column internal.lake_months.id is 'The ticket.';
+comment on column internal.lake_months.month is 'internal.lake_month of its creation.';
 
 -- Each function is for tables with the columns that it names. PL/pgSQL plans only the branches that run, so one
 -- function is for statements that insert, update or delete.
@@ -290,6 +280,18 @@ end
 $$;
 comment on function internal.note_account is 'Notes the account of a changed row in sync.lake_pending.';
 
+-- A migration may change what any view shows, with the same columns.
+create or replace function internal.note_everything() returns trigger
+language plpgsql
+as $$
+begin
+  insert into sync.lake_pending (unit, account_id, id)
+  select 'account', a.account_id, '' from sync.accounts a union all select 'all', '', '';
+  return null;
+end
+$$;
+comment on function internal.note_everything is 'Notes all accounts, and the tables without an account, after a migration.';
+
 create or replace function internal.note_zones() returns trigger
 language plpgsql
 as $$
@@ -347,7 +349,9 @@ begin
       ('helpdesk.tickets', 'note_tickets()', '{INSERT,UPDATE,DELETE}'::text[]),
       ('internal.messages', 'note_of_ticket()', '{INSERT,UPDATE,DELETE}'),
       ('helpdesk.attachments', 'note_of_ticket()', '{INSERT,UPDATE,DELETE}'),
+      ('internal.ticket_history', 'note_of_ticket()', '{INSERT,UPDATE,DELETE}'),
       ('internal.stored_ticket_metrics', 'note_of_ticket()', '{INSERT,UPDATE,DELETE}'),
+      ('internal.stored_reply_turns', 'note_of_ticket()', '{INSERT,UPDATE,DELETE}'),
       ('helpdesk.customers', 'note_customers()', '{INSERT,UPDATE,DELETE}'),
       ('helpdesk.contacts', 'note_of_customer()', '{INSERT,UPDATE,DELETE}'),
       ('books.volumes', 'note_volumes()', '{INSERT,UPDATE,DELETE}'),
@@ -384,8 +388,12 @@ begin
       execute format('create trigger lake_note after %s on %s for each row execute function internal.%s', one.events, one.table_name, one.calls);
     end if;
   end loop;
+  drop trigger if exists lake_note on sync.migrations;
+  drop trigger if exists lake_note on sync.source_files;
   drop trigger if exists lake_zone on analytics.calendars;
   if follow then
+    create trigger lake_note after insert on sync.migrations for each statement execute function internal.note_everything();
+    create trigger lake_note after insert on sync.source_files for each statement execute function internal.note_everything();
     create trigger lake_zone after update of time_zone on analytics.calendars for each row execute function internal.note_zones();
   end if;
 end

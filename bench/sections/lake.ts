@@ -10,7 +10,7 @@ import { readQueries } from '../../src/cli/look/query.ts';
 import { catalogSchema, type Lake, openLake } from '../../src/lake/duckdb.ts';
 import { type Exported, exportTo } from '../../src/lake/export.ts';
 import { alone, turnOn } from '../../src/lake/state.ts';
-import { tablesOf } from '../../src/lake/work.ts';
+import { exportedTables } from '../../src/lake/work.ts';
 import { lakeTables, lakeViews } from '../../src/sources/index.ts';
 import { messagesEach } from '../desk-by-sql.ts';
 import { openDatabase, secondsOf } from '../lab.ts';
@@ -55,7 +55,7 @@ async function measureExports(
   engine: Lake,
   tickets: number,
 ): Promise<void> {
-  const tables = tablesOf(lakeTables, { personal });
+  const tables = exportedTables(lakeTables, { personal });
   const exported = async (): Promise<Exported & { seconds: number }> => {
     const begun = performance.now();
     const done = await alone(url, client => exportTo(engine, client, tables, { views: lakeViews }));

@@ -149,7 +149,7 @@ async function readSnapshot(client: Client, tables: readonly LakeTable[]): Promi
        select c.account_id from changed c where c.account_id <> '' group by 1 having count(*) > $1)
      select c.unit, c.account_id as account, c.id, c.month::text as was, u.month::text as month
      from changed c
-     left join internal.lake_units u on u.unit = c.unit and u.account_id = c.account_id and u.id = c.id
+     left join internal.lake_months u on c.unit = 'ticket' and u.account_id = c.account_id and u.id = c.id
      where c.account_id not in (select m.account_id from many m)
      union all
      select 'account', m.account_id, '', null, null from many m`,
@@ -235,10 +235,13 @@ const sum = (a: Counts, b: Counts): Counts => ({ inserted: a.inserted + b.insert
 const fromWarehouse = (table: LakeTable, columns: readonly LakeColumn[], scope: Scope): string =>
   `postgres_query('warehouse', ${literal(selection(table, columns, scope))})`;
 
+/** As internal.lake_month has it. */
+const noMonth = `date '1970-01-01'`;
+
 /** Months of tickets, for rows that have none. */
 const months = (accounts: readonly string[]): string =>
   `postgres_query('warehouse', ${literal(
-    `select u.account_id as account, u.id, u.month from internal.lake_units u where u.unit = 'ticket' and u.account_id = any (array[${accounts.map(literal).join(', ')}]::text[])`,
+    `select u.account_id as account, u.id, u.month from internal.lake_months u where u.account_id = any (array[${accounts.map(literal).join(', ')}]::text[])`,
   )})`;
 
 const listed = (columns: readonly LakeColumn[]): string => columns.map(column => `r.${name(column.name)}`).join(', ');
@@ -262,8 +265,9 @@ export function rowsOf(table: LakeTable, columns: readonly LakeColumn[], scope: 
   const rows = fromWarehouse(table, columns, scope);
   if (!table.byMonth) return `select ${listed(columns)} from ${rows} r`;
   const known = scope.ids === undefined ? months(scope.accounts!) : '(select distinct account, id, month from chosen)';
-  return `select ${listed(columns)}, u.month as ${monthColumn} from ${rows} r
-    join ${known} u on u.account = r.${accountOf(table)} and u.id = ${idIn(table, 'r')}`;
+  // A message may be left whose ticket is not here.
+  return `select ${listed(columns)}, coalesce(u.month, ${noMonth}) as ${monthColumn} from ${rows} r
+    left join ${known} u on u.account = r.${accountOf(table)} and u.id = ${idIn(table, 'r')}`;
 }
 
 /** Replaces all rows of a scope: of these accounts, or of the whole table. */
@@ -293,7 +297,7 @@ async function replaceRecords(
   const among = [`t.${accountOf(table)} in (${accounts.map(literal).join(', ')})`];
   if (table.byMonth) {
     const dates = distinct(records.flatMap(({ was, month }) => [was, month].filter(date => date !== null)));
-    among.push(`t.${monthColumn} in (${dates.map(date => `date ${literal(date)}`).join(', ') || 'null'})`);
+    among.push(`t.${monthColumn} in (${[noMonth, ...dates.map(date => `date ${literal(date)}`)].join(', ')})`);
   }
   const id = idIn(table, 't');
   among.push(`(t.${accountOf(table)}, ${id}) in (select account, id from chosen)`);
@@ -305,24 +309,19 @@ async function replaceRecords(
 /** Removes the rows that the warehouse does not have, and inserts those that the lake does not have. */
 async function differences(lake: Lake, table: LakeTable, rows: string, where: string): Promise<Counts> {
   await lake.run(`create or replace temp table fresh as ${rows}`);
-  await lake.run(
-    `create or replace temp table gone as select t.* from ${inLake(table)} t where ${where} except select * from fresh`,
-  );
-  await lake.run(
-    `create or replace temp table added as select * from fresh except select t.* from ${inLake(table)} t where ${where}`,
-  );
-  const [found] = await lake.rows<{ gone: number; added: number }>(
-    'select (select count(*) from gone)::int as gone, (select count(*) from added)::int as added',
-  );
-  if (found!.gone > 0) {
+  const old = `select t.* from ${inLake(table)} t where ${where}`;
+  const deleted = await count(lake, `create or replace temp table gone as ${old} except select * from fresh`);
+  const inserted = await count(lake, `create or replace temp table added as select * from fresh except ${old}`);
+  if (deleted > 0) {
     const keys = [...(table.unit === 'all' ? [] : [accountOf(table)]), ...table.key.map(name)];
     const same = keys.map(key => `t.${key} is not distinct from g.${key}`).join(' and ');
     await lake.run(`delete from ${inLake(table)} t where ${where} and exists (select 1 from gone g where ${same})`);
   }
-  if (found!.added > 0) await lake.run(`insert into ${inLake(table)} select * from added`);
-  return { inserted: found!.added, deleted: found!.gone };
+  if (inserted > 0) await lake.run(`insert into ${inLake(table)} select * from added`);
+  return { inserted, deleted };
 }
 
+/** The number of rows that a statement has written. */
 async function count(lake: Lake, sql: string): Promise<number> {
   const [row] = await lake.rows<{ Count: string }>(sql);
   return Number(row?.Count ?? 0);

@@ -10,7 +10,7 @@ import type { LakeWork } from './work.ts';
 
 /** Accounts in one part. */
 const together = 10;
-const lookMs = 200;
+const lookMs = 1000;
 
 export interface Part {
   readonly export: number;
@@ -37,20 +37,22 @@ export async function stageAll(
      select $1, p.part, array(select jsonb_array_elements_text(p.accounts)) from jsonb_to_recordset($2::jsonb) p (part int, accounts jsonb)`,
     [exported, JSON.stringify(parts)],
   );
-  for (const part of parts) await work.queue.add('stage-lake', `stage-${exported}-${part.part}`, part);
   for (;;) {
-    const { rows } = await work.pg.query<{ left: number; error: string | null }>(
-      `select count(*) filter (where done_at is null)::int as left, min(error) as error from sync.lake_parts where export_id = $1`,
+    const { rows } = await work.pg.query<{ part: number; error: string | null }>(
+      'select part, error from sync.lake_parts where export_id = $1 and done_at is null',
       [exported],
     );
-    if (rows[0]!.error !== null)
+    const failed = rows.find(({ error }) => error !== null);
+    if (failed !== undefined)
       throw new ShelfdeskError(
-        `a part of the export failed: ${rows[0]!.error}`,
+        `a part of the export failed: ${failed.error}`,
         'Run the export again: it begins anew.',
         exitCodes.failed,
       );
-    if (rows[0]!.left === 0) return table => fileOf(work, exported, '*', table);
-    work.show(`${parts.length - rows[0]!.left} of ${parts.length} parts are staged`);
+    if (rows.length === 0) return table => fileOf(work, exported, '*', table);
+    // Again with each look: a worker that stops leaves its part. A job that waits or runs is not added twice.
+    for (const { part } of rows) await work.queue.add('stage-lake', `stage-${exported}-${part}`, parts[part]!);
+    work.show(`${parts.length - rows.length} of ${parts.length} parts are staged`);
     await work.clock.sleep(lookMs, work.signal);
   }
 }

@@ -84,7 +84,7 @@ export async function turnOn(url: string, state: LakeState, who: string, now: Da
   });
 }
 
-/** Drops the catalog. The files stay, because the place may hold other files too. */
+/** Drops the catalog. The files stay, until the operator deletes them. */
 export async function turnOff(url: string): Promise<void> {
   await asOwner(url, async client => {
     await client.query('select sync.follow_changes(false)');

@@ -46,7 +46,7 @@ export interface LakeAtWork extends AsyncDisposable {
 }
 
 /** The tables of a lake with or without personal data. */
-export const tablesOf = (all: readonly LakeTable[], { personal }: { personal: boolean }): readonly LakeTable[] =>
+export const exportedTables = (all: readonly LakeTable[], { personal }: { personal: boolean }): readonly LakeTable[] =>
   all.filter(table => personal || !table.withPersonal);
 
 /** Takes the jobs of the lake until it is disposed of. */
@@ -57,7 +57,7 @@ export async function workOnLake(deps: LakeDeps, state: StoredLake, show: LakeWo
   const work: LakeWork = {
     ...{ url, pg: db, state, views, clock, signal, queue, show },
     place: { ...reach, path: state.path },
-    tables: tablesOf(deps.tables, state),
+    tables: exportedTables(deps.tables, state),
   };
   const running = new Set<Promise<void>>();
   const perform = async (name: string, data: unknown) => {

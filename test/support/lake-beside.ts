@@ -7,7 +7,7 @@ import { compareLake, type Difference } from '../../src/lake/compare.ts';
 import { type Lake, type LakePlace, openLake } from '../../src/lake/duckdb.ts';
 import { type Exported, exportTo } from '../../src/lake/export.ts';
 import { alone, turnOn } from '../../src/lake/state.ts';
-import { tablesOf } from '../../src/lake/work.ts';
+import { exportedTables } from '../../src/lake/work.ts';
 import { lakeTables, lakeViews } from '../../src/sources/index.ts';
 
 export interface LakeBeside extends AsyncDisposable {
@@ -16,7 +16,8 @@ export interface LakeBeside extends AsyncDisposable {
   readonly lake: Lake;
   /** With this engine instead: one that fails, for one. */
   export(engine?: Lake): Promise<Exported>;
-  compare(): Promise<Difference[]>;
+  /** Tables without an account are long, and hardly ever change: they are compared only if `whole`. */
+  compare(whole?: boolean): Promise<Difference[]>;
   reopen(): Promise<void>;
   /** All files of rows, with their whole paths. */
   files(): Promise<string[]>;
@@ -27,29 +28,24 @@ export interface LakeBeside extends AsyncDisposable {
 export async function lakeBeside(url: string, { personal = true } = {}): Promise<LakeBeside> {
   const path = await mkdtemp(join(tmpdir(), 'lake-'));
   const place = { path, extensions: process.env.LAKE_EXTENSIONS };
-  const tables = tablesOf(lakeTables, { personal });
+  const tables = exportedTables(lakeTables, { personal });
   await turnOn(url, { path, personal, keepDays: 30 }, 'test', new Date());
   let lake = await openLake(url, place);
-  /** Tables without an account are long, and hardly ever change: they are compared once, and after each `reopen`. */
-  let whole = true;
   const here: LakeBeside = {
     place,
     get lake() {
       return lake;
     },
     export: (engine = lake) => alone(url, client => exportTo(engine, client, tables, { views: lakeViews })),
-    compare: () =>
+    compare: (whole = false) =>
       compareLake(
         lake,
         url,
         tables.filter(({ unit }) => unit !== 'all' || whole),
-      ).finally(() => {
-        whole = false;
-      }),
+      ),
     async reopen() {
       await lake[Symbol.asyncDispose]();
       lake = await openLake(url, place);
-      whole = true;
     },
     async files() {
       const all = await readdir(path, { recursive: true });

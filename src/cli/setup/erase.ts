@@ -47,7 +47,7 @@ export function addErase(program: Command, deps: Deps, act: Act): void {
         const lake = dryRun ? undefined : await readLakeStatus(warehouse.pg);
         if (lake !== undefined)
           say(
-            `The files of the lake still have the data: the next export takes it out. \`npx shelfdesk lake export\` does it now.`,
+            'The files of the lake have the data until its next export. `npx shelfdesk lake export` takes it out now.',
           );
         say(
           dryRun

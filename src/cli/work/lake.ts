@@ -18,14 +18,14 @@ import {
   turnOff,
   turnOn,
 } from '../../lake/state.ts';
-import { tablesOf, workOnLake } from '../../lake/work.ts';
+import { exportedTables, workOnLake } from '../../lake/work.ts';
 import { OpenStack } from '../../open-stack.ts';
 import { lakeTables, lakeViews } from '../../sources/index.ts';
 import { count } from '../../words.ts';
 import type { Act, Deps } from '../command.ts';
 import { operator } from '../operator.ts';
 import { type Cell, duration, print, printJson, say, table } from '../output/terminal.ts';
-import { tablesOf as openTables } from '../warehouse.ts';
+import { tablesOf } from '../warehouse.ts';
 
 const usualFolder = '.shelfdesk/lake';
 const usualDays = 30;
@@ -45,7 +45,7 @@ export function addLake(program: Command, deps: Deps, act: Act): void {
     .description('keep a copy of the warehouse in Parquet files, for engines that spread over machines');
   const open = async () => {
     const { fleet } = deps.asked();
-    const warehouse = await openTables(fleet, deps.signal);
+    const warehouse = await tablesOf(fleet, deps.signal);
     return { fleet, warehouse, [Symbol.asyncDispose]: () => warehouse[Symbol.asyncDispose]() };
   };
   const placeOf = ({ fleet }: Awaited<ReturnType<typeof open>>, { path }: StoredLake): LakePlace => ({
@@ -147,7 +147,7 @@ export function addLake(program: Command, deps: Deps, act: Act): void {
         const { url, pg } = opened.warehouse;
         const state = required(await readLake(pg));
         await using engine = await openLake(url, placeOf(opened, state), { signal: deps.signal, mode: 'read' });
-        const found = await compareLake(engine, url, tablesOf(lakeTables, state));
+        const found = await compareLake(engine, url, exportedTables(lakeTables, state));
         if (asked.json) printJson(found);
         else if (found.length === 0) say('Every row of the lake is equal to the warehouse.');
         else
