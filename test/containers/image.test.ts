@@ -41,4 +41,9 @@ describeOnDocker('the image', () => {
     expect(await run('--entrypoint', 'sh', image, '-c', embedded)).toBe('');
     expect(await run('--entrypoint', 'find', image, '/app', '-name', '*.ts')).toBe('');
   });
+
+  test('has the engine of the lake', async () => {
+    const script = `import('@duckdb/node-api').then(duckdb => console.log(duckdb.version()))`;
+    expect(await run('--entrypoint', 'node', image, '-e', script)).toMatch(/^v1\./);
+  });
 });
