@@ -59,7 +59,12 @@ async function measureExports(
   const exported = async (): Promise<Exported & { seconds: number }> => {
     const begun = performance.now();
     const done = await alone(url, client => exportTo(engine, client, tables, { views: lakeViews }));
-    return { ...done, seconds: secondsOf(performance.now() - begun) };
+    const seconds = secondsOf(performance.now() - begun);
+    await pool.query(
+      `insert into sync.lake_exports (started_at, finished_at, state, moment) values (now(), now(), 'done', $1)`,
+      [done.moment],
+    );
+    return { ...done, seconds };
   };
   const first = await exported();
   figure({

@@ -93,7 +93,7 @@ async function ask(
   }
 }
 
-/** Business hours, what is complete, what was spent, and shelves; then the metrics of all tickets. Nothing is analysed. */
+/** Business hours, service targets, what is complete, what was spent, and shelves; then the metrics of all tickets. Nothing is analysed. */
 export async function fillQuestions(pool: pg.Pool, tickets: number): Promise<void> {
   const now = new Date();
   await fillBySql(pool, { tickets, until: now, accounts });
@@ -107,6 +107,9 @@ export async function fillQuestions(pool: pg.Pool, tickets: number): Promise<voi
     select 'office', make_date(year, 12, 25) + n from generate_series(2020, 2030) year, generate_series(0, 1) n;
     insert into internal.stored_calendar_assignments (account_id, inbox_id, calendar)
     select a.account_id, c.inbox, c.calendar from sync.accounts a, (values (null, 'office'), ('i4', 'coast')) c (inbox, calendar);
+    insert into internal.stored_service_targets (account_id, inbox_id, label_id, metric, target_seconds)
+    select a.account_id, t.inbox, t.label, t.metric, t.hours * 3600 from sync.accounts a, (values
+      (null, null, 'first_response', 4), (null, null, 'resolution', 24), ('i4', null, 'first_response', 2), ('i1', 'l1', 'resolution', 8)) t (inbox, label, metric, hours);
     insert into sync.coverage (account_id, source, stream, list, covered)
     select a.account_id, 'helpdesk', s, 'default', tstzmultirange(tstzrange('1970-01-01', ${until}))
     from sync.accounts a, unnest(array['users', 'customers', 'tickets']) s;

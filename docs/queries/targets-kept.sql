@@ -9,4 +9,4 @@ from analytics.fact_targets f
 left join analytics.dim_inbox i using (inbox_key)
 where f.created_at >= (select max(complete_through) - interval '91 days' from analytics.completeness where stream = 'tickets')
 group by f.metric, i.inbox_key, i.inbox_name
-order by f.metric, inbox;
+order by f.metric, inbox, i.inbox_key;

@@ -1,7 +1,7 @@
 -- Which customers wait longest for a reply?
 -- Open tickets in which the last word of somebody is a customer's. Tickets whose messages are not all here are left out.
 select t.number, t.type as channel, i.inbox_name as inbox, date_trunc('minute', t.waiting_since) as waiting_since,
-  round((extract(epoch from c.complete_through - t.waiting_since) / 3600)::numeric(18, 6), 1)::float8 as hours
+  round(((extract(epoch from c.complete_through) - extract(epoch from t.waiting_since)) / 3600)::numeric(18, 6), 1)::float8 as hours
 from analytics.fact_tickets t
 join analytics.completeness c on c.account_id = t.account_key and c.stream = 'messages'
 left join analytics.dim_inbox i using (inbox_key)

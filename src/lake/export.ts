@@ -309,9 +309,10 @@ async function replaceRecords(
 /** Removes the rows that the warehouse does not have, and inserts those that the lake does not have. */
 async function differences(lake: Lake, table: LakeTable, rows: string, where: string): Promise<Counts> {
   await lake.run(`create or replace temp table fresh as ${rows}`);
-  const old = `select t.* from ${inLake(table)} t where ${where}`;
-  const deleted = await count(lake, `create or replace temp table gone as ${old} except select * from fresh`);
-  const inserted = await count(lake, `create or replace temp table added as select * from fresh except ${old}`);
+  await lake.run(`create or replace temp table old as select t.* from ${inLake(table)} t where ${where}`);
+  const except = (kept: string, other: string) => `as select * from ${kept} except select * from ${other}`;
+  const deleted = await count(lake, `create or replace temp table gone ${except('old', 'fresh')}`);
+  const inserted = await count(lake, `create or replace temp table added ${except('fresh', 'old')}`);
   if (deleted > 0) {
     const keys = [...(table.unit === 'all' ? [] : [accountOf(table)]), ...table.key.map(name)];
     const same = keys.map(key => `t.${key} is not distinct from g.${key}`).join(' and ');

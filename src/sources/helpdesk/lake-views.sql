@@ -129,10 +129,10 @@ span as (
   where t.target_seconds is not null),
 -- Business time before each of these times, as in analytics.business_seconds. Joins take a fraction of the time of its subqueries.
 worked as (
-  select s.*, coalesce(b.seconds_before + epoch(least(s.begins_at, b.closes_at) - b.opens_at), 0) as before_begins,
-    coalesce(c.seconds_before + epoch(least(s.since, c.closes_at) - c.opens_at), 0) as before_since,
-    coalesce(d.seconds_before + epoch(least(s.until, d.closes_at) - d.opens_at), 0) as before_until,
-    coalesce(e.seconds_before + epoch(least(s.closed_after, e.closes_at) - e.opens_at), 0) as before_closed
+  select s.*, coalesce(b.seconds_before + analytics.seconds_between(b.opens_at, least(s.begins_at, b.closes_at)), 0) as before_begins,
+    coalesce(c.seconds_before + analytics.seconds_between(c.opens_at, least(s.since, c.closes_at)), 0) as before_since,
+    coalesce(d.seconds_before + analytics.seconds_between(d.opens_at, least(s.until, d.closes_at)), 0) as before_until,
+    coalesce(e.seconds_before + analytics.seconds_between(e.opens_at, least(s.closed_after, e.closes_at)), 0) as before_closed
   from span s
   asof left join analytics.calendar_spans b on b.calendar = s.calendar and b.opens_at <= s.begins_at
   asof left join analytics.calendar_spans c on c.calendar = s.calendar and c.opens_at <= s.since
@@ -142,7 +142,7 @@ reckoned as (
   select w.*, w.before_begins + w.target_seconds as before_due,
     case
       when not w.is_done then greatest(0, case
-        when w.calendar is null then epoch(w.until - w.since)
+        when w.calendar is null then analytics.seconds_between(w.since, w.until)
         when w.until is not null and w.since is not null then w.before_until - w.before_since end)
       when w.metric = 'resolution' then case when w.calendar is null then w.full_resolution_seconds else w.full_resolution_business_seconds end
       when w.calendar is null then w.first_response_seconds
@@ -171,7 +171,7 @@ select r.account_id, r.ticket_id, r.metric, r.customer_id, r.inbox_id, r.user_id
     else 'uncertain' end as outcome
 from reckoned r
 asof left join (
-  select s.calendar, s.opens_at, s.seconds_before, s.seconds_before + epoch(s.closes_at - s.opens_at) as seconds_through
+  select s.calendar, s.opens_at, s.seconds_before, s.seconds_before + analytics.seconds_between(s.opens_at, s.closes_at) as seconds_through
   from analytics.calendar_spans s) u on u.calendar = r.calendar and u.seconds_through >= r.before_due;
 
 create or replace view analytics.fact_targets as
