@@ -94,8 +94,8 @@ comment on column sync.lake_exports.id is 'Number of the export.';
 comment on column sync.lake_exports.started_at is 'When the export began.';
 comment on column sync.lake_exports.finished_at is 'When the export ended; null while it runs, or if its process died.';
 comment on column sync.lake_exports.state is 'running, done or failed. A dead process leaves running; the next export repeats its work.';
-comment on column sync.lake_exports.moment is 'The lake is equal to the warehouse at this moment; null until the export has read it.';
-comment on column sync.lake_exports.snapshot_id is 'Snapshot of the lake that has the export; null if nothing had changed, or not done.';
+comment on column sync.lake_exports.moment is 'The lake is equal to the warehouse at this moment; null until the export is written.';
+comment on column sync.lake_exports.snapshot_id is 'Snapshot of the lake that has the export; null if nothing had changed, or not written.';
 comment on column sync.lake_exports.units is 'Number of records that had changed.';
 comment on column sync.lake_exports.inserted is 'Number of rows written.';
 comment on column sync.lake_exports.deleted is 'Number of rows removed or replaced.';
@@ -107,6 +107,7 @@ create table sync.lake_parts (
   part integer,
   accounts text[] not null,
   done_at timestamptz,
+  files text,
   error text,
   primary key (export_id, part),
   foreign key (export_id) references sync.lake_exports(id) on delete cascade
@@ -117,6 +118,7 @@ comment on column sync.lake_parts.export_id is 'The export.';
 comment on column sync.lake_parts.part is 'Number of the part.';
 comment on column sync.lake_parts.accounts is 'The accounts of the part.';
 comment on column sync.lake_parts.done_at is 'When the files of the part were written; null until then.';
+comment on column sync.lake_parts.files is 'What the names of its files have in common; null until they are written.';
 comment on column sync.lake_parts.error is 'Why the part failed; null if it did not.';
 
 create or replace view sync.lake_status as
@@ -128,20 +130,20 @@ select l.path, l.personal, l.keep_days,
   e.started_at as last_started_at, e.error as last_error, d.inserted as last_inserted, d.deleted as last_deleted
 from sync.lake l
 left join lateral (select x.* from sync.lake_exports x where x.state <> 'running' order by x.id desc limit 1) e on true
-left join lateral (select x.* from sync.lake_exports x where x.state = 'done' order by x.id desc limit 1) d on true;
+left join lateral (select x.* from sync.lake_exports x where x.moment is not null order by x.id desc limit 1) d on true;
 comment on view sync.lake_status is 'State of the lake: one row if it is on.';
 comment on column sync.lake_status.path is 'Folder or bucket of the files.';
 comment on column sync.lake_status.personal is 'True if the lake also has the tables with personal data.';
 comment on column sync.lake_status.keep_days is 'Days for which snapshots are kept.';
-comment on column sync.lake_status.state is 'empty: no export has ended. failing: the last export failed. current: the last export is done.';
+comment on column sync.lake_status.state is 'empty: no export is written. failing: the last export failed, before or after it was written. current: the last export is done.';
 comment on column sync.lake_status.moment is 'The lake is equal to the warehouse at this moment; null while it is empty.';
 comment on column sync.lake_status.behind is 'Time since moment; null while the lake is empty.';
 comment on column sync.lake_status.pending is 'Number of notes of changes since then.';
 comment on column sync.lake_status.usual_seconds is 'Median time of the last ten exports; null before the first.';
 comment on column sync.lake_status.last_started_at is 'When the last ended export began; null before the first.';
 comment on column sync.lake_status.last_error is 'Why the last export failed; null if it did not.';
-comment on column sync.lake_status.last_inserted is 'Number of rows that the last done export wrote; null before the first.';
-comment on column sync.lake_status.last_deleted is 'Number of rows that the last done export removed or replaced; null before the first.';
+comment on column sync.lake_status.last_inserted is 'Number of rows that the last written export has added; null before the first.';
+comment on column sync.lake_status.last_deleted is 'Number of rows that the last written export has removed or replaced; null before the first.';
 
 create or replace function internal.lake_month(created_at timestamptz) returns date
 language sql immutable parallel safe
@@ -304,6 +306,21 @@ $$;
 comment on function internal.note_zones is
   'Notes the accounts of a calendar with another time zone: their days are others.';
 
+-- A ticket without stored metrics has those of its calendar, as they are.
+create or replace function internal.note_spans() returns trigger
+language plpgsql
+as $$
+begin
+  insert into sync.lake_pending (unit, account_id, id)
+  select distinct 'account', z.account_id, '' from internal.stored_calendar_assignments z join changed c using (calendar)
+  union all
+  select 'all', '', '';
+  return null;
+end
+$$;
+comment on function internal.note_spans is
+  'Notes the accounts of a calendar with other business hours, and the tables without an account.';
+
 create or replace function internal.note_rejects() returns trigger
 language plpgsql
 as $$
@@ -376,7 +393,7 @@ begin
       ('helpdesk.inboxes', 'insert or update or delete', 'note_account(''list'')'),
       ('helpdesk.labels', 'insert or update or delete', 'note_account(''list'')'),
       ('books.shelves', 'insert or update or delete', 'note_account(''list'')'),
-      ('sync.accounts', 'insert or delete or update of since', 'note_account(''list'')'),
+      ('sync.accounts', 'insert or delete or update of since, mirrored_since', 'note_account(''account'')'),
       ('internal.stored_calendar_assignments', 'insert or update or delete', 'note_account(''account'')'),
       ('analytics.calendars', 'insert or update or delete', 'note_account(''all'')'),
       ('analytics.calendar_hours', 'insert or update or delete', 'note_account(''all'')'),
@@ -391,16 +408,19 @@ begin
   drop trigger if exists lake_note on sync.migrations;
   drop trigger if exists lake_note on sync.source_files;
   drop trigger if exists lake_zone on analytics.calendars;
+  drop trigger if exists lake_spans_made on analytics.calendar_spans;
+  drop trigger if exists lake_spans_gone on analytics.calendar_spans;
   if follow then
     create trigger lake_note after insert on sync.migrations for each statement execute function internal.note_everything();
     create trigger lake_note after insert on sync.source_files for each statement execute function internal.note_everything();
     create trigger lake_zone after update of time_zone on analytics.calendars for each row execute function internal.note_zones();
+    create trigger lake_spans_made after insert on analytics.calendar_spans referencing new table as changed for each statement execute function internal.note_spans();
+    create trigger lake_spans_gone after delete on analytics.calendar_spans referencing old table as changed for each statement execute function internal.note_spans();
   end if;
 end
 $$;
 comment on function sync.follow_changes is
   'Makes the triggers that note changes for the lake, or drops them: while it is off, no write pays for them.';
-revoke execute on function sync.follow_changes(boolean) from public;
 
 create or replace function sync.wanted_rights() returns table (role name, relation regclass, kind "char", right_name text)
 language sql stable

@@ -37,8 +37,9 @@ export const lake: Section = {
     await database.pool.query('vacuum analyze');
     const path = await mkdtemp(join(tmpdir(), 'lake-'));
     const state = { path, personal, keepDays: 30 };
-    await turnOn(database.url, state, 'bench', new Date());
-    const place = { path, extensions: process.env.LAKE_EXTENSIONS };
+    const reach = { extensions: process.env.LAKE_EXTENSIONS };
+    await turnOn(database.url, reach, state, { who: 'bench', now: new Date() });
+    const place = { path, ...reach };
     try {
       await using engine = await openLake(database.url, place);
       await measureExports(report, database, engine, tickets);

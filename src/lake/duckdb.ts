@@ -2,6 +2,7 @@
  * The engine of the lake: DuckDB with its extensions ducklake (the tables), postgres (the warehouse and the catalog) and
  * httpfs (buckets). `warehouse` is the warehouse, read-only; `lake` is the lake.
  */
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { DuckDBConnection, JS } from '@duckdb/node-api';
@@ -55,10 +56,9 @@ export async function openLake(
       error,
     );
   });
-  const instance = await DuckDBInstance.create(':memory:', {
-    memory_limit: memory,
-    temp_directory: join(tmpdir(), `shelfdesk-lake-${process.pid}`),
-  });
+  // DuckDB names its files by no instance, and an instance that closes deletes those of others.
+  const temp = await mkdtemp(join(tmpdir(), 'shelfdesk-lake-'));
+  const instance = await DuckDBInstance.create(':memory:', { memory_limit: memory, temp_directory: temp });
   const connection = await instance.connect();
   const interrupt = () => connection.interrupt();
   signal?.addEventListener('abort', interrupt);
@@ -77,6 +77,7 @@ export async function openLake(
       signal?.removeEventListener('abort', interrupt);
       connection.closeSync();
       instance.closeSync();
+      await rm(temp, { recursive: true, force: true });
     },
   };
   try {
@@ -153,14 +154,14 @@ async function attach(lake: Lake, url: string, place: LakePlace, mode: Mode): Pr
   if (mode === 'write') await lake.run(`call lake.set_option('parquet_compression', 'zstd')`);
 }
 
-/** Of the address of the warehouse what is no secret: how the connection is encrypted. */
+/** Of the address of the warehouse what is no secret: how the connection is encrypted. It waits while DuckDB writes files. */
 function optionsOf(url: string): string {
   const { searchParams } = new URL(url);
   const kept = ['sslmode', 'sslrootcert', 'sslcert', 'sslkey'].flatMap(key => {
     const value = searchParams.get(key);
     return value === null ? [] : [`${key}='${value.replaceAll(/['\\]/g, '\\$&')}' `];
   });
-  return `${kept.join('')}application_name='shelfdesk: lake'`;
+  return `${kept.join('')}application_name='shelfdesk: lake' options='-c idle_in_transaction_session_timeout=0'`;
 }
 
 function bucketSecret({ endpoint, region, keyId, secret }: LakePlace): string {

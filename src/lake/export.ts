@@ -21,8 +21,9 @@ import {
 } from './table.ts';
 import { createViews, dropOldViews, readViews } from './views.ts';
 
-/** Records in one statement. */
+/** Records in one statement, and pairs of its accounts and records: PostgreSQL looks up each pair. */
 const chunk = 2000;
+const mostPairs = 50_000;
 /** An account with more changed records is compared as a whole. */
 const mostRecords = 50_000;
 
@@ -43,8 +44,8 @@ interface Pending {
   readonly unit: string;
   readonly account: string;
   readonly id: string;
-  /** Month of a ticket before or after the change, and now. Null if unknown, and for other records. */
-  readonly was: string | null;
+  /** Months of a ticket before and after its changes, and now. None and null if unknown, and for other records. */
+  readonly were: readonly string[];
   readonly month: string | null;
 }
 
@@ -64,11 +65,13 @@ interface Helps {
   /** Is told the name of each table. */
   readonly show?: (table: string) => void;
   /**
-   * Has the rows of all accounts written to files by others, at the moment of the snapshot. Returns what the names of
-   * the files of a table look like.
+   * Has the rows of all accounts written to files by others, at the moment of the snapshot. Returns the files of a table.
    */
-  readonly stage?: (snapshot: string, accounts: readonly string[]) => Promise<(table: string) => string>;
+  readonly stage?: (snapshot: string, accounts: readonly string[]) => Promise<Staged>;
 }
+
+/** The files of a table that others have written. */
+export type Staged = (table: LakeTable) => readonly string[];
 
 /** `client` needs a connection of its own: its transaction holds the snapshot. */
 export async function exportTo(
@@ -96,7 +99,7 @@ export async function exportTo(
       for (const table of tables) {
         show(table.name);
         const one = missing.has(table.name)
-          ? await insertAll(lake, table, snapshot, table.unit === 'all' ? undefined : staged)
+          ? await insertAll(lake, table, snapshot, table.account === null ? undefined : staged)
           : await exportTable(lake, table, snapshot);
         counts.inserted += one.inserted;
         counts.deleted += one.deleted;
@@ -144,15 +147,17 @@ async function readSnapshot(client: Client, tables: readonly LakeTable[]): Promi
   );
   const pending = await client.query<Pending>(
     `with changed as (
-       select distinct p.unit, p.account_id, p.id, p.month from sync.lake_pending p),
+       select p.unit, p.account_id, p.id, coalesce(array_agg(distinct p.month::text) filter (where p.month is not null), '{}') as were
+       from sync.lake_pending p group by p.unit, p.account_id, p.id),
      many as (
        select c.account_id from changed c where c.account_id <> '' group by 1 having count(*) > $1)
-     select c.unit, c.account_id as account, c.id, c.month::text as was, u.month::text as month
+     select c.unit, c.account_id as account, c.id, c.were, u.month::text as month
      from changed c
      left join internal.lake_months u on c.unit = 'ticket' and u.account_id = c.account_id and u.id = c.id
      where c.account_id not in (select m.account_id from many m)
      union all
-     select 'account', m.account_id, '', null, null from many m`,
+     select 'account', m.account_id, '', '{}', null from many m
+     order by account, id`,
     [mostRecords],
   );
   const accounts = await client.query<{ account: string }>(
@@ -217,15 +222,31 @@ async function exportTable(lake: Lake, table: LakeTable, snapshot: Snapshot): Pr
   if (table.unit === 'all') return of('all').length === 0 ? none : replace(lake, table, columns, {});
   if (table.unit === 'status') {
     const isPart = table.changing !== undefined && lastExport !== null && whole.size === 0;
-    const among = isPart ? table.changing(`timestamptz ${literal(lastExport.toISOString())}`) : 'true';
+    const at = (time: Date) => `timestamptz ${literal(time.toISOString())}`;
+    const among = isPart ? table.changing(at(lastExport), at(snapshot.moment)) : 'true';
     return replace(lake, table, columns, { among });
   }
   if (table.unit === 'list') for (const { account } of pending) if (account !== '') whole.add(account);
   let counts = whole.size === 0 ? none : await replace(lake, table, columns, { accounts: [...whole] });
-  const records = of(table.unit).filter(({ account }) => !whole.has(account));
-  for (let i = 0; i < records.length; i += chunk)
-    counts = sum(counts, await replaceRecords(lake, table, columns, records.slice(i, i + chunk)));
+  for (const records of inChunks(of(table.unit).filter(({ account }) => !whole.has(account))))
+    counts = sum(counts, await replaceRecords(lake, table, columns, records));
   return counts;
+}
+
+/** Records are in the order of their accounts. */
+function inChunks(records: readonly Pending[]): Pending[][] {
+  const chunks: Pending[][] = [];
+  let accounts = new Set<string>();
+  for (const record of records) {
+    const length = (chunks.at(-1)?.length ?? chunk) + 1;
+    accounts.add(record.account);
+    if (length > chunk || accounts.size * length > mostPairs) {
+      accounts = new Set([record.account]);
+      chunks.push([]);
+    }
+    chunks.at(-1)!.push(record);
+  }
+  return chunks;
 }
 
 const none: Counts = { inserted: 0, deleted: 0 };
@@ -250,14 +271,14 @@ async function insertAll(
   lake: Lake,
   table: LakeTable,
   { columns, accounts }: Snapshot,
-  staged: ((table: string) => string) | undefined,
+  staged: Staged | undefined,
 ): Promise<Counts> {
-  if (table.unit !== 'all' && accounts.length === 0) return none;
-  const scope = table.unit === 'all' ? {} : { accounts };
+  if (table.account !== null && accounts.length === 0) return none;
+  const scope = table.account === null ? {} : { accounts };
   const rows = staged
-    ? `select * from read_parquet(${literal(staged(table.name))})`
+    ? `select * from read_parquet([${staged(table).map(literal).join(', ')}], hive_partitioning = false)`
     : rowsOf(table, columns.get(table.name)!, scope);
-  return { inserted: await count(lake, `insert into ${inLake(table)} ${rows}`), deleted: 0 };
+  return { inserted: await count(lake, `insert into ${inLake(table)} by name ${rows}`), deleted: 0 };
 }
 
 /** The rows of a scope, each with the month of its ticket. */
@@ -296,7 +317,7 @@ async function replaceRecords(
   );
   const among = [`t.${accountOf(table)} in (${accounts.map(literal).join(', ')})`];
   if (table.byMonth) {
-    const dates = distinct(records.flatMap(({ was, month }) => [was, month].filter(date => date !== null)));
+    const dates = distinct(records.flatMap(({ were, month }) => (month === null ? were : [...were, month])));
     among.push(`t.${monthColumn} in (${[noMonth, ...dates.map(date => `date ${literal(date)}`)].join(', ')})`);
   }
   const id = idIn(table, 't');
@@ -314,7 +335,9 @@ async function differences(lake: Lake, table: LakeTable, rows: string, where: st
   const deleted = await count(lake, `create or replace temp table gone ${except('old', 'fresh')}`);
   const inserted = await count(lake, `create or replace temp table added ${except('fresh', 'old')}`);
   if (deleted > 0) {
-    const keys = [...(table.unit === 'all' ? [] : [accountOf(table)]), ...table.key.map(name)];
+    const keys = [...(table.account === null ? [] : [accountOf(table)]), ...table.key.map(name)];
+    // Of a ticket that moved to another month, the row of the other month stays.
+    if (table.byMonth) keys.push(monthColumn);
     const same = keys.map(key => `t.${key} is not distinct from g.${key}`).join(' and ');
     await lake.run(`delete from ${inLake(table)} t where ${where} and exists (select 1 from gone g where ${same})`);
   }

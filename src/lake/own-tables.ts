@@ -3,14 +3,18 @@ import type { LakeTable } from './table.ts';
 
 export const ownViews = new URL('./views.sql', import.meta.url);
 
+/** Tables of no account. */
+const ofNone = { unit: 'all', account: null } as const;
+
 export const ownTables: readonly LakeTable[] = [
-  { name: 'analytics.dim_date', unit: 'all', key: ['date_key'] },
-  { name: 'analytics.metric_definitions', unit: 'all', key: ['relation', 'name'] },
-  { name: 'analytics.data_dictionary', unit: 'all', key: ['schema', 'relation', 'column_name'] },
-  { name: 'analytics.calendars', unit: 'all', key: ['name'] },
-  { name: 'analytics.calendar_hours', unit: 'all', key: ['calendar', 'weekday', 'opens'] },
-  { name: 'analytics.calendar_holidays', unit: 'all', key: ['calendar', 'day'] },
-  { name: 'analytics.calendar_spans', unit: 'all', key: ['calendar', 'opens_at'] },
+  { ...ofNone, name: 'analytics.dim_date', key: ['date_key'] },
+  { ...ofNone, name: 'analytics.metric_definitions', key: ['relation', 'name'] },
+  // Anybody may comment on a column.
+  { ...ofNone, name: 'analytics.data_dictionary', unit: 'status', key: ['schema', 'relation', 'column_name'] },
+  { ...ofNone, name: 'analytics.calendars', key: ['name'] },
+  { ...ofNone, name: 'analytics.calendar_hours', key: ['calendar', 'weekday', 'opens'] },
+  { ...ofNone, name: 'analytics.calendar_holidays', key: ['calendar', 'day'] },
+  { ...ofNone, name: 'analytics.calendar_spans', key: ['calendar', 'opens_at'] },
   { name: 'analytics.calendar_assignments', unit: 'list', key: ['inbox_id'] },
   { name: 'analytics.account_zones', unit: 'list', key: [] },
   { name: 'analytics.dim_account', unit: 'list', account: 'account_key', key: [] },
@@ -21,6 +25,6 @@ export const ownTables: readonly LakeTable[] = [
     account: 'account_key',
     key: ['credit_key'],
     // The last hours grow. After a year the hours of a day become one row.
-    changing: last => `(hour >= ${last} - interval '2 days' or hour < ${last} - interval '360 days')`,
+    changing: (last, moment) => `(hour >= ${last} - interval '2 days' or hour < ${moment} - interval '360 days')`,
   },
 ];

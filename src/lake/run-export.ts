@@ -1,10 +1,11 @@
-/** One export with its row in sync.lake_exports, and what follows it: rights of readers, and tidying once a day. */
+/** One export with its row in sync.lake_exports, and tidying once a day. */
 import { mkdir } from 'node:fs/promises';
 import type { Client } from '../engine/database/pool.ts';
-import { catalogSchema, isBucket, openLake } from './duckdb.ts';
+import { isBucket, type Lake, openLake } from './duckdb.ts';
+import { hideBounds } from './erase-files.ts';
 import { type Exported, exportTo } from './export.ts';
 import { stageAll } from './stage.ts';
-import { alone } from './state.ts';
+import { alone, readLake } from './state.ts';
 import { tidy } from './tidy.ts';
 import type { LakeWork } from './work.ts';
 
@@ -40,18 +41,13 @@ export async function runExport(work: LakeWork): Promise<Done> {
       });
       // What was staged, and what a dead export has staged.
       if (done.staged) await lake.run(`call ducklake_delete_orphaned_files('lake', cleanup_all => true)`);
-      await allowReaders(client, work.state.personal);
-      const tidiedMs = work.state.tidiedAt?.getTime() ?? 0;
-      if (work.clock.now() - tidiedMs >= tidyMs) {
-        work.show('tidying');
-        await tidy(lake, work.state.keepDays);
-        await client.query('update sync.lake set tidied_at = $1', [now()]);
-      }
       await client.query(
-        `update sync.lake_exports set state = 'done', finished_at = $2, moment = $3, snapshot_id = $4, units = $5, inserted = $6,
-           deleted = $7, files_cleared = $8 where id = $1`,
-        [id, now(), done.moment, done.snapshot ?? null, done.units, done.inserted, done.deleted, done.filesCleared],
+        `update sync.lake_exports set moment = $2, snapshot_id = $3, units = $4, inserted = $5, deleted = $6, files_cleared = $7
+         where id = $1`,
+        [id, done.moment, done.snapshot ?? null, done.units, done.inserted, done.deleted, done.filesCleared],
       );
+      await tidyIfDue(work, lake, client, now());
+      await client.query(`update sync.lake_exports set state = 'done', finished_at = $2 where id = $1`, [id, now()]);
       await client.query(`delete from sync.lake_exports where id <= $1`, [id - kept]);
       return { ...done, id };
     } catch (error) {
@@ -68,15 +64,11 @@ export async function runExport(work: LakeWork): Promise<Done> {
   });
 }
 
-/** Files know no accounts and no masks: only who may see all of the lake may read its catalog. */
-async function allowReaders(client: Client, personal: boolean): Promise<void> {
-  const { rows } = await client.query<{ role: string }>(
-    `select quote_ident(r.role_name) as role from sync.readers r join pg_roles p on p.rolname = r.role_name
-     where r.accounts is null and (r.pii or not $1) and not coalesce(has_schema_privilege(r.role_name, $2, 'usage'), false)`,
-    [personal, catalogSchema],
-  );
-  for (const { role } of rows) {
-    await client.query(`grant usage on schema ${catalogSchema} to ${role}`);
-    await client.query(`grant select on all tables in schema ${catalogSchema} to ${role}`);
-  }
+async function tidyIfDue(work: LakeWork, lake: Lake, client: Client, now: Date): Promise<void> {
+  const { keepDays, tidiedAt } = (await readLake(client))!;
+  if (tidiedAt !== null && now.getTime() - tidiedAt.getTime() < tidyMs) return;
+  work.show('tidying');
+  await tidy(lake, keepDays);
+  await hideBounds(client, work.tables);
+  await client.query('update sync.lake set tidied_at = $1', [now]);
 }

@@ -2,9 +2,10 @@
  * The parts of an export that begins the lake. The export keeps its snapshot open. Any worker of the warehouse takes a part:
  * it joins the snapshot, and writes the rows of some accounts to files beside the lake. The export then reads the files.
  */
+import { randomUUID } from 'node:crypto';
 import { exitCodes, ShelfdeskError } from '../errors.ts';
 import { openLake } from './duckdb.ts';
-import { joinSnapshot, readColumns, rowsOf } from './export.ts';
+import { joinSnapshot, readColumns, rowsOf, type Staged } from './export.ts';
 import { literal } from './table.ts';
 import type { LakeWork } from './work.ts';
 
@@ -19,8 +20,8 @@ export interface Part {
   readonly accounts: readonly string[];
 }
 
-const fileOf = (work: LakeWork, exported: number, part: number | '*', table: string): string =>
-  `${work.place.path}/staged-${exported}-${part}-${table}.parquet`;
+const fileOf = (work: LakeWork, name: string, table: string): string =>
+  `${work.place.path}/staged-${name}-${table}.parquet`;
 
 /** Has all accounts staged by the workers of the queue. Resolves when all parts are done. */
 export async function stageAll(
@@ -28,7 +29,7 @@ export async function stageAll(
   exported: number,
   snapshot: string,
   accounts: readonly string[],
-): Promise<(table: string) => string> {
+): Promise<Staged> {
   const parts: Part[] = [];
   for (let i = 0; i < accounts.length; i += together)
     parts.push({ export: exported, part: parts.length, snapshot, accounts: accounts.slice(i, i + together) });
@@ -38,8 +39,8 @@ export async function stageAll(
     [exported, JSON.stringify(parts)],
   );
   for (;;) {
-    const { rows } = await work.pg.query<{ part: number; error: string | null }>(
-      'select part, error from sync.lake_parts where export_id = $1 and done_at is null',
+    const { rows } = await work.pg.query<{ part: number; files: string | null; error: string | null }>(
+      'select part, files, error from sync.lake_parts where export_id = $1 order by part',
       [exported],
     );
     const failed = rows.find(({ error }) => error !== null);
@@ -49,43 +50,53 @@ export async function stageAll(
         'Run the export again: it begins anew.',
         exitCodes.failed,
       );
-    if (rows.length === 0) return table => fileOf(work, exported, '*', table);
+    const open = rows.filter(({ files }) => files === null);
+    if (open.length === 0) return table => rows.map(({ files }) => fileOf(work, files!, table.name));
     // Again with each look: a worker that stops leaves its part. A job that waits or runs is not added twice.
-    for (const { part } of rows) await work.queue.add('stage-lake', `stage-${exported}-${part}`, parts[part]!);
-    work.show(`${parts.length - rows.length} of ${parts.length} parts are staged`);
+    for (const { part } of open) await work.queue.add('stage-lake', `stage-${exported}-${part}`, parts[part]!);
+    work.show(`${parts.length - open.length} of ${parts.length} parts are staged`);
     await work.clock.sleep(lookMs, work.signal);
   }
 }
 
 /** One part. A part whose export has ended is none any more. */
 export async function runPart(work: LakeWork, { export: exported, part, snapshot, accounts }: Part): Promise<void> {
-  const { rowCount } = await work.pg.query(
-    `select from sync.lake_parts p join sync.lake_exports e on e.id = p.export_id
-     where (p.export_id, p.part) = ($1, $2) and p.done_at is null and e.state = 'running'`,
-    [exported, part],
-  );
-  if (rowCount === 0) return;
-  const noted = (error: string | null) =>
-    work.pg.query(
-      `update sync.lake_parts set done_at = case when $3::text is null then clock_timestamp() end, error = $3 where (export_id, part) = ($1, $2)`,
-      [exported, part, error],
+  const isWanted = async () => {
+    const { rowCount } = await work.pg.query(
+      `select from sync.lake_parts p join sync.lake_exports e on e.id = p.export_id
+       where (p.export_id, p.part) = ($1, $2) and p.files is null and e.state = 'running'`,
+      [exported, part],
     );
+    return rowCount !== 0;
+  };
+  // Two workers may have the same part. The files of the first one count.
+  const ended = ({ files = null, error = null }: { files?: string | null; error?: string | null }) =>
+    work.pg.query(
+      `update sync.lake_parts set done_at = case when $3::text is not null then clock_timestamp() end, files = $3, error = $4
+       where (export_id, part) = ($1, $2) and files is null`,
+      [exported, part, files, error],
+    );
+  const files = `${exported}-${part}-${randomUUID()}`;
   try {
+    if (!(await isWanted())) return;
     const client = await work.pg.connect();
     const columns = await readColumns(client, work.tables).finally(() => client.release());
     await using lake = await openLake(work.url, work.place, { signal: work.signal, mode: 'none' });
     await lake.run('begin');
     await joinSnapshot(lake, snapshot);
     for (const table of work.tables) {
-      if (table.unit === 'all') continue;
+      if (table.account === null) continue;
+      // Of an export that has ended, no more files.
+      if (!(await isWanted())) return;
       const rows = rowsOf(table, columns.get(table.name)!, { accounts });
-      const to = fileOf(work, exported, part, table.name);
-      await lake.run(`copy (${rows}) to ${literal(to)} (format parquet, compression zstd)`);
+      await lake.run(
+        `copy (${rows}) to ${literal(fileOf(work, files, table.name))} (format parquet, compression zstd)`,
+      );
     }
     await lake.run('rollback');
   } catch (error) {
-    if (!work.signal.aborted) await noted(error instanceof Error ? error.message : String(error));
+    if (!work.signal.aborted) await ended({ error: error instanceof Error ? error.message : String(error) });
     throw error;
   }
-  await noted(null);
+  await ended({ files });
 }

@@ -1,7 +1,8 @@
 /** The lake in the warehouse: whether it is on, and its exports. */
 import pg from 'pg';
 import { exitCodes, ShelfdeskError } from '../errors.ts';
-import { catalogSchema } from './duckdb.ts';
+import { letIntoLake } from '../privacy/readers.ts';
+import { catalogSchema, type LakePlace, openLake } from './duckdb.ts';
 
 export interface LakeState {
   readonly path: string;
@@ -65,14 +66,37 @@ export async function readLakeFiles(db: Pick<pg.ClientBase, 'query'>): Promise<L
   return rows[0];
 }
 
-/** From now on changes are noted for the lake. */
-export async function turnOn(url: string, state: LakeState, who: string, now: Date): Promise<void> {
+/** Makes the catalog, as the owner, so that any worker can write to it. From then on changes are noted for the lake. */
+export async function turnOn(
+  url: string,
+  reach: Omit<LakePlace, 'path'>,
+  state: LakeState,
+  { who, now }: { who: string; now: Date },
+): Promise<void> {
   await asOwner(url, async client => {
-    await client.query(`create schema if not exists ${catalogSchema}`);
+    // What an interrupted call has left.
+    const { rows: others } = await client.query<{ name: string }>(
+      `select c.relname as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
+       where n.nspname = $1 and c.relkind in ('r', 'p', 'v', 'm') and not starts_with(c.relname, 'ducklake_') limit 1`,
+      [catalogSchema],
+    );
+    if (others.length > 0)
+      throw new ShelfdeskError(
+        `the catalog of the lake needs the schema ${catalogSchema}, and that has ${others[0]!.name}`,
+        `Give it another name: \`alter schema ${catalogSchema} rename to …\`.`,
+        exitCodes.failed,
+      );
+    await client.query(`drop schema if exists ${catalogSchema} cascade`);
+    await client.query(`create schema ${catalogSchema}`);
+  });
+  const made = await openLake(url, { ...reach, path: state.path });
+  await made[Symbol.asyncDispose]();
+  await asOwner(url, async client => {
     await client.query(
       `do $$ begin
          if exists (select from pg_roles where rolname = 'shelfdesk_writer') then
-           grant usage, create on schema ${catalogSchema} to shelfdesk_writer;
+           grant usage on schema ${catalogSchema} to shelfdesk_writer;
+           grant select, insert, update, delete on all tables in schema ${catalogSchema} to shelfdesk_writer;
          end if;
        end $$`,
     );
@@ -81,6 +105,7 @@ export async function turnOn(url: string, state: LakeState, who: string, now: Da
       [state.path, state.personal, state.keepDays, now, who],
     );
     await client.query('select sync.follow_changes(true)');
+    await letIntoLake(client);
   });
 }
 

@@ -7,11 +7,11 @@ export interface LakeTable {
   /**
    * The records whose rows are exported together when one of them has changed: `ticket`, `customer`, `volume`, `shelf`.
    * `list`: a short table, compared as a whole for each account that has changed. `status`: compared as a whole with each
-   * export. `all`: a table without an account, compared when sync.lake_pending says so.
+   * export. `all`: a table of no account, compared when sync.lake_pending says so.
    */
   readonly unit: string;
-  /** Column of the account; none for `all`. Default: account_id. */
-  readonly account?: string;
+  /** Column of the account; null if there is none. Default: account_id. */
+  readonly account?: string | null;
   /** SQL of the record's id, for PostgreSQL and DuckDB. `t`: the table with a dot, or nothing. */
   readonly id?: (t: string) => string;
   /** Columns that name a row, besides the account. */
@@ -20,8 +20,8 @@ export interface LakeTable {
   readonly personal?: readonly string[];
   /** The table has personal data: only a lake with personal data has it. */
   readonly withPersonal?: boolean;
-  /** SQL of the rows that may have changed since the last export; of `status` only. Default: all. */
-  readonly changing?: (lastExport: string) => string;
+  /** SQL of the rows that may have changed from the last export to this moment; of `status` only. Default: all. */
+  readonly changing?: (lastExport: string, moment: string) => string;
   /** Rows of a record of this unit are kept in one folder for each month (internal.lake_month). */
   readonly byMonth?: boolean;
 }

@@ -27,9 +27,10 @@ export interface LakeBeside extends AsyncDisposable {
 
 export async function lakeBeside(url: string, { personal = true } = {}): Promise<LakeBeside> {
   const path = await mkdtemp(join(tmpdir(), 'lake-'));
-  const place = { path, extensions: process.env.LAKE_EXTENSIONS };
+  const reach = { extensions: process.env.LAKE_EXTENSIONS };
+  const place = { path, ...reach };
   const tables = exportedTables(lakeTables, { personal });
-  await turnOn(url, { path, personal, keepDays: 30 }, 'test', new Date());
+  await turnOn(url, reach, { path, personal, keepDays: 30 }, { who: 'test', now: new Date() });
   let lake = await openLake(url, place);
   const here: LakeBeside = {
     place,

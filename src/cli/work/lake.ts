@@ -79,7 +79,8 @@ export function addLake(program: Command, deps: Deps, act: Act): void {
               'Delete them, or choose another place with --to.',
             );
         }
-        await turnOn(opened.warehouse.url, { path, personal: pii, keepDays }, operator(), new Date(systemClock.now()));
+        const by = { who: operator(), now: new Date(systemClock.now()) };
+        await turnOn(opened.warehouse.url, opened.fleet.lake, { path, personal: pii, keepDays }, by);
         say(
           `The lake is on, at ${path}. \`npx shelfdesk lake export\` fills it; so does \`start\`, as SCHEDULE_LAKE says.`,
         );
@@ -173,7 +174,8 @@ export function addLake(program: Command, deps: Deps, act: Act): void {
           signal: deps.signal,
           mode: 'read',
         });
-        await engine.run('use lake');
+        // Against slips: what is asked here is the lake.
+        await engine.run('detach warehouse; use lake');
         const rows = await engine.rows<Record<string, Cell>>(query).catch((error: Error) => {
           throw new UsageError(error.message, 'Tables have the names that they have in the warehouse.');
         });

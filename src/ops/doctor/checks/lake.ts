@@ -1,5 +1,5 @@
 /** The lake: whether its engine can be used, and how far it is. */
-import { openLake } from '../../../lake/duckdb.ts';
+import { hasFiles, openLake } from '../../../lake/duckdb.ts';
 import { readLakeStatus } from '../../../lake/state.ts';
 import { type Check, fail, ok, skipped, warn } from './check.ts';
 
@@ -17,13 +17,19 @@ export const lakeChecks: readonly Check[] = [
       const { pg, url } = await warehouse();
       const status = await readLakeStatus(pg);
       if (status === undefined) return skipped('the lake is off');
-      await using _engine = await openLake(url, { ...fleetIfAny?.lake, path: status.path }, { signal, mode: 'none' });
+      await using engine = await openLake(url, { ...fleetIfAny?.lake, path: status.path }, { signal, mode: 'none' });
+      const found = await hasFiles(engine, status.path);
       if (status.state === 'failing')
         return fail(
           `the last export to the lake failed: ${status.last_error}`,
           '`npx shelfdesk lake export` tries it again; nothing is lost meanwhile.',
         );
       if (status.moment === null) return warn('the lake is empty', '`npx shelfdesk lake export` fills it.');
+      if (!found)
+        return fail(
+          `the lake has no file at ${status.path}`,
+          'Bring the files back, or begin anew: `npx shelfdesk lake off`, `lake on` and `lake export`.',
+        );
       const at = status.moment.toISOString();
       if (status.behind_seconds! > lateSeconds)
         return warn(

@@ -1,0 +1,66 @@
+/** Who may read and write the lake in a warehouse with several logins. */
+import { expect, test } from 'vitest';
+import { compareLake } from '../../src/lake/compare.ts';
+import { openLake } from '../../src/lake/duckdb.ts';
+import { exportTo } from '../../src/lake/export.ts';
+import { alone, readLakeFiles, turnOff } from '../../src/lake/state.ts';
+import { lakeTables, lakeViews } from '../../src/sources/index.ts';
+import { inProcess } from '../support/in-process.ts';
+import { describeOnLake } from '../support/lake.ts';
+import { lakeBeside } from '../support/lake-beside.ts';
+import { aName, letReaderIn, sessionOf } from '../support/readers.ts';
+
+await describeOnLake('the lake', () => {
+  test('a worker of shelfdesk_writer exports what the owner has turned on, and both can go on', async () => {
+    await using s = await inProcess({ tickets: 8, seed: 3 });
+    await s.sync();
+    // An owner that is no superuser.
+    const [owner, worker] = [aName('owner'), aName('worker')];
+    const as = (name: string) => {
+      const url = new URL(s.url);
+      [url.username, url.password] = [name, 'test'];
+      return url.href;
+    };
+    try {
+      for (const name of [owner, worker]) await s.rows(`create role ${name} login password 'test'`);
+      await s.rows(`grant shelfdesk_owner to ${owner}; grant shelfdesk_writer to ${worker}`);
+      await s.rows(`grant create on database ${new URL(s.url).pathname.slice(1)} to ${owner}`);
+      await s.rows("select sync.hand_over('shelfdesk_owner')");
+      await using beside = await lakeBeside(as(owner));
+      for (const name of [worker, owner, worker]) {
+        await s.rows(`update helpdesk.users set first_name = $1`, name);
+        await using lake = await openLake(as(name), beside.place);
+        await alone(as(name), client => exportTo(lake, client, lakeTables, { views: lakeViews }));
+        expect(await compareLake(lake, as(name), lakeTables)).toEqual([]);
+        const session = await sessionOf(as(name));
+        expect((await readLakeFiles(session.client))!.files).toBeGreaterThan(20);
+        await session.client.end();
+      }
+      await turnOff(as(owner));
+    } finally {
+      for (const name of [owner, worker]) await s.rows(`drop owned by ${name}; drop role ${name}`);
+    }
+  });
+
+  test('a reader of all of it may read the catalog; others may not, and all can be removed', async () => {
+    await using s = await inProcess({ tickets: 8, seed: 3 });
+    await s.sync();
+    await using before = await letReaderIn(s);
+    await using few = await letReaderIn(s, { accounts: ['default'] });
+    await using _beside = await lakeBeside(s.url, { personal: true });
+    await using masked = await letReaderIn(s);
+    await using whole = await letReaderIn(s, { pii: true });
+    const asked = 'select count(*) from lake.ducklake_schema';
+    const denied = 'permission denied for schema lake';
+    expect(await Promise.all([before, few, masked, whole].map(reader => reader.refused(asked)))).toEqual([
+      ...[denied, denied, denied, undefined],
+    ]);
+  });
+
+  test('a reader who was there before may read the catalog of a masked lake', async () => {
+    await using s = await inProcess({ tickets: 8, seed: 3 });
+    await using before = await letReaderIn(s);
+    await using _beside = await lakeBeside(s.url, { personal: false });
+    expect(await before.refused('select count(*) from lake.ducklake_schema')).toBeUndefined();
+  });
+});
