@@ -191,13 +191,14 @@ await describeOnLake('the lake', () => {
     ],
     // Business hours, which the metrics of tickets without stored ones follow at once.
     [
+      `delete from internal.stored_ticket_metrics where ticket_id in (select id from helpdesk.tickets where state = 'closed')`,
       `insert into analytics.calendars (name, time_zone) values ('office', 'Europe/Berlin')`,
       `insert into internal.stored_calendar_assignments (account_id, inbox_id, calendar) values ('default', null, 'office')`,
       `insert into analytics.calendar_hours (calendar, weekday, opens, closes) select 'office', day, '00:00', '23:00' from generate_series(1, 7) day`,
     ],
-    [`update analytics.calendar_hours set closes = '22:30' where weekday < 6`],
+    [`update analytics.calendar_hours set closes = '20:30'`],
     [
-      `update sync.accounts set mirrored_since = mirrored_since + interval '1 day' where account_id = 'default'`,
+      `update sync.accounts set mirrored_since = '2000-01-01' where account_id = 'default'`,
       `delete from sync.accounts where account_id = 'another'`,
     ],
     // A migration, which may change what any view shows.
@@ -217,8 +218,7 @@ await describeOnLake('the lake', () => {
     await beside.export();
     for (const [round, changes] of rounds.entries()) {
       for (const change of changes) await s.rows(change);
-      expect((await beside.compare(true)).length).toBeGreaterThan(0);
-      await beside.export();
+      expect((await beside.export()).inserted).toBeGreaterThan(0);
       expect(await beside.compare(true), `round ${round}`).toEqual([]);
     }
   });
