@@ -66,7 +66,7 @@ export async function runExport(work: LakeWork): Promise<Done> {
 
 async function tidyIfDue(work: LakeWork, lake: Lake, client: Client, now: Date): Promise<void> {
   const { keepDays, tidiedAt } = (await readLake(client))!;
-  if (tidiedAt !== null && now.getTime() - tidiedAt.getTime() < tidyMs) return;
+  if (now.getTime() - tidiedAt.getTime() < tidyMs) return;
   work.show('tidying');
   await tidy(lake, keepDays);
   await hideBounds(client, work.tables);

@@ -12,12 +12,13 @@ export interface LakeState {
 
 export interface StoredLake extends LakeState {
   readonly queue: string;
-  readonly tidiedAt: Date | null;
+  /** Or turned on: a new lake needs no tidying. */
+  readonly tidiedAt: Date;
 }
 
 export async function readLake(db: Pick<pg.Pool, 'query'>): Promise<StoredLake | undefined> {
   const { rows } = await db.query<StoredLake>(
-    'select path, personal, keep_days as "keepDays", queue, tidied_at as "tidiedAt" from sync.lake',
+    'select path, personal, keep_days as "keepDays", queue, coalesce(tidied_at, turned_on_at) as "tidiedAt" from sync.lake',
   );
   return rows[0];
 }

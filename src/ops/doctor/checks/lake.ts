@@ -11,7 +11,7 @@ export const lakeChecks: readonly Check[] = [
     name: 'lake',
     area: 'database',
     of: 'process',
-    looks: 'whether the lake, if it is on, can be opened, was exported within a day, and did not fail',
+    looks: 'whether the lake, if it is on, has files that can be reached, was exported within a day, and did not fail',
     needs: ['tables'],
     async run({ warehouse, fleetIfAny, signal }) {
       const { pg, url } = await warehouse();
