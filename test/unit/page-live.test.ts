@@ -1,10 +1,12 @@
 /** Who looks at the same is told of one reading, and nothing is read while nobody looks; on a clock that the test moves. */
 import { expect, test } from 'vitest';
 import type { Clock } from '../../src/clock.ts';
+import type { LakeStatus } from '../../src/lake/state.ts';
 import { type Listener, type Look, makeLive, mostListeners } from '../../src/ops/page/live.ts';
 import { fleetParts } from '../../src/ops/page/render/fleet.ts';
 import { graph } from '../../src/ops/page/render/graph.ts';
 import { html, lasting } from '../../src/ops/page/render/html.ts';
+import { lakeLine } from '../../src/ops/page/render/lake.ts';
 import { sentence, type Told } from '../../src/ops/page/render/sentence.ts';
 
 /** Each sleep ends when the test says so; then what follows has been done. */
@@ -148,6 +150,20 @@ test('in the table of all accounts what was never read is not 0 s behind', () =>
   };
   const unread = stream('users', { behind: null });
   expect([behind(unread), behind(unread, stream('tickets'))]).toEqual(['–', lasting(5)]);
+});
+
+test('the lake has one line: empty, as of when and what is pending, and why its last export failed', () => {
+  const lake = {
+    ...{ path: '/lake', personal: false, keep_days: 30, usual_seconds: 4, behind_seconds: 60 },
+    ...{ state: 'failing', moment: new Date('2026-11-22T16:03:30Z'), pending: 1, last_error: 'no <room>' },
+  } as const;
+  const line = (more: Partial<LakeStatus>) => lakeLine({ ...lake, ...more }, at)!.html.replaceAll(/<time[^>]*>/g, '');
+  expect(lakeLine(undefined, at)).toBeNull();
+  expect(line({ state: 'empty', moment: null })).toContain('The lake is empty.');
+  expect(line({ state: 'current' })).toMatch(
+    /^<p class="lake">The lake has the warehouse as of 16:03<.*>; 1 change is pending.<\/p>$/,
+  );
+  expect(line({ pending: 1200 })).toMatch(/; 1,200 changes are pending\. .*Its last export failed: <bdi>no &lt;room&gt;/);
 });
 
 const never = { complete_through: null };
