@@ -162,7 +162,7 @@ async function rewrite(lake: Lake, client: Client, table: LakeTable, file: File,
        where data_file_id = $1`,
       [file.id, to.slice(file.folder.length), written!.file_size_bytes, written!.footer_size_bytes],
     );
-    // DuckLake does not open a file for `is null` that has no null, by these counts.
+    // By these counts an engine may skip the file for `is null`.
     await client.query(
       `update ${catalogSchema}.ducklake_file_column_stats s set null_count = w.nulls, value_count = d.record_count - w.nulls
        from unnest($2::text[], $3::bigint[]) w (name, nulls), ${catalogSchema}.ducklake_data_file d, ${catalogSchema}.ducklake_column c
@@ -183,13 +183,14 @@ async function rewrite(lake: Lake, client: Client, table: LakeTable, file: File,
 
 /**
  * The catalog has the least and the greatest value of each column of a file. Of personal columns it gets bounds that are true of
- * all texts, and tell nothing; of other types none. After each export and each tidying, because DuckLake writes true ones.
+ * all texts, and tell nothing; of other types none. Of each table it has whether a column has nulls: personal ones may, in
+ * old files. After each export and each tidying, because DuckLake writes what is true of the files.
  */
 export async function hideBounds(client: Client, tables: readonly LakeTable[]): Promise<void> {
   const personal = tables.flatMap(table => (table.personal ?? []).map(column => `${table.name}.${column}`));
-  for (const stats of ['ducklake_file_column_stats', 'ducklake_table_column_stats'])
-    await client.query(
-      `update ${catalogSchema}.${stats} s set min_value = b.least, max_value = b.most
+  const hide = (stats: string, set = '', unlike = 'false') =>
+    client.query(
+      `update ${catalogSchema}.${stats} s set min_value = b.least, max_value = b.most${set}
        from ${catalogSchema}.ducklake_column c
        join ${catalogSchema}.ducklake_table t on t.table_id = c.table_id
        join ${catalogSchema}.ducklake_schema n on n.schema_id = t.schema_id
@@ -198,9 +199,11 @@ export async function hideBounds(client: Client, tables: readonly LakeTable[]): 
          from (select c.column_type in ('varchar', 'json') as is_text) u) b
        where c.table_id = s.table_id and c.column_id = s.column_id
          and n.schema_name || '.' || t.table_name || '.' || c.column_name = any ($1)
-         and num_nonnulls(s.min_value, s.max_value) > 0 and (s.min_value, s.max_value) is distinct from (b.least, b.most)`,
+         and (${unlike} or num_nonnulls(s.min_value, s.max_value) > 0 and (s.min_value, s.max_value) is distinct from (b.least, b.most))`,
       [personal],
     );
+  await hide('ducklake_file_column_stats');
+  await hide('ducklake_table_column_stats', ', contains_null = true', 'contains_null is not true');
 }
 
 /** By its field id the lake knows a column of a file. */

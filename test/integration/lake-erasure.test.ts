@@ -181,6 +181,9 @@ await describeOnLake('an erasure in the lake', () => {
     expect(await count('safe.tickets', 'subject is null')).toBe(0);
     await erase(s, 20);
     await beside.export();
+    // Nothing without a value was ever written to this table.
+    expect(await count('helpdesk.contacts', 'value is null', snapshot)).toBe(1);
+    expect(await count('helpdesk.contacts', 'value is null')).toBe(0);
     for (const version of [snapshot!, undefined]) {
       for (const lake of [1, 2]) {
         expect(await count('safe.tickets', 'subject is null', version), `${version} ${lake}`).toBe(1);
@@ -191,6 +194,14 @@ await describeOnLake('an erasure in the lake', () => {
         await beside.reopen();
       }
     }
+    expect(
+      await s.rows(
+        `select s.value_count::int as known, s.null_count::int as missing from lake.ducklake_file_column_stats s
+         join lake.ducklake_column c using (table_id, column_id) join lake.ducklake_table t using (table_id)
+         join lake.ducklake_schema n using (schema_id)
+         where (n.schema_name, t.table_name, c.column_name) = ('helpdesk', 'contacts', 'value')`,
+      ),
+    ).toEqual([{ known: 1, missing: 1 }]);
     expect(
       await s.rows(
         `select distinct s.min_value, s.max_value
