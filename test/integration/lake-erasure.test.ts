@@ -1,9 +1,12 @@
 /** What an erasure takes from the lake, from the files of all snapshots: all that it takes from the warehouse, and nothing of others. */
 import { expect, test } from 'vitest';
+import { makeRng, pick } from '../../packages/sandbox/src/random.ts';
 import { eraseCustomer } from '../../src/engine/runs/operations.ts';
 import { streams } from '../../src/sources/index.ts';
+import { inProcess } from '../support/in-process.ts';
 import { describeOnLake } from '../support/lake.ts';
 import { type LakeBeside, lakeBeside } from '../support/lake-beside.ts';
+import { long } from '../support/long.ts';
 import { at, iso, message, type Scripted, scripted, ticket } from '../support/scripted.ts';
 
 const person = (id: string, name: string, ...contacts: { id: string; value: string }[]) => ({
@@ -24,8 +27,8 @@ async function sync(s: Scripted, second: number): Promise<void> {
   s.goTo(second);
   for (const name of ['customers', 'tickets', 'messages']) await s.sync(name);
 }
-const erase = (s: Scripted, second: number) =>
-  eraseCustomer(s.pool, { account: 'default', customer: 'c1', who: 'test', streams }, at(second));
+const asked = { account: 'default', customer: 'c1', who: 'test', withShared: true, streams };
+const erase = (s: Scripted, second: number) => eraseCustomer(s.pool, asked, at(second));
 
 /** Where the files, of all snapshots, and the catalog have it. */
 async function found(beside: LakeBeside, text: RegExp): Promise<string[]> {
@@ -210,5 +213,48 @@ await describeOnLake('an erasure in the lake', () => {
          join lake.ducklake_column c using (table_id, column_id) where c.column_name = 'body_length'`,
       ),
     ).toEqual([{ min_value: null, max_value: null }]);
+  });
+
+  test('leaves no value that the warehouse has neither in a row nor as an old value', long, async () => {
+    const columns = {
+      tickets: ['subject', 'summary', 'reply_to', 'reply_cc'],
+      messages: ['from_name', 'from_address', 'to_address', 'body', 'more_body'],
+      attachments: ['name'],
+      customers: ['first_name', 'last_name', 'summary'],
+      contacts: ['value'],
+    };
+    const rng = makeRng(21);
+    await using s = await inProcess({ tickets: 40, seed: 21 });
+    await s.sync();
+    await using beside = await lakeBeside(s.url);
+    for (let round = 0; round < 3; round++) {
+      await beside.export();
+      for (let i = 0; i < 30; i++) s.world.mutate(rng);
+      s.nowMs += 300_000;
+      await s.sync();
+      const people = await s.rows(
+        `select c.id from helpdesk.customers c where not exists (select from sync.erased e where e.customer_id = c.id)
+           and exists (select from helpdesk.tickets t where t.customer_id = c.id) order by 1`,
+      );
+      await eraseCustomer(s.pool, { ...asked, customer: String(pick(rng, people).id) }, new Date(s.nowMs));
+      await beside.export();
+      const files = await beside.files();
+      for (const [table, named] of Object.entries(columns)) {
+        const theirs = files.filter(file => file.includes(`/helpdesk/${table}/`)).map(file => `'${file}'`);
+        for (const column of named) {
+          const held = await beside.lake.rows<{ value: string }>(
+            `select distinct ${column} as value from read_parquet([${theirs}], hive_partitioning = false) where ${column} is not null`,
+          );
+          const only = await s.rows(
+            `select u.value from unnest($1::text[]) u (value)
+             where not exists (select from helpdesk.${table} t where t.${column} = u.value)
+               and not exists (select from sync.changes c where strpos(c.changes::text, to_jsonb(u.value)::text) > 0)`,
+            held.map(({ value }) => value),
+          );
+          expect(only, `${table}.${column}`).toEqual([]);
+        }
+      }
+      expect(await beside.compare()).toEqual([]);
+    }
   });
 });
