@@ -36,13 +36,13 @@ create table sync.lake_pending (
 comment on table sync.lake_pending is
   'What changed since the last export of the lake. One row for each record and statement that changed it; the same record may be here often.';
 comment on column sync.lake_pending.unit is
-  'ticket, customer, volume or shelf: all rows of that record. account: all rows of the account. list: only the short lists of the account. all: the tables without an account.';
+  'ticket, customer, volume or shelf: all rows of that record. account: all rows of the account. list: only the short lists of the account. all: the tables without an account. tickets, messages, attachments, customers or contacts, only if erased: one row of that table.';
 comment on column sync.lake_pending.account_id is 'The account; empty for the unit all.';
-comment on column sync.lake_pending.id is 'Id of the record; owner/shelf for a shelf. Empty for the units account, list and all.';
+comment on column sync.lake_pending.id is 'Id of the record or row; owner/shelf for a shelf. Empty for the units account, list and all.';
 comment on column sync.lake_pending.month is
   'Month of the ticket, before and after the change: its files are there. Null for other units, and where internal.lake_months knows it.';
 comment on column sync.lake_pending.erased is
-  'True if the record was erased. Erasure takes all records that its transaction changed out of the old files.';
+  'True if an erasure took values from it: the next export takes its personal values out of all files.';
 comment on column sync.lake_pending.xact is 'The transaction that changed the record. An export clears what its snapshot has seen.';
 
 create table sync.lake_exports (
@@ -303,25 +303,28 @@ end
 $$;
 comment on function internal.note_rejects is 'Notes the tickets of changed rejects in sync.lake_pending: they decide whether its messages are complete.';
 
--- Erasure empties old values in sync.changes. The files hold the same old values.
+-- The triggers that call it fire in an erasure only (shelfdesk.erasing). The files hold the values that it takes from the
+-- warehouse: those of rows, and old ones in sync.changes.
 create or replace function internal.note_erased() returns trigger
 language plpgsql
 as $$
 begin
-  if tg_table_name = 'changes' then
-    insert into sync.lake_pending (unit, account_id, id, erased)
-    select distinct case when a.table_name in ('customers', 'contacts') then 'customer' else 'ticket' end,
-      a.account_id, case when a.table_name in ('customers', 'tickets') then a.record_id else a.parent_id end, true
-    from after a where a.table_name in ('customers', 'contacts', 'tickets', 'messages', 'attachments');
-  elsif tg_table_name = 'erased' then
+  if tg_table_name = 'erased' then
     insert into sync.lake_pending (unit, account_id, id, erased) select 'customer', a.account_id, a.customer_id, true from after a;
-  else
+  elsif tg_table_name = 'erased_tickets' then
     insert into sync.lake_pending (unit, account_id, id, erased) select 'ticket', a.account_id, a.ticket_id, true from after a;
+  elsif tg_table_name = 'changes' then
+    insert into sync.lake_pending (unit, account_id, id, erased)
+    select distinct a.table_name, a.account_id, a.record_id, true from after a;
+  elsif tg_op = 'DELETE' then
+    insert into sync.lake_pending (unit, account_id, id, erased) select tg_table_name, b.account_id, b.id, true from before b;
+  else
+    insert into sync.lake_pending (unit, account_id, id, erased) select tg_table_name, a.account_id, a.id, true from after a;
   end if;
   return null;
 end
 $$;
-comment on function internal.note_erased is 'Notes erased people, their tickets, and records whose old values were emptied.';
+comment on function internal.note_erased is 'Notes erased people, their tickets, and each row from which an erasure took a value.';
 
 create or replace function sync.follow_changes(follow boolean) returns void
 language plpgsql
@@ -331,7 +334,9 @@ declare
   one record;
 begin
   for one in
-    select t.name as table_name, t.calls, e.event, e.transitions
+    select t.name as table_name, t.calls, e.event, e.transitions,
+      case t.calls when 'note_erased()' then 'lake_erased' else 'lake_' || lower(e.event) end as name,
+      case t.calls when 'note_erased()' then 'when (current_setting(''shelfdesk.erasing'', true) = ''on'')' else '' end as condition
     from (values
       ('helpdesk.tickets', 'note_tickets()', '{INSERT,UPDATE,DELETE}'::text[]),
       ('internal.messages', 'note_of_ticket()', '{INSERT,UPDATE,DELETE}'),
@@ -344,6 +349,11 @@ begin
       ('books.volumes', 'note_volumes()', '{INSERT,UPDATE,DELETE}'),
       ('books.shelf_volumes', 'note_of_shelf()', '{INSERT,UPDATE,DELETE}'),
       ('books.shelf_volume_history', 'note_of_shelf()', '{INSERT,UPDATE,DELETE}'),
+      ('helpdesk.tickets', 'note_erased()', '{UPDATE}'),
+      ('internal.messages', 'note_erased()', '{UPDATE}'),
+      ('helpdesk.attachments', 'note_erased()', '{UPDATE}'),
+      ('helpdesk.customers', 'note_erased()', '{UPDATE}'),
+      ('helpdesk.contacts', 'note_erased()', '{DELETE}'),
       ('sync.changes', 'note_erased()', '{UPDATE}'),
       ('sync.erased', 'note_erased()', '{INSERT}'),
       ('sync.erased_tickets', 'note_erased()', '{INSERT}')) t (name, calls, events)
@@ -351,10 +361,10 @@ begin
     join (values ('INSERT', 'new table as after'), ('UPDATE', 'old table as before new table as after'), ('DELETE', 'old table as before'))
       e (event, transitions) on e.event = n.event
   loop
-    execute format('drop trigger if exists lake_%s on %s', lower(one.event), one.table_name);
+    execute format('drop trigger if exists %s on %s', one.name, one.table_name);
     if follow then
-      execute format('create trigger lake_%s after %s on %s referencing %s for each statement execute function internal.%s',
-        lower(one.event), one.event, one.table_name, one.transitions, one.calls);
+      execute format('create trigger %s after %s on %s referencing %s for each statement %s execute function internal.%s',
+        one.name, one.event, one.table_name, one.transitions, one.condition, one.calls);
     end if;
   end loop;
   for one in

@@ -1,15 +1,17 @@
 /**
  * Takes erased values out of the files of the lake, also out of those that only old snapshots have. A file keeps its rows
  * and their order, because the lake names deleted rows by their place. So old snapshots stay, and are the warehouse of
- * their time, but for what was erased since.
+ * their time, but for what was erased since: the personal values of erased people and of all rows of their tickets, and
+ * those of each row from which the erasure took a value.
  *
  * The catalog is the one of DuckLake 1.0 (https://ducklake.select/docs/stable/specification/tables/overview).
  */
 import type { Client } from '../engine/database/pool.ts';
 import { catalogSchema, type Lake } from './duckdb.ts';
-import { accountOf, idIn, type LakeTable, literal, name } from './table.ts';
+import { accountOf, idIn, type LakeTable, literal, monthColumn, name } from './table.ts';
 
-interface Unit {
+interface Erased {
+  /** The unit of a table, or the name of a table for one row of it, whatever record the row belonged to. */
   readonly unit: string;
   readonly account: string;
   readonly id: string;
@@ -35,18 +37,18 @@ export interface Erasure {
 export async function eraseFromFiles(lake: Lake, client: Client, tables: readonly LakeTable[]): Promise<Erasure> {
   await client.query('begin isolation level repeatable read read only');
   const seen = await client.query<{ seen: string }>('select pg_current_snapshot()::text as seen');
-  const units = await client.query<Unit>(
-    `select distinct p.unit, p.account_id as account, p.id from sync.lake_pending p
-     where p.xact in (select e.xact from sync.lake_pending e where e.erased)`,
+  const erased = await client.query<Erased>(
+    'select distinct unit, account_id as account, id from sync.lake_pending where erased',
   );
   await client.query('commit');
   let files = 0;
   for (const table of tables) {
-    const erased = units.rows.filter(({ unit }) => unit === table.unit);
-    if (table.personal === undefined || erased.length === 0) continue;
-    files += await eraseFromTable(lake, client, table, erased);
+    if (table.personal === undefined) continue;
+    const records = erased.rows.filter(({ unit }) => unit === table.unit);
+    const rows = erased.rows.filter(({ unit }) => unit === table.name.split('.')[1]);
+    if (records.length + rows.length > 0) files += await eraseFromTable(lake, client, table, { records, rows });
   }
-  if (units.rows.length > 0) {
+  if (erased.rows.length > 0) {
     await lake.run(`call ducklake_cleanup_old_files('lake', cleanup_all => true)`);
     // What a dead export has left.
     await lake.run(`call ducklake_delete_orphaned_files('lake', cleanup_all => true)`);
@@ -54,25 +56,58 @@ export async function eraseFromFiles(lake: Lake, client: Client, tables: readonl
   return { files, seen: seen.rows[0]!.seen };
 }
 
-async function eraseFromTable(lake: Lake, client: Client, table: LakeTable, erased: readonly Unit[]): Promise<number> {
-  const values = erased.map(({ account, id }) => `(${literal(account)}, ${literal(id)})`);
-  await lake.run(`create or replace temp table erased as select * from (values ${values.join(', ')}) v (account, id)`);
-  const isErased = `(${accountOf(table)}, ${idIn(table)}) in (select account, id from erased)`;
-  const files = await filesOf(client, table, [...new Set(erased.map(({ account }) => account))]);
+async function eraseFromTable(
+  lake: Lake,
+  client: Client,
+  table: LakeTable,
+  erased: { readonly records: readonly Erased[]; readonly rows: readonly Erased[] },
+): Promise<number> {
+  for (const [kind, all] of Object.entries(erased)) {
+    const values = all.map(({ account, id }) => `(${literal(account)}, ${literal(id)})`);
+    await lake.run(
+      `create or replace temp table erased_${kind} as
+       select * from (values (null::varchar, null::varchar)${values.map(value => `, ${value}`).join('')}) v (account, id) where account is not null`,
+    );
+  }
+  const account = accountOf(table);
+  const isErased = `((${account}, ${idIn(table)}) in (select account, id from erased_records)
+    or (${account}, ${name(table.key[0]!)}) in (select account, id from erased_rows))`;
+  const accounts = new Set([...erased.records, ...erased.rows].map(one => one.account));
+  const files = await filesOf(client, table, [...accounts]);
   let cleared = 0;
   for (let i = 0; i < files.length; i += chunk) {
     const some = files.slice(i, i + chunk);
     const paths = some.map(({ path }) => literal(path)).join(', ');
-    const holding = await lake.rows<{ path: string }>(
-      `select distinct filename as path
-       from read_parquet([${paths}], filename = true, hive_partitioning = false, union_by_name = true) where ${isErased}`,
+    const holding = await lake.rows<Holding>(
+      `select filename as path, ${account} as account, ${idIn(table)} as id, ${table.byMonth ? monthColumn : 'null::date'} as month
+       from read_parquet([${paths}], filename = true, hive_partitioning = false, union_by_name = true)
+       where ${isErased} group by all`,
     );
-    for (const { path } of holding) {
+    await noteLoss(client, table, holding);
+    for (const path of new Set(holding.map(one => one.path))) {
       await rewrite(lake, client, table, some.find(file => file.path === path)!, isErased);
       cleared++;
     }
   }
   return cleared;
+}
+
+/** The records of the rows that a file is about to lose values of. */
+interface Holding {
+  readonly path: string;
+  readonly account: string;
+  readonly id: string;
+  readonly month: string | null;
+}
+
+/** The newest snapshot may lose values that the warehouse has: the next export gives them again. */
+async function noteLoss(client: Client, table: LakeTable, holding: readonly Holding[]): Promise<void> {
+  const of = (key: 'account' | 'id' | 'month') => holding.map(one => one[key]);
+  await client.query(
+    `insert into sync.lake_pending (unit, account_id, id, month)
+     select distinct $1, u.account, u.id, u.month from unnest($2::text[], $3::text[], $4::date[]) u (account, id, month)`,
+    [table.unit, of('account'), of('id'), of('month')],
+  );
 }
 
 /** The files of a table, of all snapshots, that may have rows of these accounts. */
@@ -95,6 +130,19 @@ async function filesOf(client: Client, table: LakeTable, accounts: readonly stri
   return rows;
 }
 
+/** What DuckDB tells of a file that it has written. */
+interface Written {
+  readonly file_size_bytes: string;
+  readonly footer_size_bytes: string;
+  readonly column_statistics: readonly {
+    readonly key: string;
+    readonly value: readonly { readonly key: string; readonly value: string }[];
+  }[];
+}
+
+const nullsIn = ({ column_statistics: columns }: Written, column: string): string | undefined =>
+  columns.find(({ key }) => key === name(column))?.value.find(({ key }) => key === 'null_count')?.value;
+
 async function rewrite(lake: Lake, client: Client, table: LakeTable, file: File, isErased: string): Promise<void> {
   const from = `read_parquet(${literal(file.path)}, hive_partitioning = false)`;
   const columns = await lake.rows<{ column_name: string }>(`describe select * from ${from}`);
@@ -102,7 +150,7 @@ async function rewrite(lake: Lake, client: Client, table: LakeTable, file: File,
   const emptied = personal.map(one => `case when ${isErased} then null else ${name(one)} end as ${name(one)}`);
   const [fresh] = await lake.rows<{ id: string }>('select uuid()::varchar as id');
   const to = `${file.folder}ducklake-${fresh!.id}.parquet`;
-  const [written] = await lake.rows<{ file_size_bytes: string; footer_size_bytes: string }>(
+  const [written] = await lake.rows<Written>(
     `copy (select * replace (${emptied.join(', ')}) from ${from}) to ${literal(to)}
      (format parquet, compression zstd, return_stats, field_ids ${await fieldIds(lake, file)})`,
   );
@@ -113,6 +161,13 @@ async function rewrite(lake: Lake, client: Client, table: LakeTable, file: File,
        set path = left(path, length(path) - length(substring(path from '[^/]*$'))) || $2, file_size_bytes = $3, footer_size = $4
        where data_file_id = $1`,
       [file.id, to.slice(file.folder.length), written!.file_size_bytes, written!.footer_size_bytes],
+    );
+    // By these counts an engine may skip the file for `is null`.
+    await client.query(
+      `update ${catalogSchema}.ducklake_file_column_stats s set null_count = w.nulls, value_count = d.record_count - w.nulls
+       from unnest($2::text[], $3::bigint[]) w (name, nulls), ${catalogSchema}.ducklake_data_file d, ${catalogSchema}.ducklake_column c
+       where d.data_file_id = $1 and s.data_file_id = $1 and c.table_id = s.table_id and c.column_id = s.column_id and c.column_name = w.name`,
+      [file.id, personal, personal.map(one => nullsIn(written!, one))],
     );
     await client.query(
       `insert into ${catalogSchema}.ducklake_files_scheduled_for_deletion (data_file_id, path, path_is_relative, schedule_start)
@@ -128,21 +183,27 @@ async function rewrite(lake: Lake, client: Client, table: LakeTable, file: File,
 
 /**
  * The catalog has the least and the greatest value of each column of a file. Of personal columns it gets bounds that are true of
- * all texts, and tell nothing. After each export, because DuckLake writes the bounds that it has in memory.
+ * all texts, and tell nothing; of other types none. Of each table it has whether a column has nulls: personal ones may, in
+ * old files. After each export and each tidying, because DuckLake writes what is true of the files.
  */
 export async function hideBounds(client: Client, tables: readonly LakeTable[]): Promise<void> {
   const personal = tables.flatMap(table => (table.personal ?? []).map(column => `${table.name}.${column}`));
-  for (const stats of ['ducklake_file_column_stats', 'ducklake_table_column_stats'])
-    await client.query(
-      `update ${catalogSchema}.${stats} s set min_value = '', max_value = repeat(chr(1114111), 8)
+  const hide = (stats: string, set = '', unlike = 'false') =>
+    client.query(
+      `update ${catalogSchema}.${stats} s set min_value = b.least, max_value = b.most${set}
        from ${catalogSchema}.ducklake_column c
        join ${catalogSchema}.ducklake_table t on t.table_id = c.table_id
        join ${catalogSchema}.ducklake_schema n on n.schema_id = t.schema_id
-       where c.table_id = s.table_id and c.column_id = s.column_id and c.column_type in ('varchar', 'json')
+       cross join lateral (
+         select case when u.is_text then '' end as least, case when u.is_text then repeat(chr(1114111), 8) end as most
+         from (select c.column_type in ('varchar', 'json') as is_text) u) b
+       where c.table_id = s.table_id and c.column_id = s.column_id
          and n.schema_name || '.' || t.table_name || '.' || c.column_name = any ($1)
-         and s.min_value is not null and s.max_value <> repeat(chr(1114111), 8)`,
+         and (${unlike} or num_nonnulls(s.min_value, s.max_value) > 0 and (s.min_value, s.max_value) is distinct from (b.least, b.most))`,
       [personal],
     );
+  await hide('ducklake_file_column_stats');
+  await hide('ducklake_table_column_stats', ', contains_null = true', 'contains_null is not true');
 }
 
 /** By its field id the lake knows a column of a file. */

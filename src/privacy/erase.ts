@@ -76,9 +76,15 @@ export async function eraseMore(
   return remove(client, account, { customers, tickets: found.tickets, forms, kept, people, streams }, now);
 }
 
-/** Takes the exclusive lock; sync.any_erased takes the shared one. */
+/**
+ * Takes the exclusive lock; sync.any_erased takes the shared one. The setting tells the triggers of the lake that this
+ * transaction erases (internal.note_erased).
+ */
 async function alone(client: Client, account: string): Promise<void> {
-  await client.query('select pg_advisory_xact_lock(1397245266, hashtext($1))', [account]);
+  await client.query(
+    `select pg_advisory_xact_lock(1397245266, hashtext($1)), set_config('shelfdesk.erasing', 'on', true)`,
+    [account],
+  );
 }
 
 const sharing = async (client: Client, account: string, people: People, forms: readonly string[]): Promise<string[]> =>

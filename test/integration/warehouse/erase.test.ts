@@ -84,6 +84,31 @@ test('what is unreadable or odd of them keeps no payload and no sample, and brea
   ]);
 });
 
+test('with a message that came from another ticket, or was removed since, its old values of there go', async () => {
+  await using s = await scripted();
+  s.lists.customers = [customer('c1'), customer('c2', { first_name: 'Bo', last_name: null, contacts: [] })];
+  const file = (name: string) => ({ attachments: [{ id: 'f1', name, size: 3, type: 'pdf' }] });
+  const moved = (body: string) => [message('m1', { body, ...file(`${body}.pdf`) }), message('m2', { body })];
+  const look = async (n: number, theirs: unknown[], others: unknown[]) => {
+    s.goTo(n + 5);
+    const updated_at = iso(n);
+    s.lists.tickets = [show(s, 't1', theirs, { updated_at }), show(s, 't2', others, { customer_id: 'c2', updated_at })];
+    for (const name of ['customers', 'tickets', 'messages']) await s.sync(name);
+  };
+  // Of these, the second one was in their ticket only before.
+  const stays = (body: string) => [message('m3', { body }), message('m4', { body })];
+  await look(10, stays('-').slice(1), [...moved('secret a'), ...stays('other a').slice(0, 1)]);
+  await look(20, [], [...moved('secret b'), ...stays('other a')]);
+  await look(30, moved('secret b'), stays('other b'));
+  await look(40, moved('secret b').slice(0, 1), stays('other b'));
+  await erase(s, 'c1', 50);
+  expect(await secrets(s)).toEqual([]);
+  expect(await s.rows(`select record_id from sync.changes where changes::text like '%other a%' order by 1`)).toEqual([
+    { record_id: 'm3' },
+    { record_id: 'm4' },
+  ]);
+});
+
 test('an erasure waits for what is being stored, and whoever stores waits for it: nothing slips through', async () => {
   await using s = await scripted();
   s.lists.customers = [customer('c1')];

@@ -141,6 +141,16 @@ export async function changesOf(
        union select id from sync.changes where account_id = $1 and table_name = 'contacts' and parent_id = any ($2)
        union select id from sync.changes where account_id = $1 and table_name = 'tickets' and record_id = any ($3)
        union select id from sync.changes where account_id = $1 and table_name in ('messages', 'attachments') and parent_id = any ($3)
+       -- A message, or a file, that was in another ticket before, and is in theirs or was removed there.
+       union select c.id from sync.changes c join (
+         select 'messages' as table_name, m.id from helpdesk.messages m where m.account_id = $1 and m.ticket_id = any ($3)
+         union select 'attachments', f.id from helpdesk.attachments f where f.account_id = $1 and f.ticket_id = any ($3)
+         union select g.table_name, g.record_id from sync.changes g where g.account_id = $1
+           and g.table_name in ('messages', 'attachments') and g.parent_id = any ($3) and g.changes ? 'id'
+           and not exists (select from helpdesk.messages m where (m.account_id, m.id) = (g.account_id, g.record_id))
+           and not exists (select from helpdesk.attachments f where (f.account_id, f.id) = (g.account_id, g.record_id))) n
+         on (c.table_name, c.record_id) = (n.table_name, n.id)
+         where c.account_id = $1
        union select id from sync.changes where account_id = $1 and table_name = 'messages' and record_id = any ($4)
        union select c.id from helpdesk.attachments f join sync.changes c
          on (c.account_id, c.table_name, c.record_id) = (f.account_id, 'attachments', f.id)
