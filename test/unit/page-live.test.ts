@@ -155,15 +155,18 @@ test('in the table of all accounts what was never read is not 0 s behind', () =>
 test('the lake has one line: empty, as of when and what is pending, and why its last export failed', () => {
   const lake = {
     ...{ path: '/lake', personal: false, keep_days: 30, usual_seconds: 4, behind_seconds: 60 },
-    ...{ state: 'failing', moment: new Date('2026-11-22T16:03:30Z'), pending: 1, last_error: 'no <room>' },
-  } as const;
-  const line = (more: Partial<LakeStatus>) => lakeLine({ ...lake, ...more }, at)!.html.replaceAll(/<time[^>]*>/g, '');
+    ...{ moment: new Date('2026-11-22T16:03:30Z'), pending: 1, last_error: 'no <room>' },
+  };
+  const line = ({ state = 'failing', ...more }: Partial<LakeStatus>) =>
+    lakeLine({ ...lake, ...more, state }, at)!.html.replaceAll(/<time[^>]*>/g, '');
   expect(lakeLine(undefined, at)).toBeNull();
   expect(line({ state: 'empty', moment: null })).toContain('The lake is empty.');
   expect(line({ state: 'current' })).toMatch(
     /^<p class="lake">The lake has the warehouse as of 16:03<.*>; 1 change is pending.<\/p>$/,
   );
-  expect(line({ pending: 1200 })).toMatch(/; 1,200 changes are pending\. .*Its last export failed: <bdi>no &lt;room&gt;/);
+  expect(line({ pending: 1200 })).toMatch(
+    /; 1,200 changes are pending\. .*Its last export failed: <bdi>no &lt;room&gt;/,
+  );
 });
 
 const never = { complete_through: null };
