@@ -1,5 +1,5 @@
 -- What share of tickets gets its first response within four business hours?
--- A ticket that still waits counts as late once it has waited longer. Without a calendar (`npx shelfdesk calendar set`, then
+-- Tickets of the last 13 weeks whose messages are all here. One that still waits counts as late once it has waited longer. Without a calendar (`npx shelfdesk calendar set`, then
 -- `assign`) there is no business time: then neither is anything in time, nor late.
 with asked as materialized (
   select t.inbox_key, t.first_response_business_seconds as took,
@@ -9,7 +9,7 @@ with asked as materialized (
   join analytics.completeness c on c.account_id = t.account_key and c.stream = 'messages'
   left join analytics.dim_inbox i using (inbox_key)
   where t.inbound_count > 0 and not t.is_outbound_initiated
-    and t.created_at >= (select max(complete_through) - interval '91 days' from analytics.completeness where stream = 'messages'))
+    and t.messages_complete and t.created_at >= c.complete_through - 91 * interval '24 hours')
 select coalesce(i.inbox_name, 'no inbox') as inbox, count(*) as tickets,
   count(*) filter (where took <= 4 * 3600) as in_time,
   count(*) filter (where took > 4 * 3600 or waits > 4 * 3600) as late,
@@ -18,4 +18,4 @@ select coalesce(i.inbox_name, 'no inbox') as inbox, count(*) as tickets,
 from asked
 left join analytics.dim_inbox i using (inbox_key)
 group by i.inbox_key, i.inbox_name
-order by inbox;
+order by inbox, i.inbox_key;
