@@ -1,7 +1,8 @@
 -- When do customers write?
 -- Messages by the clock of the inbox or the account, in a mean week of the last 13 that are here, or of those since the first message.
 with here as (
-  select max(complete_through) as until from analytics.completeness where stream = 'messages'),
+  select until, greatest(until - 91 * interval '24 hours', (select min(mirrored_since) from analytics.dim_account)) as since
+  from (select max(complete_through) as until from analytics.completeness where stream = 'messages') c),
 arrivals as (
   select m.created_hour as hour,
     count(*) filter (where extract(isodow from m.created_date) = 1) as monday,
@@ -11,10 +12,10 @@ arrivals as (
     count(*) filter (where extract(isodow from m.created_date) = 5) as friday,
     count(*) filter (where extract(isodow from m.created_date) = 6) as saturday,
     count(*) filter (where extract(isodow from m.created_date) = 7) as sunday,
-    least(13, greatest(1, (extract(epoch from h.until) - extract(epoch from min(min(m.created_at)) over ())) / 604800)) as weeks
+    greatest(1, (extract(epoch from h.until) - extract(epoch from min(min(m.created_at)) over ())) / 604800) as weeks
   from analytics.fact_messages m
   cross join here h
-  where m.kind = 'inbound' and m.created_at >= (select until - 91 * interval '24 hours' from here)
+  where m.kind = 'inbound' and m.created_at >= (select since from here)
   group by m.created_hour, h.until)
 select hour,
   round((monday / weeks)::numeric(18, 6), 1)::float8 as monday,

@@ -35,7 +35,9 @@ test('there are twenty and more, each a question of its own', () => {
   // What a reader sees depends on no search_path, and what it says on no clock and no zone: days of an interval are those of the session.
   expect(
     queries.filter(({ sql }) =>
-      /\b(now\(\)|current_date|current_timestamp)|\b(helpdesk|sync)\.|\binterval '\d+ (day|week|month|year)/.test(statementOf(sql)),
+      /\b(now\(\)|current_date|current_timestamp)|\b(helpdesk|sync)\.|\binterval '\d+ (day|week|month|year)/.test(
+        statementOf(sql),
+      ),
     ),
   ).toEqual([]);
 });

@@ -6,12 +6,13 @@ import { freshDatabase, type TestDatabase } from '../../support/postgres.ts';
 
 let db: TestDatabase;
 const own = '_first_seen_at, _synced_at, _observed_at, _payload';
-const messages = '2026-03-16T12:00Z 2026-03-23T12:00Z 2026-03-24T12:00Z'.split(' ');
+const messages = '2026-02-23T12:00Z 2026-03-16T12:00Z 2026-03-23T12:00Z 2026-03-24T12:00Z'.split(' ');
 
 beforeAll(async () => {
   db = await freshDatabase();
   await db.pool.query(`
-    insert into sync.accounts (account_id, mirrored_since) select a, '2026-01-01' from unnest('{acme,behind,done}'::text[]) a;
+    insert into sync.accounts (account_id, since, mirrored_since)
+      select a, case a when 'done' then timestamptz '2026-03-09' else '1970-01-01' end, '2026-01-01' from unnest('{acme,behind,done}'::text[]) a;
     insert into sync.coverage (account_id, source, stream, list, covered)
       select account_id, 'helpdesk', 'tickets', 'default', tstzmultirange(tstzrange('1970-01-01',
         case account_id when 'behind' then timestamptz '2025-11-10T12:00Z' else '2026-03-30T12:00Z' end)) from sync.accounts;
@@ -101,7 +102,7 @@ test('an account that is behind has its own 13 weeks', async () => {
   expect(await answer('first-response-in-time')).toMatchObject([{ inbox: 'no inbox', tickets: 4 }]);
 });
 
-test('a mean week is one of those since the first message', async () => {
+test('a mean week is one of those since the first message that the mirror covers', async () => {
   const none = { wednesday: 0, thursday: 0, friday: 0, saturday: 0, sunday: 0 };
   expect(await answer('arrivals-by-hour-and-weekday', 'done')).toEqual([
     { hour: 12, monday: 1, tuesday: 0.5, ...none },
