@@ -638,7 +638,7 @@ select m.account_id, m.ticket_id, m.number, m.customer_id, m.inbox_id, m.user_id
 from analytics.ticket_metrics m
 where analytics.is_countable(m.spam, m.trash, m.deleted_at);
 comment on view analytics.countable_tickets is
-  'The tickets that reports count, one row each: analytics.ticket_metrics without spam, trash and deleted tickets. Every fact of the star, agent_daily, arrivals_hourly and customer_summary count the same tickets. If messages_complete is false, metrics of messages count only the mirrored messages.';
+  'The tickets that reports count, one row each: analytics.ticket_metrics without spam, trash and deleted tickets. The facts of tickets (without fact_backlog, which has the tickets of each day), agent_daily, arrivals_hourly and customer_summary count the same tickets. If messages_complete is false, metrics of messages count only the mirrored messages.';
 
 -- Without a security barrier, so that the statistics of its tables reach the views that join it.
 create or replace view internal.countable_basics as

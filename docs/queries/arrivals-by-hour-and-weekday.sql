@@ -1,15 +1,29 @@
 -- When do customers write?
--- Messages by the clock of the inbox or the account, over the last 13 weeks that are here: a mean week.
-select created_hour as hour,
-  round(count(*) filter (where extract(isodow from created_date) = 1) / 13.0, 1)::float8 as monday,
-  round(count(*) filter (where extract(isodow from created_date) = 2) / 13.0, 1)::float8 as tuesday,
-  round(count(*) filter (where extract(isodow from created_date) = 3) / 13.0, 1)::float8 as wednesday,
-  round(count(*) filter (where extract(isodow from created_date) = 4) / 13.0, 1)::float8 as thursday,
-  round(count(*) filter (where extract(isodow from created_date) = 5) / 13.0, 1)::float8 as friday,
-  round(count(*) filter (where extract(isodow from created_date) = 6) / 13.0, 1)::float8 as saturday,
-  round(count(*) filter (where extract(isodow from created_date) = 7) / 13.0, 1)::float8 as sunday
-from analytics.fact_messages
-where kind = 'inbound'
-  and created_at >= (select max(complete_through) - interval '91 days' from analytics.completeness where stream = 'messages')
-group by created_hour
-order by created_hour;
+-- Messages by the clock of the inbox or the account, in a mean week of the last 13 that are here, or of those since the first message that the mirror covers.
+with here as (
+  select until, greatest(until - 91 * interval '24 hours', (select min(mirrored_since) from analytics.dim_account)) as since
+  from (select max(complete_through) as until from analytics.completeness where stream = 'messages') c),
+arrivals as (
+  select m.created_hour as hour,
+    count(*) filter (where extract(isodow from m.created_date) = 1) as monday,
+    count(*) filter (where extract(isodow from m.created_date) = 2) as tuesday,
+    count(*) filter (where extract(isodow from m.created_date) = 3) as wednesday,
+    count(*) filter (where extract(isodow from m.created_date) = 4) as thursday,
+    count(*) filter (where extract(isodow from m.created_date) = 5) as friday,
+    count(*) filter (where extract(isodow from m.created_date) = 6) as saturday,
+    count(*) filter (where extract(isodow from m.created_date) = 7) as sunday,
+    greatest(1, (extract(epoch from h.until) - extract(epoch from min(min(m.created_at)) over ())) / 604800) as weeks
+  from analytics.fact_messages m
+  cross join here h
+  where m.kind = 'inbound' and m.created_at >= (select since from here)
+  group by m.created_hour, h.until)
+select hour,
+  round((monday / weeks)::numeric(18, 6), 1)::float8 as monday,
+  round((tuesday / weeks)::numeric(18, 6), 1)::float8 as tuesday,
+  round((wednesday / weeks)::numeric(18, 6), 1)::float8 as wednesday,
+  round((thursday / weeks)::numeric(18, 6), 1)::float8 as thursday,
+  round((friday / weeks)::numeric(18, 6), 1)::float8 as friday,
+  round((saturday / weeks)::numeric(18, 6), 1)::float8 as saturday,
+  round((sunday / weeks)::numeric(18, 6), 1)::float8 as sunday
+from arrivals
+order by hour;

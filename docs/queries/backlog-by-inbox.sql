@@ -1,13 +1,18 @@
 -- Where does the unresolved work lie now, and where did it lie four weeks ago?
-with backlog as (
-  select account_key, inbox_key, date_key, tickets from analytics.fact_backlog),
-days as (
-  select account_key, max(date_key) as today, max(date_key) - 28 as before from backlog group by account_key)
-select coalesce(i.inbox_name, 'no inbox') as inbox,
-  coalesce(sum(b.tickets) filter (where b.date_key = d.before), 0)::int as four_weeks_ago,
+-- Now is the end of the last day that is over wherever the account has an inbox, and up to which tickets are complete.
+-- unknown: tickets that existed then, and that the mirror saw only later.
+with backlog as materialized (
+  select account_key, inbox_key, date_key, state, tickets from analytics.fact_backlog),
+days as materialized (
+  select z.account_key, min((c.complete_through at time zone z.time_zone)::date) - 1 as today
+  from (select account_key, time_zone from analytics.dim_account union select account_key, time_zone from analytics.dim_inbox) z
+  join analytics.completeness c on c.account_id = z.account_key and c.stream = 'tickets'
+  group by z.account_key)
+select coalesce(i.inbox_name, case when b.state is null then 'unknown' else 'no inbox' end) as inbox,
+  coalesce(sum(b.tickets) filter (where b.date_key = d.today - 28), 0)::int as four_weeks_ago,
   coalesce(sum(b.tickets) filter (where b.date_key = d.today), 0)::int as now
 from days d
-join backlog b on b.account_key = d.account_key and b.date_key in (d.today, d.before)
+join backlog b on b.account_key = d.account_key and b.date_key in (d.today, d.today - 28)
 left join analytics.dim_inbox i on i.inbox_key = b.inbox_key
-group by b.account_key, i.inbox_key, i.inbox_name
-order by now desc, inbox;
+group by b.account_key, i.inbox_key, 1
+order by now desc, inbox, b.account_key, i.inbox_key;

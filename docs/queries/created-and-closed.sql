@@ -5,7 +5,8 @@ select d.week_start as week, count(*) filter (where e.event = 'created') as crea
 from analytics.fact_tickets t
 cross join lateral (values ('created', t.created_date), ('closed', t.first_closed_date)) e (event, day)
 join analytics.dim_date d on d.date_key = e.day
-where e.day > (select max(complete_through)::date - 63 from analytics.completeness where stream = 'tickets')
+-- Nine weeks, in whatever zone: the last eight are whole.
+where e.day > (select (max(complete_through) at time zone 'UTC')::date - 63 from analytics.completeness where stream = 'tickets')
 group by d.week_start
 order by week desc
 limit 8;

@@ -6,7 +6,7 @@ select t.number, coalesce(i.inbox_name, 'no inbox') as inbox, f.metric, f.outcom
 from analytics.fact_targets f
 join analytics.fact_tickets t using (ticket_key)
 left join analytics.dim_inbox i on i.inbox_key = f.inbox_key
-cross join (select max(complete_through) - interval '91 days' as since from analytics.completeness where stream = 'tickets') w
+cross join (select max(complete_through) - 91 * interval '24 hours' as since from analytics.completeness where stream = 'tickets') w
 where not f.is_done and f.outcome in ('running', 'at_risk') and f.created_at >= w.since and t.created_at >= w.since
 order by f.due_at, f.target_key
 limit 10;

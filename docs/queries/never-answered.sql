@@ -6,4 +6,4 @@ from analytics.fact_tickets
 left join analytics.dim_inbox i using (inbox_key)
 where is_unreplied and messages_complete
 group by i.inbox_key, i.inbox_name
-order by tickets desc, inbox;
+order by tickets desc, inbox, i.inbox_key;

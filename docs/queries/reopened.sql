@@ -6,4 +6,4 @@ select coalesce(i.inbox_name, 'no inbox') as inbox, count(*) filter (where first
 from analytics.fact_tickets
 left join analytics.dim_inbox i using (inbox_key)
 group by i.inbox_key, i.inbox_name
-order by percent desc nulls last, inbox;
+order by percent desc nulls last, inbox, i.inbox_key;

@@ -10,6 +10,6 @@ select d.week_start as week,
   count(*) filter (where f.outcome = 'uncertain') as uncertain
 from analytics.fact_targets f
 join analytics.dim_date d on d.date_key = f.created_date
-where f.created_at >= (select max(complete_through) - interval '91 days' from analytics.completeness where stream = 'tickets')
+where f.created_at >= (select max(complete_through) - 91 * interval '24 hours' from analytics.completeness where stream = 'tickets')
 group by d.week_start
 order by week;

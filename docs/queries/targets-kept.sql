@@ -1,5 +1,6 @@
 -- Do we keep our service targets?
--- Tickets of the last 13 weeks that are here, by inbox. uncertain: the resolution was seen too late to tell. Percent of those that are decided.
+-- Tickets of the last 13 weeks that are here, by inbox. Percent of those that are decided.
+-- uncertain: nobody can tell, because the resolution was seen too late, messages are not all here, or a time is missing.
 -- Without a target (`npx shelfdesk target set`) there is no row.
 select f.metric, coalesce(i.inbox_name, 'no inbox') as inbox, count(*) as tickets,
   count(*) filter (where f.outcome = 'met') as met, count(*) filter (where f.outcome = 'missed') as missed,
@@ -7,6 +8,6 @@ select f.metric, coalesce(i.inbox_name, 'no inbox') as inbox, count(*) as ticket
   round(100.0 * count(*) filter (where f.outcome = 'met') / nullif(count(*) filter (where f.outcome in ('met', 'missed')), 0), 1)::float8 as percent_met
 from analytics.fact_targets f
 left join analytics.dim_inbox i using (inbox_key)
-where f.created_at >= (select max(complete_through) - interval '91 days' from analytics.completeness where stream = 'tickets')
+where f.created_at >= (select max(complete_through) - 91 * interval '24 hours' from analytics.completeness where stream = 'tickets')
 group by f.metric, i.inbox_key, i.inbox_name
 order by f.metric, inbox, i.inbox_key;

@@ -1,7 +1,7 @@
 -- Who answers how much?
 -- The last four weeks that are here. Names are in helpdesk.users, for those who may see them.
 with since as materialized (
-  select max(complete_through) - interval '28 days' as begun from analytics.completeness where stream = 'messages'),
+  select max(complete_through) - 28 * interval '24 hours' as begun from analytics.completeness where stream = 'messages'),
 replies as (
   select user_key, count(*) filter (where kind = 'authored') as replies, count(*) filter (where kind = 'note') as notes
   from analytics.fact_messages
@@ -18,5 +18,5 @@ select u.user_id, r.replies, r.notes, coalesce(w.first_responses, 0) as first_re
 from replies r
 join analytics.dim_user u using (user_key)
 left join waits w using (user_key)
-order by r.replies desc, u.user_id
+order by r.replies desc, u.user_id, u.user_key
 limit 10;

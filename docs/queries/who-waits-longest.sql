@@ -1,5 +1,5 @@
 -- Which customers wait longest for a reply?
--- Open tickets in which the last word of somebody is a customer's. Tickets whose messages are not all here are left out.
+-- Tickets in the state open, without those on hold or snoozed, in which the last word of somebody is a customer's. Tickets whose messages are not all here are left out.
 select t.number, t.type as channel, i.inbox_name as inbox, date_trunc('minute', t.waiting_since) as waiting_since,
   round(((extract(epoch from c.complete_through) - extract(epoch from t.waiting_since)) / 3600)::numeric(18, 6), 1)::float8 as hours
 from analytics.fact_tickets t

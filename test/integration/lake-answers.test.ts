@@ -26,6 +26,9 @@ const onlyInWarehouse = [
   'metrics of tickets that are not here',
 ];
 
+/** Other days than in UTC for half of the time, and another hour since 5 April. */
+const zones = ['UTC', 'Pacific/Auckland'];
+
 /** Rows as text, in an order that does not depend on who sorted them. */
 const sorted = (rows: readonly unknown[][]): string[] => rows.map(row => JSON.stringify(row.map(plain))).sort();
 
@@ -74,13 +77,33 @@ await describeOnLake('answers of the lake', () => {
     await here?.[Symbol.asyncDispose]();
   });
 
-  describe('a question has the same answer on the lake:', () => {
+  describe('a question has the same answer on the lake, in any time zone of who asks:', () => {
     test.for(queries)('$name', async ({ name, sql }) => {
-      const there = together(await askLake(beside.lake, lakeViews, sql, undefined));
       const { names, rows } = await askAccounts({ pg: here.pool, url: here.url }, sql, undefined);
       const both = name === 'integrity' ? rows.filter(row => !onlyInWarehouse.includes(String(row[1]))) : rows;
-      expect([there.names, there.rows]).toEqual([names, both]);
-      expect(there.rows.length).toBeGreaterThan(0);
+      expect(both.length).toBeGreaterThan(0);
+      for (const zone of zones) {
+        await beside.lake.run(`set TimeZone = '${zone}'`);
+        const there = together(await askLake(beside.lake, lakeViews, sql, undefined));
+        expect([zone, there.names, there.rows]).toEqual([zone, names, both]);
+      }
+    });
+    afterAll(() => beside.lake.run(`set TimeZone = 'UTC'`));
+  });
+
+  describe('a question has the same answer in any time zone of who asks the warehouse:', () => {
+    test.for(queries)('$name', async ({ sql }) => {
+      const client = await here.pool.connect();
+      try {
+        const answers: unknown[] = [];
+        for (const zone of zones) {
+          await client.query(`set timezone = '${zone}'`);
+          answers.push((await client.query({ text: sql, rowMode: 'array' })).rows);
+        }
+        expect(answers[1]).toEqual(answers[0]);
+      } finally {
+        client.release(true);
+      }
     });
   });
 

@@ -61,6 +61,10 @@ export async function variedWorld(days: number): Promise<InProcess> {
   await here.rows(`
     update helpdesk.tickets set _deleted_after = null, _deleted_at = null, user_id = null, updated_at = updated_at + interval '80 hours'
     where (account_id, id) in (select account_id, id from helpdesk.tickets where _deleted_at is not null order by updated_at limit 1)`);
+  // One of which nobody knows when it was created.
+  await here.rows(`
+    update helpdesk.tickets set created_at = null, inbox_id = null
+    where (account_id, id) in (select account_id, id from helpdesk.tickets where state = 'open' and _deleted_at is null and not spam and not trash order by id limit 1)`);
   await here.rows(`
     with one as (select distinct on (account_id) account_id, user_id from helpdesk.tickets where user_id is not null order by 1, 2),
       two as (select distinct on (account_id) account_id, customer_id from helpdesk.contacts order by 1, 2),
