@@ -43,15 +43,15 @@ from sync.status where account_id = 'demo' order by stream`,
   {
     title: 'Which inboxes are busy, and what is open?',
     sql: `select i.name as inbox, count(*) as tickets, count(*) filter (where t.state = 'open') as open
-from helpdesk.tickets t join helpdesk.inboxes i using (account_id)
+from analytics.countable_tickets t join helpdesk.inboxes i using (account_id)
 where t.account_id = 'demo' and i.id = t.inbox_id group by i.name order by tickets desc`,
   },
   {
     title: 'How many messages came in and went out, by channel?',
     sql: `select t.type as channel, count(*) filter (where m.direction = 'in') as incoming,
   count(*) filter (where m.direction = 'out') as outgoing, count(*) filter (where m.type = 'note') as notes
-from helpdesk.messages m join helpdesk.tickets t on (t.account_id, t.id) = (m.account_id, m.ticket_id)
-where m.account_id = 'demo' group by t.type order by incoming desc limit 5`,
+from helpdesk.messages m join analytics.countable_tickets t using (account_id, ticket_id)
+where account_id = 'demo' group by t.type order by incoming desc limit 5`,
   },
   {
     title: 'What is on the shelves, and what would it cost?',
