@@ -32,7 +32,7 @@ const keysOf = ({ account, ticket }: Counted) => ({
 
 /** Metrics that the star leaves to analytics.countable_tickets, or has under another name or in another column. */
 const notInStar =
-  /^(other_count|last_(inbound|authored)_at|first_responder_id|first_reply_.*|total_wait_.*|average_wait_business.*|longest_wait_business.*|seconds_.*|(open|hold|snoozed|closed|archived)_error_seconds)$/;
+  /^(last_(inbound|authored)_at|first_responder_id|first_reply_.*|total_wait_.*|average_wait_business.*|longest_wait_business.*|seconds_.*|(open|hold|snoozed|closed|archived)_error_seconds)$/;
 
 export const ticketRows = (all: readonly Counted[]): Row[] =>
   all.map(one => {
@@ -188,6 +188,7 @@ export function customerRows(all: readonly Counted[]): Row[] {
       last_inbound_at: (of('last_inbound_at') as string[]).sort().at(-1) ?? null,
       average_first_response_seconds: responses.length === 0 ? null : sum(responses) / responses.length,
       reopens: total('reopen_count'),
+      reopen_error_seconds: of('reopen_error_seconds').length < theirs.length ? null : total('reopen_error_seconds'),
     };
   });
 }

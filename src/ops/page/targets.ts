@@ -31,7 +31,8 @@ const read = (db: pg.Pool, account: string): Promise<TargetFigures[]> =>
          count(*) filter (where outcome = 'uncertain') as uncertain, count(*) filter (where outcome = 'at_risk') as at_risk,
          count(*) filter (where outcome = 'running') as running
        from analytics.ticket_targets
-       where account_id = $1 and created_at >= now() - interval '28 days'
+       where account_id = $1 and created_at >= (
+         select complete_through from analytics.completeness where account_id = $1 and source = 'helpdesk' and stream = 'tickets') - interval '28 days'
        group by metric`,
       [account],
     );
