@@ -28,6 +28,8 @@ export type Said = Message & { readonly position: number };
 export interface Span {
   readonly fromMs: number;
   readonly was: string | undefined;
+  /** The change did not move `updated_at`. */
+  readonly silent: boolean;
 }
 
 const states = ['open', 'open', 'closed', 'closed', 'archived', 'hold', 'snoozed'];
@@ -130,11 +132,12 @@ export class Desk {
     return broken === 'ticket' ? { ...ticket, user_id: 12 } : ticket;
   }
 
-  #live(id: string): void {
+  #live(id: string, silent = false): void {
     const one = this.tickets.get(id);
     const was = one && wordsOfTicket(one.ticket);
     const life = this.lives.get(id) ?? [];
-    if (life.length === 0 || life.at(-1)!.was !== was) this.lives.set(id, [...life, { fromMs: second(this.now), was }]);
+    if (life.length === 0 || life.at(-1)!.was !== was)
+      this.lives.set(id, [...life, { fromMs: second(this.now), was, silent }]);
   }
 
   create(): void {
@@ -226,7 +229,7 @@ export class Desk {
     else this.say(id);
     const silent = rng() < 0.15 && !['say', 'unsay'].includes(kind);
     one.ticket = { ...one.ticket, ...edit, ...(!silent && { updated_at: iso(this.now) }) };
-    this.#live(id);
+    this.#live(id, silent);
   }
 
   /** From now on nobody can read the ticket, or a message that is new. */

@@ -116,12 +116,16 @@ function fromMessages(ticket: Ticket, said: readonly Message[], business: Busine
   };
 }
 
-const isResolved = ({ state }: Period) => state === 'closed' || state === 'archived';
+const isResolved = ({ state }: Pick<Period, 'state'>) => state === 'closed' || state === 'archived';
+
+/** When it turned from unresolved to resolved, or was first seen resolved. */
+export const closingsOf = (states: readonly Period[]): Period[] =>
+  states.filter((one, i) => isResolved(one) && (i === 0 || !isResolved(states[i - 1]!)));
 
 function fromHistory(ticket: Ticket, periods: readonly Period[], business: Business | null): Metrics {
   const created = timeOf(ticket.created_at);
   const states = statesOf(periods);
-  const closings = states.filter((one, i) => isResolved(one) && (i === 0 || !isResolved(states[i - 1]!)));
+  const closings = closingsOf(states);
   const [firstClosing, lastClosing] = [closings[0], closings.at(-1)];
   const resolvedNow = isResolved(states.at(-1)!);
   const fullClosing = resolvedNow ? lastClosing : undefined;
