@@ -2,7 +2,7 @@
  * What a ticket was and when, in plain code: from what was seen of it over time, and from nothing else. It shares nothing with
  * the SQL.
  */
-import type { Ticket } from '../../packages/sandbox/src/helpdesk/records.ts';
+import type { Message, Ticket } from '../../packages/sandbox/src/helpdesk/records.ts';
 
 /** The ticket as a reply showed it that the mirror took. */
 export interface Look {
@@ -54,6 +54,11 @@ export interface Period {
 }
 
 export const timeOf = (stamp: string) => Date.parse(stamp);
+
+/** A message that the source may show without its time. */
+export type Told = Timeless<Message> & { readonly created_at: string | null };
+type Timeless<One> = One extends unknown ? Omit<One, 'created_at'> : never;
+export const toldAt = ({ created_at }: Told): number | null => (created_at === null ? null : timeOf(created_at));
 const second = 1000;
 
 const valuesOf = ({ state, user_id, inbox_id, label_ids, spam, trash }: Ticket) => ({

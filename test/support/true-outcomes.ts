@@ -73,6 +73,7 @@ function checkResponse(id: string, { row, one, desk }: Claim): void {
   const inTime = there.messages.some(
     said =>
       kindOf(said) === 'authored' &&
+      said.created_at !== null &&
       timeOf(said.created_at) >= since &&
       lasts(since, timeOf(said.created_at)) <= (row.target_seconds as number),
   );
