@@ -194,8 +194,9 @@ export function addToBacklog(
       // It was something else before, and perhaps still until the reply.
       if (one.after !== null && one.after + second <= atMs && atMs < through) add(null, 'uncertain');
       if (one.from <= atMs && atMs < through) add(one, 'uncertain');
-    } else if ((one.after ?? 0) < atMs && atMs < through) {
-      // A change that may have come before that time, or after it: into a group, and out of another one.
+    } else if ((one.after ?? 0) < atMs && (before?.from ?? 0) <= atMs && atMs < through) {
+      // A change that may have come before that time, or after it: into a group, and out of another one. Earlier than what was
+      // before, it is that change which may have come later: the ticket counts once.
       const groupOf = (period: Period) => JSON.stringify([period.state, period.inbox, period.user]);
       const isSame = before && isBacklog(before) && isBacklog(one) && groupOf(before) === groupOf(one);
       if (!isSame) for (const side of [before, one]) if (side) add(side, 'uncertain');

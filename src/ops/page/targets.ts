@@ -1,6 +1,6 @@
 /**
- * How an account keeps its service targets, for the page: tickets created in the last four weeks. They are read once a minute at
- * most, because a visited page asks every few seconds.
+ * How an account keeps its service targets, for the page: tickets of the four weeks up to which the mirror is complete. They are read once a minute
+ * at most, because a visited page asks every few seconds.
  */
 import type pg from 'pg';
 import type { Clock } from '../../clock.ts';
