@@ -146,7 +146,7 @@ comment on column analytics.agent_daily.first_responses is
 comment on column analytics.agent_daily.turns_answered is
   'Number of replies that ended a customer''s wait: see analytics.reply_turns.';
 comment on column analytics.agent_daily.wait_seconds is
-  'Total wait of customers before these replies; null if no reply ended a wait.';
+  'Total wait of customers before these replies; null if no reply ended a wait of known length.';
 comment on column analytics.agent_daily.wait_business_seconds is
   'wait_seconds in business hours. Null if wait_seconds is null; otherwise null means that a ticket of these waits has no calendar.';
 comment on column analytics.agent_daily.tickets_touched is
@@ -186,7 +186,8 @@ select coalesce(c.account_id, t.account_id) as account_id, coalesce(c.id, t.cust
   coalesce(t.waiting_tickets, 0)::int as waiting_tickets, t.waiting_since,
   t.first_ticket_at, t.last_ticket_at,
   coalesce(t.inbound_messages, 0)::int as inbound_messages, coalesce(t.replies, 0)::int as replies,
-  t.last_inbound_at, t.average_first_response_seconds, coalesce(t.reopens, 0)::int as reopens
+  t.last_inbound_at, t.average_first_response_seconds, coalesce(t.reopens, 0)::int as reopens,
+  case when t.tickets is null then 0 else t.reopen_error_seconds end as reopen_error_seconds
 from (
   select * from helpdesk.customers where account_id = any (array(select account_id from sync.readable_accounts))) c
 full join (
@@ -197,7 +198,8 @@ full join (
     min(m.waiting_since) filter (where analytics.is_backlog(m.state, false, false)) as waiting_since,
     min(m.created_at) as first_ticket_at, max(m.created_at) as last_ticket_at,
     sum(m.inbound_count) as inbound_messages, sum(m.authored_count) as replies, max(m.last_inbound_at) as last_inbound_at,
-    avg(m.first_response_seconds) as average_first_response_seconds, sum(m.reopen_count) as reopens
+    avg(m.first_response_seconds) as average_first_response_seconds, sum(m.reopen_count) as reopens,
+    case when count(m.reopen_error_seconds) = count(*) then sum(m.reopen_error_seconds) end as reopen_error_seconds
   from analytics.countable_tickets m
   where m.customer_id is not null
   group by m.account_id, m.customer_id) t on t.account_id = c.account_id and t.customer_id = c.id;
@@ -215,16 +217,18 @@ comment on column analytics.customer_summary.waiting_tickets is
 comment on column analytics.customer_summary.waiting_since is
   'Start of the longest current wait in these tickets; null if the customer waits in none.';
 comment on column analytics.customer_summary.first_ticket_at is
-  'When the first ticket of the customer was created; null without tickets.';
+  'When the first ticket of the customer was created; null without tickets that have a time.';
 comment on column analytics.customer_summary.last_ticket_at is
-  'When the last ticket of the customer was created; null without tickets.';
+  'When the last ticket of the customer was created; null without tickets that have a time.';
 comment on column analytics.customer_summary.inbound_messages is 'Number of customer messages in these tickets.';
 comment on column analytics.customer_summary.replies is 'Number of team replies in these tickets.';
 comment on column analytics.customer_summary.last_inbound_at is
-  'When the last customer message in these tickets arrived; null without such a message.';
+  'When the last customer message in these tickets arrived; null without such a message that has a time.';
 comment on column analytics.customer_summary.average_first_response_seconds is
-  'Average of first_response_seconds over the tickets that have a first response; null if none has one.';
+  'Average of first_response_seconds over the tickets that have it; null if none has.';
 comment on column analytics.customer_summary.reopens is 'Number of observed reopenings of these tickets.';
+comment on column analytics.customer_summary.reopen_error_seconds is
+  'Sum of reopen_error_seconds of these tickets: how long reopenings may have passed unseen. Null if it is unknown for one of them.';
 
 create or replace view analytics.dim_account with (security_barrier) as
 select a.account_id as account_key, a.account_id, z.time_zone, nullif(a.since, timestamptz '1970-01-01T00:00:00Z') as mirrored_since
@@ -337,7 +341,7 @@ select m.account_id || '/' || m.ticket_id as ticket_key, m.account_id as account
   (m.first_closed_at at time zone l.zone)::date as first_closed_date,
   m.ticket_id, m.number, m.state, m.type, m.messages_complete,
   m.created_at, m.updated_at, m.first_closed_at, m.first_closed_error_seconds, m.last_closed_at, m.last_closed_error_seconds, m.waiting_since,
-  m.message_count, m.inbound_count, m.authored_count, m.automatic_count, m.note_count, m.attachment_count, m.agents_involved,
+  m.message_count, m.inbound_count, m.authored_count, m.automatic_count, m.note_count, m.other_count, m.attachment_count, m.agents_involved,
   m.turns, m.is_outbound_initiated, m.is_one_touch, m.is_unreplied,
   m.first_response_seconds, m.first_response_business_seconds,
   m.first_reply_seconds as first_reply_after_creation_seconds, m.first_reply_business_seconds as first_reply_after_creation_business_seconds,
@@ -360,14 +364,14 @@ comment on column analytics.fact_tickets.inbox_key is
 comment on column analytics.fact_tickets.user_key is
   'The assigned team member; null while unassigned. Joins analytics.dim_user.user_key.';
 comment on column analytics.fact_tickets.first_responder_key is
-  'Team member who gave the first response; null if first_response_seconds is null. Joins analytics.dim_user.user_key.';
+  'Team member who gave the first response; null if there is none. Joins analytics.dim_user.user_key.';
 comment on column analytics.fact_tickets.created_date is
   'Day of created_at, in the time zone of the inbox or account; null if created_at is null. Joins analytics.dim_date.date_key.';
 comment on column analytics.fact_tickets.first_closed_date is
   'Day of first_closed_at, in the time zone of the inbox or account; null if first_closed_at is null. The ticket was closed at most first_closed_error_seconds before that time. Joins analytics.dim_date.date_key.';
 comment on column analytics.fact_tickets.ticket_id is 'Id at the source; joins safe.tickets.id.';
 comment on column analytics.fact_tickets.first_reply_after_creation_seconds is
-  'From the creation of the ticket: seconds to the first team reply, or to the second if the team wrote first. Null if there is no such reply. It is first_reply_seconds of analytics.countable_tickets. first_response_seconds begins with the first customer message instead.';
+  'From the creation of the ticket: seconds to the first team reply, or to the second if the team wrote first. Null if there is no such reply, or if it or the creation has no time. It is first_reply_seconds of analytics.countable_tickets. first_response_seconds begins with the first customer message instead.';
 comment on column analytics.fact_tickets.first_reply_after_creation_business_seconds is
   'first_reply_after_creation_seconds in business hours. Null if first_reply_after_creation_seconds is null; otherwise null means that the ticket has no calendar.';
 
@@ -536,17 +540,17 @@ comment on column internal.ticket_metrics_defined.last_inbound_at is
 comment on column internal.ticket_metrics_defined.last_authored_at is
   'When a team member last replied; null if no team reply has a time.';
 comment on column internal.ticket_metrics_defined.first_response_seconds is
-  'From the first customer message: seconds to the first team reply after it. Null if there is no first response: the customer waits (is_unreplied), the team wrote first (is_outbound_initiated), or no customer wrote. first_reply_seconds begins with the creation of the ticket instead.';
+  'From the first customer message: seconds to the first team reply after it. Null if there is no first response: the customer waits (is_unreplied), the team wrote first (is_outbound_initiated), or no customer wrote. Otherwise null means that a message has no time. first_reply_seconds begins with the creation of the ticket instead.';
 comment on column internal.ticket_metrics_defined.first_response_business_seconds is
   'first_response_seconds in business hours. Null if first_response_seconds is null; otherwise null means that the ticket has no calendar.';
 comment on column internal.ticket_metrics_defined.first_reply_seconds is
-  'From the creation of the ticket: seconds to the first team reply. If the team wrote first: to the second team reply. Null if there is no such reply. first_response_seconds begins with the first customer message instead.';
+  'From the creation of the ticket: seconds to the first team reply. If the team wrote first: to the second team reply. Null if there is no such reply, or if it or the creation has no time. first_response_seconds begins with the first customer message instead.';
 comment on column internal.ticket_metrics_defined.first_reply_business_seconds is
   'first_reply_seconds in business hours. Null if first_reply_seconds is null; otherwise null means that the ticket has no calendar.';
 comment on column internal.ticket_metrics_defined.average_wait_seconds is
-  'total_wait_seconds divided by the number of answered turns; null without answered turns.';
+  'total_wait_seconds divided by the number of its turns; null without answered turns whose times are known.';
 comment on column internal.ticket_metrics_defined.longest_wait_seconds is
-  'Longest wait of an answered turn; null without answered turns.';
+  'Longest wait of an answered turn; null without answered turns whose times are known.';
 comment on column internal.ticket_metrics_defined.total_wait_business_seconds is
   'total_wait_seconds in business hours. Null if total_wait_seconds is null; otherwise null means that the ticket has no calendar.';
 comment on column internal.ticket_metrics_defined.average_wait_business_seconds is
@@ -554,43 +558,49 @@ comment on column internal.ticket_metrics_defined.average_wait_business_seconds 
 comment on column internal.ticket_metrics_defined.longest_wait_business_seconds is
   'Longest wait of an answered turn in business hours. Null if longest_wait_seconds is null; otherwise null means that the ticket has no calendar.';
 comment on column internal.ticket_metrics_defined.first_closed_at is
-  'When the ticket was first seen resolved, that is, closed or archived; null if never. archived counts because a closed ticket that rests is archived: its closing may have passed between two reads. The ticket was resolved by this time. If first_closing_seen is false, this is only an upper bound: updated_at when the ticket was first seen. The mirror cannot know an earlier closing that was undone before.';
+  'When the ticket was first seen resolved, that is, closed or archived; null if never. archived counts because a closed ticket that rests is archived: its closing may have passed between two reads. The ticket was resolved by this time; but if another edit moved updated_at and the closing did not, by change_by in analytics.ticket_state_intervals. If first_closing_seen is false, this is only an upper bound: updated_at when the ticket was first seen. The mirror cannot know an earlier closing that was undone before.';
 comment on column internal.ticket_metrics_defined.first_closed_error_seconds is
   'Upper bound of how many seconds before first_closed_at the ticket was resolved. Null if first_closed_at is null; otherwise null means unknown.';
 comment on column internal.ticket_metrics_defined.last_closed_at is
-  'Start of the current or last resolved period, closed or archived; null if the ticket was never seen resolved. Archiving a closed ticket does not end the period. The period began by this time. If last_closing_seen is false, this is only an upper bound: updated_at when the ticket was first seen.';
+  'Start of the current or last resolved period, closed or archived; null if the ticket was never seen resolved. Archiving a closed ticket does not end the period. The period began by this time; but if another edit moved updated_at and the closing did not, by change_by in analytics.ticket_state_intervals. If last_closing_seen is false, this is only an upper bound: updated_at when the ticket was first seen.';
 comment on column internal.ticket_metrics_defined.last_closed_error_seconds is
   'Upper bound of how many seconds before last_closed_at the ticket was resolved. Null if last_closed_at is null; otherwise null means unknown.';
 comment on column internal.ticket_metrics_defined.first_resolution_seconds is
-  'Seconds from the creation of the ticket to first_closed_at, closed or archived; an upper bound if first_closing_seen is false. Null if first_closed_at is null.';
+  'Seconds from the creation of the ticket to first_closed_at, closed or archived; an upper bound if first_closing_seen is false. Null if first_closed_at or created_at is null.';
 comment on column internal.ticket_metrics_defined.first_resolution_error_seconds is
-  'Upper bound of the overestimate of first_resolution_seconds. Null if first_resolution_seconds is null; otherwise null means unknown.';
+  'Upper bound of the overestimate of first_resolution_seconds. Null if first_closed_at is null; otherwise null means unknown.';
 comment on column internal.ticket_metrics_defined.first_resolution_business_seconds is
   'first_resolution_seconds in business hours. Null if first_resolution_seconds is null; otherwise null means that the ticket has no calendar. The error is at most first_resolution_error_seconds.';
 comment on column internal.ticket_metrics_defined.full_resolution_seconds is
-  'Seconds from the creation of the ticket to last_closed_at while the ticket is resolved, closed or archived; null while it is not. An upper bound if last_closing_seen is false.';
+  'Seconds from the creation of the ticket to last_closed_at while the ticket is resolved, closed or archived; null while it is not, or if created_at is null. An upper bound if last_closing_seen is false.';
 comment on column internal.ticket_metrics_defined.full_resolution_error_seconds is
-  'Upper bound of the overestimate of full_resolution_seconds. Null if full_resolution_seconds is null; otherwise null means unknown.';
+  'Upper bound of the overestimate of full_resolution_seconds. Null while the ticket is not resolved; otherwise null means unknown.';
 comment on column internal.ticket_metrics_defined.full_resolution_business_seconds is
   'full_resolution_seconds in business hours. Null if full_resolution_seconds is null; otherwise null means that the ticket has no calendar. The error is at most full_resolution_error_seconds.';
 comment on column internal.ticket_metrics_defined.seconds_closed is
   'Total seconds in the state closed, until the ticket was archived or reopened, over ended periods since the ticket was first seen. The time before the first row of history is unknown.';
+comment on column internal.ticket_metrics_defined.first_responder_id is
+  'The team member who gave the first response; joins helpdesk.users.id. Null if there is no first response; not null if only its time is unknown.';
+comment on column internal.ticket_metrics_defined.waiting_since is
+  'Start of the current wait of a customer: time of the first customer message after the last team reply. Null if no customer waits, or if these messages have no time.';
+comment on column internal.ticket_metrics_defined.total_wait_seconds is
+  'Total wait of customers over all answered turns; null without answered turns whose times are known.';
 comment on column internal.stored_ticket_metrics.last_inbound_at is
   'When a customer last wrote; null if no customer message has a time.';
 comment on column internal.stored_ticket_metrics.last_authored_at is
   'When a team member last replied; null if no team reply has a time.';
 comment on column internal.stored_ticket_metrics.first_response_seconds is
-  'From the first customer message: seconds to the first team reply after it. Null if there is no first response: the customer waits (is_unreplied), the team wrote first (is_outbound_initiated), or no customer wrote. first_reply_seconds begins with the creation of the ticket instead.';
+  'From the first customer message: seconds to the first team reply after it. Null if there is no first response: the customer waits (is_unreplied), the team wrote first (is_outbound_initiated), or no customer wrote. Otherwise null means that a message has no time. first_reply_seconds begins with the creation of the ticket instead.';
 comment on column internal.stored_ticket_metrics.first_response_business_seconds is
   'first_response_seconds in business hours. Null if first_response_seconds is null; otherwise null means that the ticket has no calendar.';
 comment on column internal.stored_ticket_metrics.first_reply_seconds is
-  'From the creation of the ticket: seconds to the first team reply. If the team wrote first: to the second team reply. Null if there is no such reply. first_response_seconds begins with the first customer message instead.';
+  'From the creation of the ticket: seconds to the first team reply. If the team wrote first: to the second team reply. Null if there is no such reply, or if it or the creation has no time. first_response_seconds begins with the first customer message instead.';
 comment on column internal.stored_ticket_metrics.first_reply_business_seconds is
   'first_reply_seconds in business hours. Null if first_reply_seconds is null; otherwise null means that the ticket has no calendar.';
 comment on column internal.stored_ticket_metrics.average_wait_seconds is
-  'total_wait_seconds divided by the number of answered turns; null without answered turns.';
+  'total_wait_seconds divided by the number of its turns; null without answered turns whose times are known.';
 comment on column internal.stored_ticket_metrics.longest_wait_seconds is
-  'Longest wait of an answered turn; null without answered turns.';
+  'Longest wait of an answered turn; null without answered turns whose times are known.';
 comment on column internal.stored_ticket_metrics.total_wait_business_seconds is
   'total_wait_seconds in business hours. Null if total_wait_seconds is null; otherwise null means that the ticket has no calendar.';
 comment on column internal.stored_ticket_metrics.average_wait_business_seconds is
@@ -598,27 +608,33 @@ comment on column internal.stored_ticket_metrics.average_wait_business_seconds i
 comment on column internal.stored_ticket_metrics.longest_wait_business_seconds is
   'Longest wait of an answered turn in business hours. Null if longest_wait_seconds is null; otherwise null means that the ticket has no calendar.';
 comment on column internal.stored_ticket_metrics.first_closed_at is
-  'When the ticket was first seen resolved, that is, closed or archived; null if never. archived counts because a closed ticket that rests is archived: its closing may have passed between two reads. The ticket was resolved by this time. If first_closing_seen is false, this is only an upper bound: updated_at when the ticket was first seen. The mirror cannot know an earlier closing that was undone before.';
+  'When the ticket was first seen resolved, that is, closed or archived; null if never. archived counts because a closed ticket that rests is archived: its closing may have passed between two reads. The ticket was resolved by this time; but if another edit moved updated_at and the closing did not, by change_by in analytics.ticket_state_intervals. If first_closing_seen is false, this is only an upper bound: updated_at when the ticket was first seen. The mirror cannot know an earlier closing that was undone before.';
 comment on column internal.stored_ticket_metrics.first_closed_error_seconds is
   'Upper bound of how many seconds before first_closed_at the ticket was resolved. Null if first_closed_at is null; otherwise null means unknown.';
 comment on column internal.stored_ticket_metrics.last_closed_at is
-  'Start of the current or last resolved period, closed or archived; null if the ticket was never seen resolved. Archiving a closed ticket does not end the period. The period began by this time. If last_closing_seen is false, this is only an upper bound: updated_at when the ticket was first seen.';
+  'Start of the current or last resolved period, closed or archived; null if the ticket was never seen resolved. Archiving a closed ticket does not end the period. The period began by this time; but if another edit moved updated_at and the closing did not, by change_by in analytics.ticket_state_intervals. If last_closing_seen is false, this is only an upper bound: updated_at when the ticket was first seen.';
 comment on column internal.stored_ticket_metrics.last_closed_error_seconds is
   'Upper bound of how many seconds before last_closed_at the ticket was resolved. Null if last_closed_at is null; otherwise null means unknown.';
 comment on column internal.stored_ticket_metrics.first_resolution_seconds is
-  'Seconds from the creation of the ticket to first_closed_at, closed or archived; an upper bound if first_closing_seen is false. Null if first_closed_at is null.';
+  'Seconds from the creation of the ticket to first_closed_at, closed or archived; an upper bound if first_closing_seen is false. Null if first_closed_at or created_at is null.';
 comment on column internal.stored_ticket_metrics.first_resolution_error_seconds is
-  'Upper bound of the overestimate of first_resolution_seconds. Null if first_resolution_seconds is null; otherwise null means unknown.';
+  'Upper bound of the overestimate of first_resolution_seconds. Null if first_closed_at is null; otherwise null means unknown.';
 comment on column internal.stored_ticket_metrics.first_resolution_business_seconds is
   'first_resolution_seconds in business hours. Null if first_resolution_seconds is null; otherwise null means that the ticket has no calendar. The error is at most first_resolution_error_seconds.';
 comment on column internal.stored_ticket_metrics.full_resolution_seconds is
-  'Seconds from the creation of the ticket to last_closed_at while the ticket is resolved, closed or archived; null while it is not. An upper bound if last_closing_seen is false.';
+  'Seconds from the creation of the ticket to last_closed_at while the ticket is resolved, closed or archived; null while it is not, or if created_at is null. An upper bound if last_closing_seen is false.';
 comment on column internal.stored_ticket_metrics.full_resolution_error_seconds is
-  'Upper bound of the overestimate of full_resolution_seconds. Null if full_resolution_seconds is null; otherwise null means unknown.';
+  'Upper bound of the overestimate of full_resolution_seconds. Null while the ticket is not resolved; otherwise null means unknown.';
 comment on column internal.stored_ticket_metrics.full_resolution_business_seconds is
   'full_resolution_seconds in business hours. Null if full_resolution_seconds is null; otherwise null means that the ticket has no calendar. The error is at most full_resolution_error_seconds.';
 comment on column internal.stored_ticket_metrics.seconds_closed is
   'Total seconds in the state closed, until the ticket was archived or reopened, over ended periods since the ticket was first seen. The time before the first row of history is unknown.';
+comment on column internal.stored_ticket_metrics.first_responder_id is
+  'The team member who gave the first response; joins helpdesk.users.id. Null if there is no first response; not null if only its time is unknown.';
+comment on column internal.stored_ticket_metrics.waiting_since is
+  'Start of the current wait of a customer: time of the first customer message after the last team reply. Null if no customer waits, or if these messages have no time.';
+comment on column internal.stored_ticket_metrics.total_wait_seconds is
+  'Total wait of customers over all answered turns; null without answered turns whose times are known.';
 comment on view analytics.ticket_metrics is
   'Every ticket and its metrics, one row each, updated in the transaction that changes the ticket. analytics.metric_definitions defines each metric. Reports read analytics.countable_tickets, which leaves out spam, trash and deleted tickets.';
 comment on column analytics.ticket_metrics.number is 'Ticket number that people see; null if the source shows none.';
@@ -685,6 +701,9 @@ comment on column analytics.ticket_metrics.full_resolution_seconds is null;
 comment on column analytics.ticket_metrics.full_resolution_error_seconds is null;
 comment on column analytics.ticket_metrics.full_resolution_business_seconds is null;
 comment on column analytics.ticket_metrics.seconds_closed is null;
+comment on column analytics.ticket_metrics.first_responder_id is null;
+comment on column analytics.ticket_metrics.waiting_since is null;
+comment on column analytics.ticket_metrics.total_wait_seconds is null;
 
 insert into analytics.metric_definitions (relation, name, unit, kind, formula, other_vendors) values
   ('agent_daily', 'replies', 'messages', 'exact', 'Authored messages of the day, in countable tickets.', 'Help Scout (replies sent), Front (messages sent), Zendesk (public comments).'),
@@ -695,7 +714,11 @@ insert into analytics.metric_definitions (relation, name, unit, kind, formula, o
   ('agent_daily', 'tickets_touched', 'tickets', 'exact', 'Different countable tickets with an authored message or a note of that day.', 'Help Scout: conversations helped, customers helped. Handle time is not known to the source.'),
   ('arrivals_hourly', 'tickets_created', 'tickets', 'exact', 'Countable tickets whose created_at lies in the hour.', null),
   ('arrivals_hourly', 'inbound_messages', 'messages', 'exact', 'Inbound messages of countable tickets whose created_at lies in the hour.', null),
-  ('customer_summary', 'tickets', 'tickets', 'exact', 'Countable tickets of the customer: not deleted, spam or trash.', null)
+  ('customer_summary', 'tickets', 'tickets', 'exact', 'Countable tickets of the customer: not deleted, spam or trash.', null),
+  ('ticket_metrics', 'first_reply_seconds', 'seconds', 'exact', 'First authored message − created_at of the ticket. If the team wrote first: second authored message − created_at. Null if there is no such message. In fact_tickets it is first_reply_after_creation_seconds.', 'Zendesk: this is its first reply time; of tickets that an agent created it counts the second public comment too. Freshdesk: as this, of tickets that customers created.'),
+  ('ticket_metrics', 'first_reply_business_seconds', 'seconds', 'exact', 'business_seconds over the same span as first_reply_seconds. Null without a calendar. In fact_tickets it is first_reply_after_creation_business_seconds.', null),
+  ('customer_summary', 'reopens', 'times', 'observed', 'Sum of reopen_count of the tickets.', null),
+  ('customer_summary', 'reopen_error_seconds', 'seconds', 'observed', 'Sum of reopen_error_seconds of the tickets; unknown if it is unknown for one of them.', null)
 on conflict (relation, name) do update set (unit, kind, formula, other_vendors) = (excluded.unit, excluded.kind, excluded.formula, excluded.other_vendors);
 
 do $$

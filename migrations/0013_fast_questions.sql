@@ -339,7 +339,7 @@ comment on column analytics.message_senders.address is
   'Keyed hash of the address, equal for all spellings, as in safe.contacts and safe.messages; null if the messages name none.';
 comment on column analytics.message_senders.is_known is
   'True if a customer of the account has this address in helpdesk.contacts; null if address is null.';
-comment on column analytics.message_senders.messages is 'Number of messages from the address on the channel.';
+comment on column analytics.message_senders.messages is 'Number of messages from the address on the channel: all with direction in, of any kind in analytics.message_kinds.';
 
 create or replace view analytics.integrity with (security_barrier) as
 select c.check_name, a.account_id, c.found, c.means

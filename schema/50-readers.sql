@@ -147,7 +147,7 @@ begin atomic
   where o.oid <> 'sync.secret_salt'::regclass;
 end;
 comment on function sync.wanted_rights is
-  'Rights of each Shelfdesk role on each table, view and sequence. Readers have no access to the schema internal, to sync.readers, and to tables of sync whose name begins with secret_ or lake.';
+  'Rights of each Shelfdesk role on each table, view and sequence. Readers have no access to the schema internal but for readable_versions, to sync.readers, and to tables of sync whose name begins with secret_ or lake.';
 
 create or replace function sync.settle_roles() returns text[]
 language plpgsql

@@ -324,25 +324,25 @@ comment on column internal.ticket_metrics_defined.is_one_touch is
 comment on column internal.ticket_metrics_defined.is_unreplied is
   'True if a customer wrote and no team member ever replied. For customers who wait after a reply, see waiting_since.';
 comment on column internal.ticket_metrics_defined.first_response_seconds is
-  'From the first customer message: seconds to the first team reply after it. Null if there is no first response: the customer waits (is_unreplied), the team wrote first (is_outbound_initiated), or no customer wrote. first_reply_seconds begins with the creation of the ticket instead.';
+  'From the first customer message: seconds to the first team reply after it. Null if there is no first response: the customer waits (is_unreplied), the team wrote first (is_outbound_initiated), or no customer wrote. Otherwise null means that a message has no time. first_reply_seconds begins with the creation of the ticket instead.';
 comment on column internal.ticket_metrics_defined.first_response_business_seconds is
   'first_response_seconds in business hours. Null if first_response_seconds is null; otherwise null means that the ticket has no calendar.';
 comment on column internal.ticket_metrics_defined.first_responder_id is
-  'The team member who gave the first response; joins helpdesk.users.id. Null if first_response_seconds is null.';
+  'The team member who gave the first response; joins helpdesk.users.id. Null if there is no first response; not null if only its time is unknown.';
 comment on column internal.ticket_metrics_defined.first_reply_seconds is
-  'From the creation of the ticket: seconds to the first team reply. If the team wrote first: to the second team reply. Null if there is no such reply. first_response_seconds begins with the first customer message instead.';
+  'From the creation of the ticket: seconds to the first team reply. If the team wrote first: to the second team reply. Null if there is no such reply, or if it or the creation has no time. first_response_seconds begins with the first customer message instead.';
 comment on column internal.ticket_metrics_defined.first_reply_business_seconds is
   'first_reply_seconds in business hours. Null if first_reply_seconds is null; otherwise null means that the ticket has no calendar.';
 comment on column internal.ticket_metrics_defined.turns is
   'Number of answered bursts of customer messages: see analytics.reply_turns.';
 comment on column internal.ticket_metrics_defined.waiting_since is
-  'Start of the current wait of a customer: time of the first customer message after the last team reply. Null if no customer waits.';
+  'Start of the current wait of a customer: time of the first customer message after the last team reply. Null if no customer waits, or if these messages have no time.';
 comment on column internal.ticket_metrics_defined.total_wait_seconds is
-  'Total wait of customers over all answered turns; null without answered turns.';
+  'Total wait of customers over all answered turns; null without answered turns whose times are known.';
 comment on column internal.ticket_metrics_defined.average_wait_seconds is
-  'total_wait_seconds divided by the number of answered turns; null without answered turns.';
+  'total_wait_seconds divided by the number of its turns; null without answered turns whose times are known.';
 comment on column internal.ticket_metrics_defined.longest_wait_seconds is
-  'Longest wait of an answered turn; null without answered turns.';
+  'Longest wait of an answered turn; null without answered turns whose times are known.';
 comment on column internal.ticket_metrics_defined.total_wait_business_seconds is
   'total_wait_seconds in business hours. Null if total_wait_seconds is null; otherwise null means that the ticket has no calendar.';
 comment on column internal.ticket_metrics_defined.average_wait_business_seconds is
@@ -350,23 +350,23 @@ comment on column internal.ticket_metrics_defined.average_wait_business_seconds 
 comment on column internal.ticket_metrics_defined.longest_wait_business_seconds is
   'Longest wait of an answered turn in business hours. Null if longest_wait_seconds is null; otherwise null means that the ticket has no calendar.';
 comment on column internal.ticket_metrics_defined.first_closed_at is
-  'When the ticket was first seen resolved, that is, closed or archived; null if never. archived counts because a closed ticket that rests is archived: its closing may have passed between two reads. The ticket was resolved by this time. If first_closing_seen is false, this is only an upper bound: updated_at when the ticket was first seen. The mirror cannot know an earlier closing that was undone before.';
+  'When the ticket was first seen resolved, that is, closed or archived; null if never. archived counts because a closed ticket that rests is archived: its closing may have passed between two reads. The ticket was resolved by this time; but if another edit moved updated_at and the closing did not, by change_by in analytics.ticket_state_intervals. If first_closing_seen is false, this is only an upper bound: updated_at when the ticket was first seen. The mirror cannot know an earlier closing that was undone before.';
 comment on column internal.ticket_metrics_defined.first_closed_error_seconds is
   'Upper bound of how many seconds before first_closed_at the ticket was resolved. Null if first_closed_at is null; otherwise null means unknown.';
 comment on column internal.ticket_metrics_defined.last_closed_at is
-  'Start of the current or last resolved period, closed or archived; null if the ticket was never seen resolved. Archiving a closed ticket does not end the period. The period began by this time. If last_closing_seen is false, this is only an upper bound: updated_at when the ticket was first seen.';
+  'Start of the current or last resolved period, closed or archived; null if the ticket was never seen resolved. Archiving a closed ticket does not end the period. The period began by this time; but if another edit moved updated_at and the closing did not, by change_by in analytics.ticket_state_intervals. If last_closing_seen is false, this is only an upper bound: updated_at when the ticket was first seen.';
 comment on column internal.ticket_metrics_defined.last_closed_error_seconds is
   'Upper bound of how many seconds before last_closed_at the ticket was resolved. Null if last_closed_at is null; otherwise null means unknown.';
 comment on column internal.ticket_metrics_defined.first_resolution_seconds is
-  'Seconds from the creation of the ticket to first_closed_at, closed or archived; an upper bound if first_closing_seen is false. Null if first_closed_at is null.';
+  'Seconds from the creation of the ticket to first_closed_at, closed or archived; an upper bound if first_closing_seen is false. Null if first_closed_at or created_at is null.';
 comment on column internal.ticket_metrics_defined.first_resolution_error_seconds is
-  'Upper bound of the overestimate of first_resolution_seconds. Null if first_resolution_seconds is null; otherwise null means unknown.';
+  'Upper bound of the overestimate of first_resolution_seconds. Null if first_closed_at is null; otherwise null means unknown.';
 comment on column internal.ticket_metrics_defined.first_resolution_business_seconds is
   'first_resolution_seconds in business hours. Null if first_resolution_seconds is null; otherwise null means that the ticket has no calendar. The error is at most first_resolution_error_seconds.';
 comment on column internal.ticket_metrics_defined.full_resolution_seconds is
-  'Seconds from the creation of the ticket to last_closed_at while the ticket is resolved, closed or archived; null while it is not. An upper bound if last_closing_seen is false.';
+  'Seconds from the creation of the ticket to last_closed_at while the ticket is resolved, closed or archived; null while it is not, or if created_at is null. An upper bound if last_closing_seen is false.';
 comment on column internal.ticket_metrics_defined.full_resolution_error_seconds is
-  'Upper bound of the overestimate of full_resolution_seconds. Null if full_resolution_seconds is null; otherwise null means unknown.';
+  'Upper bound of the overestimate of full_resolution_seconds. Null while the ticket is not resolved; otherwise null means unknown.';
 comment on column internal.ticket_metrics_defined.full_resolution_business_seconds is
   'full_resolution_seconds in business hours. Null if full_resolution_seconds is null; otherwise null means that the ticket has no calendar. The error is at most full_resolution_error_seconds.';
 comment on column internal.ticket_metrics_defined.reopen_count is
@@ -485,25 +485,25 @@ comment on column internal.stored_ticket_metrics.is_one_touch is
 comment on column internal.stored_ticket_metrics.is_unreplied is
   'True if a customer wrote and no team member ever replied. For customers who wait after a reply, see waiting_since.';
 comment on column internal.stored_ticket_metrics.first_response_seconds is
-  'From the first customer message: seconds to the first team reply after it. Null if there is no first response: the customer waits (is_unreplied), the team wrote first (is_outbound_initiated), or no customer wrote. first_reply_seconds begins with the creation of the ticket instead.';
+  'From the first customer message: seconds to the first team reply after it. Null if there is no first response: the customer waits (is_unreplied), the team wrote first (is_outbound_initiated), or no customer wrote. Otherwise null means that a message has no time. first_reply_seconds begins with the creation of the ticket instead.';
 comment on column internal.stored_ticket_metrics.first_response_business_seconds is
   'first_response_seconds in business hours. Null if first_response_seconds is null; otherwise null means that the ticket has no calendar.';
 comment on column internal.stored_ticket_metrics.first_responder_id is
-  'The team member who gave the first response; joins helpdesk.users.id. Null if first_response_seconds is null.';
+  'The team member who gave the first response; joins helpdesk.users.id. Null if there is no first response; not null if only its time is unknown.';
 comment on column internal.stored_ticket_metrics.first_reply_seconds is
-  'From the creation of the ticket: seconds to the first team reply. If the team wrote first: to the second team reply. Null if there is no such reply. first_response_seconds begins with the first customer message instead.';
+  'From the creation of the ticket: seconds to the first team reply. If the team wrote first: to the second team reply. Null if there is no such reply, or if it or the creation has no time. first_response_seconds begins with the first customer message instead.';
 comment on column internal.stored_ticket_metrics.first_reply_business_seconds is
   'first_reply_seconds in business hours. Null if first_reply_seconds is null; otherwise null means that the ticket has no calendar.';
 comment on column internal.stored_ticket_metrics.turns is
   'Number of answered bursts of customer messages: see analytics.reply_turns.';
 comment on column internal.stored_ticket_metrics.waiting_since is
-  'Start of the current wait of a customer: time of the first customer message after the last team reply. Null if no customer waits.';
+  'Start of the current wait of a customer: time of the first customer message after the last team reply. Null if no customer waits, or if these messages have no time.';
 comment on column internal.stored_ticket_metrics.total_wait_seconds is
-  'Total wait of customers over all answered turns; null without answered turns.';
+  'Total wait of customers over all answered turns; null without answered turns whose times are known.';
 comment on column internal.stored_ticket_metrics.average_wait_seconds is
-  'total_wait_seconds divided by the number of answered turns; null without answered turns.';
+  'total_wait_seconds divided by the number of its turns; null without answered turns whose times are known.';
 comment on column internal.stored_ticket_metrics.longest_wait_seconds is
-  'Longest wait of an answered turn; null without answered turns.';
+  'Longest wait of an answered turn; null without answered turns whose times are known.';
 comment on column internal.stored_ticket_metrics.total_wait_business_seconds is
   'total_wait_seconds in business hours. Null if total_wait_seconds is null; otherwise null means that the ticket has no calendar.';
 comment on column internal.stored_ticket_metrics.average_wait_business_seconds is
@@ -511,23 +511,23 @@ comment on column internal.stored_ticket_metrics.average_wait_business_seconds i
 comment on column internal.stored_ticket_metrics.longest_wait_business_seconds is
   'Longest wait of an answered turn in business hours. Null if longest_wait_seconds is null; otherwise null means that the ticket has no calendar.';
 comment on column internal.stored_ticket_metrics.first_closed_at is
-  'When the ticket was first seen resolved, that is, closed or archived; null if never. archived counts because a closed ticket that rests is archived: its closing may have passed between two reads. The ticket was resolved by this time. If first_closing_seen is false, this is only an upper bound: updated_at when the ticket was first seen. The mirror cannot know an earlier closing that was undone before.';
+  'When the ticket was first seen resolved, that is, closed or archived; null if never. archived counts because a closed ticket that rests is archived: its closing may have passed between two reads. The ticket was resolved by this time; but if another edit moved updated_at and the closing did not, by change_by in analytics.ticket_state_intervals. If first_closing_seen is false, this is only an upper bound: updated_at when the ticket was first seen. The mirror cannot know an earlier closing that was undone before.';
 comment on column internal.stored_ticket_metrics.first_closed_error_seconds is
   'Upper bound of how many seconds before first_closed_at the ticket was resolved. Null if first_closed_at is null; otherwise null means unknown.';
 comment on column internal.stored_ticket_metrics.last_closed_at is
-  'Start of the current or last resolved period, closed or archived; null if the ticket was never seen resolved. Archiving a closed ticket does not end the period. The period began by this time. If last_closing_seen is false, this is only an upper bound: updated_at when the ticket was first seen.';
+  'Start of the current or last resolved period, closed or archived; null if the ticket was never seen resolved. Archiving a closed ticket does not end the period. The period began by this time; but if another edit moved updated_at and the closing did not, by change_by in analytics.ticket_state_intervals. If last_closing_seen is false, this is only an upper bound: updated_at when the ticket was first seen.';
 comment on column internal.stored_ticket_metrics.last_closed_error_seconds is
   'Upper bound of how many seconds before last_closed_at the ticket was resolved. Null if last_closed_at is null; otherwise null means unknown.';
 comment on column internal.stored_ticket_metrics.first_resolution_seconds is
-  'Seconds from the creation of the ticket to first_closed_at, closed or archived; an upper bound if first_closing_seen is false. Null if first_closed_at is null.';
+  'Seconds from the creation of the ticket to first_closed_at, closed or archived; an upper bound if first_closing_seen is false. Null if first_closed_at or created_at is null.';
 comment on column internal.stored_ticket_metrics.first_resolution_error_seconds is
-  'Upper bound of the overestimate of first_resolution_seconds. Null if first_resolution_seconds is null; otherwise null means unknown.';
+  'Upper bound of the overestimate of first_resolution_seconds. Null if first_closed_at is null; otherwise null means unknown.';
 comment on column internal.stored_ticket_metrics.first_resolution_business_seconds is
   'first_resolution_seconds in business hours. Null if first_resolution_seconds is null; otherwise null means that the ticket has no calendar. The error is at most first_resolution_error_seconds.';
 comment on column internal.stored_ticket_metrics.full_resolution_seconds is
-  'Seconds from the creation of the ticket to last_closed_at while the ticket is resolved, closed or archived; null while it is not. An upper bound if last_closing_seen is false.';
+  'Seconds from the creation of the ticket to last_closed_at while the ticket is resolved, closed or archived; null while it is not, or if created_at is null. An upper bound if last_closing_seen is false.';
 comment on column internal.stored_ticket_metrics.full_resolution_error_seconds is
-  'Upper bound of the overestimate of full_resolution_seconds. Null if full_resolution_seconds is null; otherwise null means unknown.';
+  'Upper bound of the overestimate of full_resolution_seconds. Null while the ticket is not resolved; otherwise null means unknown.';
 comment on column internal.stored_ticket_metrics.full_resolution_business_seconds is
   'full_resolution_seconds in business hours. Null if full_resolution_seconds is null; otherwise null means that the ticket has no calendar. The error is at most full_resolution_error_seconds.';
 comment on column internal.stored_ticket_metrics.reopen_count is
@@ -935,7 +935,7 @@ comment on column analytics.agent_daily.first_responses is
 comment on column analytics.agent_daily.turns_answered is
   'Number of replies that ended a customer''s wait: see analytics.reply_turns.';
 comment on column analytics.agent_daily.wait_seconds is
-  'Total wait of customers before these replies; null if no reply ended a wait.';
+  'Total wait of customers before these replies; null if no reply ended a wait of known length.';
 comment on column analytics.agent_daily.wait_business_seconds is
   'wait_seconds in business hours. Null if wait_seconds is null; otherwise null means that a ticket of these waits has no calendar.';
 comment on column analytics.agent_daily.tickets_touched is
@@ -975,7 +975,8 @@ select coalesce(c.account_id, t.account_id) as account_id, coalesce(c.id, t.cust
   coalesce(t.waiting_tickets, 0)::int as waiting_tickets, t.waiting_since,
   t.first_ticket_at, t.last_ticket_at,
   coalesce(t.inbound_messages, 0)::int as inbound_messages, coalesce(t.replies, 0)::int as replies,
-  t.last_inbound_at, t.average_first_response_seconds, coalesce(t.reopens, 0)::int as reopens
+  t.last_inbound_at, t.average_first_response_seconds, coalesce(t.reopens, 0)::int as reopens,
+  case when t.tickets is null then 0 else t.reopen_error_seconds end as reopen_error_seconds
 from (
   select * from helpdesk.customers where account_id = any (array(select account_id from sync.readable_accounts))) c
 full join (
@@ -986,7 +987,8 @@ full join (
     min(m.waiting_since) filter (where analytics.is_backlog(m.state, false, false)) as waiting_since,
     min(m.created_at) as first_ticket_at, max(m.created_at) as last_ticket_at,
     sum(m.inbound_count) as inbound_messages, sum(m.authored_count) as replies, max(m.last_inbound_at) as last_inbound_at,
-    avg(m.first_response_seconds) as average_first_response_seconds, sum(m.reopen_count) as reopens
+    avg(m.first_response_seconds) as average_first_response_seconds, sum(m.reopen_count) as reopens,
+    case when count(m.reopen_error_seconds) = count(*) then sum(m.reopen_error_seconds) end as reopen_error_seconds
   from analytics.countable_tickets m
   where m.customer_id is not null
   group by m.account_id, m.customer_id) t on t.account_id = c.account_id and t.customer_id = c.id;
@@ -1004,16 +1006,18 @@ comment on column analytics.customer_summary.waiting_tickets is
 comment on column analytics.customer_summary.waiting_since is
   'Start of the longest current wait in these tickets; null if the customer waits in none.';
 comment on column analytics.customer_summary.first_ticket_at is
-  'When the first ticket of the customer was created; null without tickets.';
+  'When the first ticket of the customer was created; null without tickets that have a time.';
 comment on column analytics.customer_summary.last_ticket_at is
-  'When the last ticket of the customer was created; null without tickets.';
+  'When the last ticket of the customer was created; null without tickets that have a time.';
 comment on column analytics.customer_summary.inbound_messages is 'Number of customer messages in these tickets.';
 comment on column analytics.customer_summary.replies is 'Number of team replies in these tickets.';
 comment on column analytics.customer_summary.last_inbound_at is
-  'When the last customer message in these tickets arrived; null without such a message.';
+  'When the last customer message in these tickets arrived; null without such a message that has a time.';
 comment on column analytics.customer_summary.average_first_response_seconds is
-  'Average of first_response_seconds over the tickets that have a first response; null if none has one.';
+  'Average of first_response_seconds over the tickets that have it; null if none has.';
 comment on column analytics.customer_summary.reopens is 'Number of observed reopenings of these tickets.';
+comment on column analytics.customer_summary.reopen_error_seconds is
+  'Sum of reopen_error_seconds of these tickets: how long reopenings may have passed unseen. Null if it is unknown for one of them.';
 
 -- safe.messages hashes the address of each message. This view compares addresses first, and hashes each of them once.
 create or replace view analytics.message_senders with (security_barrier) as
@@ -1043,7 +1047,7 @@ comment on column analytics.message_senders.address is
   'Keyed hash of the address, equal for all spellings, as in safe.contacts and safe.messages; null if the messages name none.';
 comment on column analytics.message_senders.is_known is
   'True if a customer of the account has this address in helpdesk.contacts; null if address is null.';
-comment on column analytics.message_senders.messages is 'Number of messages from the address on the channel.';
+comment on column analytics.message_senders.messages is 'Number of messages from the address on the channel: all with direction in, of any kind in analytics.message_kinds.';
 
 create trigger keep_metrics_inserted after insert on internal.messages referencing new table as news for each statement execute function internal.keep_metrics_of_members();
 create trigger keep_metrics_updated after update on internal.messages referencing old table as olds new table as news for each statement execute function internal.keep_metrics_of_members();
@@ -1061,8 +1065,8 @@ insert into analytics.metric_definitions (relation, name, unit, kind, formula, o
   ('ticket_metrics', 'first_response_seconds', 'seconds', 'exact', 'First authored message after the first inbound one − the first inbound one. Null while there is none, and if an authored message came before the first inbound one.', 'Zendesk (first reply time): creation of the ticket to the first public comment of an agent. Freshdesk: creation to the first public reply of an agent. Help Scout: the customer''s first message to the first reply of a user, automatic replies left out. Front: the first inbound message to the first reply of a teammate. Intercom: the customer''s first message, or the hand-over by a bot, to the first reply of a teammate.'),
   ('ticket_metrics', 'first_response_business_seconds', 'seconds', 'exact', 'business_seconds of the calendar of the ticket''s inbox over the same span as first_response_seconds. Null without a calendar.', 'Zendesk, Freshdesk, Help Scout, Front and Intercom have it as "in business (office) hours", by the schedule of the account, the group or the inbox.'),
   ('ticket_metrics', 'first_responder_id', 'id', 'exact', 'user_id of the message that first_response_seconds ends with.', 'Most name the assignee instead, who may be somebody else.'),
-  ('ticket_metrics', 'first_reply_seconds', 'seconds', 'exact', 'First authored message − created_at of the ticket. If the team wrote first: second authored message − created_at. Null if there is no such message.', 'Zendesk: this is its first reply time; of tickets that an agent created it counts the second public comment too. Freshdesk: as this, of tickets that customers created.'),
-  ('ticket_metrics', 'first_reply_business_seconds', 'seconds', 'exact', 'business_seconds over the same span as first_reply_seconds. Null without a calendar.', null),
+  ('ticket_metrics', 'first_reply_seconds', 'seconds', 'exact', 'First authored message − created_at of the ticket. If the team wrote first: second authored message − created_at. Null if there is no such message. In fact_tickets it is first_reply_after_creation_seconds.', 'Zendesk: this is its first reply time; of tickets that an agent created it counts the second public comment too. Freshdesk: as this, of tickets that customers created.'),
+  ('ticket_metrics', 'first_reply_business_seconds', 'seconds', 'exact', 'business_seconds over the same span as first_reply_seconds. Null without a calendar. In fact_tickets it is first_reply_after_creation_business_seconds.', null),
   ('ticket_metrics', 'turns', 'turns', 'exact', 'How many bursts of inbound messages were followed by an authored one. Inbound messages without an authored one between them are one burst.', 'Help Scout (replies to resolve), Front (reply time) and Intercom count each reply that answers a customer; Zendesk counts public agent comments (replies), answered or not.'),
   ('ticket_metrics', 'waiting_since', 'time', 'exact', 'First inbound message after the last authored one; null if there is none. It says nothing of the state: a closed ticket may wait.', 'Intercom (waiting since) and Front (awaiting reply) as here. Zendesk has requester wait time, which goes by states.'),
   ('ticket_metrics', 'total_wait_seconds', 'seconds', 'exact', 'Sum over answered turns: authored message − first inbound message of the burst.', 'Zendesk (requester wait time): time in the states new, open and on hold, regardless of the last author.'),
@@ -1115,7 +1119,8 @@ insert into analytics.metric_definitions (relation, name, unit, kind, formula, o
   ('customer_summary', 'inbound_messages', 'messages', 'exact', 'Sum of inbound_count of the tickets.', null),
   ('customer_summary', 'replies', 'messages', 'exact', 'Sum of authored_count of the tickets.', null),
   ('customer_summary', 'average_first_response_seconds', 'seconds', 'exact', 'Average of first_response_seconds of the tickets that have one.', null),
-  ('customer_summary', 'reopens', 'times', 'observed', 'Sum of reopen_count of the tickets; each has its reopen_error_seconds.', null),
+  ('customer_summary', 'reopens', 'times', 'observed', 'Sum of reopen_count of the tickets.', null),
+  ('customer_summary', 'reopen_error_seconds', 'seconds', 'observed', 'Sum of reopen_error_seconds of the tickets; unknown if it is unknown for one of them.', null),
   ('backlog_daily', 'tickets', 'tickets', 'observed', 'At the end of each local day: tickets that were neither closed nor archived, neither spam nor trash, and not deleted. State null counts existing tickets whose state at that time is unknown; they may have been closed.', 'Zendesk (backlog, unsolved tickets): the same, of states new, open, pending and on hold.'),
   ('shelf_events', 'event', 'kind', 'observed', 'From one row of books.shelf_volume_history to the next: no place to a place is added, place to place moved, place to none removed; a first row that has a place and no change_after is found.', null),
   ('shelf_events', 'at', 'time', 'observed', 'valid_from of that row: upper bound of the time of the event. A volume that came and went between two reads is missing.', null),
@@ -1147,5 +1152,5 @@ insert into analytics.metric_definitions (relation, name, unit, kind, formula, o
   ('ticket_targets', 'begins_at', 'time', 'exact', 'first_response: time of the first inbound message. resolution: created_at.', 'Zendesk (SLA first reply time): creation of the ticket.'),
   ('ticket_targets', 'due_at', 'time', 'exact', 'begins_at plus target_seconds, in business time if there is a calendar.', null),
   ('ticket_targets', 'seconds', 'seconds', 'observed', 'first_response: first_response_business_seconds. resolution: full_resolution_business_seconds. Without a calendar the same on the clock. While it runs: from begins_at to complete_through of the tickets, or to updated_at if that is later.', 'Zendesk (SLA): the clock of a resolution stands while the ticket is pending, by choice. Here time on hold and snoozed counts.'),
-  ('ticket_targets', 'error_seconds', 'seconds', 'observed', 'first_response: 0, or unknown if messages_complete is false. resolution: full_resolution_error_seconds; 0 while it runs.', null),
-  ('ticket_targets', 'outcome', 'kind', 'observed', 'met: done, and seconds ≤ target_seconds. missed: seconds without their error are above it, done or not. uncertain: seconds are above it, and without their error may not be. at_risk: not done, and 75 percent of it have passed. running: else.', 'Zendesk: achieved, breached, active. Intercom: hit, missed, active.');
+  ('ticket_targets', 'error_seconds', 'seconds', 'observed', 'first_response: 0, or unknown if messages_complete is false. resolution: full_resolution_error_seconds; 0 while it runs, as far as the ticket was read.', null),
+  ('ticket_targets', 'outcome', 'kind', 'observed', 'met: done, and seconds ≤ target_seconds; a closing with change_by may have been later. missed: seconds without their error are above it, done or not. uncertain: seconds are above it, and without their error may not be, or are null. at_risk: not done, and 75 percent of it have passed. running: else.', 'Zendesk: achieved, breached, active. Intercom: hit, missed, active.');

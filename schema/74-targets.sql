@@ -100,15 +100,16 @@ cross join lateral (
       where r.account_id = m.account_id and r.ticket_id = m.ticket_id and r.turn = 1) end as begins_at) s
 cross join lateral (
   select case
-    when not o.is_done then greatest(0, case
+    when not o.is_done then case
       when c.calendar is null then date_part('epoch', n.until - n.since)
-      else analytics.business_seconds(c.calendar, n.since, n.until) end)
+      else analytics.business_seconds(c.calendar, n.since, n.until) end
     when g.metric = 'resolution' then case when c.calendar is null then m.full_resolution_seconds else m.full_resolution_business_seconds end
     when c.calendar is null then m.first_response_seconds
     else m.first_response_business_seconds end as seconds
   from (
     -- The version that is here was true at its date, too.
-    select case g.metric when 'resolution' then m.created_at else m.waiting_since end as since, greatest(h.complete_through, m.updated_at) as until) n) t
+    select b.since, greatest(h.complete_through, m.updated_at, b.since) as until
+    from (select case g.metric when 'resolution' then m.created_at else m.waiting_since end as since) b) n) t
 cross join lateral (
   select case
     when g.metric = 'first_response' then case when m.messages_complete then 0 end
@@ -138,8 +139,8 @@ comment on column analytics.ticket_targets.begins_at is
 comment on column analytics.ticket_targets.due_at is
   'When the target is reached; null if begins_at is null, and in a calendar outside of 2000 to 2059.';
 comment on column analytics.ticket_targets.seconds is
-  'Seconds that it took, or so far if is_done is false. Null if the beginning or the end has no time. Of a resolution it is an upper bound: see error_seconds.';
+  'Seconds that it took, or so far if is_done is false. Null if the beginning or the end has no time. A resolution may have taken up to error_seconds less. It may have taken more only if the closing did not move updated_at: it happened by change_by in analytics.ticket_state_intervals.';
 comment on column analytics.ticket_targets.error_seconds is
-  'Upper bound of the overestimate of seconds, in clock time; null if unknown. 0 for times that still run. Of a first response it is null if messages_complete is false, since the reply may not be here.';
+  'Upper bound of the overestimate of seconds, in clock time; null if unknown. 0 for times that still run: that a ticket was closed without a move of updated_at is known when it is read again, by a sweep at the latest. Of a first response it is null if messages_complete is false, since the reply, or an earlier message of the customer, may not be here.';
 comment on column analytics.ticket_targets.outcome is
-  'met; missed; uncertain (seconds is above the target, and without its error it may not be; or seconds is null); at_risk (it still runs, and three quarters of the target have passed); running.';
+  'met; missed; uncertain (seconds is above the target, and without its error it may not be; or seconds is null); at_risk (it still runs, and three quarters of the target have passed); running. A closing that did not move updated_at may have been later than met says, or earlier than missed says while is_done is false: see seconds and error_seconds. If messages_complete is false, met counts from the first customer message that is here.';

@@ -2,7 +2,8 @@
 
 -- A star schema for BI tools: facts and dimensions of one grain each. The first column is the row's key; each key is
 -- one column with the same name everywhere; no column has JSON or arrays. Facts of tickets have analytics.countable_tickets. Their days
--- follow analytics.inbox_zones, other days analytics.account_zones. A column that helpdesk or the metrics have too has their name.
+-- follow analytics.inbox_zones, other days analytics.account_zones. A column that helpdesk or the metrics have too has their name, but for
+-- fact_messages.ticket_type and fact_turns.ticket_type (type of the ticket) and first_reply_after_creation_seconds (first_reply_seconds).
 
 create or replace view analytics.dim_date with (security_barrier) as
 select d.day as date_key, extract(year from d.day)::int as year, extract(quarter from d.day)::int as quarter,
@@ -191,7 +192,7 @@ select m.account_id || '/' || m.ticket_id as ticket_key, m.account_id as account
   (m.first_closed_at at time zone l.zone)::date as first_closed_date,
   m.ticket_id, m.number, m.state, m.type, m.messages_complete,
   m.created_at, m.updated_at, m.first_closed_at, m.first_closed_error_seconds, m.last_closed_at, m.last_closed_error_seconds, m.waiting_since,
-  m.message_count, m.inbound_count, m.authored_count, m.automatic_count, m.note_count, m.attachment_count, m.agents_involved,
+  m.message_count, m.inbound_count, m.authored_count, m.automatic_count, m.note_count, m.other_count, m.attachment_count, m.agents_involved,
   m.turns, m.is_outbound_initiated, m.is_one_touch, m.is_unreplied,
   m.first_response_seconds, m.first_response_business_seconds,
   m.first_reply_seconds as first_reply_after_creation_seconds, m.first_reply_business_seconds as first_reply_after_creation_business_seconds,
@@ -214,14 +215,14 @@ comment on column analytics.fact_tickets.inbox_key is
 comment on column analytics.fact_tickets.user_key is
   'The assigned team member; null while unassigned. Joins analytics.dim_user.user_key.';
 comment on column analytics.fact_tickets.first_responder_key is
-  'Team member who gave the first response; null if first_response_seconds is null. Joins analytics.dim_user.user_key.';
+  'Team member who gave the first response; null if there is none. Joins analytics.dim_user.user_key.';
 comment on column analytics.fact_tickets.created_date is
   'Day of created_at, in the time zone of the inbox or account; null if created_at is null. Joins analytics.dim_date.date_key.';
 comment on column analytics.fact_tickets.first_closed_date is
   'Day of first_closed_at, in the time zone of the inbox or account; null if first_closed_at is null. The ticket was closed at most first_closed_error_seconds before that time. Joins analytics.dim_date.date_key.';
 comment on column analytics.fact_tickets.ticket_id is 'Id at the source; joins safe.tickets.id.';
 comment on column analytics.fact_tickets.first_reply_after_creation_seconds is
-  'From the creation of the ticket: seconds to the first team reply, or to the second if the team wrote first. Null if there is no such reply. It is first_reply_seconds of analytics.countable_tickets. first_response_seconds begins with the first customer message instead.';
+  'From the creation of the ticket: seconds to the first team reply, or to the second if the team wrote first. Null if there is no such reply, or if it or the creation has no time. It is first_reply_seconds of analytics.countable_tickets. first_response_seconds begins with the first customer message instead.';
 comment on column analytics.fact_tickets.first_reply_after_creation_business_seconds is
   'first_reply_after_creation_seconds in business hours. Null if first_reply_after_creation_seconds is null; otherwise null means that the ticket has no calendar.';
 

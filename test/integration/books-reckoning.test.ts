@@ -6,7 +6,9 @@ import { expect, test } from 'vitest';
 import { BooksWorld } from '../../packages/sandbox/src/books/world.ts';
 import { between, makeRng, pick } from '../../packages/sandbox/src/random.ts';
 import { addShelf, addVolumes, openCatalog } from '../support/books.ts';
+import { dayOf } from '../support/business-in-words.ts';
 import { syncOnce } from '../support/mirror.ts';
+import { freshDatabase } from '../support/postgres.ts';
 
 interface Reading {
   readonly asOfMs: number;
@@ -16,6 +18,12 @@ interface Reading {
   /** The reply was written in this second. */
   readonly dateMs: number;
 }
+
+/** The days of an account are those of its calendar. */
+const zones: Readonly<Record<string, string>> = { default: 'UTC', other: 'Pacific/Auckland' };
+const farCalendar = `
+  insert into analytics.calendars (name, time_zone) values ('far', 'Pacific/Auckland');
+  insert into internal.stored_calendar_assignments (account_id, inbox_id, calendar) values ('other', null, 'far')`;
 
 const iso = (ms: number | null) => (ms === null ? null : new Date(ms).toISOString());
 
@@ -59,6 +67,7 @@ test.for([
       },
     });
     const { world, rows } = catalog;
+    await rows(farCalendar);
     const volumes = [1, 2].flatMap(id => addShelf(world, 'ada', id, 4).volumes);
     addVolumes(world, ['x', 'y', 'z']);
     const all = [...volumes, 'x', 'y', 'z'];
@@ -103,10 +112,14 @@ test.for([
     expect(text(found.map(row => Object.values(row)))).toEqual(text(expected));
     expect(new Set(expected.map(([, , event]) => event))).toEqual(new Set(['found', 'added', 'moved', 'removed']));
 
+    // It was first seen by a clock that nobody moves: at an hour, from now on, that is of another day in Auckland.
+    await rows(
+      `update books.shelf_volumes set _first_seen_at = date_trunc('day', _first_seen_at, 'UTC') + interval '20 hours'`,
+    );
     // The star has the last place of each, when it came by the clock of the mirror, and by how much that may be late.
     const kept = await rows(
       `select shelf_volume_key as key, shelf_key, volume_key, account_key, position, is_on_shelf, removed_date::text, removed_error_seconds,
-       first_seen_error_seconds from analytics.fact_shelf_volumes`,
+       first_seen_date::text, first_seen_error_seconds from analytics.fact_shelf_volumes`,
     );
     const firstSeen = await rows(
       `select account_id || '/' || owner_id || '/' || shelf_id || '/' || volume_id as key, _first_seen_at as at from books.shelf_volumes`,
@@ -120,11 +133,12 @@ test.for([
         const seconds = (at: unknown, after: unknown) =>
           after === null ? null : (Date.parse(String(at)) - Date.parse(String(after))) / 1000;
         const seen = firstSeen.find(row => row.key === `${key}/${id}`)!.at as Date;
-        const [account] = key.split('/');
+        const account = key.split('/')[0]!;
+        const day = (ms: number) => dayOf(zones[account]!, ms);
         return [
           ...[`${key}/${id}`, key, `${account}/${id}`, account],
-          ...[isOn ? last[2] : its.at(-2)![2], isOn, isOn ? null : String(last[3]).slice(0, 10)],
-          ...[isOn ? null : seconds(last[3], last[4]), seconds(seen.toISOString(), its[0]![4])],
+          ...[isOn ? last[2] : its.at(-2)![2], isOn, isOn ? null : day(Date.parse(String(last[3])))],
+          ...[isOn ? null : seconds(last[3], last[4]), day(seen.getTime()), seconds(seen.toISOString(), its[0]![4])],
         ];
       });
     });
@@ -137,3 +151,41 @@ test.for([
     expect(Object.fromEntries(credits.map(row => [row.account_key, row.credits]))).toEqual(Object.fromEntries(spent));
   },
 );
+
+test('the credits of an hour are those of its minutes, on the day of the account', async () => {
+  await using db = await freshDatabase();
+  await db.pool.query(`insert into sync.accounts (account_id) values ('default'), ('other'); ${farCalendar}`);
+  const rng = makeRng(5);
+  const names = ['interactive', 'fresh', 'backfill', 'sweep', 'others', 'refused', 'waited_ms'] as const;
+  const hours = new Map<string, number[]>();
+  for (
+    let minute = Date.UTC(2026, 3, 3, 20);
+    minute < Date.UTC(2026, 3, 5, 16);
+    minute += between(rng, 1, 40) * 60_000
+  ) {
+    const [account, source] = [pick(rng, Object.keys(zones)), pick(rng, ['helpdesk', 'books'])];
+    const spent = names.map(() => between(rng, 0, 50));
+    await db.pool.query(
+      `insert into sync.credit_minutes (account_id, source, minute, credit_limit, ${names.join(', ')}) values ($1, $2, $3, 100, $4, $5, $6, $7, $8, $9, $10)`,
+      [account, source, iso(minute), ...spent],
+    );
+    const key = `${account}/${source}/${iso(minute)!.slice(0, 13)}`;
+    hours.set(
+      key,
+      (hours.get(key) ?? names.map(() => 0)).map((sum, i) => sum + spent[i]!),
+    );
+  }
+  const { rows } = await db.pool.query(
+    `select credit_key, date_key::text, account_key, source, hour, interactive, fresh, backfill, sweep, others, refused, waited_seconds, hours
+     from analytics.fact_credits order by 1`,
+  );
+  const wanted = [...hours]
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([key, [...sums]]) => {
+      const [account, source, hour] = key.split('/') as [string, string, string];
+      const at = new Date(`${hour}:00:00Z`);
+      const waited = sums.pop()! / 1000;
+      return [key, dayOf(zones[account]!, at.getTime()), account, source, at, ...sums, waited, 1];
+    });
+  expect(rows.map(row => Object.values(row))).toEqual(wanted);
+});

@@ -33,9 +33,8 @@ async function tell({ seed, rounds, setBack }: Story): Promise<void> {
     desk.answerIn(s);
     const calendarOf = (inbox: string | null) =>
       name === 'default' ? (inbox === 'i2' ? 'night' : 'office') : inbox === 'i1' ? 'office' : undefined;
-    const isSetBack = name === 'other' && setBack !== undefined;
     const zoneOf = (inbox: string | null) => zones[calendarOf(inbox) ?? 'none'];
-    const account = { name, desk, s, seen: new Map(), isSetBack, calendarOf, zoneOf };
+    const account = { name, desk, s, seen: new Map(), outOfTime: new Set<string>(), calendarOf, zoneOf };
     accounts.push(account);
     desk.now = begins;
     await s.sync('tickets');
@@ -61,7 +60,10 @@ async function tell({ seed, rounds, setBack }: Story): Promise<void> {
         desk.now = Math.max(desk.now, Math.ceil((s.ctx.clock.now() - second(0)) / 1000)) + seconds;
         s.goTo(desk.now);
       };
-      if (account.isSetBack && round === Math.floor(rounds / 2)) step(-setBack!);
+      if (setBack !== undefined && account.name === 'other' && round === Math.floor(rounds / 2)) {
+        step(-setBack);
+        for (const id of desk.lives.keys()) account.outOfTime.add(id);
+      }
       for (let changes = between(rng, 0, 20); changes > 0; changes--) {
         step(pick(rng, [0, 1, 2, 40, 600, 5000, 30_000]));
         const ids = [...desk.tickets.keys()];

@@ -2,9 +2,9 @@
  * Help desks as a script makes them: what happens to their tickets, by chance, and what each reply shows. The script knows
  * everything that happened, and writes down what it has shown.
  */
-import type { Message, Ticket } from '../../packages/sandbox/src/helpdesk/records.ts';
+import type { Ticket } from '../../packages/sandbox/src/helpdesk/records.ts';
 import { between, pick, type Rng } from '../../packages/sandbox/src/random.ts';
-import { wordsOfTicket } from './history-in-words.ts';
+import { type Told, wordsOfTicket } from './history-in-words.ts';
 import { iso, message, type Scripted, second, ticket } from './scripted.ts';
 
 /** A reply of the source: the tickets and the messages that it held, by ticket. */
@@ -16,18 +16,20 @@ export interface Shown {
 
 interface One {
   ticket: Ticket;
-  messages: Message[];
+  messages: Told[];
   /** The source writes a field of it wrongly: nobody can store the ticket, or one of its messages. */
   broken: 'ticket' | { message: string } | undefined;
 }
 
 /** A message, and its place in its ticket. */
-export type Said = Message & { readonly position: number };
+export type Said = Told & { readonly position: number };
 
 /** What a ticket was from some time on; undefined while it is not there. */
 export interface Span {
   readonly fromMs: number;
   readonly was: string | undefined;
+  /** The change did not move `updated_at`. */
+  readonly silent: boolean;
 }
 
 const states = ['open', 'open', 'closed', 'closed', 'archived', 'hold', 'snoozed'];
@@ -93,7 +95,7 @@ export class Desk {
       return 404;
     }
     const { broken } = one;
-    const isBroken = (one: Message) => typeof broken === 'object' && one.id === broken.message;
+    const isBroken = (one: Told) => typeof broken === 'object' && one.id === broken.message;
     if (broken !== 'ticket') {
       const ids = one.messages.map(({ id }) => id);
       // While one cannot be read, none is removed.
@@ -130,11 +132,12 @@ export class Desk {
     return broken === 'ticket' ? { ...ticket, user_id: 12 } : ticket;
   }
 
-  #live(id: string): void {
+  #live(id: string, silent = false): void {
     const one = this.tickets.get(id);
     const was = one && wordsOfTicket(one.ticket);
     const life = this.lives.get(id) ?? [];
-    if (life.length === 0 || life.at(-1)!.was !== was) this.lives.set(id, [...life, { fromMs: second(this.now), was }]);
+    if (life.length === 0 || life.at(-1)!.was !== was)
+      this.lives.set(id, [...life, { fromMs: second(this.now), was, silent }]);
   }
 
   create(): void {
@@ -186,8 +189,9 @@ export class Desk {
     one.messages.push(
       message(mid, {
         ...{ type, direction, user_id, attachments: files },
-        created_at: iso(this.now),
-      }) as unknown as Message,
+        // The source shows some without their time.
+        created_at: this.#rng() < 0.06 ? null : iso(this.now),
+      }) as unknown as Told,
     );
   }
 
@@ -226,7 +230,7 @@ export class Desk {
     else this.say(id);
     const silent = rng() < 0.15 && !['say', 'unsay'].includes(kind);
     one.ticket = { ...one.ticket, ...edit, ...(!silent && { updated_at: iso(this.now) }) };
-    this.#live(id);
+    this.#live(id, silent);
   }
 
   /** From now on nobody can read the ticket, or a message that is new. */

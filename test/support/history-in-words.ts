@@ -2,7 +2,7 @@
  * What a ticket was and when, in plain code: from what was seen of it over time, and from nothing else. It shares nothing with
  * the SQL.
  */
-import type { Ticket } from '../../packages/sandbox/src/helpdesk/records.ts';
+import type { Message, Ticket } from '../../packages/sandbox/src/helpdesk/records.ts';
 
 /** The ticket as a reply showed it that the mirror took. */
 export interface Look {
@@ -54,6 +54,11 @@ export interface Period {
 }
 
 export const timeOf = (stamp: string) => Date.parse(stamp);
+
+/** A message that the source may show without its time. */
+export type Told = Timeless<Message> & { readonly created_at: string | null };
+type Timeless<One> = One extends unknown ? Omit<One, 'created_at'> : never;
+export const toldAt = ({ created_at }: Told): number | null => (created_at === null ? null : timeOf(created_at));
 const second = 1000;
 
 const valuesOf = ({ state, user_id, inbox_id, label_ids, spam, trash }: Ticket) => ({
@@ -189,8 +194,9 @@ export function addToBacklog(
       // It was something else before, and perhaps still until the reply.
       if (one.after !== null && one.after + second <= atMs && atMs < through) add(null, 'uncertain');
       if (one.from <= atMs && atMs < through) add(one, 'uncertain');
-    } else if ((one.after ?? 0) < atMs && atMs < through) {
-      // A change that may have come before that time, or after it: into a group, and out of another one.
+    } else if ((one.after ?? 0) < atMs && (before?.from ?? 0) <= atMs && atMs < through) {
+      // A change that may have come before that time, or after it: into a group, and out of another one. Earlier than what was
+      // before, it is that change which may have come later: the ticket counts once.
       const groupOf = (period: Period) => JSON.stringify([period.state, period.inbox, period.user]);
       const isSame = before && isBacklog(before) && isBacklog(one) && groupOf(before) === groupOf(one);
       if (!isSame) for (const side of [before, one]) if (side) add(side, 'uncertain');

@@ -2,15 +2,25 @@
  * The metrics of a ticket in plain code, from the definitions in words alone: what a second reader of them makes of a
  * conversation, and of what was seen of the ticket over time. It shares nothing with the SQL.
  */
-import type { Message, Ticket } from '../../packages/sandbox/src/helpdesk/records.ts';
+import type { Ticket } from '../../packages/sandbox/src/helpdesk/records.ts';
 import type { Business } from './business-in-words.ts';
-import { errorOf, type Known, type Period, periodsOf, type Seen, statesOf, timeOf } from './history-in-words.ts';
+import {
+  errorOf,
+  type Known,
+  type Period,
+  periodsOf,
+  type Seen,
+  statesOf,
+  type Told,
+  timeOf,
+  toldAt,
+} from './history-in-words.ts';
 
 export type Metrics = Record<string, string | number | boolean | null>;
 
 const iso = (ms: number | null | undefined) => (ms === null || ms === undefined ? null : new Date(ms).toISOString());
 
-export function kindOf(message: Message): 'inbound' | 'authored' | 'automatic' | 'note' | 'other' {
+export function kindOf(message: Told): 'inbound' | 'authored' | 'automatic' | 'note' | 'other' {
   if (message.type === 'note') return 'note';
   if (message.direction === 'in') return 'inbound';
   if (message.direction === 'out') return message.user_id === null ? 'automatic' : 'authored';
@@ -19,7 +29,7 @@ export function kindOf(message: Message): 'inbound' | 'authored' | 'automatic' |
 
 export function metricsInWords(
   seen: readonly Seen[],
-  said: readonly Message[],
+  said: readonly Told[],
   business: Business | null,
   known: Known,
 ): Metrics {
@@ -32,39 +42,46 @@ export function metricsInWords(
   };
 }
 
-/** By time; of equal times as the source lists them. */
-const inOrder = (said: readonly Message[]) =>
+/** By time; of equal times as the source lists them. Those without a time come last. */
+const inOrder = (said: readonly Told[]) =>
   said
-    .map((message, place) => ({ ...message, kind: kindOf(message), place, at: timeOf(message.created_at) }))
-    .sort((a, b) => a.at - b.at || a.place - b.place);
+    .map((message, place) => ({ ...message, kind: kindOf(message), place, at: toldAt(message) }))
+    .sort((a, b) => (a.at === b.at ? 0 : a.at === null ? 1 : b.at === null ? -1 : a.at - b.at) || a.place - b.place);
 
 /** Somebody waits from the first unanswered message on, until a team member replies. */
 export interface Wait {
-  readonly sinceMs: number;
+  readonly sinceMs: number | null;
   readonly untilMs: number | null;
+  readonly isAnswered: boolean;
   readonly by: string | null;
   readonly messages: number;
   readonly isFirst: boolean;
 }
 
-export function waitsOf(said: readonly Message[]): Wait[] {
+export function waitsOf(said: readonly Told[]): Wait[] {
   const waits: Wait[] = [];
-  let since = null as { atMs: number; messages: number } | null;
+  let since = null as { atMs: number | null; messages: number } | null;
   let replies = 0;
   for (const { kind, at, user_id } of inOrder(said)) {
     if (kind === 'inbound') since = { atMs: since?.atMs ?? at, messages: (since?.messages ?? 0) + 1 };
     if (kind !== 'authored') continue;
     if (since !== null)
-      waits.push({ sinceMs: since.atMs, untilMs: at, by: user_id, messages: since.messages, isFirst: replies === 0 });
+      waits.push({
+        ...{ sinceMs: since.atMs, untilMs: at, isAnswered: true, by: user_id },
+        ...{ messages: since.messages, isFirst: replies === 0 },
+      });
     since = null;
     replies++;
   }
   if (since !== null)
-    waits.push({ sinceMs: since.atMs, untilMs: null, by: null, messages: since.messages, isFirst: false });
+    waits.push({
+      ...{ sinceMs: since.atMs, untilMs: null, isAnswered: false, by: null },
+      ...{ messages: since.messages, isFirst: false },
+    });
   return waits;
 }
 
-function fromMessages(ticket: Ticket, said: readonly Message[], business: Business | null): Metrics {
+function fromMessages(ticket: Ticket, said: readonly Told[], business: Business | null): Metrics {
   const messages = inOrder(said);
   const talk = messages.filter(({ kind }) => kind === 'inbound' || kind === 'authored');
   const count = (kind: string) => messages.filter(message => message.kind === kind).length;
@@ -73,14 +90,19 @@ function fromMessages(ticket: Ticket, said: readonly Message[], business: Busine
   const outboundInitiated = talk[0]?.kind === 'authored';
 
   const all = waitsOf(said);
-  const waits = all.flatMap(({ untilMs, ...one }) => (untilMs === null ? [] : [{ ...one, untilMs }]));
-  const waitingSince = all.find(({ untilMs }) => untilMs === null)?.sinceMs ?? null;
+  const waits = all.filter(({ isAnswered }) => isAnswered);
+  const waitingSince = all.find(({ isAnswered }) => !isAnswered)?.sinceMs ?? null;
   const first = outboundInitiated ? undefined : waits[0];
-  const firstReply = replies[outboundInitiated ? 1 : 0];
+  const firstReply = replies[outboundInitiated ? 1 : 0]?.at;
   const created = timeOf(ticket.created_at);
   const inBusiness = (sinceMs: number, untilMs: number) => (business === null ? null : business(sinceMs, untilMs));
-  const lasted = waits.map(({ sinceMs, untilMs }) => (untilMs - sinceMs) / 1000);
-  const lastedInBusiness = business === null ? [] : waits.map(({ sinceMs, untilMs }) => business(sinceMs, untilMs));
+  // What has no time at its begin or end lasted nobody knows how long.
+  const timed = waits.flatMap(({ sinceMs, untilMs, ...one }) =>
+    sinceMs === null || untilMs === null ? [] : [{ ...one, sinceMs, untilMs }],
+  );
+  const firstTimed = outboundInitiated ? undefined : timed.find(({ isFirst }) => isFirst);
+  const lasted = timed.map(({ sinceMs, untilMs }) => (untilMs - sinceMs) / 1000);
+  const lastedInBusiness = business === null ? [] : timed.map(({ sinceMs, untilMs }) => business(sinceMs, untilMs));
   const whole = (all: number[]) => (all.length === 0 ? null : all.reduce((sum, one) => sum + one, 0));
   const mean = (all: number[]) => (all.length === 0 ? null : whole(all)! / all.length);
   const most = (all: number[]) => (all.length === 0 ? null : Math.max(...all));
@@ -95,16 +117,16 @@ function fromMessages(ticket: Ticket, said: readonly Message[], business: Busine
     agents_involved: new Set(
       messages.filter(m => (m.kind === 'authored' || m.kind === 'note') && m.user_id !== null).map(m => m.user_id),
     ).size,
-    last_inbound_at: iso(fromCustomer.at(-1)?.at),
-    last_authored_at: iso(replies.at(-1)?.at),
+    last_inbound_at: iso(fromCustomer.findLast(({ at }) => at !== null)?.at),
+    last_authored_at: iso(replies.findLast(({ at }) => at !== null)?.at),
     is_outbound_initiated: outboundInitiated,
     is_one_touch: replies.length === 1 && !outboundInitiated && talk.at(-1)!.kind === 'authored',
     is_unreplied: fromCustomer.length > 0 && replies.length === 0,
-    first_response_seconds: first ? (first.untilMs - first.sinceMs) / 1000 : null,
-    first_response_business_seconds: first ? inBusiness(first.sinceMs, first.untilMs) : null,
+    first_response_seconds: firstTimed ? (firstTimed.untilMs - firstTimed.sinceMs) / 1000 : null,
+    first_response_business_seconds: firstTimed ? inBusiness(firstTimed.sinceMs, firstTimed.untilMs) : null,
     first_responder_id: first?.by ?? null,
-    first_reply_seconds: firstReply ? (firstReply.at - created) / 1000 : null,
-    first_reply_business_seconds: firstReply ? inBusiness(created, firstReply.at) : null,
+    first_reply_seconds: firstReply ? (firstReply - created) / 1000 : null,
+    first_reply_business_seconds: firstReply ? inBusiness(created, firstReply) : null,
     turns: waits.length,
     waiting_since: iso(waitingSince),
     total_wait_seconds: whole(lasted),
@@ -116,12 +138,16 @@ function fromMessages(ticket: Ticket, said: readonly Message[], business: Busine
   };
 }
 
-const isResolved = ({ state }: Period) => state === 'closed' || state === 'archived';
+const isResolved = ({ state }: Pick<Period, 'state'>) => state === 'closed' || state === 'archived';
+
+/** When it turned from unresolved to resolved, or was first seen resolved. */
+export const closingsOf = (states: readonly Period[]): Period[] =>
+  states.filter((one, i) => isResolved(one) && (i === 0 || !isResolved(states[i - 1]!)));
 
 function fromHistory(ticket: Ticket, periods: readonly Period[], business: Business | null): Metrics {
   const created = timeOf(ticket.created_at);
   const states = statesOf(periods);
-  const closings = states.filter((one, i) => isResolved(one) && (i === 0 || !isResolved(states[i - 1]!)));
+  const closings = closingsOf(states);
   const [firstClosing, lastClosing] = [closings[0], closings.at(-1)];
   const resolvedNow = isResolved(states.at(-1)!);
   const fullClosing = resolvedNow ? lastClosing : undefined;

@@ -2,7 +2,7 @@
 import type { Ticket } from '../../packages/sandbox/src/helpdesk/records.ts';
 import { type Business, dayOf, endOfDay, hourOf, nextDay, weekdayOf } from './business-in-words.ts';
 import type { Said } from './desk-script.ts';
-import { addToBacklog, type Group, type Period, timeOf } from './history-in-words.ts';
+import { addToBacklog, type Group, type Period, timeOf, toldAt } from './history-in-words.ts';
 import { kindOf, type Metrics, waitsOf } from './metrics-in-words.ts';
 
 /** A ticket that counts: neither spam nor trash, nor deleted. */
@@ -20,6 +20,7 @@ export type Row = Record<string, string | number | boolean | null>;
 
 const hourMs = 3_600_000;
 const iso = (ms: number | null) => (ms === null ? null : new Date(ms).toISOString());
+const dateOf = (zone: string, ms: number | null) => (ms === null ? null : dayOf(zone, ms));
 const keyOf = (account: string, id: string | null) => (id === null ? null : `${account}/${id}`);
 const sum = (all: readonly number[]) => all.reduce((total, one) => total + one, 0);
 
@@ -32,7 +33,7 @@ const keysOf = ({ account, ticket }: Counted) => ({
 
 /** Metrics that the star leaves to analytics.countable_tickets, or has under another name or in another column. */
 const notInStar =
-  /^(other_count|last_(inbound|authored)_at|first_responder_id|first_reply_.*|total_wait_.*|average_wait_business.*|longest_wait_business.*|seconds_.*|(open|hold|snoozed|closed|archived)_error_seconds)$/;
+  /^(last_(inbound|authored)_at|first_responder_id|first_reply_.*|total_wait_.*|average_wait_business.*|longest_wait_business.*|seconds_.*|(open|hold|snoozed|closed|archived)_error_seconds)$/;
 
 export const ticketRows = (all: readonly Counted[]): Row[] =>
   all.map(one => {
@@ -61,9 +62,9 @@ export const messageRows = (all: readonly Counted[]): Row[] =>
       message_key: `${one.account}/${message.id}`,
       ...keysOf(one),
       user_key: keyOf(one.account, message.user_id),
-      created_date: dayOf(one.zone, timeOf(message.created_at)),
-      created_hour: hourOf(one.zone, timeOf(message.created_at)),
-      created_at: iso(timeOf(message.created_at)),
+      created_date: dateOf(one.zone, toldAt(message)),
+      created_hour: message.created_at === null ? null : hourOf(one.zone, timeOf(message.created_at)),
+      created_at: iso(toldAt(message)),
       kind: kindOf(message),
       ticket_type: one.ticket.type,
       position: message.position,
@@ -72,24 +73,27 @@ export const messageRows = (all: readonly Counted[]): Row[] =>
     })),
   );
 
-const answerOf = ({ business }: Counted, sinceMs: number, untilMs: number | null) => ({
-  wait_seconds: untilMs === null ? null : (untilMs - sinceMs) / 1000,
-  wait_business_seconds: untilMs === null || business === null ? null : business(sinceMs, untilMs),
-});
+const answerOf = ({ business }: Counted, sinceMs: number | null, untilMs: number | null) => {
+  if (sinceMs === null || untilMs === null) return { wait_seconds: null, wait_business_seconds: null };
+  return {
+    wait_seconds: (untilMs - sinceMs) / 1000,
+    wait_business_seconds: business === null ? null : business(sinceMs, untilMs),
+  };
+};
 
 export const turnRows = (all: readonly Counted[]): Row[] =>
   all.flatMap(one =>
-    waitsOf(one.said).map(({ sinceMs, untilMs, by, messages, isFirst }, i) => ({
+    waitsOf(one.said).map(({ sinceMs, untilMs, isAnswered, by, messages, isFirst }, i) => ({
       turn_key: `${one.account}/${one.ticket.id}/${i + 1}`,
       ...keysOf(one),
       user_key: keyOf(one.account, by),
-      waiting_date: dayOf(one.zone, sinceMs),
-      answered_date: untilMs === null ? null : dayOf(one.zone, untilMs),
+      waiting_date: dateOf(one.zone, sinceMs),
+      answered_date: dateOf(one.zone, untilMs),
       waiting_since: iso(sinceMs),
       answered_at: iso(untilMs),
       ...answerOf(one, sinceMs, untilMs),
       inbound_messages: messages,
-      is_answered: untilMs !== null,
+      is_answered: isAnswered,
       is_first_response: isFirst,
       messages_complete: one.isWhole,
       ticket_type: one.ticket.type,
@@ -114,7 +118,9 @@ export function agentRows(all: readonly Counted[]): Row[] {
       const { account, ticket, zone, said } = one;
       const on = (atMs: number) => ({ account, day: dayOf(zone, atMs), ticket: ticket.id });
       const wrote = said.flatMap(message =>
-        (kindOf(message) === 'authored' || kindOf(message) === 'note') && message.user_id !== null
+        (kindOf(message) === 'authored' || kindOf(message) === 'note') &&
+        message.user_id !== null &&
+        message.created_at !== null
           ? [{ ...on(timeOf(message.created_at)), user: message.user_id, wrote: kindOf(message) }]
           : [],
       );
@@ -128,15 +134,16 @@ export function agentRows(all: readonly Counted[]): Row[] {
   return [...days].map(([key, did]) => {
     const [account_id, day, user_id] = JSON.parse(key) as [string, string, string];
     const waits = did.flatMap(one => ('isFirst' in one ? [one] : []));
+    const known = waits.flatMap(one => (one.wait_seconds === null ? [] : [one.wait_seconds]));
     const business = waits.flatMap(one => (one.wait_business_seconds === null ? [] : [one.wait_business_seconds]));
     const wrote = (kind: string) => did.filter(one => 'wrote' in one && one.wrote === kind).length;
     return {
       ...{ account_id, day, user_id, replies: wrote('authored'), notes: wrote('note') },
       first_responses: waits.filter(({ isFirst }) => isFirst).length,
       turns_answered: waits.length,
-      wait_seconds: waits.length === 0 ? null : sum(waits.map(one => one.wait_seconds!)),
+      wait_seconds: known.length === 0 ? null : sum(known),
       // Without the calendar of one of them nobody knows the sum.
-      wait_business_seconds: waits.length === 0 || business.length < waits.length ? null : sum(business),
+      wait_business_seconds: known.length === 0 || business.length < known.length ? null : sum(business),
       tickets_touched: new Set(did.map(({ ticket }) => ticket)).size,
     };
   });
@@ -152,7 +159,10 @@ export function arrivalRows(all: readonly Counted[]): Row[] {
         what,
       });
       const inbound = said.filter(message => kindOf(message) === 'inbound');
-      return [at(ticket.created_at, 'ticket'), ...inbound.map(message => at(message.created_at, 'message'))];
+      return [
+        at(ticket.created_at, 'ticket'),
+        ...inbound.flatMap(({ created_at }) => (created_at === null ? [] : [at(created_at, 'message')])),
+      ];
     }),
     ({ account, zone, hour }) => JSON.stringify([account, zone, hour]),
   );
@@ -188,6 +198,7 @@ export function customerRows(all: readonly Counted[]): Row[] {
       last_inbound_at: (of('last_inbound_at') as string[]).sort().at(-1) ?? null,
       average_first_response_seconds: responses.length === 0 ? null : sum(responses) / responses.length,
       reopens: total('reopen_count'),
+      reopen_error_seconds: of('reopen_error_seconds').length < theirs.length ? null : total('reopen_error_seconds'),
     };
   });
 }

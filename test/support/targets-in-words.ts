@@ -1,6 +1,7 @@
 /** How tickets keep their service targets, in plain code. */
 import type { Business } from './business-in-words.ts';
 import { timeOf } from './history-in-words.ts';
+import { waitsOf } from './metrics-in-words.ts';
 import type { Counted, Row } from './star-in-words.ts';
 
 export interface Target {
@@ -35,7 +36,7 @@ function dueAt(since: number, seconds: number, lasts: Business): number {
   return since + high * 1000;
 }
 
-const clock: Business = (since, until) => (until - since) / 1000;
+export const clock: Business = (since, until) => (until - since) / 1000;
 
 export const targetRows = (
   all: readonly Counted[],
@@ -51,23 +52,27 @@ export const targetRows = (
       if (target === undefined || (isResponse && (metrics.inbound_count === 0 || metrics.is_outbound_initiated)))
         return [];
       const lasts = business ?? clock;
-      const begins = isResponse ? firstInbound(one) : timeOf(ticket.created_at);
+      const begins = isResponse ? waitsOf(one.said)[0]!.sinceMs : timeOf(ticket.created_at);
       const isDone = isResponse
         ? (metrics.authored_count as number) > 0
         : ticket.state === 'closed' || ticket.state === 'archived';
       const until = isDone
         ? isResponse
-          ? begins + (metrics.first_response_seconds as number) * 1000
+          ? begins === null || metrics.first_response_seconds === null
+            ? null
+            : begins + (metrics.first_response_seconds as number) * 1000
           : Date.parse(metrics.last_closed_at as string)
         : Math.max(throughMs(account), timeOf(ticket.updated_at));
-      const seconds = isDone ? lasts(begins, until) : Math.max(0, lasts(begins, until));
+      const took = (endMs: number | null) => (begins === null || endMs === null ? null : lasts(begins, endMs));
+      const full = took(until);
+      const seconds = full === null ? null : isDone ? full : Math.max(0, full);
       const doneError = isDone ? (metrics.full_resolution_error_seconds as number | null) : 0;
       const error = isResponse ? (isWhole ? 0 : null) : doneError;
       // The least that it may have taken: it may have ended earlier, by the error.
-      const least = error === null ? null : Math.min(seconds, lasts(begins, until - error * 1000));
+      const least = error === null || seconds === null ? null : Math.min(seconds, took(until! - error * 1000)!);
       const late = least !== null && least > target ? 'missed' : 'uncertain';
-      const running = seconds >= 0.75 * target ? 'at_risk' : 'running';
-      const outcome = seconds > target ? late : isDone ? 'met' : running;
+      const running = seconds !== null && seconds >= 0.75 * target ? 'at_risk' : 'running';
+      const outcome = seconds === null || seconds > target ? late : isDone ? 'met' : running;
       return [
         {
           ...{ account_id: account, ticket_id: ticket.id, metric, customer_id: ticket.customer_id },
@@ -80,7 +85,7 @@ export const targetRows = (
           },
           ...{
             begins_at: iso(begins),
-            due_at: iso(dueAt(begins, target, lasts)),
+            due_at: begins === null ? null : iso(dueAt(begins, target, lasts)),
             seconds,
             error_seconds: error,
             outcome,
@@ -90,9 +95,7 @@ export const targetRows = (
     }),
   );
 
-const iso = (ms: number) => new Date(ms).toISOString();
-const firstInbound = ({ said }: Counted) =>
-  Math.min(...said.flatMap(one => (one.type === 'reply' && one.direction === 'in' ? [timeOf(one.created_at)] : [])));
+const iso = (ms: number | null) => (ms === null ? null : new Date(ms).toISOString());
 
 /** The same in the star. */
 export const targetFacts = (

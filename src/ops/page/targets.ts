@@ -1,6 +1,6 @@
 /**
- * How an account keeps its service targets, for the page: tickets created in the last four weeks. They are read once a minute at
- * most, because a visited page asks every few seconds.
+ * How an account keeps its service targets, for the page: tickets of the four weeks up to which the mirror is complete. They are read once a minute
+ * at most, because a visited page asks every few seconds.
  */
 import type pg from 'pg';
 import type { Clock } from '../../clock.ts';
@@ -31,7 +31,8 @@ const read = (db: pg.Pool, account: string): Promise<TargetFigures[]> =>
          count(*) filter (where outcome = 'uncertain') as uncertain, count(*) filter (where outcome = 'at_risk') as at_risk,
          count(*) filter (where outcome = 'running') as running
        from analytics.ticket_targets
-       where account_id = $1 and created_at >= now() - interval '28 days'
+       where account_id = $1 and created_at >= (
+         select complete_through from analytics.completeness where account_id = $1 and source = 'helpdesk' and stream = 'tickets') - interval '28 days'
        group by metric`,
       [account],
     );

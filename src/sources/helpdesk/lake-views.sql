@@ -74,7 +74,8 @@ select coalesce(c.account_id, t.account_id) as account_id, coalesce(c.id, t.cust
   coalesce(t.waiting_tickets, 0)::int as waiting_tickets, t.waiting_since,
   t.first_ticket_at, t.last_ticket_at,
   coalesce(t.inbound_messages, 0)::int as inbound_messages, coalesce(t.replies, 0)::int as replies,
-  t.last_inbound_at, t.average_first_response_seconds, coalesce(t.reopens, 0)::int as reopens
+  t.last_inbound_at, t.average_first_response_seconds, coalesce(t.reopens, 0)::int as reopens,
+  case when t.tickets is null then 0 else t.reopen_error_seconds end as reopen_error_seconds
 from safe.customers c
 full join (
   select m.account_id, m.customer_id,
@@ -84,7 +85,8 @@ full join (
     min(m.waiting_since) filter (where analytics.is_backlog(m.state, false, false)) as waiting_since,
     min(m.created_at) as first_ticket_at, max(m.created_at) as last_ticket_at,
     sum(m.inbound_count) as inbound_messages, sum(m.authored_count) as replies, max(m.last_inbound_at) as last_inbound_at,
-    avg(m.first_response_seconds) as average_first_response_seconds, sum(m.reopen_count) as reopens
+    avg(m.first_response_seconds) as average_first_response_seconds, sum(m.reopen_count) as reopens,
+    case when count(m.reopen_error_seconds) = count(*) then sum(m.reopen_error_seconds) end as reopen_error_seconds
   from analytics.countable_tickets m
   where m.customer_id is not null
   group by m.account_id, m.customer_id) t on t.account_id = c.account_id and t.customer_id = c.id;
@@ -121,7 +123,7 @@ target as (
 span as (
   select t.*, case t.metric when 'resolution' then t.created_at else r.waiting_since end as begins_at,
     case t.metric when 'resolution' then t.created_at else t.waiting_since end as since,
-    greatest(h.complete_through, t.updated_at) as until,
+    greatest(h.complete_through, t.updated_at, since) as until,
     t.last_closed_at - to_seconds(case when t.is_done then t.full_resolution_error_seconds else 0 end) as closed_after
   from target t
   left join analytics.completeness h on h.account_id = t.account_id and h.source = 'helpdesk' and h.stream = 'tickets'
@@ -141,9 +143,9 @@ worked as (
 reckoned as (
   select w.*, w.before_begins + w.target_seconds as before_due,
     case
-      when not w.is_done then greatest(0, case
+      when not w.is_done then case
         when w.calendar is null then analytics.seconds_between(w.since, w.until)
-        when w.until is not null and w.since is not null then w.before_until - w.before_since end)
+        when w.since is not null then w.before_until - w.before_since end
       when w.metric = 'resolution' then case when w.calendar is null then w.full_resolution_seconds else w.full_resolution_business_seconds end
       when w.calendar is null then w.first_response_seconds
       else w.first_response_business_seconds end as seconds,

@@ -301,6 +301,8 @@ test('a ticket from its first message to its second reopening, every value worke
       last_inbound_at: new Date('2026-01-06T20:00:00Z'),
       average_first_response_seconds: 235_800,
       reopens: 2,
+      // That of the ticket.
+      reopen_error_seconds: 360_601,
     },
   ]);
 });

@@ -37,6 +37,32 @@ test('each column of metrics and star that is ever null says what null means', a
   expect(silent).toEqual([]);
 });
 
+/** "Null if a is null", "null if a or b is null". Whatever follows, as "; otherwise", names further causes. */
+const claim = /\b[Nn]ull if (\w+)(?: or (\w+))? is null\b([.;,])/g;
+
+test('a comment that says by another column when a column is null is right', async () => {
+  await using db = await freshDatabase();
+  await fillOddWorld(db.pool);
+  const relations = (await readCatalog(db.pool))
+    .flatMap(schema => schema.relations)
+    .filter(({ schema }) => schema === 'analytics');
+  const untrue: string[] = [];
+  let found = 0;
+  for (const { name, columns } of relations)
+    for (const { name: column, comment } of columns)
+      for (const [said, one, other, end] of comment.matchAll(claim)) {
+        found++;
+        const cause = `(${one} is null${other ? ` or ${other} is null` : ''})`;
+        const { rows } = await db.pool.query(
+          `select count(*) filter (where ${cause} and ${column} is not null)::int as set,
+             count(*) filter (where not ${cause} and ${column} is null)::int as unset from analytics.${name}`,
+        );
+        if (rows[0].set > 0 || (end === '.' && rows[0].unset > 0)) untrue.push(`${name}.${column}: ${said}`);
+      }
+  expect(found).toBeGreaterThan(30);
+  expect(untrue).toEqual([]);
+});
+
 test('business time that is null says by another column why', async () => {
   await using db = await freshDatabase();
   await fillOddWorld(db.pool);

@@ -1,6 +1,8 @@
 /** Service targets: which one counts for a ticket, and how the ticket keeps it. */
 import type pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { systemClock } from '../../../src/clock.ts';
+import { makeTargets } from '../../../src/ops/page/targets.ts';
 import { freshDatabase, type TestDatabase } from '../../support/postgres.ts';
 import { letReaderIn } from '../../support/readers.ts';
 
@@ -19,9 +21,9 @@ interface Made {
   readonly account?: string;
   readonly inbox?: string;
   readonly labels?: string[];
-  readonly created: string;
+  readonly created: string | null;
   /** Times of messages: of the customer, of the team. */
-  readonly said?: readonly (readonly ['in' | 'out', string])[];
+  readonly said?: readonly (readonly ['in' | 'out', string | null])[];
   readonly complete?: boolean;
   readonly spam?: boolean;
   /** States after the first: seen at one time, by the values that were last seen at another. */
@@ -42,7 +44,7 @@ async function make(pool: pg.Pool, id: string, made: Made): Promise<void> {
     states = [],
   } = made;
   const last = states.at(-1);
-  const updated = last?.from ?? created;
+  const updated = last?.from ?? created ?? '2026-06-01T09:00:00Z';
   const client = await pool.connect();
   try {
     await client.query(
@@ -53,12 +55,12 @@ async function make(pool: pg.Pool, id: string, made: Made): Promise<void> {
     for (const [i, [direction, at]] of said.entries())
       await client.query(
         `insert into internal.messages (account_id, id, ticket_id, position, type, direction, user_id, created_at, ${own})
-         values ($1, $2 || '-' || $3::int, $2, $3, 'reply', $4, $5, $6, $6, $6, $6, '{}')`,
-        [account, id, i + 1, direction, direction === 'out' ? 'u1' : null, at],
+         values ($1, $2 || '-' || $3::int, $2, $3, 'reply', $4, $5, $6, $7, $7, $7, '{}')`,
+        [account, id, i + 1, direction, direction === 'out' ? 'u1' : null, at, updated],
       );
     if (states.length > 0) {
       await client.query('delete from internal.ticket_history where account_id = $1 and ticket_id = $2', [account, id]);
-      const all = [{ state: 'open', from: created, after: null }, ...states];
+      const all = [{ state: 'open', from: created ?? updated, after: null }, ...states];
       for (const [i, { state, from, after }] of all.entries())
         await client.query(
           `insert into internal.ticket_history (account_id, ticket_id, state, label_ids, spam, trash, valid_from, valid_to, change_after, is_first)
@@ -200,6 +202,31 @@ test('a ticket that was seen after the time up to which all are complete is meas
   ]);
 });
 
+test('a time that has no beginning is unknown, and so is its outcome', async () => {
+  await clear();
+  await target('resolution', 8);
+  await target('resolution', 8, { account: 'umbra' });
+  await target('first_response', 4);
+  await through('2026-06-10T12:00:00Z');
+  await make(db.pool, 'n1', { created: null });
+  await make(db.pool, 'n2', { created: null, account: 'umbra' });
+  await make(db.pool, 'n3', { created: '2026-06-10T09:00:00Z', said: [['in', null]] });
+  const unknown = { outcome: 'uncertain', hours: null, due_at: null, done: false };
+  expect(await outcomes('n', ', metric, due_at, is_done as done')).toEqual([
+    { id: 'n1', metric: 'resolution', ...unknown },
+    { id: 'n2', metric: 'resolution', ...unknown },
+    { id: 'n3', metric: 'first_response', ...unknown },
+    {
+      id: 'n3',
+      metric: 'resolution',
+      ...unknown,
+      outcome: 'running',
+      hours: 3,
+      due_at: new Date('2026-06-10T17:00:00Z'),
+    },
+  ]);
+});
+
 test('the most specific target counts, and of two labels the shorter one', async () => {
   await clear();
   await through('2026-06-10T12:00:00Z');
@@ -267,6 +294,19 @@ test('without a calendar the clock counts, and a reader sees the accounts that a
       `select target_key, ticket_key, outcome from analytics.fact_targets where ticket_key like '%/c%'`,
     ),
   ).toEqual([{ target_key: 'umbra/c2/first_response', ticket_key: 'umbra/c2', outcome: 'missed' }]);
+});
+
+test('the page shows the four weeks before the time up to which all is complete', async () => {
+  await clear();
+  await db.pool.query('delete from helpdesk.tickets');
+  await target('resolution', 8);
+  await through('2026-03-20T12:00:00Z');
+  await make(db.pool, 'p1', { created: '2026-02-20T11:59:59Z' });
+  await make(db.pool, 'p2', { created: '2026-02-20T12:00:00Z' });
+  await make(db.pool, 'p3', { created: '2026-03-20T10:00:00Z' });
+  expect(await makeTargets(db.pool, systemClock)('acme')).toEqual([
+    { metric: 'resolution', met: 0, missed: 1, uncertain: 0, at_risk: 0, running: 1 },
+  ]);
 });
 
 test('business time after an instant is what business seconds count back', async () => {

@@ -1,0 +1,83 @@
+/** What is said of a service target, beside what the script did to the ticket. */
+import { expect } from 'vitest';
+import type { Desk } from './desk-script.ts';
+import { type Period, statesOf, timeOf } from './history-in-words.ts';
+import { closingsOf, kindOf } from './metrics-in-words.ts';
+import type { Counted, Row } from './star-in-words.ts';
+import { clock } from './targets-in-words.ts';
+
+interface Claim {
+  /** Of analytics.ticket_targets. */
+  readonly row: Row;
+  readonly one: Counted;
+  readonly desk: Desk;
+  readonly periods: readonly Period[];
+  /** The last reply shows all that had happened by then. */
+  readonly readMs: number;
+}
+
+/** What is met was met, and what is missed was missed, outside of the bounds that the comments state. */
+export function checkOutcome(claim: Claim): void {
+  const { row, desk } = claim;
+  const id = String(row.ticket_id);
+  // What nobody can read, nobody can know.
+  if ((row.outcome !== 'met' && row.outcome !== 'missed') || desk.unreadable.has(id)) return;
+  if (row.metric === 'resolution') checkResolution(id, claim);
+  else checkResponse(id, claim);
+}
+
+function checkResolution(id: string, { row, one, desk, periods, readMs }: Claim): void {
+  const lasts = one.business ?? clock;
+  const took = (untilMs: number) => lasts(timeOf(one.ticket.created_at), untilMs);
+  const target = row.target_seconds as number;
+  const life = desk.lives.get(id)!;
+  const resolved = life.map(({ was }) => was !== undefined && /^\["(closed|archived)"/.test(was));
+  const closings = life.filter((_, i) => resolved[i] && !resolved[i - 1]);
+  if (row.is_done) {
+    const closing = closingsOf(statesOf(periods)).at(-1)!;
+    // Of what was resolved when it was first seen it takes the source at its word.
+    if (closing.isFirst || closing.after === null) return;
+    const byMs = closing.by ?? closing.from;
+    const when = closings.filter(({ fromMs }) => fromMs > closing.after! && fromMs <= byMs).map(({ fromMs }) => fromMs);
+    const says = `${id} was closed ${when.map(ms => new Date(ms).toISOString())}, ${row.outcome} by ${row.due_at}`;
+    expect(when.length, says).toBeGreaterThan(0);
+    // A closing that did not move `updated_at` may have been as late as `by`.
+    if (row.outcome === 'missed')
+      expect(
+        when.some(ms => took(ms) > target),
+        says,
+      ).toBe(true);
+    else if (closing.by === null)
+      expect(
+        when.some(ms => took(ms) <= target),
+        says,
+      ).toBe(true);
+    else
+      expect(
+        when.some(ms => took(ms) <= target) || closings.some(({ fromMs, silent }) => silent && when.includes(fromMs)),
+        says,
+      ).toBe(true);
+  } else if (resolved.at(-1)) {
+    // It runs, they say.
+    const { fromMs, silent } = closings.at(-1)!;
+    const says = `${id} was closed at ${new Date(fromMs).toISOString()}, and not missed by ${row.due_at}`;
+    expect(took(fromMs) > target || (silent && fromMs > readMs), says).toBe(true);
+  }
+}
+
+function checkResponse(id: string, { row, one, desk }: Claim): void {
+  const there = desk.tickets.get(id);
+  if (!row.messages_complete || !there) return;
+  const lasts = one.business ?? clock;
+  const since = Date.parse(String(row.begins_at));
+  const inTime = there.messages.some(
+    said =>
+      kindOf(said) === 'authored' &&
+      said.created_at !== null &&
+      timeOf(said.created_at) >= since &&
+      lasts(since, timeOf(said.created_at)) <= (row.target_seconds as number),
+  );
+  // Until it is read again.
+  if (there.ticket.updated_at !== one.ticket.updated_at && row.is_done) return;
+  expect(inTime, `${id} was answered in time, and ${row.outcome}`).toBe(row.outcome === 'met');
+}
