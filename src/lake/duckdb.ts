@@ -40,7 +40,8 @@ type Mode = 'write' | 'read' | 'none';
 
 /** Schema of the catalog in the warehouse. */
 export const catalogSchema = 'lake';
-const memory = '1GB';
+/** A process may stage several parts at once, and each streams its rows. */
+const memory = { write: '1GB', read: '1GB', none: '256MB' } as const;
 
 /** Opens the lake; `mode` says what may be done with it; `none`: only the warehouse is open. Throws ShelfdeskError if DuckDB cannot be used. */
 export async function openLake(
@@ -58,7 +59,7 @@ export async function openLake(
   });
   // DuckDB names its files by no instance, and an instance that closes deletes those of others.
   const temp = await mkdtemp(join(tmpdir(), 'shelfdesk-lake-'));
-  const instance = await DuckDBInstance.create(':memory:', { memory_limit: memory, temp_directory: temp });
+  const instance = await DuckDBInstance.create(':memory:', { memory_limit: memory[mode], temp_directory: temp });
   const connection = await instance.connect();
   const interrupt = () => connection.interrupt();
   signal?.addEventListener('abort', interrupt);
