@@ -1022,10 +1022,7 @@ comment on column analytics.customer_summary.reopen_error_seconds is
 -- safe.messages hashes the address of each message. This view compares addresses first, and hashes each of them once.
 create or replace view analytics.message_senders with (security_barrier) as
 select f.account_id, f.ticket_type, sync.masked('contact', f.form, (select inner_key from sync.secret_salt), (select outer_key from sync.secret_salt)) as address,
-  case when f.form is not null then exists (
-    select from (
-      select k.account_id, case when k.value = '' then '' else sync.contact_form(k.value) end as form from helpdesk.contacts k) c
-    where c.account_id = f.account_id and c.form = f.form) end as is_known,
+  case when f.form is not null then c.form is not null end as is_known,
   f.messages
 from (
   select w.account_id, w.ticket_type, w.form, sum(w.messages)::bigint as messages
@@ -1037,7 +1034,11 @@ from (
       join internal.countable_basics t on t.account_id = m.account_id and t.ticket_id = m.ticket_id
       where m.direction = 'in'
       group by m.account_id, t.type, m.from_address) g) w
-  group by w.account_id, w.ticket_type, w.form) f;
+  group by w.account_id, w.ticket_type, w.form) f
+-- Not exists: PostgreSQL would look through all contacts for each sender, once they are too many for one table in memory.
+left join (
+  select distinct k.account_id, case when k.value = '' then '' else sync.contact_form(k.value) end as form from helpdesk.contacts k) c
+  on c.account_id = f.account_id and c.form = f.form;
 comment on view analytics.message_senders is
   'Addresses that customers write from in countable tickets: one row for each address and channel.';
 comment on column analytics.message_senders.account_id is 'The account.';
