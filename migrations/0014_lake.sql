@@ -432,6 +432,39 @@ $$;
 comment on function sync.follow_changes is
   'Makes the triggers that note changes for the lake, or drops them: while it is off, no write pays for them.';
 
+create or replace function sync.hand_over(heir name) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  one record;
+  -- Reads everything first: a table cannot change its owner while a query of the same session reads it.
+  schemas constant name[] := '{sync,analytics,internal,safe,bullmq}'::name[] || array(select s.name from sync.source_schemas s)
+    || array(select 'lake'::name from sync.lake);
+begin
+  for one in
+    select format('schema %I', n.nspname) as thing from pg_namespace n
+    where n.nspname = any (schemas) and n.nspowner = current_user::regrole
+    union all
+    -- Sequences of columns, indexes and row types follow their tables.
+    select format('%s %s', case c.relkind when 'v' then 'view' when 'm' then 'materialized view' when 'S' then 'sequence' else 'table' end, c.oid::regclass)
+    from pg_class c join pg_namespace n on n.oid = c.relnamespace
+    where n.nspname = any (schemas) and c.relkind in ('r', 'p', 'v', 'm', 'S')
+      and c.relowner = current_user::regrole and not (c.relkind = 'S' and exists (
+        select from pg_depend d where d.classid = 'pg_class'::regclass and d.objid = c.oid and d.deptype in ('a', 'i')))
+    union all
+    select format('routine %s', p.oid::regprocedure)
+    from pg_proc p join pg_namespace n on n.oid = p.pronamespace
+    where n.nspname = any (schemas) and p.proowner = current_user::regrole
+      and not exists (
+        select from pg_depend d where d.classid = 'pg_proc'::regclass and d.objid = p.oid and d.deptype = 'e')
+  loop
+    if one.thing like 'schema %' then execute format('grant create, usage on %s to %I', one.thing, heir); end if;
+    execute format('alter %s owner to %I', one.thing, heir);
+  end loop;
+end
+$$;
+
 create or replace function sync.wanted_rights() returns table (role name, relation regclass, kind "char", right_name text)
 language sql stable
 begin atomic

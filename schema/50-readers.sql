@@ -83,7 +83,8 @@ as $$
 declare
   one record;
   -- Reads everything first: a table cannot change its owner while a query of the same session reads it.
-  schemas constant name[] := '{sync,analytics,internal,safe,bullmq}'::name[] || array(select s.name from sync.source_schemas s);
+  schemas constant name[] := '{sync,analytics,internal,safe,bullmq}'::name[] || array(select s.name from sync.source_schemas s)
+    || array(select 'lake'::name from sync.lake);
 begin
   for one in
     select format('schema %I', n.nspname) as thing from pg_namespace n

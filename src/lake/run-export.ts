@@ -40,12 +40,12 @@ export async function runExport(work: LakeWork): Promise<Done> {
         stage: (snapshot, accounts) => stageAll(work, id, snapshot, accounts),
       });
       // What was staged, and what a dead export has staged.
-      if (done.staged) await lake.run(`call ducklake_delete_orphaned_files('lake', cleanup_all => true)`);
       await client.query(
         `update sync.lake_exports set moment = $2, snapshot_id = $3, units = $4, inserted = $5, deleted = $6, files_cleared = $7
          where id = $1`,
         [id, done.moment, done.snapshot ?? null, done.units, done.inserted, done.deleted, done.filesCleared],
       );
+      if (done.staged) await lake.run(`call ducklake_delete_orphaned_files('lake', cleanup_all => true)`);
       await tidyIfDue(work, lake, client, now());
       await client.query(`update sync.lake_exports set state = 'done', finished_at = $2 where id = $1`, [id, now()]);
       await client.query(`delete from sync.lake_exports where id <= $1`, [id - kept]);

@@ -74,68 +74,102 @@ export async function turnOn(
   state: LakeState,
   { who, now }: { who: string; now: Date },
 ): Promise<void> {
-  await asOwner(url, async client => {
-    // What an interrupted call has left.
-    const { rows: others } = await client.query<{ name: string }>(
-      `select c.relname as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
-       where n.nspname = $1 and c.relkind in ('r', 'p', 'v', 'm') and not starts_with(c.relname, 'ducklake_') limit 1`,
-      [catalogSchema],
-    );
-    if (others.length > 0)
-      throw new ShelfdeskError(
-        `the catalog of the lake needs the schema ${catalogSchema}, and that has ${others[0]!.name}`,
-        `Give it another name: \`alter schema ${catalogSchema} rename to …\`.`,
-        exitCodes.failed,
+  await alone(url, async client => {
+    await inOwnersName(client, async () => {
+      if ((await readLake(client)) !== undefined)
+        throw new ShelfdeskError('the lake is on already', 'Look at `npx shelfdesk lake status`.', exitCodes.failed);
+      await makeSchema(client);
+    });
+    const made = await openLake(url, { ...reach, path: state.path });
+    await made[Symbol.asyncDispose]();
+    await inOwnersName(client, async () => {
+      await handOver(client);
+      await client.query(
+        `do $$ begin
+           if exists (select from pg_roles where rolname = 'shelfdesk_writer') then
+             grant usage on schema ${catalogSchema} to shelfdesk_writer;
+             grant select, insert, update, delete on all tables in schema ${catalogSchema} to shelfdesk_writer;
+           end if;
+         end $$`,
       );
-    await client.query(`drop schema if exists ${catalogSchema} cascade`);
-    await client.query(`create schema ${catalogSchema}`);
+      await client.query(
+        'insert into sync.lake (path, personal, keep_days, turned_on_at, turned_on_by) values ($1, $2, $3, $4, $5)',
+        [state.path, state.personal, state.keepDays, now, who],
+      );
+      await client.query('select sync.follow_changes(true)');
+      await letIntoLake(client);
+    });
   });
-  const made = await openLake(url, { ...reach, path: state.path });
-  await made[Symbol.asyncDispose]();
-  await asOwner(url, async client => {
-    await client.query(
-      `do $$ begin
-         if exists (select from pg_roles where rolname = 'shelfdesk_writer') then
-           grant usage on schema ${catalogSchema} to shelfdesk_writer;
-           grant select, insert, update, delete on all tables in schema ${catalogSchema} to shelfdesk_writer;
-         end if;
-       end $$`,
+}
+
+/** Replaces what an interrupted call has left: empty tables of a catalog. Throws ShelfdeskError if the schema has more. */
+async function makeSchema(client: pg.Client): Promise<void> {
+  const { rows } = await client.query<{ name: string }>(
+    `select c.relname as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
+     where n.nspname = $1 and not starts_with(c.relname, 'ducklake_') and c.relkind not in ('i', 'I')
+     union all
+     select p.proname from pg_proc p join pg_namespace n on n.oid = p.pronamespace where n.nspname = $1
+     limit 1`,
+    [catalogSchema],
+  );
+  const { rows: catalog } = await client.query<{ made: boolean }>('select to_regclass($1) is not null as made', [
+    `${catalogSchema}.ducklake_table`,
+  ]);
+  const { rows: others } = catalog[0]!.made
+    ? await client.query(`select 'the catalog of another lake' as name from ${catalogSchema}.ducklake_table limit 1`)
+    : { rows: [] };
+  const [found] = [...rows, ...others];
+  if (found !== undefined)
+    throw new ShelfdeskError(
+      `the catalog of the lake needs the schema ${catalogSchema}, and that has ${found.name}`,
+      `Give the schema another name: \`alter schema ${catalogSchema} rename to …\`.`,
+      exitCodes.failed,
     );
-    await client.query(
-      'insert into sync.lake (path, personal, keep_days, turned_on_at, turned_on_by) values ($1, $2, $3, $4, $5)',
-      [state.path, state.personal, state.keepDays, now, who],
-    );
-    await client.query('select sync.follow_changes(true)');
-    await letIntoLake(client);
-  });
+  await client.query(`drop schema if exists ${catalogSchema} cascade`);
+  await client.query(`create schema ${catalogSchema}`);
+}
+
+/** The catalog belongs to whom the other tables belong: perhaps to a group of owners. */
+async function handOver(client: pg.Client): Promise<void> {
+  const { rows } = await client.query<{ owner: string; tables: string[] }>(
+    `select quote_ident(r.rolname) as owner,
+       array(select c.oid::regclass::text from pg_class c where c.relnamespace = $1::regnamespace and c.relkind = 'r') as tables
+     from pg_namespace n join pg_roles r on r.oid = n.nspowner where n.nspname = 'sync' and r.rolname <> current_user`,
+    [catalogSchema],
+  );
+  for (const { owner, tables } of rows) {
+    await client.query(`alter schema ${catalogSchema} owner to ${owner}`);
+    for (const table of tables) await client.query(`alter table ${table} owner to ${owner}`);
+  }
 }
 
 /** Drops the catalog. The files stay, until the operator deletes them. */
 export async function turnOff(url: string): Promise<void> {
-  await asOwner(url, async client => {
-    await client.query('select sync.follow_changes(false)');
-    await client.query(`drop schema if exists ${catalogSchema} cascade`);
-    await client.query('truncate sync.lake, sync.lake_pending, sync.lake_exports, sync.lake_parts');
-  });
+  await alone(url, client =>
+    inOwnersName(client, async () => {
+      await client.query('select sync.follow_changes(false)');
+      await client.query(`drop schema if exists ${catalogSchema} cascade`);
+      await client.query('truncate sync.lake, sync.lake_pending, sync.lake_exports, sync.lake_parts');
+    }),
+  );
 }
 
-async function asOwner(url: string, work: (client: pg.Client) => Promise<void>): Promise<void> {
-  await alone(url, async client => {
-    await client.query('begin');
-    try {
-      await work(client);
-      await client.query('commit');
-    } catch (error) {
-      await client.query('rollback').catch(() => {});
-      if (!(error instanceof pg.DatabaseError) || error.code !== '42501') throw error;
-      throw new ShelfdeskError(
-        `this role may not turn the lake on or off: ${error.message}`,
-        'Run it as the role that owns the tables; it needs the right to create a schema in the database.',
-        exitCodes.failed,
-        error,
-      );
-    }
-  });
+/** One transaction. Throws ShelfdeskError if the role lacks a right for it. */
+async function inOwnersName(client: pg.Client, work: () => Promise<void>): Promise<void> {
+  await client.query('begin');
+  try {
+    await work();
+    await client.query('commit');
+  } catch (error) {
+    await client.query('rollback').catch(() => {});
+    if (!(error instanceof pg.DatabaseError) || error.code !== '42501') throw error;
+    throw new ShelfdeskError(
+      `this role may not turn the lake on or off: ${error.message}`,
+      'Run it as the role that owns the tables; it needs the right to create a schema in the database.',
+      exitCodes.failed,
+      error,
+    );
+  }
 }
 
 /** Runs one piece of work on the lake at a time. Throws ShelfdeskError if another process is at it. */
