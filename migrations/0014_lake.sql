@@ -432,6 +432,26 @@ $$;
 comment on function sync.follow_changes is
   'Makes the triggers that note changes for the lake, or drops them: while it is off, no write pays for them.';
 
+create or replace function sync.let_into_lake(reader name default null) returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  one record;
+begin
+  for one in
+    select r.role_name from sync.readers r join pg_roles p on p.rolname = r.role_name
+    join sync.lake l on r.accounts is null and (r.pii or not l.personal)
+    where reader is null or r.role_name = reader
+  loop
+    execute format('grant usage on schema lake to %I', one.role_name);
+    execute format('grant select on all tables in schema lake to %I', one.role_name);
+  end loop;
+end
+$$;
+comment on function sync.let_into_lake is
+  'Lets readers, or one of them, read the catalog of the lake. Its files know no accounts and no masks: only who may see all of the lake may.';
+
 create or replace function sync.hand_over(heir name) returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp

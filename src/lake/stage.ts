@@ -2,7 +2,6 @@
  * The parts of an export that begins the lake. The export keeps its snapshot open. Any worker of the warehouse takes a part:
  * it joins the snapshot, and writes the rows of some accounts to files beside the lake. The export then reads the files.
  */
-import { randomUUID } from 'node:crypto';
 import { exitCodes, ShelfdeskError } from '../errors.ts';
 import { openLake } from './duckdb.ts';
 import { joinSnapshot, readColumns, rowsOf, type Staged } from './export.ts';
@@ -76,12 +75,14 @@ export async function runPart(work: LakeWork, { export: exported, part, snapshot
        where (export_id, part) = ($1, $2) and files is null`,
       [exported, part, files, error],
     );
-  const files = `${exported}-${part}-${randomUUID()}`;
+  let files = '';
   try {
     if (!(await isWanted())) return;
     const client = await work.pg.connect();
     const columns = await readColumns(client, work.tables).finally(() => client.release());
     await using lake = await openLake(work.url, work.place, { signal: work.signal, mode: 'none' });
+    const [fresh] = await lake.rows<{ id: string }>('select uuid()::varchar as id');
+    files = `${exported}-${part}-${fresh!.id}`;
     await lake.run('begin');
     await joinSnapshot(lake, snapshot);
     for (const table of work.tables) {

@@ -1,7 +1,6 @@
 /** The lake in the warehouse: whether it is on, and its exports. */
 import pg from 'pg';
 import { exitCodes, ShelfdeskError } from '../errors.ts';
-import { letIntoLake } from '../privacy/readers.ts';
 import { catalogSchema, type LakePlace, openLake } from './duckdb.ts';
 
 export interface LakeState {
@@ -97,7 +96,7 @@ export async function turnOn(
         [state.path, state.personal, state.keepDays, now, who],
       );
       await client.query('select sync.follow_changes(true)');
-      await letIntoLake(client);
+      await client.query('select sync.let_into_lake()');
     });
   });
 }

@@ -9,7 +9,6 @@ import { makeRoles } from '../engine/database/migrate.ts';
 import { type Client, transaction } from '../engine/database/pool.ts';
 import { noteOperation } from '../engine/runs/operations.ts';
 import { exitCodes, ShelfdeskError, UsageError } from '../errors.ts';
-import { catalogSchema } from '../lake/duckdb.ts';
 
 export interface NewReader {
   readonly name: string;
@@ -84,29 +83,12 @@ export async function letIn(db: pg.Pool, { name, pii, accounts, who }: NewReader
         'insert into sync.readers (role_name, accounts, pii, created_at, created_by) values ($1, $2, $3, $4, $5)',
         [name, accounts, pii, now, who],
       );
-      await letIntoLake(client, name);
+      await client.query('select sync.let_into_lake($1)', [name]);
       const told = `done: ${pii ? 'sees names, addresses and texts' : 'sees what is masked'}`;
       await note(client, { who, action: 'let a reader in', subject: name, outcome: told }, accounts, now);
     }),
   );
   return password;
-}
-
-/**
- * Lets readers into the catalog of the lake. Its files know no accounts and no masks: only who may see all of the lake may
- * read it.
- */
-export async function letIntoLake(client: Client, only?: string): Promise<void> {
-  const { rows } = await client.query<{ role: string }>(
-    `select r.role_name as role from sync.readers r join pg_roles p on p.rolname = r.role_name
-     join sync.lake l on r.accounts is null and (r.pii or not l.personal)
-     where $1::text is null or r.role_name = $1`,
-    [only],
-  );
-  for (const { role } of rows) {
-    await client.query(`grant usage on schema ${catalogSchema} to ${id(role)}`);
-    await client.query(`grant select on all tables in schema ${catalogSchema} to ${id(role)}`);
-  }
 }
 
 /** Schemas that such a reader may read. Without personal data the views of `safe` come first. */
@@ -222,12 +204,12 @@ async function drop(client: Client, name: string): Promise<void> {
     if (rows[0]!.granted) await client.query(`revoke all on database ${id(rows[0]!.database)} from ${id(name)}`);
     const { rows: lake } = await client.query(
       `select from pg_namespace n cross join aclexplode(n.nspacl) a join pg_roles r on r.oid = a.grantee
-       where n.nspname = $1 and r.rolname = $2`,
-      [catalogSchema, name],
+       where n.nspname = 'lake' and r.rolname = $1`,
+      [name],
     );
     if (lake.length > 0) {
-      await client.query(`revoke all on all tables in schema ${catalogSchema} from ${id(name)}`);
-      await client.query(`revoke all on schema ${catalogSchema} from ${id(name)}`);
+      await client.query(`revoke all on all tables in schema lake from ${id(name)}`);
+      await client.query(`revoke all on schema lake from ${id(name)}`);
     }
     // Everybody may create large objects, and a role that owns some cannot be dropped.
     await client.query(
