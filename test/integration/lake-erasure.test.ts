@@ -4,7 +4,7 @@ import { makeRng, pick } from '../../packages/sandbox/src/random.ts';
 import { eraseCustomer } from '../../src/engine/runs/operations.ts';
 import { streams } from '../../src/sources/index.ts';
 import { inProcess } from '../support/in-process.ts';
-import { describeOnLake } from '../support/lake.ts';
+import { describeLongOnLake } from '../support/lake.ts';
 import { type LakeBeside, lakeBeside } from '../support/lake-beside.ts';
 import { long } from '../support/long.ts';
 import { at, iso, message, type Scripted, scripted, ticket } from '../support/scripted.ts';
@@ -47,7 +47,7 @@ async function told(beside: LakeBeside, version: number, customer: string): Prom
   );
 }
 
-await describeOnLake('an erasure in the lake', () => {
+await describeLongOnLake('an erasure in the lake', () => {
   test('that a further address of somebody erased begins', async () => {
     await using s = await scripted();
     await using beside = await lakeBeside(s.url);

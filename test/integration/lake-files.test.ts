@@ -7,7 +7,7 @@ import { type FilesOfTable, listFiles } from '../../src/lake/files.ts';
 import { tidy } from '../../src/lake/tidy.ts';
 import { streams } from '../../src/sources/index.ts';
 import { inProcess } from '../support/in-process.ts';
-import { describeOnLake } from '../support/lake.ts';
+import { describeLongOnLake } from '../support/lake.ts';
 import { lakeBeside } from '../support/lake-beside.ts';
 
 const tables = ['helpdesk.tickets', 'safe.messages', 'helpdesk.contacts', 'analytics.ticket_metrics'];
@@ -38,7 +38,7 @@ async function columnsOf(lake: Lake, table: string): Promise<string> {
   return found.map(({ column_name }) => `"${column_name}"`).join(', ');
 }
 
-await describeOnLake('the files of a snapshot', () => {
+await describeLongOnLake('the files of a snapshot', () => {
   test('have its rows', async () => {
     const rng = makeRng(8);
     await using s = await inProcess({ tickets: 30, seed: 5 });

@@ -18,7 +18,7 @@ import { lakeChecks } from '../../src/ops/doctor/checks/lake.ts';
 import type { DoctorContext } from '../../src/ops/doctor/doctor-context.ts';
 import { lakeTables, lakeViews, streams } from '../../src/sources/index.ts';
 import { type InProcess, inProcess } from '../support/in-process.ts';
-import { describeOnLake } from '../support/lake.ts';
+import { describeLongOnLake } from '../support/lake.ts';
 import { lakeBeside } from '../support/lake-beside.ts';
 
 /** The same help desk under other names. */
@@ -69,7 +69,7 @@ const depsOf = (s: InProcess, queues: LakeDeps['queues'], signal: AbortSignal): 
   log: pino({ level: 'silent' }),
 });
 
-await describeOnLake('the lake', () => {
+await describeLongOnLake('the lake', () => {
   test.each(['PostgreSQL', 'Redis'])(
     'two workers begin the lake of 12 accounts together, with the queue in %s',
     async where => {

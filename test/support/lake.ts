@@ -119,6 +119,12 @@ export async function describeOnLake(name: string, register: () => void): Promis
   describe(name, { skip: !found, meta: { lacksLake: !found } }, register);
 }
 
+/** The same for tests that take long. */
+export async function describeLongOnLake(name: string, register: () => void): Promise<void> {
+  if (process.env.CI) await describeOnLake(name, register);
+  else describe(name, long, register);
+}
+
 /** The same for tests that need buckets, and take long; they get the program for `startBucket`. */
 export async function describeOnBucket(name: string, register: (program: string) => void): Promise<void> {
   if (!process.env.CI) {
