@@ -2,6 +2,9 @@
  * Reads a list whole each time. The source may ignore paging, so that every page shows the same records, or page by its
  * own default of ten. So pages are requested until one brings nothing new. An `until` limits the claim, and saves no
  * request.
+ *
+ * A record that is deleted between two pages moves what lies behind it to the page before, which was read already. So a
+ * list of several pages is read backwards as well: then it meets them.
  */
 import {
   covering,
@@ -29,6 +32,9 @@ export function* readWhole(from: Ms, options: ReadingOptions): Generator<Step, P
     const short = arrived < perPage && arrived !== defaultPerPage;
     // A page without a readable record may be an old page or a new one.
     if (!short && arrived > 0 && rows.length === 0) return {};
-    if (short || fresh.length === 0) return covering(floorSecond(from), Math.min(floorSecond(asOf), endOf(options)));
+    if (!short && fresh.length > 0) continue;
+    const ignored = page === 2 && fresh.length === 0 && arrived > 0;
+    for (let back = ignored ? 0 : page - 1; back >= 1; back--) yield { ask: { page: back, perPage }, proof: {} };
+    return covering(floorSecond(from), Math.min(floorSecond(asOf), endOf(options)));
   }
 }

@@ -73,3 +73,15 @@ test('single records that cannot be read do not end the list', () => {
   expect(result.read).toHaveLength(33);
   expect(result.proof).toEqual({ covered });
 });
+
+test('a record that moves to the page before, because another one is deleted, is met on the way back', () => {
+  let requests = 0;
+  const withoutFirst = (ask: Ask, ids: string[]) =>
+    manners['pages as asked'](ask, ++requests === 1 ? ids : ids.slice(1));
+  for (const count of [101, 150, 201]) {
+    requests = 0;
+    const result = read(withoutFirst, count);
+    expect(result.read.toSorted()).toEqual(result.ids.toSorted());
+    expect(result.proof).toEqual({ covered });
+  }
+});
