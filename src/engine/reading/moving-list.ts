@@ -89,6 +89,7 @@ export function* readMovingList(from: Ms, options: ReadingOptions): Generator<St
     }
     const claimed = Math.min(until, floorSecond(asOf - lookbackMs));
     proof = { ...covering(start, claimed), ...proof };
+    left = tied;
     if (claimed > tied) {
       start = Math.max(start, claimed);
       read = start;
@@ -98,7 +99,6 @@ export function* readMovingList(from: Ms, options: ReadingOptions): Generator<St
       // The tie is too young to be claimed, but it has been read.
       most = claimed;
       read = tied + secondMs;
-      left = tied;
       since = tied;
     }
   };

@@ -254,6 +254,13 @@ describe.each([{ inclusive: false }, { inclusive: true }])('since_updated_at, in
       expect(run.list.asked.findLast(({ order }) => order === undefined)!.since).toBe(start - 122_000);
     });
 
+    test('is read once, also if the walk is claimed just to its end', () => {
+      const run = given({ ...how, layout: [layout[1]!], ageMs: 3000 }, { lookbackMs: 1000 });
+      drive({ ...run, most: 500 });
+      expect(run.mirror.covered).toEqual([{ from, to: start - 2000 }]);
+      expect(walked(run).filter(({ since }) => since === undefined)).toHaveLength(1);
+    });
+
     test('a run that dies in it goes on where it was', () => {
       const whole = given({ ...how, layout });
       const { requests } = drive(whole);
