@@ -337,6 +337,9 @@ export async function endRun(db: pg.Pool, run: number, now: Date, error: unknown
 export async function closeRun(client: Client, run: number, now: Date, ended?: number): Promise<void> {
   const goesOn = ended !== undefined && ended !== exitCodes.interrupted && ended !== exitCodes.refused;
   if (!goesOn) await endWaiting(client, run, now);
+  // Streams of two sources may end at once. Each would see the other one as running, and the run would never end. So the
+  // second one waits here for the commit of the first. A statement of its own, because the next one must see that commit.
+  await client.query('select from sync.stored_runs where id = $1 for no key update', [run]);
   await client.query(
     `update sync.stored_runs r set finished_at = $2,
        state = (select case

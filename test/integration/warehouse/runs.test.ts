@@ -1,5 +1,6 @@
 /** Who may write: tokens, locks, and how a run and its streams end. */
 
+import type pg from 'pg';
 import { describe, expect, test, vi } from 'vitest';
 import { type Clock, systemClock } from '../../../src/clock.ts';
 import { makePool, transaction } from '../../../src/engine/database/pool.ts';
@@ -225,6 +226,42 @@ test('a run ends with its last stream, as the gravest of them', async () => {
     await finish(s.pool, ticketsClaim, at(2), { ...ends[1], credits: 0 });
     expect((await states(s, run)).state).toBe(state);
   }
+});
+
+/** A pool whose transactions commit when `ready` says so. */
+const committingLate = (pool: pg.Pool, ready: () => Promise<void>): pg.Pool =>
+  ({
+    async connect() {
+      const client = await pool.connect();
+      const query = async (statement: string, values?: unknown[]) => {
+        if (statement === 'commit') await ready();
+        return client.query(statement, values);
+      };
+      return { query, release: (broken?: Error) => client.release(broken) };
+    },
+  }) as unknown as pg.Pool;
+
+test('a run ends also when two of its streams end at once, as those of two sources do', async () => {
+  await using s = await scripted();
+  const run = await open(s.pool, ['messages', 'volumes'], at(0));
+  const [first, second] = [await claimOf(s, run, 'messages'), await claimOf(s, run, 'volumes')];
+  const isBlocked = `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
+  let other = Promise.resolve();
+  const late = committingLate(s.pool, async () => {
+    let isOver = false;
+    other = finish(s.pool, second, at(2), { credits: 0 }).finally(() => {
+      isOver = true;
+    });
+    // It either ends without the first one, or waits for its commit.
+    while (!isOver && (await s.rows(isBlocked)).length === 0);
+  });
+  await finish(late, first, at(1), { partial: 'x', credits: 0 });
+  await other;
+  expect(await states(s, run)).toEqual({
+    state: 'partial',
+    streams: ['messages: partial, 3', 'volumes: completed, 0'],
+  });
+  expect(await s.rows('select finished_at from sync.runs')).toEqual([{ finished_at: at(2) }]);
 });
 
 test('after a refusal or an interruption nothing new is begun; other failures stop nobody', async () => {

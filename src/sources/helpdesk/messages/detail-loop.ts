@@ -82,12 +82,24 @@ interface Reading {
   readonly asked: Set<string>;
   /** Tickets that the reader of fresh changes has read since the last backlog query. The backlog reader skips them. */
   readonly freshened: Set<string>;
+  /** Requests that the backlog reader has made since its last query. Their replies may not be stored yet. */
+  readonly underway: Map<string, Underway>;
   /** Both readers commit together: a fresh ticket takes along the backlog's tickets that wait. */
   readonly commits: Commits;
   failures: number;
   /** Whether the run may end although tickets are still pending. */
   isOver: () => Promise<boolean>;
 }
+
+/** A request of the backlog reader. */
+interface Underway {
+  /** Ends it if it has not been sent, because it waits for a credit or a retry. */
+  readonly withdraw: () => void;
+  /** Resolves when it was answered, failed or was withdrawn. */
+  readonly over: Promise<void>;
+}
+
+const withdrawn = new Error('the reader of fresh changes reads the ticket');
 
 /**
  * Reads the messages of all pending tickets. Two readers run concurrently, so that a backlog does not delay fresh
@@ -109,6 +121,7 @@ export async function hydrate(ctx: Context, claim: Claim, stream: Detail): Promi
     readings: new Map(),
     asked: new Set<string>(),
     freshened: new Set<string>(),
+    underway: new Map<string, Underway>(),
     failures: 0,
     isOver,
   };
@@ -179,14 +192,21 @@ async function readAll(reading: Reading, lane: Lane, tickets: AsyncIterable<Wait
   const { ctx, claim, stream, readings, freshened, commits } = reading;
   try {
     for await (const ticket of tickets) {
+      if (lane === 'fresh' ? await isUnderway(reading, ticket.id) : freshened.has(ticket.id)) {
+        passOver(reading, ticket);
+        continue;
+      }
       if (lane === 'fresh') freshened.add(ticket.id);
-      else if (freshened.has(ticket.id)) continue;
+      using own = lane === 'backfill' ? begin(reading, ticket.id) : undefined;
       const times = (readings.get(ticket.id) ?? 0) + 1;
       readings.set(ticket.id, times);
       try {
         if (times > mostReadings) throw new Retry(`ticket ${ticket.id} changes faster than it can be read`);
         await commits.room();
-        const reply = await ask(ctx, claim, stream, ticket, { lane, tries: fewTries });
+        const reply = await ask(own ? { ...ctx, signal: own.signal } : ctx, claim, stream, ticket, {
+          lane,
+          tries: fewTries,
+        });
         if (reply)
           commits.add(
             detailOf(ctx, claim, stream, reply, ticket, current => current && readings.delete(ticket.id)),
@@ -194,7 +214,8 @@ async function readAll(reading: Reading, lane: Lane, tickets: AsyncIterable<Wait
           );
         reading.failures = 0;
       } catch (error) {
-        if (error instanceof Gone) await noteGone(ctx, claim, ticket.id, error);
+        if (error === withdrawn) passOver(reading, ticket);
+        else if (error instanceof Gone) await noteGone(ctx, claim, ticket.id, error);
         else if (!(error instanceof Retry)) throw error;
         else if (times <= mostReadings && ++reading.failures >= mostFailures) throw error;
         else await noteFailure(ctx, claim, { askId: ticket.id, reason: error.message });
@@ -208,12 +229,38 @@ async function readAll(reading: Reading, lane: Lane, tickets: AsyncIterable<Wait
   await commits.done();
 }
 
+/** Notes a request of the backlog reader. */
+function begin({ ctx, underway }: Reading, id: string): Disposable & { readonly signal: AbortSignal } {
+  const stop = new AbortController();
+  const { promise, resolve } = Promise.withResolvers<void>();
+  underway.set(id, { withdraw: () => stop.abort(withdrawn), over: promise });
+  return { signal: AbortSignal.any([ctx.signal, stop.signal]), [Symbol.dispose]: resolve };
+}
+
+/**
+ * Whether the backlog reader has requested this ticket. If the request waits, it is withdrawn, because fresh changes go
+ * first. Otherwise its reply may show the change. The next query for fresh changes tells, after all replies are stored.
+ */
+async function isUnderway({ underway }: Reading, id: string): Promise<boolean> {
+  const other = underway.get(id);
+  underway.delete(id);
+  other?.withdraw();
+  await other?.over;
+  return other !== undefined;
+}
+
+/** The names that this ticket would have shown are requested with another one. */
+function passOver({ asked }: Reading, { due }: Waiting): void {
+  for (const id of [...due.labels, ...due.inbox]) asked.delete(id);
+}
+
 /**
  * The next older changes in the run's range, newest first. After them, a re-reading backfill gets the tickets that it
  * has not re-read yet.
  */
-async function nextBacklog({ ctx, claim, wanted, startedMs, freshened }: Reading): Promise<Waiting[]> {
+async function nextBacklog({ ctx, claim, wanted, startedMs, freshened, underway }: Reading): Promise<Waiting[]> {
   freshened.clear();
+  underway.clear();
   const when = moments(ctx, startedMs);
   const scope = { ...wanted, toMs: least(wanted.toMs, freshFrom(ctx)) };
   const tickets = await nextWaiting(ctx.pg, claim, when, batch.tickets, scope);
