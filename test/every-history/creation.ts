@@ -1,0 +1,138 @@
+/**
+ * The game of a reading by creation, as a sweep does it: what is not shown in a range that it proves counts as gone. So
+ * everything that stood there, as of the time of the proof, must have been shown, in its version of then or a later one.
+ */
+import { type CreationOptions, readByCreation } from '../../src/engine/reading/by-creation.ts';
+import type { Page, Proof, Step } from '../../src/engine/reading/reading.ts';
+import { changesOf, type Limits } from './changes.ts';
+import type { Game, Move } from './explore.ts';
+import { type ListPlayed, play } from './played.ts';
+import { lives, type Rules, replyTo, tick, toMs, toSecond, type World } from './world.ts';
+
+export interface CreationGame {
+  readonly world: World;
+  readonly rules: Rules;
+  readonly limits: Limits;
+  readonly read?: (from: number, options: CreationOptions) => Generator<Step, Proof, Page>;
+  /** Only what was updated since this second. */
+  readonly updatedSince?: number | undefined;
+}
+
+export interface Sweep {
+  readonly world: World;
+  readonly node: ListPlayed;
+  /** The latest change of each record that a page has shown since the last proof. */
+  readonly shown: readonly (number | undefined)[];
+  readonly requests: number;
+  readonly left: { readonly changes: number; readonly ticks: number };
+  readonly moved: number;
+  /** Pages came from copies of different age. */
+  readonly unsure: boolean;
+  readonly wrong: string | undefined;
+}
+
+export function creationGame({ world, rules, limits, read = readByCreation, updatedSince }: CreationGame): Game<Sweep> {
+  const { lookback, perPage, pages } = rules;
+  const options: CreationOptions = {
+    lookbackMs: lookback * 1000,
+    perPage,
+    depth: pages * perPage,
+    ...(updatedSince !== undefined && { updatedSince: toMs(updatedSince) }),
+  };
+
+  function replied(sweep: Sweep, behind: number): Sweep {
+    const { step } = sweep.node;
+    if ('failed' in step || step.done) throw new Error('a reading that is over asks for nothing');
+    const reply = replyTo(sweep.world, step.value.ask, rules, behind);
+    const node = sweep.node.after(reply.code, reply.page);
+    const shown = [...sweep.shown];
+    for (const { id, version } of reply.rows) shown[id] = Math.max(shown[id] ?? -1, version.order);
+    const unsure = sweep.unsure || behind > 0;
+    const proof = 'failed' in node.step ? {} : node.step.done ? node.step.value : node.step.value.proof;
+    const requests = sweep.requests + 1;
+    return {
+      ...sweep,
+      node,
+      shown: proof.covered ? [] : shown,
+      requests,
+      unsure,
+      moved: -1,
+      wrong: requests > 60 ? 'the reading goes on for ever' : unshown(proof, shown, sweep.world, unsure),
+    };
+  }
+
+  function unshown({ covered, asOf }: Proof, shown: Sweep['shown'], { items }: World, unsure: boolean) {
+    if (covered === undefined) return undefined;
+    const [from, to, known] = [toSecond(covered.from), toSecond(covered.to), toSecond(asOf!)];
+    if (to > known - lookback) return 'a claim is younger than the lookback allows';
+    // One copy shows what was displaced by a deletion that another one does not show yet.
+    if (unsure && !items.every(lives)) return undefined;
+    for (let id = 0; id < items.length; id++) {
+      const { created, versions, gone } = items[id]!;
+      if (gone !== undefined || created < from || created >= to) continue;
+      const certain = versions.findLast(({ made }) => made < known - lookback);
+      if (certain === undefined || (updatedSince !== undefined && certain.time <= updatedSince)) continue;
+      const seen = shown[id];
+      if (seen === undefined) return `record ${id} of second ${created} is there and was not shown`;
+      if (seen < certain.order) return `record ${id} of second ${created} was shown in an old version only`;
+    }
+    return undefined;
+  }
+
+  function* moves(sweep: Sweep): Generator<Move<Sweep>> {
+    const { node, left } = sweep;
+    if ('failed' in node.step || node.step.done) return;
+    const { since, page } = node.step.value.ask;
+    const asks = `the sweep gets page ${page}${since === undefined ? '' : ` since second ${toSecond(since)}`}`;
+    yield { what: asks, next: replied(sweep, 0) };
+    const spent = { ...left, changes: left.changes - 1 };
+    if (left.changes > 0 && limits.kinds.includes('behind'))
+      for (const seconds of limits.late)
+        yield {
+          what: `${asks}, from a copy that is ${seconds} s behind`,
+          next: replied({ ...sweep, left: spent }, seconds),
+        };
+    if (left.changes > 0)
+      for (const { id, what, late, world: change } of changesOf(sweep.world, rules, limits)) {
+        if (id < sweep.moved) continue;
+        yield {
+          what,
+          next: { ...sweep, world: change(sweep.world), unsure: sweep.unsure || late, moved: id, left: spent },
+        };
+      }
+    if (left.ticks > 0)
+      yield {
+        what: 'a second passes',
+        next: { ...sweep, world: tick(sweep.world, rules), moved: -1, left: { ...left, ticks: left.ticks - 1 } },
+      };
+  }
+
+  return {
+    begin: {
+      world,
+      node: play(() => read(0, options), [1, 1]),
+      shown: [],
+      requests: 0,
+      left: limits,
+      moved: -1,
+      unsure: false,
+      wrong: undefined,
+    },
+    moves,
+    wrong: ({ wrong }) => wrong,
+    key: ({ world: { now, items, orders }, node, shown, left, moved, unsure }) => [
+      left.changes * 64 + left.ticks * 4 + Number(unsure),
+      moved,
+      now,
+      orders,
+      ...node.key,
+      ...items.flatMap(({ created, versions, gone }, id) => [
+        created,
+        gone ?? -9,
+        shown[id] ?? -9,
+        versions.length,
+        ...versions.flatMap(({ time, order, made, shows }) => [time, order, made, shows]),
+      ]),
+    ],
+  };
+}

@@ -1,0 +1,296 @@
+/**
+ * The game of the moving list. Between two requests anything may happen to its records, a run may be killed at each page
+ * and goes on from what it committed, and a second run may read beside it. When all is over, it becomes quiet, and one
+ * more sync must have everything.
+ */
+import type { Proof, Range, Reader, Walk } from '../../src/engine/reading/reading.ts';
+import { changesOf, type Limits } from './changes.ts';
+import type { Game, Move } from './explore.ts';
+import { bitsOf, commit, empty, falseClaim, has, type Mirror, settle, takenBack, topOf } from './mirror.ts';
+import { type ListPlayed, Readings } from './played.ts';
+import { asOf, lives, type Rules, replyTo, tick, toMs, toSecond, type World } from './world.ts';
+
+export interface MovingGame {
+  readonly world: World;
+  readonly rules: Rules;
+  readonly limits: Limits;
+  readonly read: Reader;
+  /** The values by which a second can be divided are known. */
+  readonly cuts?: boolean;
+}
+
+/** Where a run is. A sync ends with the ranges that were taken back. */
+interface Run {
+  readonly until: number | undefined;
+  readonly node: ListPlayed;
+  /** What the reading of this part has claimed: list-loop.ts claims only what it adds. */
+  readonly claimed: Range | undefined;
+  /** The parts that follow; undefined until the list was read to its end. */
+  readonly parts: readonly { readonly from: number; readonly to: number }[] | undefined;
+  readonly requests: number;
+}
+type Runs = readonly ('to begin' | Run | 'over')[];
+
+export interface State {
+  readonly world: World;
+  readonly mirror: Mirror;
+  readonly runs: Runs;
+  readonly left: { readonly changes: number; readonly ticks: number; readonly kills: number };
+  /** Copies of different age may have answered: late changes show on one of them first. */
+  readonly unsure: boolean;
+  /** Seconds that were read by pages of copies that differ, about a record that was deleted: a sweep has to find them (SPEC, I3). */
+  readonly excused: number;
+  /** What happened since the last page; what can be put in another order is played in one. */
+  readonly lately: Lately;
+  readonly wrong: string | undefined;
+  readonly quiet: boolean;
+}
+
+/** Whether the world moved since the last page, and the record that changed last in this second. */
+interface Lately {
+  readonly moved: boolean;
+  readonly id: number;
+}
+const nothing: Lately = { moved: false, id: -1 };
+
+const mostRequests = 60;
+
+export function movingGame({ world, rules, limits, read, cuts = false }: MovingGame): Game<State> {
+  const readings = new Readings(read);
+  const paging = {
+    lookbackMs: rules.lookback * 1000,
+    perPage: rules.perPage,
+    depth: rules.pages * rules.perPage,
+    ...(cuts && { cuts: { types: ['type 0', 'type 1'], users: ['null'], inboxes: ['0'] } }),
+  };
+  /** Where the backfill ends and the sync begins. */
+  const middle = limits.beside === 'backfill' ? 2 : 0;
+  const from = (second: number, until: number | undefined, walk: Walk | undefined) =>
+    readings.from(toMs(second), { ...paging, walk, until: until === undefined ? undefined : toMs(until) });
+
+  const sync = (mirror: Mirror): Run => ({
+    until: undefined,
+    node: from(Math.max(middle, topOf(mirror.covered)), undefined, mirror.walk),
+    claimed: undefined,
+    parts: undefined,
+    requests: 0,
+  });
+  const part = (begin: number, until: number, parts: Run['parts'], requests = 0): Run => ({
+    until,
+    node: from(begin, until, undefined),
+    claimed: undefined,
+    parts,
+    requests,
+  });
+  const begun = (place: number, mirror: Mirror): Run | 'over' => {
+    if (place === 0 || limits.beside === 'sync') return sync(mirror);
+    let begin = 0;
+    while (begin < middle && has(mirror.covered, begin)) begin++;
+    return begin === middle ? 'over' : part(begin, middle, []);
+  };
+
+  /** A run has committed this proof: it goes on, or with its next part, or is over. */
+  function next(run: Run, mirror: Mirror, known: number): { run: Run | 'over'; mirror: Mirror } {
+    const { step } = run.node;
+    if ('failed' in step) return { run: 'over', mirror };
+    if (!step.done) return { run, mirror };
+    const isSync = run.parts === undefined;
+    const settled = isSync ? settle(mirror, known) : mirror;
+    const [first, ...others] = isSync ? takenBack(settled) : run.parts!;
+    const follows = first && part(first.from, first.to, others, run.requests);
+    return { run: follows ? next(follows, settled, known).run : 'over', mirror: settled };
+  }
+
+  /** The page that a run has asked for, as a copy that is so much `behind` shows it, and the commit of what it proves. */
+  function replied(state: State, place: number, behind: number): State {
+    const run = state.runs[place] as Run;
+    const { step } = run.node;
+    if ('failed' in step || step.done) throw new Error('a run that is over asks for nothing');
+    const reply = replyTo(state.world, step.value.ask, rules, behind);
+    const node = run.node.after(reply.code, reply.page);
+    const told = 'failed' in node.step ? {} : node.step.done ? node.step.value : node.step.value.proof;
+    const proof = added(told, run.claimed);
+    const committed =
+      'failed' in node.step ? state.mirror : commit(state.mirror, state.world, rules, reply.rows, proof);
+    const read = { ...run, node, claimed: told.covered ?? run.claimed, requests: run.requests + 1 };
+    const known = asOf(state.world, rules) - rules.lookback;
+    const after = next(read, committed, known);
+    const unsure = state.unsure || behind > 0;
+    const excused = state.excused | (unsure ? displaced(told, state.world) : 0);
+    const tooYoung = told.covered && toSecond(told.covered.to) > known;
+    return {
+      ...state,
+      mirror: after.mirror,
+      runs: state.runs.map((one, i) => (i === place ? after.run : one)),
+      unsure,
+      excused,
+      lately: nothing,
+      wrong: tooYoung
+        ? 'a claim is younger than the lookback allows'
+        : read.requests > mostRequests
+          ? `a run has asked ${mostRequests} times and goes on`
+          : falseClaim(after.mirror, state.world, { unsure, excused }),
+    };
+  }
+
+  /** The seconds of which a page may have missed a record because another one had been deleted, and a copy still showed that. */
+  function displaced({ tie, covered }: Proof, { items }: World): number {
+    if (rules.hidden) return covered && !items.every(lives) ? bitsOf(covered) : 0;
+    return tie?.ids.some(id => !lives(items[Number(id.slice(1))]!)) ? bitsOf(tie) : 0;
+  }
+
+  function* moves(state: State): Generator<Move<State>> {
+    const { left, runs, mirror, quiet } = state;
+    if (quiet) return;
+    if (runs.every(run => run === 'over')) {
+      yield { what: 'it is quiet, and a sync reads', next: atRest(state) };
+      return;
+    }
+    for (let place = 0; place < runs.length; place++) {
+      const run = runs[place]!;
+      const name = place === 0 ? 'the run' : 'the run beside it';
+      if (run === 'over') continue;
+      if (run === 'to begin') {
+        if (state.lately.moved) continue;
+        const started = begun(place, mirror);
+        yield { what: `${name} begins`, next: { ...state, runs: runs.map((one, i) => (i === place ? started : one)) } };
+        continue;
+      }
+      if (!('failed' in run.node.step) && !run.node.step.done) {
+        const { since, page, order } = run.node.step.value.ask;
+        const asks = `${name} gets page ${page}${since === undefined ? '' : ` since second ${toSecond(since)}`}${order ? ' by creation' : ''}`;
+        yield { what: asks, next: replied(state, place, 0) };
+        if (limits.kinds.includes('behind') && left.changes > 0)
+          for (const seconds of limits.late) {
+            const spent = { ...state, left: { ...left, changes: left.changes - 1 } };
+            yield { what: `${asks}, from a copy that is ${seconds} s behind`, next: replied(spent, place, seconds) };
+          }
+      }
+      // A kill after a change is a kill before it: what the run reads next is the same.
+      if (left.kills > 0 && run.requests > 0 && !state.lately.moved) {
+        const again = begun(place, mirror);
+        const next = {
+          ...state,
+          left: { ...left, kills: left.kills - 1 },
+          runs: runs.map((one, i) => (i === place ? again : one)),
+        };
+        yield { what: `${name} is killed and begins again`, next };
+      }
+    }
+    if (left.changes > 0) {
+      for (const { id, what, late, world: change } of changesOf(state.world, rules, limits)) {
+        // Changes of two records between two pages show no order, unless ties do: they are played in one.
+        if (rules.ties !== 'change' && id < state.lately.id) continue;
+        const unsure = state.unsure || late;
+        const lately = { moved: true, id };
+        const spent = { ...left, changes: left.changes - 1 };
+        yield { what, next: { ...state, world: change(state.world), unsure, lately, left: spent } };
+      }
+    }
+    if (left.ticks > 0) {
+      const later = { world: tick(state.world, rules), lately: { moved: true, id: -1 } };
+      yield { what: 'a second passes', next: { ...state, ...later, left: { ...left, ticks: left.ticks - 1 } } };
+    }
+  }
+
+  /** Long after everything has shown up one more sync ends, and has all. */
+  function atRest(state: State): State {
+    let quiet = state.world;
+    while (quiet.now < 24) quiet = tick(quiet, rules);
+    let now: State = { ...state, world: quiet, runs: [sync(state.mirror)] };
+    while (now.runs[0] !== 'over' && now.wrong === undefined) now = replied(now, 0, 0);
+    return { ...now, quiet: true, wrong: now.wrong ?? missing(now) };
+  }
+
+  function missing({ mirror, excused, left, world: { items } }: State): string | undefined {
+    if (!rules.hidden && left.changes === limits.changes && mirror.gaps !== 0 && isWalkable(items))
+      return 'a second is left as a gap that a reading by creation would have filled';
+    for (let id = 0; id < items.length; id++) {
+      const { versions, gone } = items[id]!;
+      const { time, order } = versions.at(-1)!;
+      if (gone !== undefined || time < middle || has((mirror.gaps & ~mirror.covered) | excused, time)) continue;
+      if (mirror.rows[id]?.order !== order) return `after a quiet sync the last change of record ${id} is missing`;
+    }
+    return undefined;
+  }
+
+  /** Each second of creation, with the one before it, is within reach of paging. */
+  function isWalkable(items: World['items']): boolean {
+    const within = (second: number) =>
+      items.filter(({ created }) => created === second || created === second - 1).length;
+    return items.every(({ created }) => within(created) < paging.depth);
+  }
+
+  const runs: Runs = limits.beside ? ['to begin', 'to begin'] : [sync(empty)];
+  return {
+    begin: {
+      world,
+      mirror: empty,
+      runs,
+      left: { changes: limits.changes, ticks: limits.ticks, kills: limits.kills },
+      unsure: false,
+      excused: 0,
+      lately: nothing,
+      wrong: undefined,
+      quiet: false,
+    },
+    moves,
+    wrong: ({ wrong }) => wrong,
+    key,
+  };
+}
+
+/** What a proof adds to what the reading has claimed, as list-loop.ts has it. */
+function added(proof: Proof, claimed: Range | undefined): Proof {
+  const { covered } = proof;
+  if (!claimed || covered?.from !== claimed.from) return proof;
+  return { ...proof, covered: { from: claimed.to, to: Math.max(claimed.to, covered.to) } };
+}
+
+/** Everything that the future of a state follows from. Orders of changes count by their rank. */
+function key({ world, mirror, runs, left, unsure, excused, lately, quiet }: State): number[] {
+  const numbers = [
+    left.changes | (left.ticks << 4) | (left.kills << 8) | (Number(unsure) << 12) | (Number(quiet) << 13),
+    excused,
+    lately.id * 2 + Number(lately.moved),
+    world.now,
+    world.items.length,
+  ];
+  const orders: number[] = [];
+  for (const { versions, gone } of world.items)
+    if (gone === undefined || world.now < 24) for (const { order } of versions) orders.push(order);
+  orders.sort((a, b) => a - b);
+  world.items.forEach(({ versions, gone, created }, id) => {
+    const row = mirror.rows[id];
+    numbers.push(created, gone ?? -9, versions.length);
+    for (const { time, order, made, shows } of versions) numbers.push(time, orders.indexOf(order), made, shows);
+    numbers.push(
+      row === undefined ? -9 : row.time,
+      ...(row ? [orders.indexOf(row.order), row.observed, row.trueBy] : []),
+    );
+  });
+  numbers.push(mirror.covered, mirror.gaps, mirror.ties.length, mirror.torn.length);
+  for (const { from, to, toldBy, members, held } of mirror.ties)
+    numbers.push(
+      from,
+      to,
+      toldBy,
+      members.reduce((set, id) => set | (1 << id), 0),
+      Number(held),
+    );
+  for (const { from, to } of mirror.torn) numbers.push(from, to);
+  const { walk } = mirror;
+  if (walk) {
+    const { since, asOf: begun, page, deep, updatedSince = 0 } = walk;
+    numbers.push(toSecond(since), toSecond(begun), page, Number(deep), toSecond(updatedSince));
+  }
+  for (const run of runs) {
+    if (typeof run === 'string') numbers.push(run === 'over' ? -1 : -2);
+    else {
+      numbers.push(...run.node.key, run.parts === undefined ? -1 : run.parts.length);
+      if (run.claimed) numbers.push(toSecond(run.claimed.from), toSecond(run.claimed.to));
+      for (const { from, to } of run.parts ?? []) numbers.push(from, to);
+    }
+  }
+  return numbers;
+}

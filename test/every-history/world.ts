@@ -1,0 +1,153 @@
+/**
+ * A small help desk: a few records of one list, whose clock has a grain of a second. It is written from the
+ * specification. All times are whole seconds after `epoch`.
+ */
+import type { Ask, Page } from '../../src/engine/reading/reading.ts';
+
+/** Second 0. Far from 1970, where some readers begin. */
+export const epoch = Date.UTC(2026, 2, 1);
+export const toMs = (second: number): number => epoch + second * 1000;
+export const toSecond = (ms: number): number => Math.floor((ms - epoch) / 1000);
+
+export interface Version {
+  /** What the list is ordered by: when it was updated, as the source says. */
+  readonly time: number;
+  /** Counts the changes of the world. */
+  readonly order: number;
+  readonly made: number;
+  /** From this second on every up-to-date copy shows it. */
+  readonly shows: number;
+}
+
+export interface Item {
+  readonly created: number;
+  /** The oldest that a copy may still show, and everything after it. */
+  readonly versions: readonly Version[];
+  /** The second in which it was deleted. */
+  readonly gone: number | undefined;
+}
+
+export interface World {
+  readonly now: number;
+  readonly orders: number;
+  /** The id of a record is its place. */
+  readonly items: readonly Item[];
+}
+
+export interface Rules {
+  /** How many seconds a change may take to show. */
+  readonly lookback: number;
+  readonly perPage: number;
+  /** Pages that can be asked for. */
+  readonly pages: number;
+  /** `since` includes its own second. */
+  readonly inclusive: boolean;
+  /** How records of one second stand: the later change later, by id, or by id downwards. */
+  readonly ties: 'change' | 'id' | 'id down';
+  /** Whether the source rounds its `Date` down or up. */
+  readonly date: 'down' | 'up';
+  /** The list stands in the order of creation, which its records do not show. */
+  readonly hidden?: boolean;
+}
+
+/** The reply says that it shows everything before this second: its Date, less a second. */
+export const asOf = ({ now }: World, { date }: Rules) => (date === 'up' ? now : now - 1);
+export const dateOf = ({ now }: World, { date }: Rules) => (date === 'up' ? now + 1 : now);
+
+/**
+ * Records of one kind: `times` when they were updated, oldest first. Each was created then, or, `made`, long before, all
+ * of them in one second or in a second each.
+ */
+export function begin(times: readonly number[], now: number, made: 'then' | 'together' | 'apart' = 'then'): World {
+  const items = times.map((time, i) => ({
+    created: made === 'then' ? time : made === 'together' ? -20 : -20 + i,
+    versions: [{ time, order: i, made: -20, shows: -20 }],
+    gone: undefined,
+  }));
+  return { now, orders: times.length, items };
+}
+
+export function withVersion(world: World, id: number, { late = 0, ahead = 0 } = {}): World {
+  const { now, orders } = world;
+  const version = { time: now + ahead, order: orders, made: now, shows: now + late };
+  const item = world.items[id];
+  const changed = item
+    ? { ...item, versions: [...item.versions, version] }
+    : { created: now, versions: [version], gone: undefined };
+  return { now, orders: orders + 1, items: replaced(world.items, id, changed) };
+}
+
+export const without = (world: World, id: number): World => ({
+  ...world,
+  items: replaced(world.items, id, { ...world.items[id]!, gone: world.now }),
+});
+
+export const replaced = <T>(list: readonly T[], at: number, one: T): T[] => {
+  const copy = [...list];
+  copy[at] = one;
+  return copy;
+};
+
+export const lives = ({ gone }: Item): boolean => gone === undefined;
+
+/** A second later. What no copy can show any more is forgotten. */
+export function tick(world: World, { lookback }: Rules): World {
+  const now = world.now + 1;
+  const items = world.items.map(item => {
+    const certain = item.versions.findLastIndex(({ made }) => made + lookback < now);
+    return certain > 0 ? { ...item, versions: item.versions.slice(certain) } : item;
+  });
+  return { ...world, now, items };
+}
+
+/** What a copy shows of a record that is `behind` so many seconds. */
+function shown({ versions, gone }: Item, now: number, behind: number, lookback: number): Version | undefined {
+  if (gone !== undefined && (gone <= now - behind || gone + lookback < now)) return undefined;
+  return versions.findLast(({ shows, made }) => shows <= now - behind || made + lookback < now);
+}
+
+export interface Shown {
+  readonly id: number;
+  readonly time: number;
+  readonly created: number;
+  readonly version: Version;
+}
+
+/** The records of a request, in their order, and how many there are on all pages. */
+export function answer(world: World, ask: Ask, rules: Rules, behind = 0): { rows: Shown[]; total: number } {
+  const { inclusive, ties } = rules;
+  const since = ask.since === undefined ? -Infinity : toSecond(ask.since);
+  const updatedSince = ask.updatedSince === undefined ? -Infinity : toSecond(ask.updatedSince);
+  const place = ({ time, created }: Shown) => (ask.order === 'created' ? created : time);
+  const passes = (time: number, from: number) => time > from || (inclusive && time === from);
+  const all: Shown[] = [];
+  world.items.forEach((item, id) => {
+    const version = shown(item, world.now, behind, rules.lookback);
+    if (version === undefined) return;
+    const one = { id, time: version.time, created: item.created, version };
+    if (ask.only?.type !== undefined && ask.only.type !== typeOf(id)) return;
+    if (passes(place(one), since) && passes(one.time, updatedSince)) all.push(one);
+  });
+  const tie = (one: Shown) => (ties === 'change' ? one.version.order : ties === 'id' ? one.id : -one.id);
+  all.sort((a, b) => place(a) - place(b) || tie(a) - tie(b));
+  return { rows: all.slice((ask.page - 1) * ask.perPage, ask.page * ask.perPage), total: all.length };
+}
+
+export const typeOf = (id: number) => `type ${id % 2}`;
+
+/** A reply as readers get it, and a number that stands for it. */
+export function replyTo(world: World, ask: Ask, rules: Rules, behind: number) {
+  const { rows, total } = answer(world, ask, rules, behind);
+  let code = asOf(world, rules) + 8;
+  const timeOf = ({ time, created }: Shown) => (ask.order === 'created' ? created : time);
+  for (const row of rows) code = code * 512 + row.id * 64 + (rules.hidden ? 0 : timeOf(row) + 24);
+  code = (code * 8 + rows.length) * 16 + (ask.count ? total + 1 : 0);
+  const page = (): Page => ({
+    arrived: rows.length,
+    rows: rows.map(row => ({ id: `r${row.id}`, time: rules.hidden ? Number.NaN : toMs(timeOf(row)) })),
+    asOf: toMs(asOf(world, rules)),
+    date: toMs(dateOf(world, rules)),
+    total: ask.count ? total : undefined,
+  });
+  return { rows, code, page };
+}

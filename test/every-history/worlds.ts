@@ -1,0 +1,262 @@
+/** The small worlds whose histories are played: for each reader, by how much happens in them. */
+import { readByCreation } from '../../src/engine/reading/by-creation.ts';
+import { readByCursor } from '../../src/engine/reading/by-cursor.ts';
+import { readShelf } from '../../src/engine/reading/collection.ts';
+import { readMovingList } from '../../src/engine/reading/moving-list.ts';
+import { walkList } from '../../src/engine/reading/page-walk.ts';
+import { readWhole } from '../../src/engine/reading/whole-list.ts';
+import type { Kind, Limits } from './changes.ts';
+import { creationGame } from './creation.ts';
+import type { Game } from './explore.ts';
+import { movingGame } from './moving.ts';
+import { shelfGame } from './shelf.ts';
+import { wholeGame } from './whole.ts';
+import { begin, type Rules } from './world.ts';
+
+/** The readers as they are, or with a mistake. */
+export interface Readers {
+  readonly readMovingList: typeof readMovingList;
+  readonly walkList: typeof walkList;
+  readonly readByCreation: typeof readByCreation;
+  readonly readWhole: typeof readWhole;
+  readonly readByCursor: typeof readByCursor;
+  readonly readShelf: typeof readShelf;
+}
+export const readers: Readers = { readMovingList, walkList, readByCreation, readWhole, readByCursor, readShelf };
+
+export interface SmallWorld {
+  readonly reader: string;
+  readonly title: string;
+  // biome-ignore lint/suspicious/noExplicitAny: a game's states are its own
+  readonly game: (readers: Readers) => Game<any>;
+}
+
+/** So many records, each of a second of 0 to `last`, in their order. */
+export function layouts(records: number, last = 3): number[][] {
+  if (records === 0) return [[]];
+  return layouts(records - 1, last).flatMap(before =>
+    Array.from({ length: last + 1 }, (_, second) => second)
+      .filter(second => second >= (before.at(-1) ?? 0))
+      .map(second => [...before, second]),
+  );
+}
+const upTo = (records: number) => Array.from({ length: records + 1 }, (_, n) => layouts(n)).flat();
+
+const all: readonly Kind[] = ['touch', 'create', 'delete', 'late', 'ahead', 'behind'];
+const lookback = 1;
+const perPage = 2;
+
+interface Size {
+  readonly times: readonly (readonly number[])[];
+  readonly changes: number;
+  readonly ticks?: number;
+  readonly kills?: number;
+  readonly kinds?: readonly Kind[];
+  readonly late?: readonly number[];
+  readonly ahead?: readonly number[];
+  readonly ties?: readonly Rules['ties'][];
+  readonly pages?: readonly number[];
+  readonly beside?: Limits['beside'];
+  /** When the records were created: see `begin`. */
+  readonly made?: readonly ('then' | 'together' | 'apart')[];
+}
+
+interface Settled extends Required<Omit<Size, 'beside'>> {
+  readonly beside: Limits['beside'];
+}
+
+const settled = (size: Size): Settled => ({
+  ticks: 0,
+  kills: 0,
+  kinds: all,
+  late: [2],
+  ahead: [3],
+  ties: ['id', 'change'],
+  pages: [2, 3],
+  made: ['then'],
+  beside: undefined,
+  ...size,
+});
+
+function* rulesOf({ ties, pages }: Settled, hidden = false): Generator<Rules> {
+  for (const inclusive of [false, true])
+    for (const date of ['down', 'up'] as const)
+      for (const tie of ties)
+        for (const page of pages) yield { lookback, perPage, pages: page, inclusive, ties: tie, date, hidden };
+}
+
+const limitsOf = ({ changes, ticks, kills, kinds, late, ahead, beside, times }: Settled): Limits => {
+  const records = Math.max(4, ...times.map(({ length }) => length));
+  return { changes, ticks, kills, kinds, late, ahead, beside, records };
+};
+
+const titleOf = (times: readonly number[], { changes, ticks, kills, beside }: Settled, rules: Rules, made: string) =>
+  [
+    `records of seconds ${times.join(' ') || 'none'}`,
+    made === 'then' ? '' : `created ${made}`,
+    `${changes} changes, ${ticks} seconds, ${kills} kills`,
+    beside ? `a ${beside} beside it` : '',
+    `${rules.pages} pages`,
+    `since is ${rules.inclusive ? 'inclusive' : 'exclusive'}`,
+    `ties by ${rules.ties}`,
+    `Date rounded ${rules.date}`,
+  ]
+    .filter(Boolean)
+    .join(', ');
+
+function* movingWorlds(size: Size, reader: 'moving list' | 'walk by pages' = 'moving list'): Generator<SmallWorld> {
+  const one = settled(size);
+  for (const times of one.times)
+    for (const made of one.made)
+      for (const rules of rulesOf(one, reader === 'walk by pages')) {
+        if (made !== 'then' && times.length < rules.pages * perPage) continue;
+        yield {
+          reader,
+          title: titleOf(times, one, rules, made),
+          game: ({ readMovingList: moving, walkList: walk }) =>
+            movingGame({
+              world: begin(times, 3, made),
+              rules,
+              limits: limitsOf(one),
+              read: reader === 'moving list' ? moving : walk,
+            }),
+        };
+      }
+}
+
+function* creationWorlds(size: Size, updatedSince?: number): Generator<SmallWorld> {
+  const one = settled({
+    ...size,
+    kinds: size.kinds ?? all.filter(kind => updatedSince === undefined || kind !== 'behind'),
+  });
+  for (const times of one.times)
+    for (const rules of rulesOf(one))
+      yield {
+        reader: 'by creation',
+        title:
+          titleOf(times, one, rules, 'then') +
+          (updatedSince === undefined ? '' : `, updated since second ${updatedSince}`),
+        game: ({ readByCreation: read }) =>
+          creationGame({ world: begin(times, 4), rules, limits: limitsOf(one), read, updatedSince }),
+      };
+}
+
+function* wholeWorlds(records: number, changes: number): Generator<SmallWorld> {
+  const of = (paging: 'number' | 'last record' | 'place, overlapping') => ({
+    reader: paging === 'number' ? 'whole list' : 'cursor',
+    title: `${records} records, ${changes} changes, pages by ${paging}`,
+    game: ({ readWhole: whole, readByCursor: cursor }: Readers) =>
+      wholeGame({
+        records,
+        changes,
+        perPage,
+        paging,
+        read: paging === 'number' ? whole : (from, options) => cursor(from, options, paging === 'place, overlapping'),
+      }),
+  });
+  yield of('number');
+  yield of('last record');
+  yield of('place, overlapping');
+}
+
+/** A reply that lacks its volumes is believed only where nothing else happens: two faults at once may deceive. */
+function* shelfWorlds(count: number, changes: number): Generator<SmallWorld> {
+  const volumes = Array.from({ length: count }, (_, i) => i);
+  for (const known of [undefined, volumes, volumes.slice(1)])
+    for (const look of known ? [false, true] : [false])
+      for (const counted of [false, true])
+        for (const lies of [0, 1])
+          yield {
+            reader: 'shelf',
+            title: `${count} volumes, ${lies ? 0 : changes} changes, ${lies} replies without volumes${known ? `, ${known.length} known` : ''}${look ? ', looked at' : ''}${counted ? ', counted' : ''}`,
+            game: ({ readShelf: read }) =>
+              shelfGame({ volumes, changes: lies ? 0 : changes, perPage, known, look, counted, lies, read }),
+          };
+}
+
+/** What a minute is enough for. */
+export function* slice(): Generator<SmallWorld> {
+  yield* movingWorlds({
+    times: [...upTo(4), [1, 1, 1, 3, 3]],
+    changes: 0,
+    ticks: 1,
+    made: ['then', 'together', 'apart'],
+  });
+  yield* movingWorlds({ times: upTo(3), changes: 1, ticks: 1, kills: 1 });
+  yield* movingWorlds({ times: [[0, 0, 0]], changes: 2, pages: [3] });
+  yield* movingWorlds({
+    times: [[0, 0, 0, 0]],
+    changes: 1,
+    ticks: 1,
+    kills: 1,
+    pages: [2],
+    made: ['then', 'apart'],
+    ties: ['id'],
+  });
+  yield* movingWorlds({ times: [[0, 1]], changes: 1, ticks: 1, ties: ['id'], beside: 'sync' });
+  yield* movingWorlds({ times: [[0, 1, 2]], changes: 1, ties: ['id'], beside: 'backfill' });
+  yield* movingWorlds({ times: upTo(3), changes: 1, ticks: 1, kills: 1, ties: ['id'] }, 'walk by pages');
+  yield* movingWorlds({ times: layouts(4), changes: 1, kills: 1, ties: ['id'] }, 'walk by pages');
+  yield* creationWorlds({ times: upTo(4), changes: 1, ticks: 1, ties: ['id'] });
+  yield* creationWorlds({ times: layouts(3), changes: 1, ties: ['id'] }, 1);
+  for (let n = 0; n <= 4; n++) yield* wholeWorlds(n, 3);
+  for (let n = 0; n <= 3; n++) yield* shelfWorlds(n, 2);
+}
+
+/** What two cores play in half an hour. */
+export function* worlds(): Generator<SmallWorld> {
+  const every = ['id', 'id down', 'change'] as const;
+  yield* movingWorlds({
+    times: [...upTo(4), ...layouts(5)],
+    changes: 0,
+    ticks: 2,
+    made: ['then', 'together', 'apart'],
+    ties: every,
+  });
+  yield* movingWorlds({
+    times: upTo(4),
+    changes: 1,
+    ticks: 2,
+    kills: 1,
+    late: [1, 2],
+    ahead: [1, 3],
+    made: ['then', 'apart'],
+    ties: every,
+  });
+  yield* movingWorlds({ times: upTo(3), changes: 2, ticks: 1, kills: 1 });
+  yield* movingWorlds({ times: [...layouts(2), [0, 0, 0], [0, 1, 1], [1, 2, 3]], changes: 2, ticks: 2, kills: 1 });
+  yield* movingWorlds({
+    times: [
+      [0, 0, 0],
+      [1, 2, 3],
+    ],
+    changes: 3,
+    ties: ['id'],
+  });
+  yield* movingWorlds({
+    times: [[], [1], [0, 1], [0, 0, 1]],
+    changes: 4,
+    kinds: ['touch', 'create', 'delete'],
+    ties: ['id'],
+  });
+  yield* movingWorlds({
+    times: [
+      [0, 0, 0, 0],
+      [1, 1, 1, 1],
+    ],
+    changes: 2,
+    ticks: 1,
+    kills: 1,
+    pages: [2],
+    made: ['apart'],
+    ties: ['id'],
+  });
+  yield* movingWorlds({ times: upTo(3), changes: 1, ticks: 1, kills: 1, beside: 'sync', ties: ['id'] });
+  yield* movingWorlds({ times: upTo(4), changes: 1, ticks: 1, kills: 1, beside: 'backfill', ties: ['id'] });
+  yield* movingWorlds({ times: upTo(4), changes: 2, ticks: 1, kills: 1, ties: ['id'] }, 'walk by pages');
+  yield* movingWorlds({ times: layouts(4), changes: 3, ties: ['id'] }, 'walk by pages');
+  yield* creationWorlds({ times: upTo(4), changes: 2, ticks: 1, late: [1, 2], ties: every });
+  yield* creationWorlds({ times: layouts(3), changes: 2, ticks: 1, ties: ['id'] }, 1);
+  for (let n = 0; n <= 6; n++) yield* wholeWorlds(n, 4);
+  for (let n = 0; n <= 4; n++) yield* shelfWorlds(n, 4);
+}
