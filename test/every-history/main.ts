@@ -4,12 +4,14 @@
  *   npm run every-history                       all worlds
  *   npm run every-history -- --slice            those of a minute
  *   npm run every-history -- --only "walk by"   worlds whose title has this text
- *   npm run every-history -- --again            a few worlds with and without the saving, to compare
+ *   npm run every-history -- --again            small ones with and without the saving, to compare
+ *   npm run every-history -- --planted          planted mistakes, and the smallest world that finds each
  */
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
 import { type Explored, explore } from './explore.ts';
+import { planted, withPlanted } from './planted.ts';
 import { readers, type SmallWorld, slice, worlds } from './worlds.ts';
 
 interface Asked {
@@ -39,9 +41,11 @@ async function main(): Promise<void> {
       slice: { type: 'boolean', default: false },
       only: { type: 'string' },
       again: { type: 'boolean', default: false },
+      planted: { type: 'boolean', default: false },
       workers: { type: 'string', default: String(availableParallelism()) },
     },
   });
+  if (values.planted) return findPlanted();
   const asked: Asked = { slice: values.slice || values.again, only: values.only };
   const games = chosen(asked);
   if (games.length === 0) {
@@ -117,6 +121,21 @@ function compare(games: readonly SmallWorld[]): void {
   }
   console.log(`${count(saved)} states instead of ${count(played)}; ${differ} worlds differ`);
   process.exitCode = differ > 0 ? 1 : 0;
+}
+
+/** A table in Markdown, for docs/contributing/every-history.md. */
+async function findPlanted(): Promise<void> {
+  const bySize = [...slice()].sort((a, b) => a.size - b.size);
+  console.log('| reader | mistake | the smallest world that finds it |\n| --- | --- | --- |');
+  for (const mistake of planted) {
+    const world = await withPlanted(mistake, mistaken =>
+      bySize.find(
+        ({ reader, game }) => reader === mistake.reader && explore(game(mistaken), { mostStates: 500_000 }).found,
+      ),
+    );
+    console.log(`| ${mistake.reader} | ${mistake.what} | ${world?.title ?? 'NOT FOUND'} |`);
+    if (world === undefined) process.exitCode = 1;
+  }
 }
 
 function count(n: number): string {

@@ -173,7 +173,7 @@ export const planted: readonly Planted[] = [
     'if (next === undefined) return',
     'if (next === undefined || page === 2) return',
   ),
-  shelf('believes one reading', 'if (again) return', 'if (true) return'),
+  shelf('believes one reading', 'if (again) return', 'if (before) return'),
   shelf(
     'compares only how long two readings are',
     'agrees &&= arrived.every((id, i) => id === before!.ids[ids.length + i]);',

@@ -117,7 +117,12 @@ test('a tie is settled: it is certain, or it is taken back', () =>
           await store(client, account, times);
           await cover(client, claim, 'default', { from: toMs(0), to: toMs(5) });
           const ids = tie.members.map(id => `r${id}`);
-          await noteTie(client, claim, 'default', { ids, from: toMs(tie.from), to: toMs(tie.to), toldBy: toMs(tie.toldBy) });
+          await noteTie(client, claim, 'default', {
+            ids,
+            from: toMs(tie.from),
+            to: toMs(tie.to),
+            toldBy: toMs(tie.toldBy),
+          });
           await settleTies(client, claim, table, toMs(known), date(9));
         });
         const model = settle({ ...empty, rows, covered, ties: [tie] }, known);
@@ -126,7 +131,9 @@ test('a tie is settled: it is certain, or it is taken back', () =>
         expect(back.map(({ from, to }) => ({ from: toSecond(from), to: toSecond(to) }))).toEqual(takenBack(model));
         // What could not be read again, for another reason, is not taken up by every sync.
         if (back.length === 0) continue;
-        await transaction(pool, client => addGap(client, claim, 'default', { ...back[0]!, reason: 'another' }, date(10)));
+        await transaction(pool, client =>
+          addGap(client, claim, 'default', { ...back[0]!, reason: 'another' }, date(10)),
+        );
         expect(await takenBackInSql(pool, claim)).toEqual([]);
       }
   }));

@@ -27,6 +27,8 @@ export const readers: Readers = { readMovingList, walkList, readByCreation, read
 export interface SmallWorld {
   readonly reader: string;
   readonly title: string;
+  /** Records at the beginning, and what may happen. */
+  readonly size: number;
   // biome-ignore lint/suspicious/noExplicitAny: a game's states are its own
   readonly game: (readers: Readers) => Game<any>;
 }
@@ -90,6 +92,9 @@ const limitsOf = ({ changes, ticks, kills, kinds, late, ahead, beside, times }: 
   return { changes, ticks, kills, kinds, late, ahead, beside, records };
 };
 
+const sizeOf = (times: readonly number[], { changes, ticks, kills, beside }: Settled) =>
+  times.length + changes + ticks + kills + (beside ? 1 : 0);
+
 const titleOf = (times: readonly number[], { changes, ticks, kills, beside }: Settled, rules: Rules, made: string) =>
   [
     `records of seconds ${times.join(' ') || 'none'}`,
@@ -113,6 +118,7 @@ function* movingWorlds(size: Size, reader: 'moving list' | 'walk by pages' = 'mo
         yield {
           reader,
           title: titleOf(times, one, rules, made),
+          size: sizeOf(times, one),
           game: ({ readMovingList: moving, walkList: walk }) =>
             movingGame({
               world: begin(times, 3, made),
@@ -130,21 +136,24 @@ function* creationWorlds(size: Size, updatedSince?: number): Generator<SmallWorl
     kinds: size.kinds ?? all.filter(kind => updatedSince === undefined || kind !== 'behind'),
   });
   for (const times of one.times)
-    for (const rules of rulesOf(one))
-      yield {
-        reader: 'by creation',
-        title:
-          titleOf(times, one, rules, 'then') +
-          (updatedSince === undefined ? '' : `, updated since second ${updatedSince}`),
-        game: ({ readByCreation: read }) =>
-          creationGame({ world: begin(times, 4), rules, limits: limitsOf(one), read, updatedSince }),
-      };
+    for (const made of one.made)
+      for (const rules of rulesOf(one))
+        yield {
+          reader: 'by creation',
+          title:
+            titleOf(times, one, rules, made) +
+            (updatedSince === undefined ? '' : `, updated since second ${updatedSince}`),
+          size: sizeOf(times, one),
+          game: ({ readByCreation: read }) =>
+            creationGame({ world: begin(times, 4, made), rules, limits: limitsOf(one), read, updatedSince }),
+        };
 }
 
 function* wholeWorlds(records: number, changes: number): Generator<SmallWorld> {
   const of = (paging: 'number' | 'last record' | 'place, overlapping') => ({
     reader: paging === 'number' ? 'whole list' : 'cursor',
     title: `${records} records, ${changes} changes, pages by ${paging}`,
+    size: records + changes,
     game: ({ readWhole: whole, readByCursor: cursor }: Readers) =>
       wholeGame({
         records,
@@ -169,36 +178,70 @@ function* shelfWorlds(count: number, changes: number): Generator<SmallWorld> {
           yield {
             reader: 'shelf',
             title: `${count} volumes, ${lies ? 0 : changes} changes, ${lies} replies without volumes${known ? `, ${known.length} known` : ''}${look ? ', looked at' : ''}${counted ? ', counted' : ''}`,
+            size: count + changes,
             game: ({ readShelf: read }) =>
               shelfGame({ volumes, changes: lies ? 0 : changes, perPage, known, look, counted, lies, read }),
           };
 }
 
-/** What a minute is enough for. */
+/** What a minute is enough for: few records and changes, and what each planted mistake needs to be found. */
 export function* slice(): Generator<SmallWorld> {
   yield* movingWorlds({
-    times: [...upTo(4), [1, 1, 1, 3, 3]],
+    times: [...upTo(4), [0, 0, 0, 0, 0], [1, 1, 1, 3, 3]],
     changes: 0,
     ticks: 1,
     made: ['then', 'together', 'apart'],
+    ties: ['id'],
   });
-  yield* movingWorlds({ times: upTo(3), changes: 1, ticks: 1, kills: 1 });
-  yield* movingWorlds({ times: [[0, 0, 0]], changes: 2, pages: [3] });
+  yield* movingWorlds({ times: upTo(2), changes: 1, ticks: 1, kills: 1 });
   yield* movingWorlds({
-    times: [[0, 0, 0, 0]],
+    times: [
+      [0, 0, 0],
+      [0, 1, 2],
+      [1, 1, 2],
+    ],
     changes: 1,
     ticks: 1,
     kills: 1,
-    pages: [2],
-    made: ['then', 'apart'],
     ties: ['id'],
   });
-  yield* movingWorlds({ times: [[0, 1]], changes: 1, ticks: 1, ties: ['id'], beside: 'sync' });
-  yield* movingWorlds({ times: [[0, 1, 2]], changes: 1, ties: ['id'], beside: 'backfill' });
+  yield* movingWorlds({ times: [[3, 3, 3]], changes: 1, ticks: 2, kinds: ['late'], ties: ['id'], pages: [3] });
+  yield* movingWorlds({
+    times: [[0, 1]],
+    changes: 2,
+    ticks: 2,
+    kinds: ['touch', 'create', 'late'],
+    ties: ['id'],
+    pages: [3],
+  });
+  yield* movingWorlds({
+    times: [
+      [0, 0, 0],
+      [0, 0, 0, 0, 0],
+    ],
+    changes: 2,
+    kinds: ['touch', 'behind'],
+    ties: ['id'],
+    pages: [3],
+  });
+  yield* movingWorlds({
+    times: [[0, 0, 0, 0]],
+    changes: 1,
+    ticks: 2,
+    kinds: ['touch', 'late'],
+    pages: [2],
+    made: ['apart'],
+    ties: ['id'],
+  });
+  yield* movingWorlds({ times: [[0, 1]], changes: 1, ticks: 1, ties: ['id'], beside: 'sync', pages: [2] });
+  yield* movingWorlds({ times: [[0, 1, 2]], changes: 1, ties: ['id'], beside: 'backfill', pages: [2] });
+  yield* movingWorlds({ times: layouts(5), changes: 0, ties: ['id'], pages: [2] }, 'walk by pages');
   yield* movingWorlds({ times: upTo(3), changes: 1, ticks: 1, kills: 1, ties: ['id'] }, 'walk by pages');
-  yield* movingWorlds({ times: layouts(4), changes: 1, kills: 1, ties: ['id'] }, 'walk by pages');
-  yield* creationWorlds({ times: upTo(4), changes: 1, ticks: 1, ties: ['id'] });
-  yield* creationWorlds({ times: layouts(3), changes: 1, ties: ['id'] }, 1);
+  yield* creationWorlds({ times: upTo(3), changes: 1, ticks: 1, ties: ['id'] });
+  yield* creationWorlds(
+    { times: [[0, 2, 2, 2]], made: ['together'], changes: 2, kinds: ['touch', 'delete'], ties: ['id'] },
+    1,
+  );
   for (let n = 0; n <= 4; n++) yield* wholeWorlds(n, 3);
   for (let n = 0; n <= 3; n++) yield* shelfWorlds(n, 2);
 }

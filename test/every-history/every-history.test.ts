@@ -1,0 +1,63 @@
+/** The saving of the search loses nothing, planted mistakes are found, and the readers hold in every history of the slice. */
+import { readFileSync } from 'node:fs';
+import { describe, expect, test } from 'vitest';
+import { long } from '../support/long.ts';
+import { explore } from './explore.ts';
+import { planted, withPlanted } from './planted.ts';
+import { readers, slice } from './worlds.ts';
+
+const worlds = [...slice()];
+const kinds = [...new Set(worlds.map(({ reader }) => reader))];
+
+/** The table of the page: the mistake, and the world that finds it. */
+const told = new Map(
+  [
+    ...readFileSync(new URL('../../docs/contributing/every-history.md', import.meta.url), 'utf8').matchAll(
+      /^\| ([^|]+) \| ([^|]+) \| ([^|]+) \|$/gm,
+    ),
+  ].map(([, reader, what, title]) => [`${reader}: ${what}`, title!]),
+);
+
+describe('every history', () => {
+  test.each(kinds)('of the smallest worlds: %s', reader => {
+    const small = worlds.filter(world => world.reader === reader && world.size <= 2);
+    expect(small.length).toBeGreaterThan(0);
+    for (const { title, game } of small) expect(explore(game(readers)).found, title).toBeUndefined();
+  });
+
+  test.each(kinds)('of the slice: %s', long, reader => {
+    let histories = 0;
+    for (const { reader: one, title, game } of worlds) {
+      if (one !== reader) continue;
+      const explored = explore(game(readers));
+      expect(explored.found, title).toBeUndefined();
+      histories += explored.histories;
+    }
+    expect(histories).toBeGreaterThan(100);
+  });
+
+  test('is counted, though no state is played twice: without the saving there are as many', () => {
+    for (const reader of kinds) {
+      const [world] = worlds.filter(one => one.reader === reader && one.size > 1 && one.size <= 3).slice(-1);
+      const once = explore(world!.game(readers));
+      const again = explore(world!.game(readers), { again: true });
+      expect(again.histories, world!.title).toBe(once.histories);
+      expect(again.states).toBeGreaterThanOrEqual(once.states);
+    }
+  });
+});
+
+describe('planted mistakes', () => {
+  test('stand in the table of the page, each with the world that finds it', () => {
+    expect(planted.length).toBeGreaterThan(20);
+    for (const { reader, what } of planted)
+      expect(worlds.map(({ title }) => title)).toContain(told.get(`${reader}: ${what}`));
+  });
+
+  test.each(planted.map(one => [`${one.reader}: ${one.what}`, one] as const))('%s', long, async (name, one) => {
+    const world = worlds.find(({ reader, title }) => reader === one.reader && title === told.get(name))!;
+    const found = await withPlanted(one, mistaken => explore(world.game(mistaken)).found);
+    expect(found?.story.length, 'steps of the story').toBeGreaterThan(0);
+    expect(explore(world.game(readers)).found).toBeUndefined();
+  });
+});
