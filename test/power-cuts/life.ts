@@ -1,0 +1,245 @@
+/**
+ * One life of a warehouse: a first load, changes, bulk changes, slots every second, a backfill and a sweep, while the power is cut
+ * again and again. In some cuts the workers die with the database; in others they are on another machine, keep all that they hold
+ * of a future that is lost, and go on. After each cut, rows, claims, slots and the budget are looked at before anybody goes on. At
+ * the end everything is compared.
+ */
+import { setTimeout as delay, setImmediate } from 'node:timers/promises';
+import pg from 'pg';
+import { makeRng, type Rng } from '../../packages/sandbox/src/random.ts';
+import { startSandbox } from '../../packages/sandbox/src/server.ts';
+import { migrate } from '../../src/engine/database/migrate.ts';
+import { settingsFor } from '../support/cli.ts';
+import { differences } from '../support/mirror.ts';
+import { type Again, type Asked, askedAgain, askedOf, type Kill } from '../support/workers.ts';
+import { disagreements } from './agreement.ts';
+import { type Command, type Crew, commandIn, crewOf } from './crew.ts';
+import type { Machine } from './machine.ts';
+import { lostCredits, standingOf, takenBack, wrongSlots } from './standing.ts';
+
+export interface LifeOptions {
+  readonly machine: Machine;
+  readonly seed: number;
+  readonly cuts: number;
+  readonly tickets: number;
+  /** Another tree's main.ts, for planted defects. */
+  readonly program?: string;
+  /** With a planted defect nothing is waited for after the first complaint. */
+  readonly untilWrong?: boolean;
+  readonly told: (cut: Told) => void;
+}
+
+export interface Told {
+  readonly cut: number;
+  /** Whether the workers died with the database. */
+  readonly died: boolean;
+  readonly lostTransactions: number;
+  readonly lostBytes: number;
+  readonly lostCredits: number;
+  readonly wrong: readonly string[];
+}
+
+export interface Life {
+  readonly wrong: readonly string[];
+  readonly cuts: readonly (Told & { readonly repeated: number; readonly said: number })[];
+  readonly totals: { readonly requests: number; readonly credits: number; readonly refused: number };
+  /** Requests that were repeated for another reason: ties, the search for the end of the customers, unripe tickets. */
+  readonly others: number;
+}
+
+/** The limits of the service, six times as high and ten times as short, so that a life meets them often. */
+const limits = { credits: 400, periodSeconds: 10, requestsPerSecond: 60 };
+const users = 250;
+const changeMs = 200;
+const bulkMs = 7000;
+/** A reply that is being committed, ten that wait, ten that are being committed, and one in flight (SPEC I1). */
+const inHand = 21;
+/** Renames are found after a week. */
+const unannounced = ['rename of a label', 'rename of an inbox'];
+const patienceMs = 240_000;
+
+export async function live({ machine, seed, cuts, tickets, told, ...options }: LifeOptions): Promise<Life> {
+  await using stack = new AsyncDisposableStack();
+  const rng = makeRng(seed);
+  const database = `life_${seed}`;
+  const url = await makeDatabase(machine, database);
+  const asked: Asked[] = [];
+  const sandbox = await startSandbox({
+    ...limits,
+    tickets,
+    seed,
+    before: request => void asked.push(askedOf(request, sandbox.world)),
+  });
+  stack.defer(() => sandbox.close());
+  const { world } = sandbox;
+  for (let n = 0; n < users; n++) world.addUser();
+  const env = {
+    ...settingsFor(url, sandbox),
+    HELPDESK_CREDITS: String(limits.credits),
+    HELPDESK_PERIOD_SECONDS: String(limits.periodSeconds),
+    HELPDESK_REQUESTS_PER_SECOND: String(limits.requestsPerSecond),
+    HELPDESK_LOOKBACK_SECONDS: '3',
+    SCHEDULE_FRESH: '* * * * * *',
+    SCHEDULE_NIGHTLY: '*/20 * * * * *',
+  };
+  const pool = new pg.Pool({ connectionString: url, application_name: 'power cuts', max: 2 });
+  pool.on('error', () => {});
+  stack.defer(() => pool.end());
+  const crew = crewOf(2, env, options.program);
+  stack.use(crew);
+  const commands = ['backfill', 'sweep'].map(name => commandIn(name, env, options.program));
+  for (const command of commands) stack.use(command);
+
+  const wrong: string[] = [];
+  const kills: Kill[] = [];
+  const happened: (Told & { readers: number })[] = [];
+  const changing = change(world, rng);
+  try {
+    commands[0]!.begin();
+    for (let cut = 1; cut <= cuts; cut++) {
+      if (cut === Math.ceil(cuts / 2)) commands[1]!.begin();
+      await crew.ready();
+      await goesOn(asked, rng);
+      const one = await cutOnce({ machine, database, crew, commands, world, died: rng() < 0.6 });
+      kills.push(one.kill);
+      if (sandbox.totals.refused > 0) one.wrong.push(`${sandbox.totals.refused} requests were refused`);
+      happened.push({ cut, ...one });
+      wrong.push(...one.wrong.map(words => `cut ${cut}: ${words}`));
+      told({ cut, ...one });
+      if (options.untilWrong && wrong.length > 0) break;
+    }
+  } finally {
+    clearInterval(changing.one);
+    clearInterval(changing.bulk);
+  }
+  const duringCuts = [...asked];
+  if (!(options.untilWrong && wrong.length > 0))
+    wrong.push(...(await settle({ pool, crew, commands, env, program: options.program })));
+  if (!(options.untilWrong && wrong.length > 0)) wrong.push(...(await differences(pool, world)).slice(0, 20));
+  wrong.push(...(await wrongSlots(pool)));
+  if (sandbox.totals.refused > 0) wrong.push(`${sandbox.totals.refused} requests were refused in all`);
+
+  const again = askedAgain(duringCuts, kills).filter(({ afterKill }) => afterKill);
+  const counted = again.filter(({ kind }) => kind === 'ticket' || kind === 'page').filter(({ what }) => !isSweep(what));
+  const figures = happened.map((one, n) => {
+    const mine = counted.filter(({ firstMs, againMs }) => kills.findIndex(isBetween(firstMs, againMs)) === n);
+    const said = one.readers * inHand + one.lostCredits;
+    if (mine.length > said)
+      wrong.push(`cut ${one.cut}: ${mine.length} requests were repeated, and at most ${said} may be`);
+    wrong.push(...thrice(mine).map(what => `cut ${one.cut}: ${what} was paid for more than twice`));
+    return { ...one, repeated: mine.length, said };
+  });
+  return { wrong, cuts: figures, totals: { ...sandbox.totals }, others: again.length - counted.length };
+}
+
+/** By creation. A sweep that begins again reads all of it again. */
+const isSweep = (what: string) => what.includes('since_created_at') || what.includes('order_by=created');
+
+const isBetween =
+  (firstMs: number, againMs: number) =>
+  ({ atMs, overMs }: Kill) =>
+    firstMs <= overMs && atMs <= againMs;
+
+function thrice(again: readonly Again[]): string[] {
+  const times = Map.groupBy(again, ({ what }) => what);
+  return [...times].filter(([, all]) => all.length > 1).map(([what]) => what);
+}
+
+async function makeDatabase(machine: Machine, name: string): Promise<string> {
+  const admin = new pg.Client({ connectionString: machine.admin });
+  await admin.connect();
+  await admin.query(`create database ${name} template template0`).finally(() => admin.end());
+  await migrate(machine.urlOf(name));
+  return machine.urlOf(name);
+}
+
+function change(world: import('../../packages/sandbox/src/helpdesk/world/world.ts').World, rng: Rng) {
+  return {
+    one: setInterval(() => void world.mutate(rng, unannounced), changeMs),
+    bulk: setInterval(() => void world.actInBulk(150), bulkMs),
+  };
+}
+
+/** Some requests, and then a random moment. */
+async function goesOn(asked: readonly Asked[], rng: Rng): Promise<void> {
+  const before = asked.length;
+  const untilMs = performance.now() + patienceMs;
+  const some = 3 + rng() * 20;
+  const waitMs = rng() * 1500;
+  while (asked.length < before + some && performance.now() < untilMs) await delay(20);
+  if (asked.length === before) throw new Error('no request came after the cut: the work does not go on');
+  await delay(waitMs);
+}
+
+async function cutOnce(at: {
+  machine: Machine;
+  database: string;
+  crew: Crew;
+  commands: readonly Command[];
+  world: import('../../packages/sandbox/src/helpdesk/world/world.ts').World;
+  died: boolean;
+}) {
+  const { machine, database, crew, commands, world, died } = at;
+  const all = [crew, ...commands];
+  const found: string[] = [];
+  const begunMs = Date.now();
+  let frozen = false;
+  const cut = await machine.cut(
+    database,
+    async client => {
+      const standing = await standingOf(client);
+      if (frozen) found.push(...(await disagreements(client, world)), ...(await wrongSlots(client)));
+      return standing;
+    },
+    async () => {
+      frozen = true;
+      for (const one of all) await (died ? one.die() : one.stop());
+      // The sandbox lives in this process: after some turns of its loop it has read what the dead processes sent.
+      for (let turn = 0; turn < 10; turn++) await setImmediate();
+    },
+  );
+  const kill = { atMs: begunMs, overMs: Date.now() };
+  for (const one of all) died ? one.begin(true) : one.goOn();
+  return {
+    died,
+    kill,
+    lostTransactions: cut.lostTransactions,
+    lostBytes: cut.lostBytes,
+    lostCredits: lostCredits(cut.before, cut.after),
+    readers: cut.before.streams.reduce((sum, { readers }) => sum + readers, 0),
+    wrong: [...found, ...takenBack(cut.before, cut.after)],
+  };
+}
+
+async function settle(at: {
+  pool: pg.Pool;
+  crew: Crew;
+  commands: readonly Command[];
+  env: Record<string, string>;
+  program: string | undefined;
+}): Promise<string[]> {
+  const { pool, crew, commands, env, program } = at;
+  const wrong: string[] = [];
+  await Promise.all(commands.map(command => command.done()));
+  const { rows } = await rest(pool);
+  wrong.push(...rows.map(({ words }) => `still open: ${words}`));
+  wrong.push(...(await crew.leave()));
+  for (const args of [['sync'], ['sweep'], ['verify', '--full']]) {
+    const command = commandIn(args.join(' '), env, program);
+    command.begin();
+    wrong.push(...(await command.done()));
+  }
+  return wrong;
+}
+
+/** Until no ticket waits and no run is open, but for those of every second. */
+async function rest(pool: pg.Pool) {
+  for (const untilMs = performance.now() + patienceMs; ; await delay(200)) {
+    const left = await pool.query<{ words: string }>(
+      `select kind || ' ' || id as words from sync.stored_runs where state = 'running' and kind not in ('fresh', 'nightly')
+       union all
+       select waiting || ' tickets wait' from sync.status where stream = 'messages' and waiting > 0`,
+    );
+    if (left.rows.length === 0 || performance.now() > untilMs) return left;
+  }
+}
