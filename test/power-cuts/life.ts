@@ -15,7 +15,7 @@ import { type Again, type Asked, askedAgain, askedOf, type Kill } from '../suppo
 import { disagreements } from './agreement.ts';
 import { type Command, type Crew, commandIn, crewOf } from './crew.ts';
 import type { Machine } from './machine.ts';
-import { lostCredits, standingOf, takenBack, wrongSlots } from './standing.ts';
+import { losesCommits, lostCredits, prepare, standingOf, takenBack, wrongSlots } from './standing.ts';
 
 export interface LifeOptions {
   readonly machine: Machine;
@@ -126,7 +126,9 @@ export async function live({ machine, seed, cuts, tickets, told, ...options }: L
     const said = one.readers * inHand + one.lostCredits;
     if (mine.length > said)
       wrong.push(`cut ${one.cut}: ${mine.length} requests were repeated, and at most ${said} may be`);
-    wrong.push(...thrice(mine).map(what => `cut ${one.cut}: ${what} was paid for more than twice`));
+    wrong.push(
+      ...thrice(mine).map(what => `cut ${one.cut} (${JSON.stringify(kills[n])}): ${what} was paid for more than twice`),
+    );
     return { ...one, repeated: mine.length, said };
   });
   return { wrong, cuts: figures, totals: { ...sandbox.totals }, others: again.length - counted.length };
@@ -142,7 +144,9 @@ const isBetween =
 
 function thrice(again: readonly Again[]): string[] {
   const times = Map.groupBy(again, ({ what }) => what);
-  return [...times].filter(([, all]) => all.length > 1).map(([what]) => what);
+  return [...times]
+    .filter(([, all]) => all.length > 1)
+    .map(([what, all]) => `${what} (${all.map(({ firstMs, againMs }) => `${firstMs} ${againMs}`).join(', ')})`);
 }
 
 async function makeDatabase(machine: Machine, name: string): Promise<string> {
@@ -150,6 +154,9 @@ async function makeDatabase(machine: Machine, name: string): Promise<string> {
   await admin.connect();
   await admin.query(`create database ${name} template template0`).finally(() => admin.end());
   await migrate(machine.urlOf(name));
+  const client = new pg.Client({ connectionString: machine.urlOf(name) });
+  await client.connect();
+  await prepare(client).finally(() => client.end());
   return machine.urlOf(name);
 }
 
@@ -182,23 +189,24 @@ async function cutOnce(at: {
   const { machine, database, crew, commands, world, died } = at;
   const all = [crew, ...commands];
   const found: string[] = [];
-  const begunMs = Date.now();
   let frozen = false;
-  const cut = await machine.cut(
-    database,
-    async client => {
+  let overMs = 0;
+  const cut = await machine.cut(database, {
+    isWorth: losesCommits,
+    ask: async client => {
       const standing = await standingOf(client);
       if (frozen) found.push(...(await disagreements(client, world)), ...(await wrongSlots(client)));
       return standing;
     },
-    async () => {
+    whileOff: async () => {
       frozen = true;
       for (const one of all) await (died ? one.die() : one.stop());
       // The sandbox lives in this process: after some turns of its loop it has read what the dead processes sent.
       for (let turn = 0; turn < 10; turn++) await setImmediate();
+      overMs = Date.now();
     },
-  );
-  const kill = { atMs: begunMs, overMs: Date.now() };
+  });
+  const kill = { atMs: cut.atMs, overMs };
   for (const one of all) died ? one.begin(true) : one.goOn();
   return {
     died,

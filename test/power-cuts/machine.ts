@@ -16,6 +16,8 @@ import { removeServer } from '../support/global.ts';
 
 /** What the server had committed when it stood still, and could not say afterwards. */
 export interface Cut<T> {
+  /** When everything stood still. */
+  readonly atMs: number;
   /** Committed before the cut, and unknown after it. */
   readonly lostTransactions: number;
   /** Bytes of the log that were written and not flushed. */
@@ -25,21 +27,30 @@ export interface Cut<T> {
   readonly after: T;
 }
 
+/** On connections of their own. */
+interface Looks<T> {
+  /** Once while all other sessions stand still, once after the recovery. */
+  readonly ask: (client: pg.Client) => Promise<T>;
+  /** While they stand still: whether this moment would show anything. If not, another one is taken. */
+  readonly isWorth?: (client: pg.Client) => Promise<boolean>;
+  /** While there is no server. */
+  readonly whileOff?: () => Promise<void>;
+}
+
 export interface Machine extends AsyncDisposable {
   /** Of the server; databases are made in it. */
   readonly admin: string;
   urlOf(database: string): string;
-  /**
-   * Cuts the power, and brings the server back on the same port. `ask` runs on a connection of its own to `database`: once while all
-   * other sessions stand still, once after the recovery. `whileOff` runs while there is no server.
-   */
-  cut<T>(database: string, ask: (client: pg.Client) => Promise<T>, whileOff?: () => Promise<void>): Promise<Cut<T>>;
+  /** Cuts the power, and brings the server back on the same port. */
+  cut<T>(database: string, looks: Looks<T>): Promise<Cut<T>>;
 }
 
 const segmentBytes = 16n * 1024n * 1024n;
 /** A transaction that was cut off is no older than this many transactions. */
 const lookedAt = 500;
 const patienceMs = 3000;
+/** So many moments are looked at, for one at which something would be lost. */
+const mostMoments = 40;
 
 export async function startMachine(settings: Readonly<Record<string, string>> = {}): Promise<Machine> {
   await using stack = new AsyncDisposableStack();
@@ -82,24 +93,26 @@ export async function startMachine(settings: Readonly<Record<string, string>> = 
 
   async function cut<T>(
     database: string,
-    ask: (client: pg.Client) => Promise<T>,
-    whileOff: () => Promise<void> = async () => {},
+    { ask, isWorth = async () => true, whileOff = async () => {} }: Looks<T>,
   ): Promise<Cut<T>> {
     const { pid: postmaster } = await pidFile(place);
     if (postmaster === undefined) throw new Error('the server is down');
     const observer = await connect(database);
     // Its catalogs are read, and its statements planned, before everything stands still.
     await ask(observer);
+    await isWorth(observer);
     await observer.query(stateSql);
     const mine: number = (await observer.query('select pg_backend_pid() as pid')).rows[0].pid;
-    let stopped: number[] = [];
-    for (let tries = 1; ; tries++) {
-      stopped = await stopAll(postmaster, mine);
+    let silent = 0;
+    for (let moment = 1; ; moment++) {
+      const atMs = Date.now();
+      const stopped = await stopAll(postmaster, mine);
       const seen = await within(patienceMs, async () => ({
         state: (await observer.query(stateSql)).rows[0] as Standing,
+        isWorth: await isWorth(observer),
         before: await ask(observer),
       }));
-      if (seen !== undefined) {
+      if (seen !== undefined && (seen.isWorth || moment >= mostMoments)) {
         for (const pid of [...stopped, mine]) signal(pid, 'SIGKILL');
         while (await anyAlive([...stopped, mine])) await delay(10);
         await observer.end().catch(() => {});
@@ -111,15 +124,16 @@ export async function startMachine(settings: Readonly<Record<string, string>> = 
         try {
           const after = await ask(again);
           const lostTransactions = await lostOf(again, seen.state.committed);
-          return { lostTransactions, lostBytes: Number(seen.state.unflushed), before: seen.before, after };
+          return { atMs, lostTransactions, lostBytes: Number(seen.state.unflushed), before: seen.before, after };
         } finally {
           await again.end();
         }
       }
-      // A session stands still with a lock that the observer needs.
       for (const pid of stopped) signal(pid, 'SIGCONT');
-      if (tries === 5) throw new Error('the server cannot be asked while its sessions stand still');
-      await delay(50);
+      // Without an answer, a session stood still with a lock that the observer needs.
+      if (seen === undefined && ++silent === 5)
+        throw new Error('the server cannot be asked while its sessions stand still');
+      await delay(10 + Math.random() * 100);
     }
   }
 

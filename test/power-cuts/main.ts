@@ -16,6 +16,7 @@ const { values } = parseArgs({
     seed: { type: 'string', default: '1' },
     each: { type: 'string', default: '20' },
     tickets: { type: 'string', default: '500' },
+    'writer-delay': { type: 'string', default: '200ms' },
   },
 });
 const [cuts, seed, each, tickets] = [values.cuts, values.seed, values.each, values.tickets].map(Number) as [
@@ -31,7 +32,7 @@ const begunMs = performance.now();
 const lives: Life[] = [];
 let wrong = 0;
 {
-  await using machine = await startMachine();
+  await using machine = await startMachine({ wal_writer_delay: values['writer-delay'] });
   for (let done = 0, life = seed; done < cuts; done += each, life++) {
     const told = (one: Parameters<Parameters<typeof live>[0]['told']>[0]) => {
       const seconds = ((performance.now() - begunMs) / 1000).toFixed(0).padStart(4);

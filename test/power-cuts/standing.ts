@@ -56,3 +56,27 @@ export async function wrongSlots(db: pg.ClientBase | pg.Pool): Promise<string[]>
   );
   return rows.map(({ words }) => words);
 }
+
+/** What `losesCommits` needs. */
+export async function prepare(db: pg.ClientBase): Promise<void> {
+  await db.query('create schema power_cuts; create extension pageinspect schema power_cuts');
+}
+
+/**
+ * Whether a worker has committed something that is not flushed: a page of the tables that it writes all the time is ahead of
+ * the flushed log, and the newest transaction on it is committed.
+ */
+export async function losesCommits(db: pg.ClientBase): Promise<boolean> {
+  const { rows } = await db.query<{ loses: boolean }>(
+    `with pages as materialized (
+       select power_cuts.get_raw_page(t.name, n::int) as page
+       from unnest('{sync.stored_run_streams, sync.coverage, sync.credit_minutes}'::text[]) t (name),
+         generate_series(0, pg_relation_size(t.name::regclass) / 8192 - 1) n)
+     select exists (
+       select from pages
+       where (power_cuts.page_header(page)).lsn > pg_current_wal_flush_lsn() and pg_xact_status((
+         select max(greatest(i.t_xmin::text::bigint, i.t_xmax::text::bigint)) from power_cuts.heap_page_items(page) i
+       )::text::xid8) = 'committed') as loses`,
+  );
+  return rows[0]!.loses;
+}

@@ -113,8 +113,21 @@ export const withKeptPlans = [
   ...['seqscan', 'bitmapscan', 'sort', 'memoize'].map(way => `set local enable_${way} = off`),
 ].join('; ');
 
+/**
+ * Begins a transaction that is on the disk when its commit has answered, and with it all that was committed before. For
+ * promises: a slot that is taken, a fencing token, a pause, an erasure. They are few.
+ */
+export const durably = 'begin; set local synchronous_commit = on';
+
 /** Begins a transaction that asks for the state of many accounts. */
 export const withPlansOfFunctions = `begin; set local ${plansOfFunctions}`;
+
+const onCommit = new WeakMap<Client, (() => void)[]>();
+
+/** Within `transaction`: called when the commit has answered, and never after a rollback. */
+export function whenCommitted(client: Client, act: () => void): void {
+  onCommit.get(client)?.push(act);
+}
 
 /**
  * `work` may run again from the beginning, so it must keep nothing outside the transaction. `begin` and `commit` may have
@@ -138,10 +151,13 @@ export async function transaction<T>(
 async function once<T>(pool: pg.Pool, work: (client: Client) => Promise<T>, begin: string, commit: string): Promise<T> {
   const client = await pool.connect();
   let broken: Error | undefined;
+  const acts: (() => void)[] = [];
+  onCommit.set(client, acts);
   try {
     await client.query(begin);
     const result = await work(client);
     await client.query(commit);
+    for (const act of acts) act();
     return result;
   } catch (error) {
     // Also for a live connection to a server that is read-only now: the next connection may reach the new primary.
@@ -151,6 +167,7 @@ async function once<T>(pool: pg.Pool, work: (client: Client) => Promise<T>, begi
     });
     throw error;
   } finally {
+    onCommit.delete(client);
     client.release(broken);
   }
 }
