@@ -49,3 +49,19 @@ export async function disagreements(db: pg.ClientBase | pg.Pool, world: World): 
     found.push(...[...world.users.keys()].filter(id => !users.has(id)).map(id => `user ${id} is covered, and missing`));
   return found;
 }
+
+/** After a sync, without a sweep: gaps, and tickets that were announced and are not here. */
+export async function lost(db: pg.Pool, world: World): Promise<string[]> {
+  const { rows: gaps } = await db.query<{ words: string }>(
+    `select format('a gap in %s, %s: %s to %s', stream, list, gap_from, gap_to) as words from sync.gaps`,
+  );
+  const { rows } = await db.query<{ id: string; ms: number }>(
+    'select id, extract(epoch from updated_at)::float8 * 1000 as ms from helpdesk.tickets',
+  );
+  const here = new Map(rows.map(({ id, ms }) => [id, ms]));
+  const tickets = [...world.tickets.values()].filter(({ id, updated_at }) => here.get(id) !== Date.parse(updated_at));
+  return [...gaps.map(({ words }) => words), ...tickets.map(({ id }) => `ticket ${id} is lost until a sweep`)].slice(
+    0,
+    10,
+  );
+}

@@ -6,13 +6,14 @@
  */
 import { setTimeout as delay, setImmediate } from 'node:timers/promises';
 import pg from 'pg';
+import type { World } from '../../packages/sandbox/src/helpdesk/world/world.ts';
 import { makeRng, type Rng } from '../../packages/sandbox/src/random.ts';
 import { startSandbox } from '../../packages/sandbox/src/server.ts';
 import { migrate } from '../../src/engine/database/migrate.ts';
 import { settingsFor } from '../support/cli.ts';
 import { differences } from '../support/mirror.ts';
 import { type Again, type Asked, askedAgain, askedOf, type Kill } from '../support/workers.ts';
-import { disagreements } from './agreement.ts';
+import { disagreements, lost } from './agreement.ts';
 import { type Command, type Crew, commandIn, crewOf } from './crew.ts';
 import type { Machine } from './machine.ts';
 import { losesCommits, lostCredits, prepare, standingOf, takenBack, wrongSlots } from './standing.ts';
@@ -22,6 +23,7 @@ export interface LifeOptions {
   readonly seed: number;
   readonly cuts: number;
   readonly tickets: number;
+  readonly limits?: typeof usualLimits;
   /** Another tree's main.ts, for planted defects. */
   readonly program?: string;
   /** With a planted defect nothing is waited for after the first complaint. */
@@ -47,8 +49,8 @@ export interface Life {
   readonly others: number;
 }
 
-/** The limits of the service, six times as high and ten times as short, so that a life meets them often. */
-const limits = { credits: 400, periodSeconds: 10, requestsPerSecond: 60 };
+/** Those of the service, 24 times as fast, so that a life meets them. */
+const usualLimits = { credits: 1200, periodSeconds: 30, requestsPerSecond: 140 };
 const users = 250;
 const changeMs = 200;
 const bulkMs = 7000;
@@ -60,6 +62,7 @@ const patienceMs = 240_000;
 
 export async function live({ machine, seed, cuts, tickets, told, ...options }: LifeOptions): Promise<Life> {
   await using stack = new AsyncDisposableStack();
+  const { limits = usualLimits } = options;
   const rng = makeRng(seed);
   const database = `life_${seed}`;
   const url = await makeDatabase(machine, database);
@@ -114,7 +117,7 @@ export async function live({ machine, seed, cuts, tickets, told, ...options }: L
   }
   const duringCuts = [...asked];
   if (!(options.untilWrong && wrong.length > 0))
-    wrong.push(...(await settle({ pool, crew, commands, env, program: options.program })));
+    wrong.push(...(await settle({ pool, world, crew, commands, env, program: options.program })));
   if (!(options.untilWrong && wrong.length > 0)) wrong.push(...(await differences(pool, world)).slice(0, 20));
   wrong.push(...(await wrongSlots(pool)));
   if (sandbox.totals.refused > 0) wrong.push(`${sandbox.totals.refused} requests were refused in all`);
@@ -149,7 +152,7 @@ function thrice(again: readonly Again[]): string[] {
     .map(([what, all]) => `${what} (${all.map(({ firstMs, againMs }) => `${firstMs} ${againMs}`).join(', ')})`);
 }
 
-async function makeDatabase(machine: Machine, name: string): Promise<string> {
+export async function makeDatabase(machine: Machine, name: string): Promise<string> {
   const admin = new pg.Client({ connectionString: machine.admin });
   await admin.connect();
   await admin.query(`create database ${name} template template0`).finally(() => admin.end());
@@ -160,7 +163,7 @@ async function makeDatabase(machine: Machine, name: string): Promise<string> {
   return machine.urlOf(name);
 }
 
-function change(world: import('../../packages/sandbox/src/helpdesk/world/world.ts').World, rng: Rng) {
+function change(world: World, rng: Rng) {
   return {
     one: setInterval(() => void world.mutate(rng, unannounced), changeMs),
     bulk: setInterval(() => void world.actInBulk(150), bulkMs),
@@ -183,7 +186,7 @@ async function cutOnce(at: {
   database: string;
   crew: Crew;
   commands: readonly Command[];
-  world: import('../../packages/sandbox/src/helpdesk/world/world.ts').World;
+  world: World;
   died: boolean;
 }) {
   const { machine, database, crew, commands, world, died } = at;
@@ -206,7 +209,8 @@ async function cutOnce(at: {
       overMs = Date.now();
     },
   });
-  const kill = { atMs: cut.atMs, overMs };
+  // What was sent until then was sent before the cut.
+  const kill = { atMs: overMs, overMs };
   for (const one of all) died ? one.begin(true) : one.goOn();
   return {
     died,
@@ -221,22 +225,28 @@ async function cutOnce(at: {
 
 async function settle(at: {
   pool: pg.Pool;
+  world: World;
   crew: Crew;
   commands: readonly Command[];
   env: Record<string, string>;
   program: string | undefined;
 }): Promise<string[]> {
-  const { pool, crew, commands, env, program } = at;
+  const { pool, world, crew, commands, env, program } = at;
   const wrong: string[] = [];
   await Promise.all(commands.map(command => command.done()));
   const { rows } = await rest(pool);
   wrong.push(...rows.map(({ words }) => `still open: ${words}`));
   wrong.push(...(await crew.leave()));
-  for (const args of [['sync'], ['sweep'], ['verify', '--full']]) {
-    const command = commandIn(args.join(' '), env, program);
+  const run = async (words: string) => {
+    const command = commandIn(words, env, program);
     command.begin();
     wrong.push(...(await command.done()));
-  }
+  };
+  await run('sync');
+  // A sweep would bring back in silence what was lost.
+  wrong.push(...(await lost(pool, world)));
+  await run('sweep');
+  await run('verify --full');
   return wrong;
 }
 

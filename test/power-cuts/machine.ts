@@ -16,8 +16,6 @@ import { removeServer } from '../support/global.ts';
 
 /** What the server had committed when it stood still, and could not say afterwards. */
 export interface Cut<T> {
-  /** When everything stood still. */
-  readonly atMs: number;
   /** Committed before the cut, and unknown after it. */
   readonly lostTransactions: number;
   /** Bytes of the log that were written and not flushed. */
@@ -105,7 +103,6 @@ export async function startMachine(settings: Readonly<Record<string, string>> = 
     const mine: number = (await observer.query('select pg_backend_pid() as pid')).rows[0].pid;
     let silent = 0;
     for (let moment = 1; ; moment++) {
-      const atMs = Date.now();
       const stopped = await stopAll(postmaster, mine);
       const seen = await within(patienceMs, async () => ({
         state: (await observer.query(stateSql)).rows[0] as Standing,
@@ -124,7 +121,7 @@ export async function startMachine(settings: Readonly<Record<string, string>> = 
         try {
           const after = await ask(again);
           const lostTransactions = await lostOf(again, seen.state.committed);
-          return { atMs, lostTransactions, lostBytes: Number(seen.state.unflushed), before: seen.before, after };
+          return { lostTransactions, lostBytes: Number(seen.state.unflushed), before: seen.before, after };
         } finally {
           await again.end();
         }

@@ -1,0 +1,109 @@
+/** A little of `npm run power-cuts` with every test run on Linux: some cuts, a planted defect, and the worst moment by itself. */
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
+import pg from 'pg';
+import { expect, test } from 'vitest';
+import { startSandbox } from '../../packages/sandbox/src/server.ts';
+import { settingsFor } from '../support/cli.ts';
+import { long } from '../support/long.ts';
+import { noSandboxLimits } from '../support/mirror.ts';
+import { disagreements } from './agreement.ts';
+import { crewOf } from './crew.ts';
+import { defects, plant } from './defects.ts';
+import { live, makeDatabase } from './life.ts';
+import { type Machine, startMachine } from './machine.ts';
+
+/** Its processes are found in /proc. */
+const onLinux = process.platform === 'linux' ? {} : { skip: true };
+const longOnLinux = { ...long, ...onLinux };
+const few = { tickets: 60, limits: { credits: 20_000, periodSeconds: 60, requestsPerSecond: 300 }, told: () => {} };
+
+test('after each of five power cuts rows and coverage agree, and nothing is refused', longOnLinux, async () => {
+  await using machine = await startMachine();
+  const life = await live({ machine, seed: 1, cuts: 5, ...few });
+  expect(life.wrong).toEqual([]);
+  expect(life.cuts.some(({ lostTransactions }) => lostTransactions > 0)).toBe(true);
+});
+
+test('a planted defect is found', longOnLinux, async () => {
+  await using stack = new AsyncDisposableStack();
+  const program = await plant(defects.find(({ name }) => name === 'a grant may be lost')!, stack);
+  const machine = stack.use(await startMachine({ wal_writer_delay: '10s' }));
+  const life = await live({ machine, seed: 2, cuts: 20, ...few, program, untilWrong: true });
+  expect(life.wrong.join('\n')).toContain('is forgotten');
+});
+
+test(
+  'a worker that outlives the first pages of a list does not prove the list by the others',
+  onLinux,
+  async ({ signal }) => {
+    await using machine = await startMachine({ wal_writer_delay: '10s' });
+    // Another commit of the worker may have taken the page to the disk.
+    for (let n = 1; !(await outlive(machine, `outlived_${n}`, signal)); n++) expect(n).toBeLessThan(5);
+  },
+);
+
+/** Whether the first pages of the customers were lost. */
+async function outlive(machine: Machine, name: string, signal: AbortSignal): Promise<boolean> {
+  await using stack = new AsyncDisposableStack();
+  const url = await makeDatabase(machine, name);
+  const sandbox = await startSandbox({ ...noSandboxLimits, tickets: 5, customers: 250 });
+  stack.defer(() => sandbox.close());
+  const gate = await gateTo(sandbox.url, path => /\/customers\?.*\bpage=2\b/.test(path));
+  stack.defer(gate.close);
+  const pool = new pg.Pool({ connectionString: url });
+  pool.on('error', () => {});
+  stack.defer(() => pool.end());
+  const env = { ...settingsFor(url, { url: gate.url, token: sandbox.token }), SCHEDULE_FRESH: '' };
+  stack.use(crewOf(1, { ...env, SCHEDULE_NIGHTLY: '0 2 * * *' }));
+  const customersIn = async (db: pg.Pool | pg.Client) =>
+    (await db.query<{ n: number }>('select count(*)::int as n from helpdesk.customers')).rows[0]!.n;
+  const until = async (so: () => Promise<boolean>) => {
+    while (!(await so().catch(() => false))) await delay(5, undefined, { signal });
+  };
+  await gate.held;
+  // The walk goes from the last page to the first.
+  await until(async () => (await customersIn(pool)) > 100);
+  const { before, after } = await machine.cut(name, { ask: customersIn });
+  gate.open();
+  await until(async () => {
+    const { rows } = await pool.query(
+      `select from sync.stored_run_streams where stream = 'customers' and state = 'completed'`,
+    );
+    return rows.length > 0;
+  });
+  expect(await disagreements(pool, sandbox.world)).toEqual([]);
+  return after < before;
+}
+
+/** In front of a server: the first request of this kind waits until the gate opens. */
+async function gateTo(url: string, holds: (path: string) => boolean) {
+  const held = Promise.withResolvers<void>();
+  const opened = Promise.withResolvers<void>();
+  const origin = new URL(url);
+  const server = createServer(async (request, response) => {
+    if (holds(request.url!)) {
+      held.resolve();
+      await opened.promise;
+    }
+    const { authorization = '' } = request.headers;
+    const reply = await fetch(new URL(request.url!, origin.origin), { headers: { authorization } });
+    const headers = Object.fromEntries(
+      [...reply.headers].filter(([header]) => !/^(content-|transfer-|connection)/.test(header)),
+    );
+    response.writeHead(reply.status, { ...headers, 'content-type': reply.headers.get('content-type') ?? 'text/plain' });
+    response.end(await reply.text());
+  });
+  await new Promise<void>(done => server.listen(0, '127.0.0.1', done));
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}${origin.pathname}`,
+    held: held.promise,
+    open: () => opened.resolve(),
+    close: async () => {
+      opened.resolve();
+      server.closeAllConnections();
+      await new Promise(done => server.close(done));
+    },
+  };
+}
