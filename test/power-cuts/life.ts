@@ -1,5 +1,5 @@
 /**
- * One life of a warehouse: a first load, changes, bulk changes, slots every second, a backfill and a sweep, while the power is cut
+ * One life of a warehouse: a first load, the catalog, changes, bulk changes, slots every second, a backfill and a sweep, while the power is cut
  * again and again. In some cuts the workers die with the database; in others they are on another machine, keep all that they hold
  * of a future that is lost, and go on. After each cut, rows, claims, slots and the budget are looked at before anybody goes on. At
  * the end everything is compared.
@@ -8,8 +8,9 @@ import { setTimeout as delay, setImmediate } from 'node:timers/promises';
 import pg from 'pg';
 import type { World } from '../../packages/sandbox/src/helpdesk/world/world.ts';
 import { makeRng, type Rng } from '../../packages/sandbox/src/random.ts';
-import { startSandbox } from '../../packages/sandbox/src/server.ts';
+import { type SeenRequest, startSandbox } from '../../packages/sandbox/src/server.ts';
 import { migrate } from '../../src/engine/database/migrate.ts';
+import { bookDifferences } from '../support/books.ts';
 import { settingsFor } from '../support/cli.ts';
 import { differences } from '../support/mirror.ts';
 import { type Again, type Asked, askedAgain, askedOf, type Kill } from '../support/workers.ts';
@@ -44,14 +45,25 @@ export interface Told {
 export interface Life {
   readonly wrong: readonly string[];
   readonly cuts: readonly (Told & { readonly repeated: number; readonly said: number })[];
-  readonly totals: { readonly requests: number; readonly credits: number; readonly refused: number };
+  readonly totals: {
+    readonly requests: number;
+    readonly ofCatalog: number;
+    readonly credits: number;
+    /** By both. */
+    readonly refused: number;
+    /** The share of the credits that was used in the busiest period. */
+    readonly busiest: number;
+  };
   /** Requests that were repeated for another reason: ties, the search for the end of the customers, unripe tickets. */
   readonly others: number;
 }
 
-/** Those of the service, 24 times as fast, so that a life meets them. */
-const usualLimits = { credits: 1200, periodSeconds: 30, requestsPerSecond: 140 };
+/** Those of the service, twelve times as fast, so that a life meets them. */
+const usualLimits = { credits: 600, periodSeconds: 30, requestsPerSecond: 70 };
 const users = 250;
+const catalog = { volumes: 120, requestsPerDay: 5000, requestsPerSecond: 20 };
+/** With public shelves; beside it the library of the one who asks. */
+const owner = '118446744073709551615';
 const changeMs = 200;
 const bulkMs = 7000;
 /** A reply that is being committed, ten that wait, ten that are being committed, and one in flight (SPEC I1). */
@@ -71,10 +83,12 @@ export async function live({ machine, seed, cuts, tickets, told, ...options }: L
     ...limits,
     tickets,
     seed,
+    books: catalog,
     before: request => void asked.push(askedOf(request, sandbox.world)),
   });
   stack.defer(() => sandbox.close());
   const { world } = sandbox;
+  const refused = () => sandbox.totals.refused + sandbox.books.totals.refused;
   for (let n = 0; n < users; n++) world.addUser();
   const env = {
     ...settingsFor(url, sandbox),
@@ -82,6 +96,12 @@ export async function live({ machine, seed, cuts, tickets, told, ...options }: L
     HELPDESK_PERIOD_SECONDS: String(limits.periodSeconds),
     HELPDESK_REQUESTS_PER_SECOND: String(limits.requestsPerSecond),
     HELPDESK_LOOKBACK_SECONDS: '3',
+    BOOKS_BASE_URL: sandbox.books.url,
+    BOOKS_API_KEY: sandbox.books.key,
+    BOOKS_ACCESS_TOKEN: sandbox.books.token,
+    BOOKS_USERS: owner,
+    BOOKS_REQUESTS_PER_DAY: String(catalog.requestsPerDay),
+    BOOKS_REQUESTS_PER_SECOND: String(catalog.requestsPerSecond),
     SCHEDULE_FRESH: '* * * * * *',
     SCHEDULE_NIGHTLY: '*/20 * * * * *',
   };
@@ -105,7 +125,7 @@ export async function live({ machine, seed, cuts, tickets, told, ...options }: L
       await goesOn(asked, rng);
       const one = await cutOnce({ machine, database, crew, commands, world, died: rng() < 0.6 });
       kills.push(one.kill);
-      if (sandbox.totals.refused > 0) one.wrong.push(`${sandbox.totals.refused} requests were refused`);
+      if (refused() > 0) one.wrong.push(`${refused()} requests were refused`);
       happened.push({ cut, ...one });
       wrong.push(...one.wrong.map(words => `cut ${cut}: ${words}`));
       told({ cut, ...one });
@@ -118,9 +138,12 @@ export async function live({ machine, seed, cuts, tickets, told, ...options }: L
   const duringCuts = [...asked];
   if (!(options.untilWrong && wrong.length > 0))
     wrong.push(...(await settle({ pool, world, crew, commands, env, program: options.program })));
-  if (!(options.untilWrong && wrong.length > 0)) wrong.push(...(await differences(pool, world)).slice(0, 20));
+  if (!(options.untilWrong && wrong.length > 0)) {
+    wrong.push(...(await differences(pool, world)).slice(0, 20));
+    wrong.push(...(await bookDifferences(pool, sandbox.books.world, [owner, 'mylibrary'])).slice(0, 20));
+  }
   wrong.push(...(await wrongSlots(pool)));
-  if (sandbox.totals.refused > 0) wrong.push(`${sandbox.totals.refused} requests were refused in all`);
+  if (refused() > 0) wrong.push(`${refused()} requests were refused in all`);
 
   const again = askedAgain(duringCuts, kills).filter(({ afterKill }) => afterKill);
   const counted = again.filter(({ kind }) => kind === 'ticket' || kind === 'page').filter(({ what }) => !isSweep(what));
@@ -134,7 +157,17 @@ export async function live({ machine, seed, cuts, tickets, told, ...options }: L
     );
     return { ...one, repeated: mine.length, said };
   });
-  return { wrong, cuts: figures, totals: { ...sandbox.totals }, others: again.length - counted.length };
+  return {
+    wrong,
+    cuts: figures,
+    totals: {
+      ...sandbox.totals,
+      refused: refused(),
+      ofCatalog: sandbox.books.totals.requests,
+      busiest: busiestOf(sandbox.requests, limits),
+    },
+    others: again.length - counted.length,
+  };
 }
 
 /** By creation. A sweep that begins again reads all of it again. */
@@ -260,4 +293,14 @@ async function rest(pool: pg.Pool) {
     );
     if (left.rows.length === 0 || performance.now() > untilMs) return left;
   }
+}
+
+function busiestOf(requests: readonly SeenRequest[], { credits, periodSeconds }: typeof usualLimits): number {
+  let [first, sum, most] = [0, 0, 0];
+  for (const { at, cost } of requests) {
+    sum += cost;
+    while (requests[first]!.at <= at - periodSeconds * 1000) sum -= requests[first++]!.cost;
+    most = Math.max(most, sum);
+  }
+  return most / credits;
 }

@@ -1,5 +1,5 @@
 /**
- * `npm run power-cuts -- [--cuts 100] [--each 20] [--seed 1] [--tickets 500]`: power cuts, one after the other. A life of the
+ * `npm run power-cuts -- [--cuts 100] [--each 20] [--seed 1] [--tickets 300]`: power cuts, one after the other. A life of the
  * warehouse has `each` of them and a seed of its own. Ends with 1 if anything was wrong, or if too few cuts lost anything.
  * `npm run power-cuts -- --defects`: mistakes that were planted on purpose, and the cut that finds each of them.
  */
@@ -16,7 +16,7 @@ const { values } = parseArgs({
     cuts: { type: 'string', default: '100' },
     each: { type: 'string', default: '20' },
     seed: { type: 'string', default: '1' },
-    tickets: { type: 'string', default: '500' },
+    tickets: { type: 'string', default: '300' },
     // How long PostgreSQL waits before it flushes on its own account. Longer, a cut loses more.
     'writer-delay': { type: 'string', default: '200ms' },
     defects: { type: 'boolean', default: false },
@@ -47,7 +47,7 @@ function say(one: Told, life: number, of: string): void {
   console.log(
     `${String(secondsSince()).padStart(4)} s  ${of}, seed ${life}: workers ${one.died ? 'die' : 'live'}; ${lost}`,
   );
-  for (const words of one.wrong) console.log(`  WRONG: ${words}`);
+  for (const words of one.wrong.slice(0, 5)) console.log(`  WRONG: ${words}`);
 }
 
 async function cutPower(): Promise<boolean> {
@@ -62,10 +62,10 @@ async function cutPower(): Promise<boolean> {
       told: one => say(one, life, `cut ${done + one.cut} of ${cuts}`),
     });
     lives.push(lived);
-    const { requests, refused } = lived.totals;
+    const { requests, ofCatalog, refused, busiest } = lived.totals;
     const repeated = lived.cuts.map(one => `${one.repeated} of ${one.said}`).join(', ');
     console.log(
-      `${secondsSince()} s  seed ${life}: ${requests} requests, ${refused} refused; repeated of those said: ${repeated}`,
+      `${secondsSince()} s  seed ${life}: ${requests} requests and ${ofCatalog} of the catalog, ${refused} refused; ${Math.round(100 * busiest)} % of the credits in the busiest period; repeated of those said: ${repeated}`,
     );
     for (const words of lived.wrong) console.log(`WRONG with seed ${life}: ${words}`);
   }
@@ -84,7 +84,7 @@ function sumUp(lives: readonly Life[]): boolean {
       `${all.length} cuts in ${secondsSince()} s, ${all.filter(({ died }) => died).length} of them with the workers`,
       `${lossy.length} lost what was committed: ${sum(one => one.lostTransactions)} transactions, at most ${most(one => one.lostTransactions)}; replies of ${sum(one => one.lostCredits)} credits, at most ${most(one => one.lostCredits)}`,
       `repeated requests: ${sum(one => one.repeated)}, at most ${most(one => one.repeated)} after a cut, where at most ${most(one => one.said)} may be; for ties, searches and the like ${total(life => life.others)}`,
-      `refused: ${total(life => life.totals.refused)} of ${total(life => life.totals.requests)} requests`,
+      `refused: ${total(life => life.totals.refused)} of ${total(life => life.totals.requests)} requests, and ${total(life => life.totals.ofCatalog)} of the catalog`,
       wrong === 0 ? 'Nothing wrong.' : `${wrong} wrong.`,
     ].join('\n'),
   );
