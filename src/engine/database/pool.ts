@@ -62,9 +62,9 @@ export const makeLookingPool = (url: string): pg.Pool =>
 // Plans are made for each execution: a plan that was frozen while the tables were empty would read whole tables from
 // then on. withKeptPlans is for statements where planning costs too much. Times without an offset are UTC, wherever the
 // server stands. A crash of the server may lose the last half second of commits: rows and the coverage that they prove
-// go together, so they are read again, and no position is ahead of its rows. JIT is off: the planner overestimates
-// views with many parts, and sync.problems of an empty warehouse took 8.5 s to compile (PostgreSQL 15 of Debian, on a
-// busy machine), against 24 ms without.
+// go together, so they are read again, and no position is ahead of its rows. What must not be lost is committed
+// `durably`. JIT is off: the planner overestimates views with many parts, and sync.problems of an empty warehouse took
+// 8.5 s to compile (PostgreSQL 15 of Debian, on a busy machine), against 24 ms without.
 export const sessionOptions = `-c timezone=UTC -c synchronous_commit=off -c plan_cache_mode=force_custom_plan -c jit=off ${ownNames} ${givesUp}`;
 
 /**
