@@ -5,14 +5,21 @@ import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
 import { expect, test } from 'vitest';
 import { startSandbox } from '../../packages/sandbox/src/server.ts';
+import { systemClock } from '../../src/clock.ts';
+import { type Grant, makeBudget } from '../../src/engine/budget/budget.ts';
+import { makeLedgerPool } from '../../src/engine/database/pool.ts';
+import { claimSlot } from '../../src/engine/runs/slots.ts';
 import { settingsFor } from '../support/cli.ts';
+import { keyOf, keysOf } from '../support/keys.ts';
 import { long } from '../support/long.ts';
 import { noSandboxLimits } from '../support/mirror.ts';
+import { at, open, scripted, take } from '../support/scripted.ts';
 import { disagreements } from './agreement.ts';
 import { crewOf } from './crew.ts';
 import { defects, plant } from './defects.ts';
 import { live, makeDatabase } from './life.ts';
 import { type Machine, startMachine } from './machine.ts';
+import { standingOf } from './standing.ts';
 
 /** Its processes are found in /proc. */
 const onLinux = process.platform === 'linux' ? {} : { skip: true };
@@ -43,6 +50,42 @@ test(
     for (let n = 1; !(await outlive(machine, `outlived_${n}`, signal)); n++) expect(n).toBeLessThan(5);
   },
 );
+
+test('a promise survives a power cut that takes back what was committed after it', onLinux, async () => {
+  await using machine = await startMachine({ wal_writer_delay: '10s' });
+  const url = await makeDatabase(machine, 'promises');
+  await using s = await scripted({ database: { url, drop: async () => {} } });
+  await s.pool.query('create table power_cuts.later ()');
+  const limits = { credits: 100, periodMs: 60_000, requestsPerSecond: 10, reserve: 0 };
+  await using stack = new AsyncDisposableStack();
+  const ledger = stack.adopt(makeLedgerPool(url), pool => pool.end());
+  const budget = makeBudget({
+    ...{ pg: ledger, clock: systemClock, account: 'default', source: 'helpdesk', limits },
+    ...{ timeoutMs: 30_000, random: Math.random },
+  });
+  const plan = { schedule: 'fresh', kind: 'fresh', streams: keysOf(['tickets']), unless: [] } as const;
+  const run = await open(s.pool, ['tickets'], at(0));
+  const grants: Grant[] = [];
+  const promises: Record<string, () => Promise<unknown>> = {
+    'a fencing token': () => take(s.pool, { account: 'default', run, stream: keyOf('tickets') }, at(1)),
+    'a slot and its run': () => claimSlot(s.pool, 'default', plan, at(2), 0, at(2)),
+    'a grant': async () => grants.push(await budget.acquire(1, 'fresh')),
+    'a refusal': () => budget.settle(grants[0]!, { headers: {}, refused: true }),
+  };
+  const ask = async (client: pg.Client) => {
+    const { rows } = await client.query(
+      `select (select count(*)::int from power_cuts.later) as later, (select state ->> 'frozenUntilMs' from sync.budget) as frozen`,
+    );
+    return { later: rows[0].later as number, kept: { frozen: rows[0].frozen, ...(await standingOf(client)) } };
+  };
+  for (const [name, promise] of Object.entries(promises)) {
+    await promise();
+    await s.pool.query('insert into power_cuts.later default values');
+    const { before, after } = await machine.cut('promises', { ask });
+    expect(after.kept, name).toEqual(before.kept);
+    expect(after.later, name).toBeLessThan(before.later);
+  }
+});
 
 /** Whether the first pages of the customers were lost. */
 async function outlive(machine: Machine, name: string, signal: AbortSignal): Promise<boolean> {
