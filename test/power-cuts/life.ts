@@ -13,10 +13,11 @@ import { migrate } from '../../src/engine/database/migrate.ts';
 import { bookDifferences } from '../support/books.ts';
 import { settingsFor } from '../support/cli.ts';
 import { differences } from '../support/mirror.ts';
-import { type Again, type Asked, askedAgain, askedOf, type Kill } from '../support/workers.ts';
+import { type Asked, askedOf, type Kill } from '../support/workers.ts';
 import { disagreements, lost } from './agreement.ts';
 import { type Command, type Crew, commandIn, crewOf } from './crew.ts';
 import type { Machine } from './machine.ts';
+import { repeatedIn, thrice } from './repeats.ts';
 import { losesCommits, lostCredits, prepare, standingOf, takenBack, wrongSlots } from './standing.ts';
 
 export interface LifeOptions {
@@ -66,7 +67,7 @@ const catalog = { volumes: 120, requestsPerDay: 5000, requestsPerSecond: 20 };
 const owner = '118446744073709551615';
 const changeMs = 200;
 const bulkMs = 7000;
-/** A reply that is being committed, ten that wait, ten that are being committed, and one in flight (SPEC I1). */
+/** Of each reader: ten replies that are being committed, ten that wait, and the one in flight (SPEC I1). */
 const inHand = 21;
 /** Renames are found after a week. */
 const unannounced = ['rename of a label', 'rename of an inbox'];
@@ -136,27 +137,25 @@ export async function live({ machine, seed, cuts, tickets, told, ...options }: L
     clearInterval(changing.bulk);
   }
   const duringCuts = [...asked];
-  if (!(options.untilWrong && wrong.length > 0))
-    wrong.push(...(await settle({ pool, world, crew, commands, env, program: options.program })));
-  if (!(options.untilWrong && wrong.length > 0)) {
+  const isOver = () => options.untilWrong === true && wrong.length > 0;
+  if (!isOver()) wrong.push(...(await settle({ pool, world, crew, commands, env, program: options.program })));
+  if (!isOver()) {
     wrong.push(...(await differences(pool, world)).slice(0, 20));
     wrong.push(...(await bookDifferences(pool, sandbox.books.world, [owner, 'mylibrary'])).slice(0, 20));
   }
   wrong.push(...(await wrongSlots(pool)));
   if (refused() > 0) wrong.push(`${refused()} requests were refused in all`);
 
-  const again = askedAgain(duringCuts, kills).filter(({ afterKill }) => afterKill);
-  const counted = again.filter(({ kind }) => kind === 'ticket' || kind === 'page').filter(({ what }) => !isSweep(what));
-  const figures = happened.map((one, n) => {
-    const mine = counted.filter(({ firstMs, againMs }) => kills.findIndex(isBetween(firstMs, againMs)) === n);
-    const said = one.readers * inHand + one.lostCredits;
-    if (mine.length > said)
-      wrong.push(`cut ${one.cut}: ${mine.length} requests were repeated, and at most ${said} may be`);
-    wrong.push(
-      ...thrice(mine).map(what => `cut ${one.cut} (${JSON.stringify(kills[n])}): ${what} was paid for more than twice`),
-    );
-    return { ...one, repeated: mine.length, said };
-  });
+  const { byCut, others } = repeatedIn(duringCuts, kills);
+  const figures = happened.map((one, n) => ({
+    ...one,
+    repeated: byCut[n]!.length,
+    said: one.readers * inHand + one.lostCredits,
+  }));
+  for (const { cut, repeated, said } of figures)
+    if (repeated > said) wrong.push(`cut ${cut}: ${repeated} requests were repeated, and at most ${said} may be`);
+  for (const [n, repeated] of byCut.entries())
+    wrong.push(...thrice(repeated).map(what => `cut ${n + 1}: ${what} was paid for more than twice`));
   return {
     wrong,
     cuts: figures,
@@ -166,23 +165,8 @@ export async function live({ machine, seed, cuts, tickets, told, ...options }: L
       ofCatalog: sandbox.books.totals.requests,
       busiest: busiestOf(sandbox.requests, limits),
     },
-    others: again.length - counted.length,
+    others,
   };
-}
-
-/** By creation. A sweep that begins again reads all of it again. */
-const isSweep = (what: string) => what.includes('since_created_at') || what.includes('order_by=created');
-
-const isBetween =
-  (firstMs: number, againMs: number) =>
-  ({ atMs, overMs }: Kill) =>
-    firstMs <= overMs && atMs <= againMs;
-
-function thrice(again: readonly Again[]): string[] {
-  const times = Map.groupBy(again, ({ what }) => what);
-  return [...times]
-    .filter(([, all]) => all.length > 1)
-    .map(([what, all]) => `${what} (${all.map(({ firstMs, againMs }) => `${firstMs} ${againMs}`).join(', ')})`);
 }
 
 export async function makeDatabase(machine: Machine, name: string): Promise<string> {
