@@ -11,7 +11,7 @@ comment on table sync.budget is
   'Current credits of each source of an account, shared by all processes on all machines. For reports read sync.credit_minutes.';
 comment on column sync.budget.account_id is 'The operator''s name for the account.';
 comment on column sync.budget.version is
-  'Grows by one at each change. A change based on an older version is refused and retried.';
+  'Digest of the state, or 1 at first. A change that is based on another state is refused and retried.';
 comment on column sync.budget.source is
   'helpdesk or books: each source has its own credits. A credit of the catalog is a request.';
 comment on column sync.budget.state is

@@ -6,7 +6,7 @@
 import { createHash, createHmac, pbkdf2Sync, randomBytes } from 'node:crypto';
 import pg from 'pg';
 import { makeRoles } from '../engine/database/migrate.ts';
-import { type Client, transaction } from '../engine/database/pool.ts';
+import { type Client, durably, transaction } from '../engine/database/pool.ts';
 import { noteOperation } from '../engine/runs/operations.ts';
 import { exitCodes, ShelfdeskError, UsageError } from '../errors.ts';
 
@@ -171,11 +171,12 @@ export async function revoke(db: pg.Pool, name: string, who: string, now: Date):
       });
       ended = await endSessions(db, name);
     }
-    await transaction(db, async client => {
+    const forget = async (client: Client) => {
       await client.query('delete from sync.readers where role_name = $1', [name]);
       if (reader.state !== 'gone') await drop(client, name);
       await note(client, noted, reader.accounts, now);
-    });
+    };
+    await transaction(db, forget, durably);
     return ended;
   });
 }

@@ -257,3 +257,19 @@ test('an outage of the database is passed on, and over when it is over', async (
   await budget.settle(grant, answered);
   expect(await stateOf(db.pool)).toMatchObject({ flights: [] });
 });
+
+test('a state of a future that the database has lost is never written over what others did meanwhile', async () => {
+  await using db = await freshDatabase();
+  await using mine = another(db.url);
+  await using theirs = another(db.url);
+  await mine.settle(await mine.acquire(1, 'fresh'), answered);
+  const first = await mine.acquire(2, 'fresh');
+  // As a power cut of the database leaves it: my last change was not on the disk yet, and theirs come instead of it.
+  const { rows } = await db.pool.query('select state, version from sync.budget');
+  await mine.settle(first, answered);
+  await db.pool.query('update sync.budget set state = $1, version = $2', [rows[0].state, rows[0].version]);
+  const second = await theirs.acquire(3, 'fresh');
+  const third = await mine.acquire(1, 'fresh');
+  const { flights } = await stateOf(db.pool);
+  expect(flights.map(({ id }: { id: string }) => id)).toEqual([first.id, second.id, third.id]);
+});

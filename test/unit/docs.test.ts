@@ -156,7 +156,7 @@ describe('files', () => {
   test('every `npm run …` is a script, and those of the README install what they need', () => {
     const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };
     const used = [...documents, '.ci/run'].flatMap(path =>
-      [...read(path).matchAll(/npm run (?:--silent )?([\w:]+)/g)].map(([, name]) => name!),
+      [...read(path).matchAll(/npm run (?:--silent )?([\w:-]+)/g)].map(([, name]) => name!),
     );
     expect(used).toContain('demo');
     expect(used.filter(name => !(name in scripts))).toEqual([]);

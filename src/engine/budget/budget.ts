@@ -8,6 +8,7 @@
  * (m − r), d + (m − s)]. A statement that finds the estimate wrong (a clock was set, a laptop was suspended) changes
  * nothing, and the state is read anew.
  */
+import { createHash } from 'node:crypto';
 import type pg from 'pg';
 import type { Clock } from '../../clock.ts';
 import { Spent, UsageError } from '../../errors.ts';
@@ -77,6 +78,7 @@ interface Change {
   unmarked?: number | undefined;
   settled?: Settled | null;
   betweenMs?: number | undefined;
+  granted?: boolean;
 }
 
 const clockMs = 'extract(epoch from clock_timestamp())::float8 * 1000';
@@ -86,22 +88,30 @@ const readSql = `select state, version::float8 as version, ${clockMs} as clock_m
 
 const createSql = 'insert into sync.budget (account_id, source, state) values ($1, $2, $3) on conflict do nothing';
 
-/** $5 and $6: the change is valid if the time of the database is between them. */
+/** $5 and $6: the change is valid if the time of the database is between them. $7: the next version. */
 const changed = `
-  update sync.budget set state = $3, version = version + 1
+  update sync.budget set state = $3, version = $7
   where account_id = $1 and source = $2 and version = $4 and ${clockMs} between $5 and $6`;
 
 const writeSql = `${changed} returning ${clockMs} as clock_ms`;
 
+/**
+ * The statement is on the disk when it has answered. A grant that a power cut took back would be given once more, while
+ * its request was sent; a refusal that it took back would be asked for again.
+ */
+const durably = `set_config('synchronous_commit', 'on', true)`;
+
+const grantSql = `${writeSql}, ${durably}`;
+
 /** If the clock of the source moved back, the same statement voids the claims behind it. */
-const settleSql = `
+const settleSql = (more = '') => `
   with changed as (${changed} returning account_id, source), counted as (
     insert into sync.credit_minutes as m
       (account_id, source, minute, credit_limit, interactive, fresh, backfill, sweep, others, waited_ms, refused,
        took_ms, requests, followed, between_ms)
-    select account_id, source, date_trunc('minute', to_timestamp($7::float8 / 1000), 'UTC'),
-      $8, $9, $10, $11, $12, $13, $14, $15, $16, 1,
-      $18, $19
+    select account_id, source, date_trunc('minute', to_timestamp($8::float8 / 1000), 'UTC'),
+      $9, $10, $11, $12, $13, $14, $15, $16, $17, 1,
+      $19, $20
     from changed
     on conflict (account_id, source, minute) do update set
       credit_limit = excluded.credit_limit,
@@ -118,8 +128,22 @@ const settleSql = `
       between_ms = m.between_ms + excluded.between_ms
   )
   select ${clockMs} as clock_ms,
-    case when $17::float8 is not null then sync.void_since(account_id, source, to_timestamp($17 / 1000)) end
+    case when $18::float8 is not null then sync.void_since(account_id, source, to_timestamp($18 / 1000)) end${more}
   from changed`;
+
+const [settledSql, refusedSql] = [settleSql(), settleSql(`, ${durably}`)];
+
+/**
+ * The version of a state is its digest. A number that grows would be given twice: to a change that a crash of the database
+ * took back, and to the one that came in its place. A process that still knows the lost state would then write over the other.
+ */
+const versionOf = (state: string): number => createHash('sha1').update(state).digest().readUIntBE(0, 6);
+
+const statementOf = (settled: Settled | null | undefined, granted = false) => {
+  if (settled)
+    return settled.refused ? { name: 'budget-refused', text: refusedSql } : { name: 'budget-settle', text: settledSql };
+  return granted ? { name: 'budget-grant', text: grantSql } : { name: 'budget-write', text: writeSql };
+};
 
 /** How far the estimated clock may lag when a reply is stamped. */
 const lagMs = 1000;
@@ -147,25 +171,22 @@ export function makeBudget(deps: BudgetDeps): Budget {
     }
   }
 
-  /** False if another process was faster, or the clock estimate was wrong. */
+  /** The next version. Undefined if another process was faster, or the clock estimate was wrong. */
   async function write(
     version: number,
-    { state, settled, betweenMs }: Change,
+    { state, settled, betweenMs, granted }: Change,
     now: Moment,
     fresh: boolean,
-  ): Promise<boolean> {
+  ): Promise<number | undefined> {
     const between = deps.now ? [0, '+infinity'] : [now.earliestMs, fresh ? '+infinity' : now.latestMs + lagMs];
-    const values = [...key, JSON.stringify(state), version, ...between];
+    const text = JSON.stringify(state);
+    const next = versionOf(text);
+    const values = [...key, text, version, ...between, next];
+    const minute = settled ? minuteOf(settled, betweenMs) : [];
     const { rowCount } = await time.timed(() =>
-      settled
-        ? deps.pg.query({
-            name: 'budget-settle',
-            text: settleSql,
-            values: [...values, ...minuteOf(settled, betweenMs)],
-          })
-        : deps.pg.query({ name: 'budget-write', text: writeSql, values }),
+      deps.pg.query({ ...statementOf(settled, granted), values: [...values, ...minute] }),
     );
-    return rowCount === 1;
+    return rowCount === 1 ? next : undefined;
   }
 
   /** Applies one step of the ledger to the shared state. */
@@ -179,8 +200,9 @@ export function makeBudget(deps: BudgetDeps): Budget {
         return { done, now };
       }
       last = undefined;
-      if (await write(row.version, done, now, attempt > 0)) {
-        last = { state: done.state, version: row.version + 1 };
+      const version = await write(row.version, done, now, attempt > 0);
+      if (version !== undefined) {
+        last = { state: done.state, version };
         return { done, now };
       }
       // The pause grows with each lost race, so that many processes get out of step.

@@ -8,6 +8,7 @@ import { nameOfKey } from '../database/stream-key.ts';
 import type { Range } from '../reading/reading.ts';
 import type { Claim } from '../runs/claims.ts';
 import type { Counts } from '../runs/runs.ts';
+import { acknowledge, acknowledgedOf, acknowledgeWithin, counted } from './acknowledged.ts';
 
 interface Noted {
   readonly counts: Counts;
@@ -46,21 +47,25 @@ export async function note(client: Client, claim: Claim, one: Noted): Promise<vo
 
 async function write(client: Client, claim: Claim, noted: readonly Noted[]): Promise<void> {
   const total = (of: keyof Counts) => noted.reduce((sum, { counts }) => sum + counts[of], 0);
-  const { rowCount } = await client.query({
+  const { rows } = await client.query<{ counted: number }>({
     name: 'count page',
     text: `update sync.stored_run_streams set
         seen = seen + $4, inserted = inserted + $5, updated = updated + $6, unchanged = unchanged + $7,
         deleted = deleted + $8, rejected = rejected + $9, cleaned = cleaned + $10, credits = credits + $11,
         expected = coalesce($12, expected)
-      where run_id = $1 and stream_key = $2 and token = $3 and state = 'running'`,
+      where run_id = $1 and stream_key = $2 and token = $3 and state = 'running' and ${counted} >= $13
+      returning ${counted} as counted`,
     values: [
       ...[claim.run, claim.stream, claim.token],
       ...[total('seen'), total('inserted'), total('updated'), total('unchanged')],
       ...[total('deleted'), total('rejected'), total('cleaned'), total('credits')],
       noted.findLast(({ expected }) => expected !== undefined)?.expected ?? null,
+      acknowledgedOf(claim),
     ],
   });
-  if (rowCount === 0) throw fencedOff(claim);
+  const [written] = rows;
+  if (written === undefined) throw fencedOff(claim);
+  acknowledgeWithin(client, claim, written.counted);
   for (const { list, range } of joined(noted)) await cover(client, claim, list, range);
 }
 
@@ -72,22 +77,24 @@ export async function keepProof(
   covered: Range,
   { credits, expected }: { credits: number; expected: number | undefined },
 ): Promise<void> {
-  const { rowCount } = await db.query(
+  const { rows } = await db.query<{ counted: number }>(
     `with counted as (
        update sync.stored_run_streams set credits = credits + $4, expected = coalesce($5, expected)
-       where run_id = $1 and stream_key = $2 and token = $3 and state = 'running'
-       returning account_id, stream_key),
+       where run_id = $1 and stream_key = $2 and token = $3 and state = 'running' and ${counted} >= $9
+       returning account_id, stream_key, ${counted} as counted),
      covered as (
        update sync.coverage c set covered = c.covered + tstzmultirange(tstzrange($7, $8)) from counted
        where (c.account_id, c.stream_key, c.list) = (counted.account_id, counted.stream_key, $6)
          and not c.covered @> tstzrange($7, $8))
-     select from counted`,
+     select counted from counted`,
     [
       ...[claim.run, claim.stream, claim.token, credits, expected ?? null],
-      ...[list, new Date(covered.from), new Date(covered.to)],
+      ...[list, new Date(covered.from), new Date(covered.to), acknowledgedOf(claim)],
     ],
   );
-  if (rowCount === 0) throw fencedOff(claim);
+  const [written] = rows;
+  if (written === undefined) throw fencedOff(claim);
+  acknowledge(claim, written.counted);
 }
 
 const fencedOff = ({ run, stream }: Claim) => new FencedOff(`stream ${nameOfKey(stream)} of run ${run}`);

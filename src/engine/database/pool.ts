@@ -62,9 +62,9 @@ export const makeLookingPool = (url: string): pg.Pool =>
 // Plans are made for each execution: a plan that was frozen while the tables were empty would read whole tables from
 // then on. withKeptPlans is for statements where planning costs too much. Times without an offset are UTC, wherever the
 // server stands. A crash of the server may lose the last half second of commits: rows and the coverage that they prove
-// go together, so they are read again, and no position is ahead of its rows. JIT is off: the planner overestimates
-// views with many parts, and sync.problems of an empty warehouse took 8.5 s to compile (PostgreSQL 15 of Debian, on a
-// busy machine), against 24 ms without.
+// go together, so they are read again, and no position is ahead of its rows. What must not be lost is committed
+// `durably`. JIT is off: the planner overestimates views with many parts, and sync.problems of an empty warehouse took
+// 8.5 s to compile (PostgreSQL 15 of Debian, on a busy machine), against 24 ms without.
 export const sessionOptions = `-c timezone=UTC -c synchronous_commit=off -c plan_cache_mode=force_custom_plan -c jit=off ${ownNames} ${givesUp}`;
 
 /**
@@ -113,8 +113,21 @@ export const withKeptPlans = [
   ...['seqscan', 'bitmapscan', 'sort', 'memoize'].map(way => `set local enable_${way} = off`),
 ].join('; ');
 
+/**
+ * Begins a transaction that is on the disk when its commit has answered, and with it all that was committed before. For
+ * promises: a slot that is taken, a fencing token, a pause, an erasure. They are few.
+ */
+export const durably = 'begin; set local synchronous_commit = on';
+
 /** Begins a transaction that asks for the state of many accounts. */
 export const withPlansOfFunctions = `begin; set local ${plansOfFunctions}`;
+
+const onCommit = new WeakMap<Client, (() => void)[]>();
+
+/** Within `transaction`: called when the commit has answered, and never after a rollback. */
+export function whenCommitted(client: Client, act: () => void): void {
+  onCommit.get(client)?.push(act);
+}
 
 /**
  * `work` may run again from the beginning, so it must keep nothing outside the transaction. `begin` and `commit` may have
@@ -138,10 +151,13 @@ export async function transaction<T>(
 async function once<T>(pool: pg.Pool, work: (client: Client) => Promise<T>, begin: string, commit: string): Promise<T> {
   const client = await pool.connect();
   let broken: Error | undefined;
+  const acts: (() => void)[] = [];
+  onCommit.set(client, acts);
   try {
     await client.query(begin);
     const result = await work(client);
     await client.query(commit);
+    for (const act of acts) act();
     return result;
   } catch (error) {
     // Also for a live connection to a server that is read-only now: the next connection may reach the new primary.
@@ -151,6 +167,7 @@ async function once<T>(pool: pg.Pool, work: (client: Client) => Promise<T>, begi
     });
     throw error;
   } finally {
+    onCommit.delete(client);
     client.release(broken);
   }
 }

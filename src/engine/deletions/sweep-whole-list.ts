@@ -1,6 +1,7 @@
 /** The sweep of a list that is read whole: it finds deletions and silent changes in one reading. */
 import type { ListStream, Row } from '../../sources/source.ts';
 import { count } from '../../words.ts';
+import { keepBooks, noCounts } from '../commit/commit.ts';
 import { openSince } from '../commit/rejects.ts';
 import { type Context, sourceOf } from '../context.ts';
 import { transaction } from '../database/pool.ts';
@@ -9,6 +10,8 @@ import { floorSecond } from '../reading/reading.ts';
 import type { Claim } from '../runs/claims.ts';
 import { settleAbsence } from './absence.ts';
 import { acceptsDeletions, noteSwept } from './swept-ranges.ts';
+
+const nothing = { ...noCounts(), credits: 0 };
 
 export async function sweepWholeList(ctx: Context, claim: Claim, stream: ListStream<Row>): Promise<Outcome> {
   const started = new Date(ctx.clock.now());
@@ -22,7 +25,11 @@ export async function sweepWholeList(ctx: Context, claim: Claim, stream: ListStr
     else {
       const { lookbackMs } = sourceOf(ctx, stream.source);
       const range = { from: 0, to: floorSecond(whole.asOfMs) };
-      await transaction(ctx.pg, client => noteSwept(client, claim, list, range, whole.asOfMs - lookbackMs));
+      const at = { nowMs: ctx.clock.now(), asOfMs: whole.asOfMs };
+      await transaction(ctx.pg, async client => {
+        await noteSwept(client, claim, list, range, whole.asOfMs - lookbackMs);
+        await keepBooks(client, claim, at, { counts: nothing, rejects: [], stored: [], drift: [] });
+      });
     }
   }
   const rejects = await openSince(ctx.pg, claim, started);

@@ -4,6 +4,7 @@
  */
 import type pg from 'pg';
 import { FencedOff } from '../../errors.ts';
+import { acknowledgedOf, counted } from '../commit/acknowledged.ts';
 import { transaction } from '../database/pool.ts';
 import { nameOfKey, type StreamKey } from '../database/stream-key.ts';
 import { closeRun, isApart, outcome, type RunKind, readerClass, withAccount } from './runs.ts';
@@ -163,8 +164,11 @@ export async function finish(
     const { rowCount } = await client.query(
       `update sync.stored_run_streams set state = $4, finished_at = $5, error = $6, remedy = $7, exit_code = $8,
          credits = credits + $9, sleeps_until = $10
-       where run_id = $1 and stream_key = $2 and token = $3 and state = 'running'`,
-      [claim.run, claim.stream, claim.token, state, now, error, remedy, exitCode, end.credits, sleepsUntil],
+       where run_id = $1 and stream_key = $2 and token = $3 and state = 'running' and ${counted} >= $11`,
+      [
+        ...[claim.run, claim.stream, claim.token, state, now, error, remedy, exitCode, end.credits, sleepsUntil],
+        acknowledgedOf(claim),
+      ],
     );
     if (rowCount === 0) throw new FencedOff(`stream ${nameOfKey(claim.stream)} of run ${claim.run}`);
     await closeRun(client, claim.run, now, exitCode);

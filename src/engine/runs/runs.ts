@@ -1,7 +1,7 @@
 /** Runs: work that a command or the schedule started, stream by stream. claims.ts says which worker may do it. */
 import pg from 'pg';
 import { exitCodes, Interrupted, ShelfdeskError, Spent } from '../../errors.ts';
-import { type Client, transaction } from '../database/pool.ts';
+import { type Client, durably, transaction } from '../database/pool.ts';
 import { type StreamKey, sourceAndStream } from '../database/stream-key.ts';
 import { cleanText } from '../json-text.ts';
 
@@ -101,9 +101,12 @@ export async function lockAccount(client: Client, account: string): Promise<void
   await client.query(lockSql(account));
 }
 
-/** A transaction under the lock. It takes the lock with the statement that begins it. */
+/**
+ * A transaction under the lock. It takes the lock with the statement that begins it. It is durable: a number of a run or
+ * a token that a power cut took back would be given to another worker.
+ */
 export const withAccount = <T>(db: pg.Pool, account: string, work: (client: Client) => Promise<T>): Promise<T> =>
-  transaction(db, work, `begin; ${lockSql(account)}`);
+  transaction(db, work, `${durably}; ${lockSql(account)}`);
 
 /**
  * Opens a sync. It resumes an interrupted one: streams that this one completed no longer than `carryMs` ago are carried

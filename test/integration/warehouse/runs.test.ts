@@ -3,6 +3,7 @@
 import type pg from 'pg';
 import { describe, expect, test, vi } from 'vitest';
 import { type Clock, systemClock } from '../../../src/clock.ts';
+import { keepBooks, noCounts } from '../../../src/engine/commit/commit.ts';
 import { makePool, transaction } from '../../../src/engine/database/pool.ts';
 import { noteFailure } from '../../../src/engine/load/failures.ts';
 import { syncList } from '../../../src/engine/load/list-loop.ts';
@@ -34,7 +35,7 @@ import { hydrate } from '../../../src/sources/helpdesk/messages/detail-loop.ts';
 import { messages } from '../../../src/sources/helpdesk/messages/messages.ts';
 import { tickets } from '../../../src/sources/helpdesk/tickets.ts';
 import { keyOf, keysOf } from '../../support/keys.ts';
-import { at, message, open, type Scripted, scripted, take, ticket } from '../../support/scripted.ts';
+import { at, message, open, type Scripted, scripted, second, take, ticket } from '../../support/scripted.ts';
 import { wayTo } from '../../support/way.ts';
 
 /** All rows of all tables, as text. */
@@ -91,6 +92,59 @@ describe('a commit under an old token fails and leaves nothing behind', () => {
       expect(await everything(s)).toEqual(before);
     });
   }
+});
+
+describe('a database that has lost what a claim had committed takes nothing more under it', () => {
+  const acts: Record<string, (s: Scripted, claim: Awaited<ReturnType<Scripted['claim']>>) => Promise<unknown>> = {
+    'a page of a list': (s, claim) => syncList(s.ctx, claim, tickets),
+    'an empty page': (s, claim) => {
+      s.lists.tickets = [];
+      return syncList(s.ctx, claim, tickets);
+    },
+    'a failure': (s, claim) => noteFailure(s.ctx, claim, { askId: 't1', reason: 'why' }),
+    'the end of the stream': (s, claim) => finish(s.pool, claim, at(20), { credits: 7 }),
+  };
+  test.for(Object.keys(acts))('%s', async act => {
+    await using s = await scripted({ lookbackMs: 1000 });
+    const claim = await s.claim('tickets');
+    const kept = 'select * from sync.stored_run_streams where run_id = $1';
+    const [{ seen, credits }] = (await s.rows(kept, claim.run)) as [{ seen: number; credits: number }];
+    s.lists.tickets = [ticket('t1')];
+    s.goTo(10);
+    await syncList(s.ctx, claim, tickets);
+    // As a power cut of the database leaves it: the claim itself was on the disk, its page was not.
+    await s.pool.query('delete from helpdesk.tickets');
+    await s.pool.query(`update sync.coverage set covered = '{}'`);
+    await s.pool.query('update sync.stored_run_streams set seen = $2, credits = $3, inserted = 0 where run_id = $1', [
+      ...[claim.run, seen, credits],
+    ]);
+    const before = await everything(s);
+    s.goTo(20);
+    await expect(acts[act]!(s, claim)).rejects.toThrow(FencedOff);
+    expect(await everything(s)).toEqual(before);
+    // The next claim reads all of it.
+    await release(s.pool, claim, 0);
+    s.lists.tickets = [ticket('t1')];
+    await syncList(s.ctx, await take(s.pool, claim, at(20)), tickets);
+    expect(await s.rows('select id from helpdesk.tickets')).toEqual([{ id: 't1' }]);
+  });
+});
+
+test('a transaction that was rolled back counts as nothing that a claim had committed', async () => {
+  await using s = await scripted({ lookbackMs: 1000 });
+  const claim = await s.claim('tickets');
+  const books = { counts: { ...noCounts(), seen: 5, credits: 3 }, rejects: [], stored: [], drift: [] } as const;
+  const moment = { nowMs: second(10), asOfMs: second(9) };
+  const fails = transaction(s.pool, async client => {
+    await keepBooks(client, claim, moment, books);
+    throw new Error('no');
+  });
+  await expect(fails).rejects.toThrow('no');
+  await transaction(s.pool, client => keepBooks(client, claim, moment, books));
+  await finish(s.pool, claim, at(20), { credits: 0 });
+  expect(await s.rows('select seen, credits, state from sync.stored_run_streams')).toEqual([
+    { seen: 5, credits: 3, state: 'completed' },
+  ]);
 });
 
 test('an empty page under a good token proves as much as any, and its credit is counted', async () => {
