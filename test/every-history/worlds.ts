@@ -5,6 +5,7 @@ import { readShelf } from '../../src/engine/reading/collection.ts';
 import { readMovingList } from '../../src/engine/reading/moving-list.ts';
 import { walkList } from '../../src/engine/reading/page-walk.ts';
 import { readWhole } from '../../src/engine/reading/whole-list.ts';
+import { count } from '../../src/words.ts';
 import type { Kind, Limits } from './changes.ts';
 import { creationGame } from './creation.ts';
 import type { Game } from './explore.ts';
@@ -99,7 +100,7 @@ const titleOf = (times: readonly number[], { changes, ticks, kills, beside }: Se
   [
     `records of seconds ${times.join(' ') || 'none'}`,
     made === 'then' ? '' : `created ${made}`,
-    `${changes} changes, ${ticks} seconds, ${kills} kills`,
+    `${count(changes, 'change')}, ${count(ticks, 'second')}, ${count(kills, 'kill')}`,
     beside ? `a ${beside} beside it` : '',
     `${rules.pages} pages`,
     `since is ${rules.inclusive ? 'inclusive' : 'exclusive'}`,
@@ -152,7 +153,7 @@ function* creationWorlds(size: Size, updatedSince?: number): Generator<SmallWorl
 function* wholeWorlds(records: number, changes: number): Generator<SmallWorld> {
   const of = (paging: 'number' | 'last record' | 'place, overlapping') => ({
     reader: paging === 'number' ? 'whole list' : 'cursor',
-    title: `${records} records, ${changes} changes, pages by ${paging}`,
+    title: `${count(records, 'record')}, ${count(changes, 'change')}, pages by ${paging}`,
     size: records + changes,
     game: ({ readWhole: whole, readByCursor: cursor }: Readers) =>
       wholeGame({
@@ -169,16 +170,16 @@ function* wholeWorlds(records: number, changes: number): Generator<SmallWorld> {
 }
 
 /** A reply that lacks its volumes is believed only where nothing else happens: two faults at once may deceive. */
-function* shelfWorlds(count: number, changes: number): Generator<SmallWorld> {
-  const volumes = Array.from({ length: count }, (_, i) => i);
+function* shelfWorlds(length: number, changes: number): Generator<SmallWorld> {
+  const volumes = Array.from({ length }, (_, i) => i);
   for (const known of [undefined, volumes, volumes.slice(1)])
     for (const look of known ? [false, true] : [false])
       for (const counted of [false, true])
         for (const lies of [0, 1])
           yield {
             reader: 'shelf',
-            title: `${count} volumes, ${lies ? 0 : changes} changes, ${lies} replies without volumes${known ? `, ${known.length} known` : ''}${look ? ', looked at' : ''}${counted ? ', counted' : ''}`,
-            size: count + changes,
+            title: `${count(volumes.length, 'volume')}, ${count(lies ? 0 : changes, 'change')}, ${count(lies, 'reply', 'replies')} without volumes${known ? `, ${known.length} known` : ''}${look ? ', looked at' : ''}${counted ? ', counted' : ''}`,
+            size: length + changes,
             game: ({ readShelf: read }) =>
               shelfGame({ volumes, changes: lies ? 0 : changes, perPage, known, look, counted, lies, read }),
           };
