@@ -76,7 +76,7 @@ export function grantWrong(world: World, ledger: Ledger, before: Now, after: Now
       isSlow(lane) && before.holds.some(one => one.lane === lane && one.untilMs > before.nowMs + headersMs);
     if (!(isEarlier || (isAbove && hadItsShare))) continue;
     const wanted = { id: other.doing.id, lane: other.lane, cost: other.cost };
-    if (!ledger.acquire(after.ledger, momentOf(world, after), wanted, world.rules).granted)
+    if (!ledger.acquire(after.ledger, momentOf(world, after, i), wanted, world.rules).granted)
       return `process ${n + 1} goes before process ${i + 1}, which waits ahead of it`;
   }
   return undefined;
@@ -166,8 +166,21 @@ export function settledWrong(world: World, ledger: Ledger, step: SettledStep): s
   const others = othersWrong(world, step, settled);
   if (others) return others;
   const now = momentOf(world, after);
+  const frozen = world.refusal === 'spent' && refused ? spentWrong(world, before, done.state.frozenUntilMs) : undefined;
+  if (frozen) return frozen;
   const again = ledger.settle(done.state, now, doing.id, { headers: { remaining: 0 }, refused: true }, world.rules);
   return again.settled ? 'one reply is booked twice' : undefined;
+}
+
+/** A quota is used up: an hour of silence, or until the oldest request that was answered is a period old; a period at most. */
+function spentWrong(world: World, before: Now, untilMs: number): string | undefined {
+  const { periodMs } = world.rules;
+  const silentMs = untilMs + before.backMs - before.nowMs;
+  const answered = before.holds.filter(one => !one.refused && one.untilMs > before.nowMs);
+  const oldestMs = Math.min(...answered.map(one => one.untilMs)) - before.nowMs;
+  const most = Math.min(Math.max(Number.isFinite(oldestMs) ? oldestMs : 0, longestFreezeMs), periodMs);
+  if (Math.abs(silentMs - most) < 10 || world.deaths) return undefined;
+  return `a quota that is used up stops us for ${Math.round(silentMs / 1000)} s, not ${Math.round(most / 1000)}`;
 }
 
 /** Others are never suspected of more than they used; and seen, where nothing of ours hides them. */
@@ -184,7 +197,8 @@ function othersWrong(
     said.clean &&
     before.holds.length === 0 &&
     before.processes.every(({ doing }, i) => i === n || doing.is !== 'flying');
-  if (words === 'truth' && isClean && before.orphans.length === 0 && settled.others < said.others)
+  // What a refusal costs is unknown, and is held.
+  if (words === 'truth' && !refused && isClean && before.orphans.length === 0 && settled.others < said.others)
     return `others use ${said.others}, and ${settled.others} are seen`;
   return undefined;
 }

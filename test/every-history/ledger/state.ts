@@ -47,6 +47,7 @@ export interface Hold {
   readonly burstMs: number;
   /** No reply said whether the server had counted it. */
   readonly unsure: boolean;
+  readonly refused: boolean;
 }
 
 export interface Now {
@@ -84,10 +85,15 @@ export interface Now {
   readonly toldMs: number;
 }
 
-/** What the ledger is told of the time. */
-export function momentOf(world: World, { nowMs, backMs }: Pick<Now, 'nowMs' | 'backMs'>): Moment {
+/**
+ * What the ledger is told of the time. The true time lies at one end of what a process knows: at the beginning for one
+ * process, at the end for the other. So whoever stamps too early meets somebody who asks too early.
+ */
+export function momentOf(world: World, { nowMs, backMs }: Pick<Now, 'nowMs' | 'backMs'>, process = 0): Moment {
   const errorMs = world.clockErrorMs ?? 0;
-  return { earliestMs: nowMs - backMs - errorMs, latestMs: nowMs - backMs + errorMs };
+  const databaseMs = nowMs - backMs;
+  if (process % 2 === 0) return { earliestMs: databaseMs, latestMs: databaseMs + errorMs };
+  return { earliestMs: databaseMs - errorMs, latestMs: databaseMs };
 }
 
 const laneLetter: Record<Lane, string> = { interactive: 'i', fresh: 'f', backfill: 'b', sweep: 's' };
@@ -108,8 +114,9 @@ export function keyOf(world: World, state: Now, advanced: State, symmetric = tru
   /** A time that only matters as long as it is to come. */
   const past = (ms: number) => Math.max(-1, Math.round((ms - nowMs + backMs) * 10) / 10);
 
-  const doing = state.processes.map(({ lane, cost, left, doing }) => {
-    const begin = `${laneLetter[lane]}${cost}${left}`;
+  const doing = state.processes.map(({ lane, cost, left, doing }, n) => {
+    // With clocks that are off, processes are not alike.
+    const begin = `${world.clockErrorMs ? n : ''}${laneLetter[lane]}${cost}${left}`;
     if (doing.is === 'idle') return begin;
     if (doing.is === 'waiting')
       return `${begin}w${t(doing.sinceMs)},${t(doing.askMs)},${doing.unmarked === undefined ? '' : d(doing.unmarked)}`;
@@ -172,7 +179,10 @@ export function keyOf(world: World, state: Now, advanced: State, symmetric = tru
       .sort()
       .join(';'),
     state.holds
-      .map(one => `${t(one.untilMs)}:${one.cost}${laneLetter[one.lane]}${one.unsure ? 'u' : ''},${t(one.burstMs)}`)
+      .map(
+        one =>
+          `${t(one.untilMs)}:${one.cost}${laneLetter[one.lane]}${one.unsure ? 'u' : ''}${one.refused ? 'r' : ''},${t(one.burstMs)}`,
+      )
       .sort()
       .join(';'),
     `${t(state.silentMs)},${state.word ? `${t(state.word.endsMs)}:${state.word.left}` : ''},${state.limit},${t(state.othersMs)},${t(state.repliedMs)},${t(state.marksMs)},${t(state.toldMs)}`,

@@ -95,7 +95,7 @@ const dead = (state: Now) => ({ left: { ...state.left, deaths: state.left.deaths
 function ask(world: World, ledger: Ledger, state: Now, n: number, verb: string): Step<Now> {
   const { lane, cost, doing } = state.processes[n]!;
   const { id, sinceMs, unmarked } = doing as Waiting;
-  const now = momentOf(world, state);
+  const now = momentOf(world, state, n);
   const wanted = { id, lane, cost, ...(unmarked !== undefined && { sinceMs: unmarked }) };
   const done = ledger.acquire(state.ledger, now, wanted, world.rules);
   const what = `${nameOf(n)} ${verb} ${cost} in lane ${lane}`;
@@ -133,15 +133,16 @@ function* flyingSteps(
   { lane, cost }: Process,
   doing: Flying,
 ): Generator<Step<Now>> {
-  const ticks = isTick(world, state);
   const granting = doing.grantedMs === state.nowMs;
+  // Where no tick comes in time, everything happens at once.
+  const ticks = isTick(world, state) || (granting && nextTick(world, state.nowMs) > doing.deadlineMs);
   const idle: Doing = { is: 'idle' };
   const last = ticks && state.nowMs + world.tickMs > doing.deadlineMs;
   if (!doing.answer) {
     if ((ticks || granting) && state.nowMs <= doing.deadlineMs) yield count(world, state, n, doing);
     if (granting && state.left.cancels > 0) {
       const left = { ...state.left, cancels: state.left.cancels - 1 };
-      const after = { left, ledger: ledger.cancel(state.ledger, momentOf(world, state), doing.id, world.rules) };
+      const after = { left, ledger: ledger.cancel(state.ledger, momentOf(world, state, n), doing.id, world.rules) };
       yield { says: `${nameOf(n)} gives its grant back`, state: put(state, n, idle, after) };
     }
     if (last) yield settle(world, ledger, state, n, undefined, 'hears nothing until its time-out');
@@ -151,7 +152,7 @@ function* flyingSteps(
   }
   if (state.left.deaths > 0 && (ticks || granting)) {
     const { deadlineMs } = doing;
-    const holds = [...state.holds, hold(world, deadlineMs, lane, cost, true)];
+    const holds = [...state.holds, hold(world, deadlineMs, lane, cost, true, false)];
     const orphans = doing.answer ? state.orphans : [...state.orphans, { cost, untilMs: deadlineMs }];
     const says = doing.answer
       ? `${nameOf(n)} dies before the reply`
@@ -160,12 +161,20 @@ function* flyingSteps(
   }
 }
 
-const hold = (world: World, atMs: number, lane: Process['lane'], cost: number, unsure: boolean): Hold => ({
+const hold = (
+  world: World,
+  atMs: number,
+  lane: Process['lane'],
+  cost: number,
+  unsure: boolean,
+  refused: boolean,
+): Hold => ({
   untilMs: Math.ceil(atMs + (world.clockErrorMs ?? 0)) + 1 + world.rules.periodMs,
   burstMs: Math.ceil(atMs + (world.clockErrorMs ?? 0)) + 1001,
   lane,
   cost,
   unsure,
+  refused,
 });
 
 function count(world: World, state: Now, n: number, doing: Flying): Step<Now> {
@@ -216,7 +225,7 @@ function settle(
   const headers = !heard ? {} : words === 'truth' ? said.headers : lie[words](said.headers, world);
   const refused = heard && said.refused;
   const told = refusalOf(world, refused, headers);
-  const now = momentOf(world, state);
+  const now = momentOf(world, state, n);
   const done = ledger.settle(state.ledger, now, id, { headers: told.headers, refused, ...told.more }, world.rules);
   const isLate = state.nowMs >= (doing as Flying).deadlineMs;
   const used = Math.max(cost, Number.isFinite(headers.used) ? headers.used! : 0);
@@ -233,8 +242,13 @@ function settle(
     limit,
     othersMs,
     toldMs: state.toldMs || (limit === null ? 0 : state.nowMs),
-    holds: [...state.holds, hold(world, state.nowMs, lane, used, words !== 'truth' || isLate)],
-    silentMs: refused ? Math.max(state.silentMs, state.nowMs + told.silentMs) : state.silentMs,
+    holds: [...state.holds, hold(world, state.nowMs, lane, used, words !== 'truth' || isLate, refused)],
+    // A quota that is used up is told with the time until which nothing is sent.
+    silentMs: !refused
+      ? state.silentMs
+      : world.refusal === 'spent'
+        ? done.state.frozenUntilMs + state.backMs - 1
+        : Math.max(state.silentMs, state.nowMs + told.silentMs),
     word: words === 'truth' && said && world.window === 'fixed' ? newest(state.word, said) : state.word,
   };
   const wrong = settledWrong(world, ledger, { before: state, after: judged, n, done, headers, refused, said, words });
@@ -283,14 +297,23 @@ function* worldSteps(world: World, ledger: Ledger, state: Now): Generator<Step<N
       state: { ...state, left, backMs: state.backMs + 3_600_000 },
     };
   }
-  if (state.left.thaws > 0 && state.silentMs === 0) {
+  if (state.left.thaws > 0) {
     const after = ledger.thaw(state.ledger, momentOf(world, state), world.rules);
     yield {
       says: 'a person asks by hand',
-      state: { ...state, ledger: after, left: { ...state.left, thaws: state.left.thaws - 1 } },
+      state: {
+        ...state,
+        ledger: after,
+        silentMs: thawed(state),
+        repliedMs: thawed(state) < state.silentMs ? 0 : state.repliedMs,
+        left: { ...state.left, thaws: state.left.thaws - 1 },
+      },
     };
   }
 }
+
+/** A person lifts the freeze of a quota, but no pause that is over within a minute. */
+const thawed = ({ silentMs, nowMs }: Now) => (silentMs > nowMs + 60_000 ? 0 : silentMs);
 
 // ---- time ----
 
@@ -300,9 +323,7 @@ function mustSettle(world: World, state: Now): boolean {
   const { periodMs } = world.rules;
   return state.processes.some(
     ({ doing }) =>
-      doing.is === 'flying' &&
-      nextMs > doing.deadlineMs + (world.late && doing.answer ? periodMs + world.tickMs : 0) &&
-      isTick(world, state),
+      doing.is === 'flying' && nextMs > doing.deadlineMs + (world.late && doing.answer ? periodMs + world.tickMs : 0),
   );
 }
 

@@ -159,7 +159,7 @@ export const worlds: readonly World[] = [
         (resets): World => ({
           ...plain,
           name: `another client, a ${window} window${resets === 'all' ? ', Reset tells when all is back' : ''}`,
-          rules: minute,
+          rules: { ...minute, credits: 2 },
           window,
           resets,
           phaseMs: 20_000,
@@ -192,8 +192,8 @@ export const worlds: readonly World[] = [
   {
     ...plain,
     name: 'a daily quota',
-    rules: { ...minute, periodMs: 600_000, timeoutMs: 149_000, evenly: false, longestWaitMs: 60_000 },
-    tickMs: 150_000,
+    rules: { ...minute, periodMs: 14_400_000, evenly: false, longestWaitMs: 60_000 },
+    tickMs: 3_600_000,
     processes: [one, { lane: 'backfill', cost: 1 }],
     requests: 2,
     words: ['none'],
