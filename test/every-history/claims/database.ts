@@ -16,7 +16,7 @@ const columns: Readonly<Record<string, string>> = {
   'sync.stored_run_streams':
     'run_id, account_id, source, stream, token, state, seen, inserted, credits, expected, carried_from, started_at, finished_at, error, remedy, exit_code, worker, job, waits_for, sleeps_until',
   'sync.coverage': 'account_id, source, stream, list, covered, redundant',
-  'sync.paused': 'account_id, stream_key, paused_at, paused_by',
+  'sync.paused': 'account_id, source, stream, paused_at, paused_by',
   'public.pages': 'page',
 };
 

@@ -154,12 +154,13 @@ export function settledWrong(world: World, ledger: Ledger, step: SettledStep): s
   if (settled.cost !== paid) return `${settled.cost} are booked for a request of ${paid}`;
   if (settled.lane !== lane || settled.refused !== refused) return 'the reply of another request is booked';
   if (world.setBacks === undefined) {
-    if (Math.abs(settled.waitedMs - doing.waitedMs) > errorMs)
+    if (!(Math.abs(settled.waitedMs - doing.waitedMs) <= errorMs))
       return `a wait of ${settled.waitedMs} ms is booked, not ${doing.waitedMs}`;
     const tookMs = before.nowMs - doing.grantedMs;
-    if (Math.abs(settled.tookMs - tookMs) > errorMs)
+    if (!(Math.abs(settled.tookMs - tookMs) <= errorMs))
       return `a request is booked with ${settled.tookMs} ms, not ${Math.round(tookMs)}`;
-    if (Math.abs(settled.atMs - before.nowMs + before.backMs) > errorMs) return 'a request is booked in another minute';
+    if (!(Math.abs(settled.atMs - before.nowMs + before.backMs) <= errorMs))
+      return 'a request is booked in another minute';
   }
   const limit = Math.min(world.rules.credits, after.limit ?? world.rules.credits);
   if (settled.limit !== limit) return `a limit of ${settled.limit} is booked, not ${limit}`;

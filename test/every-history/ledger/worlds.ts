@@ -159,7 +159,7 @@ export const worlds: readonly World[] = [
         (resets): World => ({
           ...plain,
           name: `another client, a ${window} window${resets === 'all' ? ', Reset tells when all is back' : ''}`,
-          rules: { ...minute, credits: 2 },
+          rules: { ...minute, credits: 3, reserve: 1 },
           window,
           resets,
           phaseMs: 20_000,
