@@ -9,6 +9,7 @@ import * as runs from '../../src/engine/runs/runs.ts';
 import { type Act, account, actsOf, now, type Product } from './claims/acts.ts';
 import { type ClaimsDatabase, openClaims, type Tables } from './claims/database.ts';
 import { type Claims, difference, nextWork, partsOf } from './claims/model.ts';
+import { type Raced, race } from './claims/races.ts';
 import { type ActKind, type ClaimsWorld, claimsWorlds } from './claims/worlds.ts';
 import type { Explored } from './ledger/breadth-first.ts';
 
@@ -235,3 +236,57 @@ export async function* exploreClaims(
     yield { world: world.name, ...explored };
   }
 }
+
+/** What has happened before two acts race: kinds of acts, the first possible one of each. */
+const befores: readonly (readonly ActKind[])[] = [[], ['take'], ['take', 'die'], ['take', 'die', 'take']];
+
+/**
+ * All pairs of acts that are transactions, at once, after each of these beginnings. Pairs of one worker are left out: it
+ * does one thing at a time.
+ */
+export async function* raceClaims(
+  url: string,
+  options: Pick<ClaimsOptions, 'product' | 'only'> & { readonly kinds?: readonly ActKind[] } = {},
+  onProgress?: (what: string) => void,
+): AsyncGenerator<Raced & { readonly pair: string }> {
+  await using db = await openClaims(url);
+  const { product: examined = product, kinds } = options;
+  const world: ClaimsWorld = { ...claimsWorlds[0]!, most: raced };
+  for (const before of befores) {
+    let { state, tables } = await beginWorld(db, world);
+    for (const kind of before) {
+      const taker = state.alive[0]!;
+      const act = actsOf(world, state, {}).find(
+        one => one.kind === kind && (one.taker === undefined || one.taker.worker === taker),
+      )!;
+      await db.put(tables);
+      ({ state, tables } = await perform(db, examined, state, tables, act));
+    }
+    const acts = actsOf(world, state, {}).filter(
+      ({ kind, taker }) =>
+        (kinds ?? Object.keys(raced)).includes(kind) && kind !== 'die' && !taker?.job.startsWith('b'),
+    );
+    for (const [n, one] of acts.entries()) {
+      for (const other of acts.slice(n)) {
+        const pair = `after ${before.join(', ') || 'nothing'}: ${one.says}, while ${other.says}`;
+        if (!pair.includes(options.only ?? '') || workerOf(one) === workerOf(other)) continue;
+        onProgress?.(pair);
+        yield { pair, ...(await race(db, examined, state, tables, [one, other])) };
+      }
+    }
+  }
+}
+
+const raced = {
+  take: 9,
+  commit: 9,
+  proof: 9,
+  release: 9,
+  finish: 9,
+  die: 9,
+  abandon: 9,
+  'end run': 9,
+  fail: 9,
+} as const;
+/** The end of a run and of abandoned ones may come from anybody. */
+const workerOf = ({ says }: Act) => /^worker \d/.exec(says)?.[0] ?? says;

@@ -302,10 +302,45 @@ function lostForEver(world: World, ledger: Ledger, state: Now): string | undefin
   const looked = world.setBacks ? ledger.cancel(state.ledger, momentOf(world, state), '', world.rules) : state.ledger;
   const later = momentOf(world, { nowMs: state.nowMs + bounded, backMs: state.backMs });
   const most = Math.min(allowance(world, state), world.rules.requestsPerSecond);
+  const slow = world.processes.some(({ lane }) => isSlow(lane))
+    ? slowLater(world, ledger, looked, later, most)
+    : undefined;
+  if (slow) return slow;
   const granted = drain(world, ledger, looked, later, 'interactive', true);
   if (granted !== most)
     return `${Math.round(bounded / 1000)} s after the last that happens ${granted} come back, of ${most}`;
   return undefined;
+}
+
+/** Backfill, when all is free: it uses what it may, and spreads it over a period. */
+function slowLater(world: World, ledger: Ledger, state: State, later: Moment, most: number): string | undefined {
+  const { periodMs } = world.rules;
+  if (world.rules.evenly === false) {
+    const granted = drain(world, ledger, state, later, 'backfill', true);
+    const tenth = most - Math.floor(world.rules.credits / 10);
+    return granted === tenth ? undefined : `backfill gets ${granted} of ${most} that are free, and not ${tenth}`;
+  }
+  let left = state;
+  let atMs = 0;
+  const times: number[] = [];
+  for (let n = 0; times.length <= most && atMs < periodMs - 10; n++) {
+    const now = { earliestMs: later.earliestMs + atMs, latestMs: later.latestMs + atMs };
+    const id = `pace ${times.length}`;
+    const done = ledger.acquire(left, now, { id, lane: 'backfill', cost: 1 }, world.rules);
+    left = done.state;
+    if (done.granted) {
+      times.push(atMs);
+      left = ledger.settle(left, now, id, { headers: {}, refused: false }, world.rules).state;
+    } else atMs += Math.max(1, done.waitUntilMs - now.earliestMs);
+    if (n > 1000) return 'backfill asks without end';
+  }
+  if (times.length !== most) return `backfill gets ${times.length} of ${most} in a period`;
+  const gaps = times.slice(1).map((ms, n) => ms - times[n]!);
+  // The first one is its tenth.
+  const even = periodMs / most;
+  const early =
+    gaps.slice(1).some(ms => ms < even - catchUpMs - 1) || times.at(-1)! < periodMs - 2 * even - catchUpMs - 1;
+  return early ? `backfill spends a period's credits at ${times.map(Math.round).join(', ')} ms` : undefined;
 }
 
 /** I7: alone, a request waits a bounded time, in any lane. */

@@ -284,9 +284,12 @@ function* worldSteps(world: World, ledger: Ledger, state: Now): Generator<Step<N
     yield { says, state: after, wrong: refusedWrong(world, state, said.answer, said.uses) };
   }
   if (state.left.others > 0) {
-    const { uses } = answer(world, inPeriodOf(world, state), state.nowMs, { cost: 1, ours: false });
+    const { uses } = answer(world, inPeriodOf(world, state), state.nowMs, {
+      cost: world.otherCost ?? 1,
+      ours: false,
+    });
     yield {
-      says: 'another client uses a credit',
+      says: 'another client sends a request',
       state: { ...state, uses, left: { ...state.left, others: state.left.others - 1 } },
     };
   }

@@ -36,6 +36,8 @@ export interface World {
   readonly deaths?: number;
   readonly cancels?: number;
   readonly others?: number;
+  /** What another client asks for; default: 1. */
+  readonly otherCost?: number;
   readonly setBacks?: number;
   readonly thaws?: number;
   /** How far the known time may be off, either way. */
@@ -192,13 +194,29 @@ export const worlds: readonly World[] = [
   {
     ...plain,
     name: 'a daily quota',
-    rules: { ...minute, periodMs: 14_400_000, evenly: false, longestWaitMs: 60_000 },
+    rules: { ...minute, credits: 10, periodMs: 14_400_000, evenly: false, longestWaitMs: 60_000 },
     tickMs: 3_600_000,
-    processes: [one, { lane: 'backfill', cost: 1 }],
+    processes: [
+      { lane: 'fresh', cost: 4 },
+      { lane: 'backfill', cost: 4 },
+    ],
+    otherCost: 6,
     requests: 2,
     words: ['none'],
     others: 2,
     refusal: 'spent',
+    thaws: 1,
+  },
+  {
+    ...plain,
+    name: 'a pause that the source asks for',
+    rules: { ...minute, credits: 2, evenly: false },
+    tickMs: 10_000,
+    processes: fresh(1, 1),
+    requests: 2,
+    words: ['none'],
+    others: 2,
+    refusal: 'pause',
     thaws: 1,
   },
   ...large,
