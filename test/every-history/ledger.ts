@@ -31,9 +31,15 @@ export function exploreWorld(
   options: SearchOptions & { symmetric?: boolean } = {},
 ): Explored {
   const advanced = (state: Now) => ledger.cancel(state.ledger, momentOf(world, state), '', world.rules);
+  let first = begin(world, ledger);
+  for (const text of world.after ?? []) {
+    const step = [...stepsOf(world, ledger, first)].find(({ says }) => says.includes(text));
+    if (!step) throw new Error(`${world.name}: nothing that may come next is "${text}"`);
+    first = step.state;
+  }
   return explore<Now>(
     {
-      begin: begin(world, ledger),
+      begin: first,
       steps: state => stepsOf(world, ledger, state),
       wrong: state => stateWrong(world, ledger, state),
       key: state => keyOf(world, state, advanced(state), options.symmetric),

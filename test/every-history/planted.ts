@@ -18,6 +18,8 @@ export interface Replacement {
 
 export interface Mistaken<T> extends Disposable {
   readonly module: T;
+  /** Another module of the same copy. */
+  load<M>(path: string): Promise<M>;
 }
 
 /** The module at this path, with the mistake in it or in what it imports. */
@@ -34,6 +36,6 @@ export async function withMistake<T>(path: string, mistakes: readonly Replacemen
       text.replace(from, () => to),
     );
   }
-  const module: T = await import(/* @vite-ignore */ pathToFileURL(join(folder, path)).href);
-  return { module, [Symbol.dispose]: () => rmSync(folder, { recursive: true, force: true }) };
+  const load = (path: string) => import(/* @vite-ignore */ pathToFileURL(join(folder, path)).href);
+  return { module: await load(path), load, [Symbol.dispose]: () => rmSync(folder, { recursive: true, force: true }) };
 }

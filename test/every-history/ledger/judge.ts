@@ -236,7 +236,7 @@ function tooMuch(world: World, ledger: Ledger, state: Now): string | undefined {
     // Where others are, or nothing is known of them, requests go one by one.
     if (!answered && granted > 1 && state.backMs === 0 && !knowsAloneAt(world, state))
       return `${granted} would fly together, and others may be there`;
-    if (answered && state.othersMs > 0 && granted > evenly(world))
+    if (answered && state.othersMs > state.nowMs + 10 && granted > evenly(world))
       return `${granted} would go at once, and others are there`;
   }
   if (world.rules.evenly === false) {
@@ -253,7 +253,7 @@ function tooMuch(world: World, ledger: Ledger, state: Now): string | undefined {
 const evenly = ({ rules }: World) => 1 + Math.floor(catchUpMs / (rules.periodMs / (rules.credits - rules.reserve)));
 
 const knowsAloneAt = (world: World, { othersMs, repliedMs, nowMs }: Now) =>
-  othersMs === 0 && repliedMs > 0 && nowMs - repliedMs < world.rules.periodMs + 2 + (world.clockErrorMs ?? 0);
+  othersMs <= nowMs + 10 && repliedMs > 0 && nowMs - repliedMs < world.rules.periodMs + 2 + (world.clockErrorMs ?? 0);
 
 /** Alone, with headers that are true: a credit that is free is granted. */
 function tooLittle(world: World, ledger: Ledger, state: Now): string | undefined {

@@ -207,7 +207,7 @@ const lie: Record<Exclude<Words, 'truth'>, (truth: RateHeaders, world: World) =>
   none: () => ({}),
   high: (truth, { rules }) => ({ ...truth, limit: 10 * rules.credits, remaining: 10 * rules.credits, used: 0 }),
   low: (truth, { rules }) => ({ ...truth, remaining: 0, resetSeconds: rules.periodMs / 1000 }),
-  odd: truth => ({ ...truth, limit: Number.NaN, remaining: -5, used: Number.NaN, resetSeconds: -1 }),
+  odd: truth => ({ ...truth, limit: -1, remaining: Number.NaN, used: Number.NaN, resetSeconds: -1 }),
 };
 
 /** `words` undefined: no reply came. */
@@ -235,7 +235,7 @@ function settle(
     { is: 'idle' },
     { ledger: done.state, repliedMs: done.settled ? state.nowMs : state.repliedMs },
   );
-  const limit = heard && Number.isFinite(headers.limit) ? headers.limit! : state.limit;
+  const limit = heard && headers.limit !== undefined && headers.limit >= 0 ? headers.limit : state.limit;
   const othersMs = (done.settled?.others ?? 0) > 0 ? state.nowMs + 5 * world.rules.periodMs + 5 : state.othersMs;
   const judged: Now = {
     ...after,
@@ -251,11 +251,13 @@ function settle(
         : Math.max(state.silentMs, state.nowMs + told.silentMs),
     word: words === 'truth' && said && world.window === 'fixed' ? newest(state.word, said) : state.word,
   };
+  // Of a reply that was lost we cannot know that it was counted: an earlier reply may come later.
+  const known = !heard && said ? counted(judged, -(said.headers.used ?? 0), n) : judged;
   const wrong = settledWrong(world, ledger, { before: state, after: judged, n, done, headers, refused, said, words });
   const says = heard
     ? `${nameOf(n)} hears ${refused ? 'the refusal' : 'the reply'}${words === 'truth' ? '' : `, with ${words === 'none' ? 'no headers' : `headers that lie (${words})`}`}`
     : `${nameOf(n)} ${verb}`;
-  return { says, state: judged, wrong };
+  return { says, state: known, wrong };
 }
 
 function refusalOf(world: World, refused: boolean, headers: RateHeaders) {

@@ -44,6 +44,8 @@ export interface World {
   readonly clockErrorMs?: number;
   /** A reply may come long after its deadline: its process was suspended. */
   readonly late?: boolean;
+  /** What has happened before: of the steps that may come next, the first one whose sentence has this in it. */
+  readonly after?: readonly string[];
   /** How a refusal is told: as by the help desk, or as by the catalog. */
   readonly refusal?: 'reset' | 'spent' | 'pause';
 }
@@ -53,6 +55,16 @@ const minute: Rules = { ...small, periodMs: 60_000, timeoutMs: 9000 };
 const fresh = (...costs: number[]) => costs.map(cost => ({ lane: 'fresh' as const, cost }));
 const one = { lane: 'fresh', cost: 1 } as const;
 const plain = { window: 'sliding', phaseMs: 0, tickMs: 2000, requests: 4, words: ['truth'] } as const;
+
+const answered = ['process 1 asks', 'of process 1', 'process 1 hears'];
+const refused = [
+  'process 1 asks',
+  'another client',
+  'another client',
+  'another client',
+  'of process 1',
+  'process 1 hears',
+];
 
 /** The promise of the issue: three processes with four requests each. Without headers no window shows: any is meant. */
 const large: World[] = [
@@ -172,6 +184,46 @@ export const worlds: readonly World[] = [
           chargesRefused: resets === 'all',
         }),
       ),
+  ),
+  {
+    ...plain,
+    name: 'another client, and replies in any order',
+    rules: { ...minute, credits: 4 },
+    window: 'fixed',
+    tickMs: 20_000,
+    processes: [one, one],
+    requests: 3,
+    others: 1,
+    after: [...answered, ...['process 1 asks', 'process 2 asks', 'of process 1', 'another client', 'of process 2']],
+  },
+  {
+    ...plain,
+    name: 'another client, and a reply of the window before',
+    rules: { ...minute, credits: 4, timeoutMs: 39_000 },
+    window: 'fixed',
+    phaseMs: 30_000,
+    tickMs: 20_000,
+    processes: [one, one],
+    requests: 4,
+    others: 3,
+    after: [
+      ...answered,
+      ...['process 1 asks', 'of process 1', 'ms pass', 'ms pass', 'another client', 'another client'],
+    ],
+  },
+  ...(['fixed', 'sliding'] as const).map(
+    (window): World => ({
+      ...plain,
+      name: `after a refusal, a ${window} window`,
+      rules: minute,
+      window,
+      tickMs: 20_000,
+      processes: [one, one],
+      requests: 2,
+      others: 3,
+      setBacks: window === 'fixed' ? 1 : 0,
+      after: refused,
+    }),
   ),
   {
     ...plain,
