@@ -274,7 +274,9 @@ export async function* raceClaims(
     }
     const acts = actsOf(world, state, {}).filter(
       ({ kind, taker }) =>
-        (kinds ?? Object.keys(raced)).includes(kind) && kind !== 'die' && !taker?.job.startsWith('b'),
+        (kinds ?? Object.keys(raced)).includes(kind) &&
+        kind !== 'die' &&
+        !(taker?.job.startsWith('b') && taker.worker === 1),
     );
     for (const [n, one] of acts.entries()) {
       for (const other of acts.slice(n)) {

@@ -23,8 +23,8 @@ export const plantedInClaims: Readonly<Record<string, Planted>> = {
   },
   'a commit does not compare its token': {
     mistakes: sums(
-      "where run_id = $1 and stream_key = $2 and token = $3 and state = 'running'`,\n      values: [\n        ...[claim.run",
-      "where run_id = $1 and stream_key = $2 and $3::int is not null and state = 'running'`,\n      values: [\n        ...[claim.run",
+      "where run_id = $1 and stream_key = $2 and token = $3 and state = 'running'`,\n    values: [\n      ...[claim.run",
+      "where run_id = $1 and stream_key = $2 and $3::int is not null and state = 'running'`,\n    values: [\n      ...[claim.run",
     ),
     foundIn: stream,
   },
@@ -121,6 +121,6 @@ export const plantedInClaims: Readonly<Record<string, Planted>> = {
       ...claims('\n       for update of s', ''),
       ...runs('transaction(db, work, `begin; $', 'transaction(db, work, `begin; -- $'),
     ],
-    foundIn: { race: 'takes up tickets of run 1 as job a, while worker 2 takes up tickets of run 1 as job a' },
+    foundIn: { race: 'takes up tickets of run 1 as job a, while worker 2 takes up tickets of run 1 as job b' },
   },
 };
