@@ -1,187 +1,41 @@
 /**
- * Readers that are wrong: the source of the product with one line changed. Each is copied to a folder of its own, with
- * the files that it imports. A line that is not there any more is an error, so the list follows the source.
+ * Planted mistakes: a copy of files of the product with one text replaced by another, beside links to all that it
+ * imports. The product knows nothing of them. A text that is no longer there fails, so no mistake gets lost.
  */
-import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import type { Readers } from './worlds.ts';
 
-const root = fileURLToPath(new URL('../../src/', import.meta.url));
+const root = fileURLToPath(new URL('../../', import.meta.url));
 
-export interface Planted {
-  readonly reader: string;
-  readonly what: string;
-  /** In src/engine/reading. */
+export interface Replacement {
+  /** From the project's root: `src/engine/budget/ledger.ts`. */
   readonly file: string;
-  readonly line: string;
-  readonly instead: string;
+  readonly from: string;
+  readonly to: string;
 }
 
-/** The readers with this change. */
-export async function withPlanted<T>({ file, line, instead }: Planted, work: (readers: Readers) => T): Promise<T> {
+export interface Mistaken<T> extends Disposable {
+  readonly module: T;
+  /** Another module of the same copy. */
+  load<M>(path: string): Promise<M>;
+}
+
+/** The module at this path, with the mistake in it or in what it imports. */
+export async function withMistake<T>(path: string, mistakes: readonly Replacement[]): Promise<Mistaken<T>> {
   const folder = mkdtempSync(join(tmpdir(), 'shelfdesk-planted-'));
-  try {
-    cpSync(join(root, 'engine/reading'), join(folder, 'engine/reading'), { recursive: true });
-    cpSync(join(root, 'errors.ts'), join(folder, 'errors.ts'));
-    const path = join(folder, 'engine/reading', file);
-    const text = readFileSync(path, 'utf8');
-    if (text.split(line).length !== 2) throw new Error(`${file} has not exactly one place that says: ${line}`);
+  cpSync(join(root, 'src'), join(folder, 'src'), { recursive: true });
+  writeFileSync(join(folder, 'package.json'), '{ "type": "module" }');
+  symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'));
+  for (const { file, from, to } of mistakes) {
+    const text = readFileSync(join(root, file), 'utf8');
+    if (text.split(from).length !== 2) throw new Error(`${file} has not exactly one "${from}"`);
     writeFileSync(
-      path,
-      text.replace(line, () => instead),
+      join(folder, file),
+      text.replace(from, () => to),
     );
-    const modules = ['moving-list', 'page-walk', 'by-creation', 'whole-list', 'by-cursor', 'collection'].map(
-      name => import(/* @vite-ignore */ pathToFileURL(join(folder, 'engine/reading', `${name}.ts`)).href),
-    );
-    return work(Object.assign({}, ...(await Promise.all(modules))));
-  } finally {
-    rmSync(folder, { recursive: true });
   }
+  const load = (path: string) => import(/* @vite-ignore */ pathToFileURL(join(folder, path)).href);
+  return { module: await load(path), load, [Symbol.dispose]: () => rmSync(folder, { recursive: true, force: true }) };
 }
-
-const of =
-  (reader: string, file: string) =>
-  (what: string, line: string, instead: string): Planted => ({ reader, what, file, line, instead });
-const moving = of('moving list', 'moving-list.ts');
-const tie = of('moving list', 'tie.ts');
-const walk = of('walk by pages', 'page-walk.ts');
-const creation = of('by creation', 'by-creation.ts');
-const creationTie = of('by creation', 'tie.ts');
-const whole = of('whole list', 'whole-list.ts');
-const cursor = of('cursor', 'by-cursor.ts');
-const shelf = of('shelf', 'collection.ts');
-
-const claimed = `const claimed = Math.min(to, most, until, floorSecond(asOf - lookbackMs));
-    if (claimed < to) most = claimed;
-    read = to;
-    return claimed;`;
-const movedOn = `proof = covering(start, claim(last, page.asOf));
-      since = last - secondMs;
-    } else {`;
-
-export const planted: readonly Planted[] = [
-  moving('begins at its own second', 'let since = Math.max(0, start - secondMs);', 'let since = start;'),
-  moving('claims a second too many', claimed, claimed.replace('asOf - lookbackMs)', 'asOf - lookbackMs) + secondMs')),
-  moving('claims without the lookback', claimed, claimed.replace('asOf - lookbackMs', 'asOf')),
-  moving(
-    'claims more with the next page than with one that stopped short',
-    claimed,
-    claimed.replace('if (claimed < to) most = claimed;', ''),
-  ),
-  moving('claims beyond what it read', claimed, claimed.replace('Math.min(to, ', 'Math.min(')),
-  moving('claims the last second of a page', movedOn, movedOn.replace('claim(last,', 'claim(last + secondMs,')),
-  moving('goes on at the last second of a page', movedOn, movedOn.replace('since = last - secondMs', 'since = last')),
-  moving('goes on behind the last second of a page', movedOn, movedOn.replace('last - secondMs', 'last + secondMs')),
-  moving(
-    'asks for a full second again and again',
-    '} else if (last - secondMs > since) {',
-    '} else if (last > since) {',
-  ),
-  moving(
-    'claims the end as of the Date of its page',
-    'covering(start, claim(Infinity, page.asOf)), options);',
-    'covering(start, claim(Infinity, page.date)), options);',
-  ),
-  moving(
-    'leaves a tie a second too late',
-    'if (!tie.deep) since = tie.before - secondMs;',
-    'if (!tie.deep) since = tie.before;',
-  ),
-  moving('does not walk through a tie beyond paging', 'if (there.deep && there.before', 'if (false && there.before'),
-  moving('claims a tie beyond paging', 'start = left + secondMs;\n', ''),
-  moving('walks again through what it has walked', 'left = tied;', ''),
-  moving('claims a walk as of its end', 'asOf = Math.min(asOf, page.asOf);', 'asOf = page.asOf;'),
-  moving('walks through what was updated later', 'updatedSince: top - secondMs };', 'updatedSince: top };'),
-  moving(
-    'claims a walk without the lookback',
-    'const claimed = Math.min(until, floorSecond(asOf - lookbackMs));',
-    'const claimed = Math.min(until, floorSecond(asOf));',
-  ),
-  moving('does not note ties', '...tied(Math.max(start, since), to, tie) }', '}'),
-  moving('notes of a tie only its first page', 'pages.flatMap(({ rows })', 'pages.slice(0, 1).flatMap(({ rows })'),
-  tie('reads a tie only forwards', 'pages[i] = yield* inOrder({ since, page: i + 1, perPage }, {});', ''),
-  tie('skips the first page of a tie on the way back', 'i >= 0; i--', 'i >= 1; i--'),
-  tie(
-    'claims a tie as of its last page',
-    'const asOf = Math.min(...pages.map(page => page.asOf));',
-    'const asOf = Math.max(...pages.map(page => page.asOf));',
-  ),
-  tie(
-    'ends a tie behind its last record',
-    'return { pages, before: last, deep: false };',
-    'return { pages, before: last + secondMs, deep: false };',
-  ),
-  tie('takes a full page for the last one', 'ended: page.arrived < perPage ||', 'ended: page.arrived <= perPage ||'),
-  walk(
-    'walks forwards',
-    'for (let page = walk.page; page >= 1; page--) {',
-    'for (let page = 1; page <= walk.page; page++) {',
-  ),
-  walk(
-    'claims a second too many',
-    'const claim = (to: Ms, asOf: Ms, lookbackMs: number) => Math.min(to, floorSecond(asOf - lookbackMs));',
-    'const claim = (to: Ms, asOf: Ms, lookbackMs: number) => Math.min(to, floorSecond(asOf - lookbackMs) + secondMs);',
-  ),
-  walk(
-    'resumes a page too low',
-    'walk: { ...walk, page: Math.max(1, page - 1) }',
-    'walk: { ...walk, page: Math.max(1, page - 2) }',
-  ),
-  walk(
-    'skips the first page',
-    'for (let page = walk.page; page >= 1; page--) {',
-    'for (let page = walk.page; page >= 2; page--) {',
-  ),
-  walk('claims beyond the depth', 'const next: Next = walk.deep ?', 'const next: Next = false ?'),
-  walk(
-    'begins the next walk at a record that it has not met',
-    'if (first === undefined) beyond = middle;',
-    'if (first === undefined) known = middle;',
-  ),
-  creation(
-    'claims a second too many',
-    'const claimed = Math.min(to, most, until, floorSecond(asOf - lookbackMs));',
-    'const claimed = Math.min(to, most, until, floorSecond(asOf - lookbackMs) + secondMs);',
-  ),
-  creation(
-    'goes on at the last second',
-    'proof = claim(last, page.asOf);\n      since = last - secondMs;',
-    'proof = claim(last, page.asOf);\n      since = last;',
-  ),
-  creation(
-    'claims the last second',
-    'proof = claim(last, page.asOf);\n      since = last - secondMs;',
-    'proof = claim(last + secondMs, page.asOf);\n      since = last - secondMs;',
-  ),
-  creation(
-    'believes two readings that do not show the same',
-    'return backwardsLast && inOneOrder(there, back) && back.every(row => shown.has(row));',
-    'return true;',
-  ),
-  creationTie('reads a tie only forwards', 'pages[i] = yield* inOrder({ since, page: i + 1, perPage }, {});', ''),
-  whole('does not read backwards', 'for (let back = ignored ? 0 : page - 1;', 'for (let back = 0;'),
-  whole('does not read the first page again', 'back >= 1; back--', 'back >= 2; back--'),
-  cursor(
-    'does not look whether the list has moved',
-    'if (overlap && last !== undefined && rows[0]?.id !== last) break;',
-    '',
-  ),
-  cursor(
-    'ends with the page before the last',
-    'if (next === undefined) return',
-    'if (next === undefined || page === 2) return',
-  ),
-  shelf('believes one reading', 'if (again) return', 'if (before) return'),
-  shelf(
-    'compares only how long two readings are',
-    'agrees &&= arrived.every((id, i) => id === before!.ids[ids.length + i]);',
-    '',
-  ),
-  shelf(
-    'names the time of the second reading',
-    "if (again) return { found: 'whole', asOf: before!.endAsOf };",
-    "if (again) return { found: 'whole', asOf };",
-  ),
-];

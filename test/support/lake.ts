@@ -3,12 +3,12 @@
  * of the user's cache, once. Without Python or network the tests do not run, and the run says so at its end (not-run.ts).
  */
 import { execFile, spawn } from 'node:child_process';
-import { access, copyFile, mkdir, mkdtemp, readdir, rename, rm } from 'node:fs/promises';
-import { homedir } from 'node:os';
+import { copyFile, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { version } from '@duckdb/node-api';
 import { describe } from 'vitest';
+import { cached } from './cached.ts';
 import { long } from './long.ts';
 
 declare module 'vitest' {
@@ -23,7 +23,6 @@ declare module 'vitest' {
 }
 
 const run = promisify(execFile);
-const cache = join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'shelfdesk-tests');
 const moto = 'moto[server]==5.2.5';
 const extensions = ['ducklake', 'postgres_scanner', 'httpfs'];
 
@@ -31,7 +30,7 @@ const extensions = ['ducklake', 'postgres_scanner', 'httpfs'];
 export async function findExtensions(): Promise<boolean> {
   const duckdb = version().slice(1);
   if (process.env.LAKE_EXTENSIONS) return true;
-  const found = await made(`duckdb-${duckdb}`, async folder => {
+  const found = await cached(`duckdb-${duckdb}`, async folder => {
     const venv = join(folder, 'venv');
     await install(venv, ['--no-deps', ...extensions.map(name => `duckdb-extension-${name}==${duckdb}`)]);
     const files = await readdir(venv, { recursive: true });
@@ -48,32 +47,12 @@ export async function findExtensions(): Promise<boolean> {
 const python = (folder: string | undefined): string | undefined => folder && join(folder, 'bin/python');
 
 /** The Python that has moto; undefined if there is none. */
-const findMoto = async () => python(await made('moto-5.2.5', folder => install(folder, [moto])));
+const findMoto = async () => python(await cached('moto-5.2.5', folder => install(folder, [moto])));
 
 async function install(venv: string, packages: readonly string[]): Promise<void> {
   await run('python3', ['-m', 'venv', venv]);
   const quiet = ['--quiet', '--disable-pip-version-check', '--no-input', '--retries', '1', '--only-binary', ':all:'];
   await run(join(venv, 'bin/python'), ['-m', 'pip', 'install', ...quiet, ...packages]);
-}
-
-/** A folder of the cache. Of two that make it at once, the first one stays. Undefined if it cannot be made. */
-async function made(name: string, make: (folder: string) => Promise<void>): Promise<string | undefined> {
-  const folder = join(cache, name);
-  const there = () =>
-    access(folder).then(
-      () => folder,
-      () => undefined,
-    );
-  if (await there()) return folder;
-  await mkdir(cache, { recursive: true });
-  const begun = await mkdtemp(join(cache, 'begun-'));
-  try {
-    await make(begun);
-    await rename(begun, folder);
-  } catch {
-    await rm(begun, { recursive: true, force: true });
-  }
-  return await there();
 }
 
 export interface Bucket extends AsyncDisposable {

@@ -101,6 +101,17 @@ test('what a dead worker held comes back one period after its deadline', () => {
   expect(ledger.at(deadlineMs + rules.periodMs).ask(90, 'fresh', 'next').waitMs).toBe(0);
 });
 
+test('a reply of a process that was suspended past its deadline says nothing of others, and nothing of what is left', () => {
+  const ledger = open(empty, broad);
+  ledger.reply(ledger.ask(50).id, { limit: 100, remaining: 50, used: 50, resetSeconds: 60 });
+  const { id } = ledger.ask(1);
+  // Meanwhile the fifty are free again, and the ledger no longer knows that the source had counted them.
+  ledger.at(80_000);
+  const told = ledger.reply(id, { limit: 100, remaining: 49, used: 1, resetSeconds: 60 });
+  expect(told).toMatchObject({ cost: 1, others: 0 });
+  expect(ledger.drain()).toBe(89);
+});
+
 test('what was cancelled is free at once, and settling twice counts once', () => {
   const ledger = open(empty, broad);
   ledger.cancel(ledger.ask(90).id);

@@ -229,7 +229,11 @@ export function settle(
   const state = advance(before, now, rules);
   const flight = state.flights.find(one => one.id === id);
   if (!flight) return { state, settled: null };
-  const headers = sane(reply.headers);
+  const said = sane(reply.headers);
+  // Its process was suspended: what was held when the source counted is no longer known here, and the period may be over.
+  const isLate = flight.deadlineMs <= Math.floor(now.earliestMs);
+  const { remaining: _, ...withoutRemaining } = said;
+  const headers: RateHeaders = isLate ? withoutRemaining : said;
   const cost = Math.max(flight.cost, headers.used ?? 0);
   const repliedMs = Math.floor(now.latestMs) + 1;
   const landed: State = {
@@ -247,7 +251,8 @@ export function settle(
   const told = believe(landed, headers, flight.grantedMs, repliedMs, cost, rules);
   // A late reply of the previous period has changed nothing, so the new period does not judge it.
   const heldAtMs = told === landed ? flight.grantedMs : countedFromMs(told, flight.grantedMs);
-  const others = isEven(rules) ? othersSeen(told, { headers, refused: reply.refused }, heldAtMs, rules) : 0;
+  const seen = isLate ? Number(reply.refused) : othersSeen(told, { headers, refused: reply.refused }, heldAtMs, rules);
+  const others = isEven(rules) ? seen : 0;
   const { clockToleranceMs } = rules;
   const { dateMs } = reply;
   const heard =

@@ -49,6 +49,7 @@ export async function takeUp(db: pg.Pool, key: Work, by: Claimant, time: () => D
   return withAccount(db, key.account, async client => {
     // The previous claimant may have ended while this one waited for the lock, so the time is read after it.
     const now = time();
+    // Locked: some who end a stream hold no lock of the account, and what has ended meanwhile must not run again.
     const { rows } = await client.query(
       `select s.state, r.kind, r.again,
          s.state = 'running' and s.job is distinct from $3 and (s.worker = $4 or sync.is_alive(s.worker)) as held,
@@ -60,7 +61,8 @@ export async function takeUp(db: pg.Pool, key: Work, by: Claimant, time: () => D
             and (o.worker = $4 or sync.is_alive(o.worker))
           order by 1 limit 1) as busy
        from sync.stored_run_streams s join sync.stored_runs r on r.id = s.run_id join sync.streams k using (stream_key)
-       where s.run_id = $1 and s.stream_key = $2`,
+       where s.run_id = $1 and s.stream_key = $2
+       for update of s`,
       [key.run, key.stream, by.job, by.worker],
     );
     const found = rows[0];

@@ -181,6 +181,26 @@ test('the same page under a good token writes all of it', async () => {
   expect((await readProgress(s.pool, claim.run)).streams).toMatchObject([{ seen: 2, inserted: 1, rejected: 1 }]);
 });
 
+test('a stream that ends while it is being taken up stays ended', async () => {
+  await using s = await scripted();
+  const run = await open(s.pool, ['tickets'], at(0));
+  const ending = await s.pool.connect();
+  await ending.query('begin');
+  await ending.query(`update sync.stored_run_streams set state = 'interrupted', token = token + 1 where run_id = $1`, [
+    run,
+  ]);
+  const up = takeUp(s.pool, { account: 'default', run, stream: 'helpdesk.tickets' }, { worker: 0, job: 'job' }, () =>
+    at(1),
+  );
+  await expect.poll(() => s.rows('select from pg_locks where not granted')).toHaveLength(1);
+  await ending.query('commit');
+  ending.release();
+  expect(await up).toEqual({ over: true });
+  expect(await s.rows('select state, token, worker from sync.stored_run_streams')).toEqual([
+    { state: 'interrupted', token: 1, worker: null },
+  ]);
+});
+
 test('whoever takes a stream up raises its token, until the stream is over', async () => {
   await using s = await scripted();
   const run = await open(s.pool, ['tickets', 'users'], at(0));

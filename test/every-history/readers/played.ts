@@ -4,8 +4,8 @@
  * after the other, by a real reader of its own.
  */
 
-import type { Page, Proof, Reader, ReadingOptions, Step } from '../../src/engine/reading/reading.ts';
-import { Fatal } from '../../src/errors.ts';
+import type { Page, Proof, Reader, ReadingOptions, Step } from '../../../src/engine/reading/reading.ts';
+import { Fatal } from '../../../src/errors.ts';
 
 export interface Played<Asked, Told, Arrived> {
   /** Two numbers that stand for where it began and the pages that it was given. */

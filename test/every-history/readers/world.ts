@@ -2,7 +2,7 @@
  * A small help desk: a few records of one list, whose clock has a grain of a second. It is written from the
  * specification. All times are whole seconds after `epoch`.
  */
-import type { Ask, Page } from '../../src/engine/reading/reading.ts';
+import type { Ask, Page } from '../../../src/engine/reading/reading.ts';
 
 /** Second 0. Far from 1970, where some readers begin. */
 export const epoch = Date.UTC(2026, 2, 1);

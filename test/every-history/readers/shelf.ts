@@ -2,7 +2,7 @@
  * The game of a shelf, whose pages are cut by place. What is found whole must have been on the shelf, in this order, at
  * the time that the reading names; unless a change was undone while it read (collection.ts).
  */
-import { readShelf, type ShelfAsk, type ShelfPage, type ShelfRead } from '../../src/engine/reading/collection.ts';
+import { readShelf, type ShelfAsk, type ShelfPage, type ShelfRead } from '../../../src/engine/reading/collection.ts';
 import type { Game, Move } from './explore.ts';
 import { type Played, play } from './played.ts';
 

@@ -3,7 +3,7 @@
  * and goes on from what it committed, and a second run may read beside it. When all is over, it becomes quiet, and one
  * more sync must have everything.
  */
-import type { Proof, Range, Reader, Walk } from '../../src/engine/reading/reading.ts';
+import type { Proof, Range, Reader, Walk } from '../../../src/engine/reading/reading.ts';
 import { changesOf, type Limits } from './changes.ts';
 import type { Game, Move } from './explore.ts';
 import { bitsOf, commit, empty, falseClaim, has, type Mirror, settle, takenBack, topOf } from './mirror.ts';

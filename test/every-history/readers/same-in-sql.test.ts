@@ -4,12 +4,12 @@
  */
 import type pg from 'pg';
 import { expect, test } from 'vitest';
-import { laterVersion } from '../../src/engine/commit/merge.ts';
-import { addGap, cover, readPosition, register } from '../../src/engine/coverage/coverage.ts';
-import { noteHeld, noteTie, settleTies, takenBack as takenBackInSql } from '../../src/engine/coverage/ties.ts';
-import { makePool, transaction } from '../../src/engine/database/pool.ts';
-import type { Claim } from '../../src/engine/runs/claims.ts';
-import { freshDatabase } from '../support/postgres.ts';
+import { laterVersion } from '../../../src/engine/commit/merge.ts';
+import { addGap, cover, readPosition, register } from '../../../src/engine/coverage/coverage.ts';
+import { noteHeld, noteTie, settleTies, takenBack as takenBackInSql } from '../../../src/engine/coverage/ties.ts';
+import { makePool, transaction } from '../../../src/engine/database/pool.ts';
+import type { Claim } from '../../../src/engine/runs/claims.ts';
+import { freshDatabase } from '../../support/postgres.ts';
 import { bits, commit, empty, isLater, type KnownTie, type Mirror, settle, takenBack, topOf } from './mirror.ts';
 import { asOf, begin, dateOf, type Rules, toMs, toSecond } from './world.ts';
 

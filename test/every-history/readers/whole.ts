@@ -2,7 +2,7 @@
  * The game of a list that is read whole: page after page, or with a cursor. What stood on the list from the first page to
  * the last one must have been shown, if the reading claims to have read it all.
  */
-import type { Page, Reader } from '../../src/engine/reading/reading.ts';
+import type { Page, Reader } from '../../../src/engine/reading/reading.ts';
 import type { Game, Move } from './explore.ts';
 import { type ListPlayed, Readings } from './played.ts';
 import { toMs } from './world.ts';

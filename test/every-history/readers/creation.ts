@@ -2,8 +2,8 @@
  * The game of a reading by creation, as a sweep does it: what is not shown in a range that it proves counts as gone. So
  * everything that stood there, as of the time of the proof, must have been shown, in its version of then or a later one.
  */
-import { type CreationOptions, readByCreation } from '../../src/engine/reading/by-creation.ts';
-import type { Page, Proof, Step } from '../../src/engine/reading/reading.ts';
+import { type CreationOptions, readByCreation } from '../../../src/engine/reading/by-creation.ts';
+import type { Page, Proof, Step } from '../../../src/engine/reading/reading.ts';
 import { changesOf, type Limits } from './changes.ts';
 import type { Game, Move } from './explore.ts';
 import { type ListPlayed, play } from './played.ts';

@@ -1,11 +1,11 @@
 /** The small worlds whose histories are played: for each reader, by how much happens in them. */
-import { readByCreation } from '../../src/engine/reading/by-creation.ts';
-import { readByCursor } from '../../src/engine/reading/by-cursor.ts';
-import { readShelf } from '../../src/engine/reading/collection.ts';
-import { readMovingList } from '../../src/engine/reading/moving-list.ts';
-import { walkList } from '../../src/engine/reading/page-walk.ts';
-import { readWhole } from '../../src/engine/reading/whole-list.ts';
-import { count } from '../../src/words.ts';
+import { readByCreation } from '../../../src/engine/reading/by-creation.ts';
+import { readByCursor } from '../../../src/engine/reading/by-cursor.ts';
+import { readShelf } from '../../../src/engine/reading/collection.ts';
+import { readMovingList } from '../../../src/engine/reading/moving-list.ts';
+import { walkList } from '../../../src/engine/reading/page-walk.ts';
+import { readWhole } from '../../../src/engine/reading/whole-list.ts';
+import { count } from '../../../src/words.ts';
 import type { Kind, Limits } from './changes.ts';
 import { creationGame } from './creation.ts';
 import type { Game } from './explore.ts';

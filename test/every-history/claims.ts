@@ -1,0 +1,304 @@
+/**
+ * Every history of the claims: all orders in which small worlds of workers, runs and people can act, by the real
+ * functions on a real PostgreSQL. Each act is a transaction; what two transactions do at once is in claims/races.ts.
+ */
+import * as commit from '../../src/engine/commit/commit.ts';
+import * as sums from '../../src/engine/commit/sums.ts';
+import * as claimsOfProduct from '../../src/engine/runs/claims.ts';
+import * as runs from '../../src/engine/runs/runs.ts';
+import { type Act, account, actsOf, now, type Product } from './claims/acts.ts';
+import { type ClaimsDatabase, openClaims, type Tables } from './claims/database.ts';
+import { type Claims, difference, nextWork, partsOf } from './claims/model.ts';
+import { type Raced, race } from './claims/races.ts';
+import { type ActKind, type ClaimsWorld, claimsWorlds } from './claims/worlds.ts';
+import type { Explored } from './ledger/breadth-first.ts';
+
+export { claimsWorlds };
+
+export const product: Product = { ...claimsOfProduct, ...runs, ...commit, ...sums };
+
+/** The same functions from a copy with a planted mistake. */
+export async function loadProduct(load: <M>(path: string) => Promise<M>): Promise<Product> {
+  return {
+    ...(await load<typeof claimsOfProduct>('src/engine/runs/claims.ts')),
+    ...(await load<typeof runs>('src/engine/runs/runs.ts')),
+    ...(await load<typeof commit>('src/engine/commit/commit.ts')),
+    ...(await load<typeof sums>('src/engine/commit/sums.ts')),
+  };
+}
+
+export interface ClaimsOptions {
+  readonly only?: string;
+  readonly mostStates?: number;
+  readonly product?: Product;
+  /** False: workers are told apart though they are alike. For the proof that this loses nothing. */
+  readonly symmetric?: boolean;
+}
+
+interface Node {
+  readonly state: Claims;
+  readonly tables: Tables;
+  readonly used: Partial<Record<ActKind, number>>;
+  readonly number: number;
+}
+
+/** The tables of a world before anything happens. */
+export async function beginWorld(db: ClaimsDatabase, world: ClaimsWorld): Promise<{ state: Claims; tables: Tables }> {
+  await db.put({});
+  await db.pool.query(`insert into sync.accounts (account_id) values ($1) on conflict do nothing`, [account]);
+  await db.pool.query(
+    `insert into sync.coverage (account_id, source, stream, list) values ($1, 'helpdesk', 'tickets', 'default'), ($1, 'helpdesk', 'messages', 'default')`,
+    [account],
+  );
+  await db.pool.query(
+    `insert into sync.workers (id, account_id, works, host, pid, version, started_at) overriding system value
+     select n, $1, true, 'here', n, 'now', $2 from generate_series(1, 3) n on conflict do nothing`,
+    [account, now],
+  );
+  // Runs have the same numbers in every database.
+  await db.pool.query(`alter sequence sync.runs_id_seq restart with 1`);
+  for (const { kind, streams, opener } of world.runs) {
+    const client = await db.pool.connect();
+    await runs.openRun(client, { account, kind, streams, opener }, now).finally(() => client.release());
+  }
+  const tables = await db.read();
+  return { state: { ...partsOf(tables), held: [], alive: world.workers, paused: [] }, tables };
+}
+
+/** Carries out one act from these tables, and says what went wrong. */
+export async function perform(
+  db: ClaimsDatabase,
+  product: Product,
+  before: Claims,
+  tables: Tables,
+  act: Act,
+): Promise<{ wrong: string | undefined; state: Claims; tables: Tables }> {
+  await db.live(before.alive);
+  const { answer, after } = act.must(before);
+  const said = await act.run(product, db.pool);
+  const found = await db.read();
+  const [word, token] = said.split(' ');
+  const isTaken = act.taker !== undefined && word === 'taken';
+  const state: Claims = {
+    ...after,
+    ...partsOf(found),
+    held: isTaken ? [...after.held, { ...act.taker!, token: Number(token), good: true }] : after.held,
+  };
+  const wrong =
+    (isTaken ? 'taken' : said) !== answer
+      ? `the answer is ${said}, and should be ${answer}`
+      : (difference(before, after, state) ?? stillWrong(act, before, tables, state, found, said));
+  return { wrong, state, tables: found };
+}
+
+/** What else must hold: a refused act changes nothing at all, and a token is given once. */
+function stillWrong(
+  act: Act,
+  before: Claims,
+  tables: Tables,
+  after: Claims,
+  found: Tables,
+  said: string,
+): string | undefined {
+  const names = Object.keys(tables).filter(name => tables[name] !== found[name]);
+  if (['over', 'fenced off', 'lost'].includes(said.split(' of ')[0]!) && act.kind !== 'take' && names.length > 0)
+    return `${names.join(' and ')} changed, though the act was refused`;
+  const isPage = act.kind === 'commit' && said === 'done';
+  if (isPage && (!names.includes('public.pages') || !names.includes('sync.stored_run_streams')))
+    return 'the page is not written';
+  if (!isPage && names.includes('public.pages')) return 'a page is written';
+  const covers = isPage || (act.kind === 'proof' && said === 'done');
+  if (!covers && names.includes('sync.coverage')) return 'a range is recorded as synced';
+  if (covers && !JSON.stringify(found['sync.coverage']).includes('2026')) return 'the proof is not recorded';
+  if ((act.kind === 'pause') !== names.includes('sync.paused')) return 'sync.paused changes';
+  const last = after.held.at(-1);
+  if (
+    said.startsWith('taken') &&
+    before.held.some(one => one.run === last!.run && one.stream === last!.stream && one.token >= last!.token)
+  )
+    return `token ${last!.token} is given a second time`;
+  for (const part of after.parts) {
+    const ended = !['waiting', 'running'].includes(part.state);
+    const row = (
+      JSON.parse(found['sync.stored_run_streams']!) as { run_id: number; stream: string; finished_at: string | null }[]
+    ).find(one => one.run_id === part.run && part.stream.endsWith(`.${one.stream}`));
+    if (ended !== (row!.finished_at !== null))
+      return `${part.stream} of run ${part.run} is ${part.state}, and its end is ${row!.finished_at}`;
+  }
+  return undefined;
+}
+
+/** What the product must say of a state, whatever led to it. */
+async function stateWrong(
+  db: ClaimsDatabase,
+  product: Product,
+  world: ClaimsWorld,
+  state: Claims,
+): Promise<string | undefined> {
+  await db.live(state.alive);
+  for (const worker of world.workers) {
+    const found = await product.waitingWork(db.pool, [{ account, worker }]);
+    const work = found.map(({ run, stream }) => `${run} ${stream}`).sort();
+    const wanted = nextWork(state, worker).sort();
+    if (work.join() !== wanted.join())
+      return `worker ${worker} is shown ${work.join(', ') || 'no work'}, and should see ${wanted.join(', ') || 'none'}`;
+  }
+  const claims = state.held.map(({ run, stream, token }) => ({ account, run, stream: stream as never, token }));
+  const stopped = await product.stopped(db.pool, claims);
+  for (const [place, held] of state.held.entries()) {
+    const must = !held.good || state.paused.includes(held.stream);
+    const told = stopped.find(one => one.place === place);
+    if ((told !== undefined) !== must)
+      return `worker ${held.worker} is ${must ? 'not ' : ''}told to stop under token ${held.token}`;
+    if (told && told.paused !== held.good) return `worker ${held.worker} is told a wrong reason to stop`;
+  }
+  const holds = (await product.heldBy(db.pool, world.workers)).map(
+    one => `${one.worker} ${one.run} ${one.stream} ${one.token} ${one.job}`,
+  );
+  const good = state.held
+    .filter(one => one.good)
+    .map(one => `${one.worker} ${one.run} ${one.stream} ${one.token} ${one.job}`);
+  if (holds.sort().join() !== good.sort().join())
+    return `the database has the claims ${holds.join()}, and they are ${good.join()}`;
+  return undefined;
+}
+
+/** Workers are alike: of two states that differ in their numbers only, one is enough. */
+function keyOf(world: ClaimsWorld, { state, used }: Pick<Node, 'state' | 'used'>, symmetric: boolean): string {
+  const orders = symmetric ? permutations(world.workers) : [world.workers];
+  const keys = orders.map(order => {
+    const name = (worker: number | null) =>
+      worker === null ? null : order.includes(worker) ? order.indexOf(worker) : worker;
+    return JSON.stringify([
+      state.runs.map(run => [run.state, name(run.openedBy)]),
+      state.parts.map(({ worker, ...part }) => [Object.values(part), name(worker)]),
+      state.held.map(({ worker, ...held }) => [Object.values(held), name(worker)].join()).sort(),
+      state.alive.map(name).sort(),
+      state.paused,
+      Object.entries(used).sort(),
+    ]);
+  });
+  return keys.sort()[0]!;
+}
+
+function permutations(of: readonly number[]): number[][] {
+  if (of.length < 2) return [[...of]];
+  return of.flatMap(one => permutations(of.filter(other => other !== one)).map(rest => [one, ...rest]));
+}
+
+export async function exploreClaimsWorld(
+  db: ClaimsDatabase,
+  world: ClaimsWorld,
+  options: ClaimsOptions = {},
+  onProgress?: (world: string, states: number, transitions: number) => void,
+): Promise<Explored & { readonly keys: ReadonlySet<string> }> {
+  const { mostStates = Number.POSITIVE_INFINITY, product: examined = product, symmetric = true } = options;
+  const begin = await beginWorld(db, world);
+  const keys = new Set<string>();
+  const says: { parent: number; says: string }[] = [{ parent: -1, says: '' }];
+  let transitions = 0;
+  let depth = 0;
+  let level: Node[] = [{ ...begin, used: {}, number: 0 }];
+  keys.add(keyOf(world, level[0]!, symmetric));
+  const story = (number: number): string[] => (number <= 0 ? [] : [...story(says[number]!.parent), says[number]!.says]);
+  const end = (complete: boolean, complaint?: Explored['complaint']) => ({
+    ...{ states: keys.size, transitions, complete, depth, keys },
+    ...(complaint && { complaint }),
+  });
+  for (; level.length > 0; depth++) {
+    const next: Node[] = [];
+    for (const node of level) {
+      let current: Tables | undefined;
+      for (const act of actsOf(world, node.state, node.used)) {
+        transitions++;
+        if (current !== node.tables) await db.put(node.tables);
+        const { wrong, state, tables } = await perform(db, examined, node.state, node.tables, act);
+        const changed = Object.keys(tables).some(name => tables[name] !== node.tables[name]);
+        current = changed ? tables : node.tables;
+        if (wrong) return end(false, { what: wrong, story: [...story(node.number), act.says] });
+        const used = { ...node.used, [act.kind]: (node.used[act.kind] ?? 0) + 1 };
+        const key = keyOf(world, { state, used }, symmetric);
+        if (keys.has(key)) continue;
+        keys.add(key);
+        says.push({ parent: node.number, says: act.says });
+        const what = await stateWrong(db, examined, world, state);
+        if (what) return end(false, { what, story: story(says.length - 1) });
+        next.push({ state, tables: changed ? tables : node.tables, used, number: says.length - 1 });
+        if (keys.size % 500 === 0) onProgress?.(world.name, keys.size, transitions);
+        if (keys.size >= mostStates) return end(false);
+      }
+    }
+    level = next;
+  }
+  return end(true);
+}
+
+/** World after world, on a database with all tables and nothing in them. Stops at the first complaint of each. */
+export async function* exploreClaims(
+  url: string,
+  options: ClaimsOptions = {},
+  onProgress?: (world: string, states: number, transitions: number) => void,
+): AsyncGenerator<Explored & { readonly world: string }> {
+  await using db = await openClaims(url);
+  for (const world of claimsWorlds) {
+    if (!world.name.includes(options.only ?? '')) continue;
+    const { keys: _, ...explored } = await exploreClaimsWorld(db, world, options, onProgress);
+    yield { world: world.name, ...explored };
+  }
+}
+
+/** What has happened before two acts race: kinds of acts, the first possible one of each. */
+const befores: readonly (readonly ActKind[])[] = [[], ['take'], ['take', 'die'], ['take', 'die', 'take']];
+
+/**
+ * All pairs of acts that are transactions, at once, after each of these beginnings. Pairs of one worker are left out: it
+ * does one thing at a time.
+ */
+export async function* raceClaims(
+  url: string,
+  options: Pick<ClaimsOptions, 'product' | 'only'> & { readonly kinds?: readonly ActKind[] } = {},
+  onProgress?: (what: string) => void,
+): AsyncGenerator<Raced & { readonly pair: string }> {
+  await using db = await openClaims(url);
+  const { product: examined = product, kinds } = options;
+  const world: ClaimsWorld = { ...claimsWorlds[0]!, most: raced };
+  for (const before of befores) {
+    let { state, tables } = await beginWorld(db, world);
+    for (const kind of before) {
+      const taker = state.alive[0]!;
+      const act = actsOf(world, state, {}).find(
+        one => one.kind === kind && (one.taker === undefined || one.taker.worker === taker),
+      )!;
+      await db.put(tables);
+      ({ state, tables } = await perform(db, examined, state, tables, act));
+    }
+    const acts = actsOf(world, state, {}).filter(
+      ({ kind, taker }) =>
+        (kinds ?? Object.keys(raced)).includes(kind) &&
+        kind !== 'die' &&
+        !(taker?.job.startsWith('b') && taker.worker === 1),
+    );
+    for (const [n, one] of acts.entries()) {
+      for (const other of acts.slice(n)) {
+        const pair = `after ${before.join(', ') || 'nothing'}: ${one.says}, while ${other.says}`;
+        if (!pair.includes(options.only ?? '') || workerOf(one) === workerOf(other)) continue;
+        onProgress?.(pair);
+        yield { pair, ...(await race(db, examined, state, tables, [one, other])) };
+      }
+    }
+  }
+}
+
+const raced = {
+  take: 9,
+  commit: 9,
+  proof: 9,
+  release: 9,
+  finish: 9,
+  die: 9,
+  abandon: 9,
+  'end run': 9,
+  fail: 9,
+} as const;
+/** The end of a run and of abandoned ones may come from anybody. */
+const workerOf = ({ says }: Act) => /^worker \d/.exec(says)?.[0] ?? says;

@@ -1,0 +1,198 @@
+/**
+ * What the claims promise, said again in plain code: who holds a stream, whose claim is good, and what each act must
+ * answer and change. It is written from SPEC.md (I1, I20) and the comments of the functions, not from their SQL.
+ */
+import type { Tables } from './database.ts';
+
+export type State = 'waiting' | 'running' | 'completed' | 'partial' | 'failed' | 'interrupted';
+
+/** A stream of a run. */
+export interface Part {
+  readonly run: number;
+  readonly stream: string;
+  readonly state: State;
+  readonly worker: number | null;
+  readonly job: string | null;
+  readonly token: number;
+  readonly waitsFor: number | null;
+  readonly carriedFrom: number | null;
+  readonly seen: number;
+  readonly credits: number;
+}
+export interface Run {
+  readonly id: number;
+  readonly kind: string;
+  readonly state: State;
+  readonly openedBy: number;
+}
+/** What a worker believes to hold. It may be wrong about it, for as long as it likes. */
+export interface Held {
+  readonly worker: number;
+  readonly run: number;
+  readonly stream: string;
+  readonly token: number;
+  readonly job: string;
+  /** The truth: nobody has taken, ended or returned the stream since. */
+  readonly good: boolean;
+}
+
+export interface Claims {
+  readonly runs: readonly Run[];
+  readonly parts: readonly Part[];
+  readonly held: readonly Held[];
+  readonly alive: readonly number[];
+  readonly paused: readonly string[];
+}
+
+/** What the tables say, in the words of the model. */
+export function partsOf(tables: Tables): Pick<Claims, 'runs' | 'parts'> {
+  // biome-ignore lint/suspicious/noExplicitAny: rows as the database says them.
+  const rows = (name: string) => JSON.parse(tables[name]!) as any[];
+  return {
+    runs: rows('sync.stored_runs')
+      .map(({ id, kind, state, opened_by }) => ({ id, kind, state, openedBy: opened_by }))
+      .sort((a, b) => a.id - b.id),
+    parts: rows('sync.stored_run_streams')
+      .map(one => ({
+        run: one.run_id,
+        stream: `${one.source}.${one.stream}`,
+        ...{ state: one.state, worker: one.worker, job: one.job, token: one.token, waitsFor: one.waits_for },
+        ...{ carriedFrom: one.carried_from, seen: one.seen, credits: one.credits },
+      }))
+      .sort((a, b) => a.run - b.run || (a.stream < b.stream ? -1 : 1)),
+  };
+}
+
+const isOpen = ({ state }: { readonly state: State }) => state === 'waiting' || state === 'running';
+
+/** Where a run reads one part at a time, in this order. */
+export const placeOf = (stream: string): number =>
+  ['helpdesk.users', 'helpdesk.customers', 'helpdesk.tickets', 'helpdesk.messages'].indexOf(stream);
+/** Streams that are fetched by id have one reader. */
+const hasOneReader = (stream: string) => stream === 'helpdesk.messages';
+const isApart = (kind: string) => ['sweep', 'audit', 'verify'].includes(kind);
+const classOf = (kind: string) => (isApart(kind) || kind === 'backfill' ? kind : 'top');
+
+export const find = (claims: Claims, key: { run: number; stream: string }): Part =>
+  claims.parts.find(one => one.run === key.run && one.stream === key.stream)!;
+
+/** A stream changes hands or ends: no claim that was given on it is good any more. */
+export function change(claims: Claims, key: { run: number; stream: string }, part: Partial<Part>): Claims {
+  const isIt = (one: { run: number; stream: string }) => one.run === key.run && one.stream === key.stream;
+  return {
+    ...claims,
+    parts: claims.parts.map(one => (isIt(one) ? { ...one, ...part } : one)),
+    held: claims.held.map(one => (isIt(one) ? { ...one, good: false } : one)),
+  };
+}
+
+export type Up = 'over' | { readonly busy: number } | 'taken';
+
+/** Who asks for a stream gets it, unless it has ended, is paused, or a live worker reads it or the same elsewhere. */
+export function takingUp(
+  claims: Claims,
+  key: { run: number; stream: string },
+  by: { worker: number; job: string },
+): { up: Up; after: Claims } {
+  const part = find(claims, key);
+  const lives = (worker: number | null) => worker !== null && (worker === by.worker || claims.alive.includes(worker));
+  if (!isOpen(part)) return { up: 'over', after: claims };
+  if (part.state === 'running' && part.job !== by.job && lives(part.worker)) return { up: 'over', after: claims };
+  const none = { state: 'waiting', worker: null, job: null } as const;
+  if (claims.paused.includes(key.stream))
+    return { up: 'over', after: change(claims, key, { ...none, waitsFor: null }) };
+  const kindOf = (run: number) => claims.runs.find(({ id }) => id === run)!.kind;
+  const [mine] = [kindOf(key.run)];
+  const busy = claims.parts
+    .filter(one => one.stream === key.stream && one.run !== key.run && one.state === 'running' && lives(one.worker))
+    .filter(
+      one =>
+        classOf(kindOf(one.run)) === classOf(mine) ||
+        (hasOneReader(key.stream) && !isApart(kindOf(one.run)) && !isApart(mine)),
+    )
+    .map(one => one.run)
+    .sort((a, b) => a - b)[0];
+  if (busy !== undefined) return { up: { busy }, after: change(claims, key, { ...none, waitsFor: busy }) };
+  return {
+    up: 'taken',
+    // The token grows: by how much does not matter, and the tables say it.
+    after: change(claims, key, { state: 'running', ...by, waitsFor: null, token: part.token + 1 }),
+  };
+}
+
+/** Ends these streams of a run, and the run with its last one. */
+export function ending(
+  claims: Claims,
+  run: number,
+  of: (part: Part) => boolean,
+  state: State,
+  more: { part?: (part: Part) => Partial<Part>; all?: State } = {},
+): Claims {
+  let after = claims;
+  for (const part of claims.parts)
+    if (part.run === run && of(part)) after = change(after, part, { state, ...more.part?.(part) });
+  return closing(after, run, more.all);
+}
+
+/** `all`: a person interrupted the run, so that what still waits does not start. */
+export function closing(claims: Claims, run: number, all?: State): Claims {
+  let after = claims;
+  if (all)
+    for (const part of claims.parts)
+      if (part.run === run && part.state === 'waiting') after = change(after, part, { state: all });
+  const states = after.parts.filter(one => one.run === run).map(({ state }) => state);
+  if (states.some(state => state === 'waiting' || state === 'running')) return after;
+  const order: readonly State[] = ['failed', 'interrupted', 'partial', 'completed'];
+  const worst = order.find(state => states.includes(state))!;
+  return {
+    ...after,
+    runs: after.runs.map(one => (one.id === run && one.state === 'running' ? { ...one, state: worst } : one)),
+  };
+}
+
+/** Runs that nobody opened who lives, and at which nobody works who lives. */
+export function abandoned(claims: Claims): Claims {
+  let after = claims;
+  const lives = (worker: number | null) => worker !== null && claims.alive.includes(worker);
+  for (const run of claims.runs) {
+    const parts = claims.parts.filter(one => one.run === run.id);
+    if (run.state !== 'running' || lives(run.openedBy)) continue;
+    if (parts.some(one => one.state === 'running' && lives(one.worker))) continue;
+    for (const part of parts)
+      if (isOpen(part)) after = change(after, part, { state: 'interrupted', token: part.token + 1 });
+    after = { ...after, runs: after.runs.map(one => (one.id === run.id ? { ...one, state: 'interrupted' } : one)) };
+  }
+  return after;
+}
+
+/** What a worker should take next: of each run and source the next stream, unless somebody who lives has it. */
+export function nextWork(claims: Claims, worker: number): string[] {
+  const next: string[] = [];
+  for (const run of claims.runs) {
+    if (run.state !== 'running') continue;
+    const lives = (one: Part) => one.worker !== null && (one.worker === worker || claims.alive.includes(one.worker));
+    const part = claims.parts
+      .filter(one => one.run === run.id)
+      .filter(one => (one.state === 'running' && lives(one)) || (isOpen(one) && !claims.paused.includes(one.stream)))
+      .sort((a, b) => placeOf(a.stream) - placeOf(b.stream))[0];
+    if (part && (part.state === 'waiting' || !lives(part))) next.push(`${part.run} ${part.stream}`);
+  }
+  return next;
+}
+
+const isSame = (a: unknown, b: unknown) => JSON.stringify(a) === JSON.stringify(b);
+
+/** Where the tables differ from what had to become of them. A token that was to grow may grow by any number. */
+export function difference(before: Claims, wanted: Claims, found: Pick<Claims, 'runs' | 'parts'>): string | undefined {
+  for (const [n, run] of wanted.runs.entries())
+    if (!isSame(run, found.runs[n])) return `run ${run.id} is ${found.runs[n]?.state}, and should be ${run.state}`;
+  for (const [n, part] of wanted.parts.entries()) {
+    const is = found.parts[n]!;
+    const grows = part.token > before.parts[n]!.token;
+    if (grows ? is.token <= before.parts[n]!.token : is.token !== part.token)
+      return `the token of ${part.stream} in run ${part.run} goes from ${before.parts[n]!.token} to ${is.token}`;
+    const wrong = (Object.keys(part) as (keyof Part)[]).find(name => name !== 'token' && part[name] !== is[name]);
+    if (wrong) return `${wrong} of ${part.stream} in run ${part.run} is ${is[wrong]}, and should be ${part[wrong]}`;
+  }
+  return undefined;
+}

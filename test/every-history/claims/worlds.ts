@@ -1,0 +1,82 @@
+/** Small worlds of the claims: a few workers, runs and streams, and how often each thing may happen. */
+import type { StreamKey } from '../../../src/engine/database/stream-key.ts';
+import type { RunKind } from '../../../src/engine/runs/runs.ts';
+
+export interface ClaimsWorld {
+  readonly name: string;
+  readonly workers: readonly number[];
+  readonly runs: readonly { readonly kind: RunKind; readonly streams: readonly StreamKey[]; readonly opener: number }[];
+  /** Names that the queue gives to a job of a stream. The same job may be delivered twice. */
+  readonly jobs: readonly string[];
+  /** How many times each act may happen, in all. */
+  readonly most: Partial<Record<ActKind, number>>;
+}
+
+export type ActKind =
+  | 'take'
+  | 'commit'
+  | 'proof'
+  | 'release'
+  | 'finish'
+  | 'interrupt'
+  | 'die'
+  | 'return'
+  | 'abandon'
+  | 'end run'
+  | 'fail'
+  | 'carry'
+  | 'pause';
+
+const sync = { kind: 'sync', streams: ['helpdesk.tickets'], opener: 1 } as const;
+
+export const claimsWorlds: readonly ClaimsWorld[] = [
+  {
+    name: 'a stream, two workers, two deliveries',
+    workers: [1, 2],
+    runs: [sync],
+    jobs: ['a', 'b'],
+    most: { take: 3, commit: 1, proof: 1, release: 1, finish: 1, die: 1, return: 1, abandon: 1 },
+  },
+  {
+    name: 'a stream, three workers',
+    workers: [1, 2, 3],
+    runs: [{ ...sync, opener: 9 }],
+    jobs: ['a', 'b'],
+    most: { take: 3, commit: 1, finish: 1, die: 2 },
+  },
+  {
+    name: 'two runs of a stream',
+    workers: [1, 2],
+    runs: [sync, { ...sync, kind: 'fresh', opener: 2 }],
+    jobs: ['a'],
+    most: { take: 3, commit: 1, release: 1, finish: 2, die: 1, abandon: 1, carry: 1 },
+  },
+  {
+    name: 'a backfill, a sweep and a sync',
+    workers: [1, 2],
+    runs: [sync, { ...sync, kind: 'backfill' }, { ...sync, kind: 'sweep' }],
+    jobs: ['a'],
+    most: { take: 3, commit: 1, die: 1 },
+  },
+  {
+    name: 'a stream that is fetched by id: a sync, a backfill and a verification',
+    workers: [1, 2],
+    runs: (['sync', 'backfill', 'verify'] as const).map(kind => ({ kind, streams: ['helpdesk.messages'], opener: 1 })),
+    jobs: ['a'],
+    most: { take: 3, die: 1, finish: 1 },
+  },
+  {
+    name: 'two streams of a run, and how it ends',
+    workers: [1, 2],
+    runs: [{ kind: 'sync', streams: ['helpdesk.tickets', 'helpdesk.messages'], opener: 1 }],
+    jobs: ['a'],
+    most: { take: 3, commit: 1, finish: 2, interrupt: 1, 'end run': 1, fail: 1, carry: 1, die: 1, abandon: 1 },
+  },
+  {
+    name: 'people pause',
+    workers: [1, 2],
+    runs: [sync],
+    jobs: ['a', 'b'],
+    most: { take: 3, commit: 1, pause: 2, finish: 1, die: 1 },
+  },
+];

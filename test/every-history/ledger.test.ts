@@ -1,0 +1,51 @@
+/** A slice of every history of the budget, and that each planted mistake is found. The whole: `npm run every-history`. */
+import { describe, expect, test } from 'vitest';
+import { long } from '../support/long.ts';
+import { plantedInLedger } from './ledger/planted.ts';
+import type { Ledger } from './ledger/steps.ts';
+import type { World } from './ledger/worlds.ts';
+import { exploreWorld, worlds } from './ledger.ts';
+import { withMistake } from './planted.ts';
+
+const named = (name: string): World => worlds.find(world => world.name === name)!;
+
+describe('every history of the budget', () => {
+  test.for(worlds.map(({ name }) => name))('nothing is wrong in: %s', name => {
+    expect(exploreWorld(named(name), undefined, { mostStates: 700 }).complaint).toBeUndefined();
+  });
+
+  test.for(Object.entries(plantedInLedger))('is wrong where %s', long, async ([, { mistakes, foundIn }]) => {
+    using mistaken = await withMistake<Ledger>('src/engine/budget/ledger.ts', mistakes);
+    const { complaint } = exploreWorld(named(foundIn), mistaken.module, { mostStates: 10_000 });
+    expect(complaint?.what).toBeDefined();
+  });
+});
+
+describe('what shortens the search loses nothing', () => {
+  const tiny: World = { ...named('no headers'), tickMs: 2000, requests: 1, deaths: 1 };
+  const found = (
+    ledger: Ledger | undefined,
+    how: { symmetric?: boolean; remembers?: boolean; onState?: (key: string) => void },
+  ) => exploreWorld(tiny, ledger, { ...how, mostStates: 150_000 });
+
+  test('the same states are reached where known ones are played again', () => {
+    const [once, again] = [new Set<string>(), new Set<string>()];
+    const short = found(undefined, { onState: key => once.add(key) });
+    const long = found(undefined, { remembers: false, onState: key => again.add(key) });
+    expect([short.complaint, long.complaint]).toEqual([undefined, undefined]);
+    expect([...again].filter(key => !once.has(key))).toEqual([]);
+    expect(long.states).toBeGreaterThan(short.states);
+  });
+
+  test('the same mistakes are found with processes told apart, and without memory', long, async () => {
+    const verdicts: Record<string, boolean[]> = {};
+    for (const [name, { mistakes }] of Object.entries(plantedInLedger)) {
+      using mistaken = await withMistake<Ledger>('src/engine/budget/ledger.ts', mistakes);
+      const ways = [{}, { symmetric: false }, { symmetric: false, remembers: false }];
+      verdicts[name] = ways.map(how => found(mistaken.module, { ...how }).complaint !== undefined);
+    }
+    const differ = Object.entries(verdicts).filter(([, all]) => new Set(all).size > 1);
+    expect(differ).toEqual([]);
+    expect(Object.values(verdicts).filter(([one]) => one).length).toBeGreaterThan(5);
+  });
+});

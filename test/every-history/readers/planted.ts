@@ -1,0 +1,167 @@
+/** Readers that are wrong: the source of the product with one line changed. The page says which small world finds each. */
+import { withMistake } from '../planted.ts';
+import type { Readers } from './worlds.ts';
+
+export interface Planted {
+  readonly reader: string;
+  readonly what: string;
+  /** In src/engine/reading. */
+  readonly file: string;
+  readonly line: string;
+  readonly instead: string;
+}
+
+const folder = 'src/engine/reading';
+const modules = ['moving-list', 'page-walk', 'by-creation', 'whole-list', 'by-cursor', 'collection'];
+
+/** The readers with this change. */
+export async function withPlanted<T>({ file, line, instead }: Planted, work: (readers: Readers) => T): Promise<T> {
+  using copy = await withMistake(`${folder}/${file}`, [{ file: `${folder}/${file}`, from: line, to: instead }]);
+  const loaded = await Promise.all(modules.map(name => copy.load<object>(`${folder}/${name}.ts`)));
+  return work(Object.assign({}, ...loaded));
+}
+
+const of =
+  (reader: string, file: string) =>
+  (what: string, line: string, instead: string): Planted => ({ reader, what, file, line, instead });
+const moving = of('moving list', 'moving-list.ts');
+const tie = of('moving list', 'tie.ts');
+const walk = of('walk by pages', 'page-walk.ts');
+const creation = of('by creation', 'by-creation.ts');
+const creationTie = of('by creation', 'tie.ts');
+const whole = of('whole list', 'whole-list.ts');
+const cursor = of('cursor', 'by-cursor.ts');
+const shelf = of('shelf', 'collection.ts');
+
+const claimed = `const claimed = Math.min(to, most, until, floorSecond(asOf - lookbackMs));
+    if (claimed < to) most = claimed;
+    read = to;
+    return claimed;`;
+const movedOn = `proof = covering(start, claim(last, page.asOf));
+      since = last - secondMs;
+    } else {`;
+
+export const planted: readonly Planted[] = [
+  moving('begins at its own second', 'let since = Math.max(0, start - secondMs);', 'let since = start;'),
+  moving('claims a second too many', claimed, claimed.replace('asOf - lookbackMs)', 'asOf - lookbackMs) + secondMs')),
+  moving('claims without the lookback', claimed, claimed.replace('asOf - lookbackMs', 'asOf')),
+  moving(
+    'claims more with the next page than with one that stopped short',
+    claimed,
+    claimed.replace('if (claimed < to) most = claimed;', ''),
+  ),
+  moving('claims beyond what it read', claimed, claimed.replace('Math.min(to, ', 'Math.min(')),
+  moving('claims the last second of a page', movedOn, movedOn.replace('claim(last,', 'claim(last + secondMs,')),
+  moving('goes on at the last second of a page', movedOn, movedOn.replace('since = last - secondMs', 'since = last')),
+  moving('goes on behind the last second of a page', movedOn, movedOn.replace('last - secondMs', 'last + secondMs')),
+  moving(
+    'asks for a full second again and again',
+    '} else if (last - secondMs > since) {',
+    '} else if (last > since) {',
+  ),
+  moving(
+    'claims the end as of the Date of its page',
+    'covering(start, claim(Infinity, page.asOf)), options);',
+    'covering(start, claim(Infinity, page.date)), options);',
+  ),
+  moving(
+    'leaves a tie a second too late',
+    'if (!tie.deep) since = tie.before - secondMs;',
+    'if (!tie.deep) since = tie.before;',
+  ),
+  moving('does not walk through a tie beyond paging', 'if (there.deep && there.before', 'if (false && there.before'),
+  moving('claims a tie beyond paging', 'start = left + secondMs;\n', ''),
+  moving('walks again through what it has walked', 'left = tied;', ''),
+  moving('claims a walk as of its end', 'asOf = Math.min(asOf, page.asOf);', 'asOf = page.asOf;'),
+  moving('walks through what was updated later', 'updatedSince: top - secondMs };', 'updatedSince: top };'),
+  moving(
+    'claims a walk without the lookback',
+    'const claimed = Math.min(until, floorSecond(asOf - lookbackMs));',
+    'const claimed = Math.min(until, floorSecond(asOf));',
+  ),
+  moving('does not note ties', '...tied(Math.max(start, since), to, tie) }', '}'),
+  moving('notes of a tie only its first page', 'pages.flatMap(({ rows })', 'pages.slice(0, 1).flatMap(({ rows })'),
+  tie('reads a tie only forwards', 'pages[i] = yield* inOrder({ since, page: i + 1, perPage }, {});', ''),
+  tie('skips the first page of a tie on the way back', 'i >= 0; i--', 'i >= 1; i--'),
+  tie(
+    'claims a tie as of its last page',
+    'const asOf = Math.min(...pages.map(page => page.asOf));',
+    'const asOf = Math.max(...pages.map(page => page.asOf));',
+  ),
+  tie(
+    'ends a tie behind its last record',
+    'return { pages, before: last, deep: false };',
+    'return { pages, before: last + secondMs, deep: false };',
+  ),
+  tie('takes a full page for the last one', 'ended: page.arrived < perPage ||', 'ended: page.arrived <= perPage ||'),
+  walk(
+    'walks forwards',
+    'for (let page = walk.page; page >= 1; page--) {',
+    'for (let page = 1; page <= walk.page; page++) {',
+  ),
+  walk(
+    'claims a second too many',
+    'const claim = (to: Ms, asOf: Ms, lookbackMs: number) => Math.min(to, floorSecond(asOf - lookbackMs));',
+    'const claim = (to: Ms, asOf: Ms, lookbackMs: number) => Math.min(to, floorSecond(asOf - lookbackMs) + secondMs);',
+  ),
+  walk(
+    'resumes a page too low',
+    'walk: { ...walk, page: Math.max(1, page - 1) }',
+    'walk: { ...walk, page: Math.max(1, page - 2) }',
+  ),
+  walk(
+    'skips the first page',
+    'for (let page = walk.page; page >= 1; page--) {',
+    'for (let page = walk.page; page >= 2; page--) {',
+  ),
+  walk('claims beyond the depth', 'const next: Next = walk.deep ?', 'const next: Next = false ?'),
+  walk(
+    'begins the next walk at a record that it has not met',
+    'if (first === undefined) beyond = middle;',
+    'if (first === undefined) known = middle;',
+  ),
+  creation(
+    'claims a second too many',
+    'const claimed = Math.min(to, most, until, floorSecond(asOf - lookbackMs));',
+    'const claimed = Math.min(to, most, until, floorSecond(asOf - lookbackMs) + secondMs);',
+  ),
+  creation(
+    'goes on at the last second',
+    'proof = claim(last, page.asOf);\n      since = last - secondMs;',
+    'proof = claim(last, page.asOf);\n      since = last;',
+  ),
+  creation(
+    'claims the last second',
+    'proof = claim(last, page.asOf);\n      since = last - secondMs;',
+    'proof = claim(last + secondMs, page.asOf);\n      since = last - secondMs;',
+  ),
+  creation(
+    'believes two readings that do not show the same',
+    'return backwardsLast && inOneOrder(there, back) && back.every(row => shown.has(row));',
+    'return true;',
+  ),
+  creationTie('reads a tie only forwards', 'pages[i] = yield* inOrder({ since, page: i + 1, perPage }, {});', ''),
+  whole('does not read backwards', 'for (let back = ignored ? 0 : page - 1;', 'for (let back = 0;'),
+  whole('does not read the first page again', 'back >= 1; back--', 'back >= 2; back--'),
+  cursor(
+    'does not look whether the list has moved',
+    'if (overlap && last !== undefined && rows[0]?.id !== last) break;',
+    '',
+  ),
+  cursor(
+    'ends with the page before the last',
+    'if (next === undefined) return',
+    'if (next === undefined || page === 2) return',
+  ),
+  shelf('believes one reading', 'if (again) return', 'if (before) return'),
+  shelf(
+    'compares only how long two readings are',
+    'agrees &&= arrived.every((id, i) => id === before!.ids[ids.length + i]);',
+    '',
+  ),
+  shelf(
+    'names the time of the second reading',
+    "if (again) return { found: 'whole', asOf: before!.endAsOf };",
+    "if (again) return { found: 'whole', asOf };",
+  ),
+];
