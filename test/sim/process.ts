@@ -10,6 +10,7 @@ import '../../src/sources/helpdesk/replay.ts';
 import '../../src/sources/helpdesk/verify/audit.ts';
 import '../../src/sources/helpdesk/verify/verify.ts';
 
+import { setImmediate as everybodyWaits } from 'node:timers/promises';
 import { pino } from 'pino';
 import type { Rng } from '../../packages/sandbox/src/random.ts';
 import { TOKEN } from '../../packages/sandbox/src/switches.ts';
@@ -155,5 +156,7 @@ export class Process {
     if (this.by.dead) return;
     this.#around.scheduler.kill(this.by);
     await this.#around.database.client.query(`select pg_advisory_unlock(${lockClass}, ${this.id})`);
+    // What it was at comes to nothing first.
+    await everybodyWaits();
   }
 }

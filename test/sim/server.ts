@@ -13,6 +13,8 @@ const settings = {
   track_counts: 'off',
   update_process_title: 'off',
   checkpoint_timeout: '1d',
+  // In the folder of its data, for wire.ts.
+  unix_socket_directories: '.',
 };
 
 export const startServer = (): Promise<OwnServer> => startOwnServer({ settings });
