@@ -9,15 +9,18 @@ import type { History } from './history.ts';
 import type { Exchange } from './network.ts';
 import type { Plan } from './plan.ts';
 
-/** One round trip: the tickets as they are shown, what is claimed, who is at work. Times in ms. */
-const looks = {
-  text: `select
+/**
+ * One round trip: the tickets that transactions from $1 on have written, what is claimed, who is at work. Times in ms. There is one
+ * connection, so the numbers of transactions are in the order of their commits.
+ */
+const looks = `select pg_snapshot_xmax(pg_current_snapshot())::text::float8 as next,
+    (select count(*)::int from helpdesk.tickets) as count,
     (select coalesce(json_agg(json_build_array(id, extract(epoch from updated_at)::float8 * 1000,
        extract(epoch from _observed_at)::float8 * 1000, extract(epoch from _deleted_at)::float8 * 1000,
        json_build_array(subject, state, user_id, label_ids, spam, trash, inbox_id, type))), '[]')
-     from helpdesk.tickets) as tickets,
+     from helpdesk.tickets where xmin::text::float8 >= $1) as tickets,
     (select coalesce(json_agg(json_build_array(id, extract(epoch from _deleted_at)::float8 * 1000)), '[]')
-     from helpdesk.customers where _deleted_at is not null) as customers,
+     from helpdesk.customers where _deleted_at is not null and xmin::text::float8 >= $1) as customers,
     (select coalesce(json_agg(json_build_array(c.list, c.redundant, extract(epoch from lower(r))::float8 * 1000,
        extract(epoch from upper(r))::float8 * 1000)), '[]')
      from sync.coverage c, unnest(c.covered) r where c.stream = 'tickets') as coverage,
@@ -26,13 +29,16 @@ const looks = {
     (select coalesce(json_agg(coalesce(record_id, '')), '[]') from sync.rejects
      where stream = 'tickets' and cleared_at is null) as rejected,
     (select coalesce(json_agg(json_build_array(s.run_id, s.stream_key, s.token)), '[]')
-     from sync.stored_run_streams s) as claims`,
-  values: [],
-};
+     from sync.stored_run_streams s) as claims`;
 
 type TicketRow = [id: string, updatedMs: number, observedMs: number, deletedMs: number | null, shown: unknown[]];
 
 interface Seen {
+  /** The number of the next transaction. */
+  next: number;
+  /** Of all tickets. */
+  count: number;
+  /** Those that are new or changed since the last look. */
   tickets: TicketRow[];
   customers: [id: string, deletedMs: number][];
   coverage: [list: string, redundant: boolean, fromMs: number, toMs: number][];
@@ -54,8 +60,14 @@ export class Check {
   readonly #history: History;
   readonly #database: Database;
   #dirty = false;
+  /** The first transaction that the last look has not seen. */
+  #next = 0;
   /** What each ticket was at the last look, so that its version can only grow. */
-  #before = new Map<string, TicketRow>();
+  readonly #before = new Map<string, TicketRow>();
+  /** What each ticket shows, as text. */
+  readonly #shown = new Map<string, string>();
+  /** Tombstones that were seen, and their times. */
+  readonly #dead = new Map<string, number>();
   /** Commits under a token that was not the newest one. */
   #committed: { key: string; token: number }[] = [];
   /** Ids to which the source has answered 404. */
@@ -109,8 +121,9 @@ export class Check {
     if (!this.#dirty) return;
     this.#dirty = false;
     this.checks++;
-    const { rows } = await this.#database.query(looks, 0);
+    const { rows } = await this.#database.query({ text: looks, values: [this.#next] }, 0);
     const seen: Seen = rows[0];
+    this.#next = seen.next;
     this.#fences(seen);
     this.#tombstones(seen);
     this.#versions(seen);
@@ -136,8 +149,8 @@ export class Check {
       ...customers,
     ];
     for (const [id, deletedMs] of deleted) {
-      if (this.#before.get(`dead ${id}`)?.[3] === deletedMs) continue;
-      this.#before.set(`dead ${id}`, [id, 0, 0, deletedMs, []]);
+      if (this.#dead.get(id) === deletedMs) continue;
+      this.#dead.set(id, deletedMs);
       if (!this.#notFound.has(id)) this.complain(`I6: ${id} has a tombstone, and the source was not asked for it`);
       // The tombstone tells the source's time, which is compared by the steady clock; a copy may be behind.
       const { clock } = this.#world;
@@ -149,37 +162,40 @@ export class Check {
   }
 
   /** I2: the newest known version of a ticket only grows, and an equal one is no older. */
-  #versions({ tickets }: Seen): void {
+  #versions({ tickets, count }: Seen): void {
     for (const row of tickets) {
       const [id, updatedMs, observedMs] = row;
       const before = this.#before.get(id);
       this.#before.set(id, row);
+      this.#shown.set(id, JSON.stringify(row[4]));
       if (before === undefined || this.#plan.jumpMs > 0 || this.#history.ahead.has(id)) continue;
       if (updatedMs < before[1])
         this.complain(`I2: ticket ${id} went back from ${iso(before[1])} to ${iso(updatedMs)}`);
       else if (updatedMs === before[1] && observedMs < before[2])
         this.complain(`I2: ticket ${id}: an older copy has won`);
     }
+    if (count !== this.#before.size) this.complain(`I2: ${this.#before.size - count} tickets have no row any more`);
   }
 
   /** I1 and I3: of what is claimed nothing is missing, and nothing is old. */
-  #coverage({ tickets, coverage, ties, rejected }: Seen): void {
+  #coverage({ coverage, ties, rejected }: Seen): void {
     if (rejected.includes('')) return;
-    const rows = new Map(tickets.map(row => [row[0], row]));
     for (const ticket of this.#world.tickets.values()) {
       if (this.#history.silent.has(ticket.id) || rejected.includes(ticket.id)) continue;
       const updatedMs = Date.parse(ticket.updated_at);
       const list = this.#listOf(ticket);
       const claimed = coverage.some(([name, , from, to]) => name === list && from <= updatedMs && updatedMs < to);
       if (!claimed || ties.some(([from, to]) => from <= updatedMs && updatedMs < to)) continue;
-      const row = rows.get(ticket.id);
+      const row = this.#before.get(ticket.id);
+      if (row !== undefined && row[1] === updatedMs && row[3] === null)
+        if (this.#shown.get(ticket.id) === JSON.stringify(shownOf(ticket))) continue;
       const what = `ticket ${ticket.id} of ${iso(updatedMs)}, which is covered,`;
       if (row === undefined) this.complain(`I3: ${what} is missing`);
       else if (row[1] !== updatedMs) this.complain(`I3: ${what} is shown as of ${iso(row[1])}`);
       else if (row[3] !== null) this.complain(`I3: ${what} has a tombstone`);
-      else if (JSON.stringify(row[4]) !== JSON.stringify(shownOf(ticket)))
+      else
         this.complain(
-          `I3: ${what} is shown as ${JSON.stringify(row[4])} instead of ${JSON.stringify(shownOf(ticket))}`,
+          `I3: ${what} is shown as ${this.#shown.get(ticket.id)} instead of ${JSON.stringify(shownOf(ticket))}`,
         );
     }
   }

@@ -151,6 +151,13 @@ export class Process {
     await this.#around.scheduler.effect(actor('goodbye'), `${this.by.name} has left`, () => this.kill());
   }
 
+  /** After the seed, when nothing of it happens any more: Node keeps whatever listens to a signal that may come. */
+  forget(): void {
+    this.by.dead = true;
+    this.#leaving.abort(new Interrupted());
+    this.#reconciling?.stop();
+  }
+
   /** As `kill -9` does: its lock ends with it. */
   async kill(): Promise<void> {
     if (this.by.dead) return;

@@ -3,6 +3,7 @@
 import { backfillStream } from '../../jobs/backfill-stream.ts';
 import { sweepStream } from '../../jobs/sweep-stream.ts';
 import { syncStream } from '../../jobs/sync-stream.ts';
+import { BooksWorld } from '../../packages/sandbox/src/books/world.ts';
 import { Rules } from '../../packages/sandbox/src/admission/rules.ts';
 import { between, makeRng, pick, type Rng } from '../../packages/sandbox/src/random.ts';
 import { openServices, type Services } from '../../packages/sandbox/src/services.ts';
@@ -81,6 +82,7 @@ export async function simulate(seed: number, options: SimulateOptions): Promise<
   } finally {
     undo();
     uninstall?.();
+    simulation.forget();
   }
   return simulation.told();
 }
@@ -113,6 +115,7 @@ class Simulation {
   readonly #calm;
   readonly #director = actor('director');
   #processes: Process[] = [];
+  readonly #everyProcess: Process[] = [];
   #databaseMs = 0;
   #wild = false;
   #named = 0;
@@ -144,7 +147,7 @@ class Simulation {
     this.scheduler = scheduler;
     const now = () => scheduler.nowMs;
     const world = makeWorld(plan, rng(5), now);
-    this.services = openServices({ ...plan.readings, world, now, rules: this.#rules, books: {}, seed: plan.seed });
+    this.services = openServices({ ...plan.readings, world, now, rules: this.#rules, books: { world: new BooksWorld({ now }) }, seed: plan.seed });
     this.history = new History(world, line => scheduler.note(line), plan.behindMs + plan.jumpMs);
     this.check = new Check({ world, plan, history: this.history, database });
     const lateMs = () => plan.lateMs;
@@ -262,6 +265,11 @@ class Simulation {
     for (const process of this.#processes) await process.kill();
   }
 
+  forget(): void {
+    for (const process of this.#everyProcess) process.forget();
+    this.#database.watch = () => {};
+  }
+
   told(): Told {
     const { plan, check, scheduler, history, services } = this;
     return {
@@ -326,6 +334,7 @@ class Simulation {
     const process = new Process(`P${++this.#named}`, this.#around);
     if (this.#wild && this.plan.clocksMs > 0) process.clockMs = this.#someMs();
     this.#processes = [...this.#processes.filter(({ by }) => !by.dead), process];
+    this.#everyProcess.push(process);
     process.start().catch(this.#around.failed);
     return process;
   }
