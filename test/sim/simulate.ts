@@ -3,19 +3,14 @@
 import { backfillStream } from '../../jobs/backfill-stream.ts';
 import { sweepStream } from '../../jobs/sweep-stream.ts';
 import { syncStream } from '../../jobs/sync-stream.ts';
-import { BooksWorld } from '../../packages/sandbox/src/books/world.ts';
 import { Rules } from '../../packages/sandbox/src/admission/rules.ts';
+import { BooksWorld } from '../../packages/sandbox/src/books/world.ts';
 import { between, makeRng, pick, type Rng } from '../../packages/sandbox/src/random.ts';
 import { openServices, type Services } from '../../packages/sandbox/src/services.ts';
 import { register } from '../../src/engine/coverage/coverage.ts';
-import { transaction } from '../../src/engine/database/pool.ts';
-import { openSweep } from '../../src/engine/deletions/swept-ranges.ts';
 import type { Job } from '../../src/engine/queue/job.ts';
 import { bindAccount } from '../../src/engine/runs/accounts.ts';
-import { openBackfill } from '../../src/engine/runs/ranges.ts';
-import { endAbandonedRuns, lockAccount, openRun, openSync, type RunKind } from '../../src/engine/runs/runs.ts';
-import { streams } from '../../src/sources/index.ts';
-import { keysOf } from '../support/keys.ts';
+import { endAbandonedRuns } from '../../src/engine/runs/runs.ts';
 import { differences } from '../support/mirror.ts';
 import { boundTo, deskLists } from '../support/sources.ts';
 import { uncertain } from './certain.ts';
@@ -24,9 +19,10 @@ import type { Database, Trouble } from './database.ts';
 import { type Happens, happen, happenings, makeWorld } from './happenings.ts';
 import { History } from './history.ts';
 import { networkOf } from './network.ts';
-import { lookbackMs, type Plan, planOf } from './plan.ts';
+import { type Plan, planOf } from './plan.ts';
 import { type Around, account, type Defect, Process } from './process.ts';
 import { Queue } from './queue.ts';
+import { type Asked, deskStreams, Runs } from './runs.ts';
 import { actor, Scheduler } from './scheduler.ts';
 
 export interface Told {
@@ -57,12 +53,9 @@ export interface SimulateOptions {
   readonly dieAt?: { readonly step: number; readonly when: 'before' | 'after' };
 }
 
-type Asked = RunKind | 'again' | 'night';
-
 /** When every world begins. */
 const beginMs = Date.UTC(2026, 5, 1, 12);
 const jobs: readonly Job[] = [syncStream, backfillStream, sweepStream];
-const deskStreams = streams.filter(({ source }) => source === 'helpdesk');
 const names = deskStreams.map(({ name }) => name);
 
 export async function simulate(seed: number, options: SimulateOptions): Promise<Told> {
@@ -97,8 +90,6 @@ function setPaging({ perPage, depth }: Plan): () => void {
   };
 }
 
-/** Of what nothing goes wrong with. */
-const mostSteps = 20_000;
 class Simulation {
   readonly plan: Plan;
   readonly scheduler: Scheduler;
@@ -120,8 +111,6 @@ class Simulation {
   #wild = false;
   #named = 0;
   #deaths = 0;
-  /** Streams that said that a part of them cannot be read. */
-  readonly #unreadable = new Set<string>();
   /** How far the source's clock has jumped. */
   #sourceMs = 0;
   /** The furthest that the source's clock ever showed, against the true time. */
@@ -131,10 +120,7 @@ class Simulation {
   readonly #writes: number[] = [];
   /** Of PostgreSQL's log. */
   #position = '';
-  /** The last sweep that was asked for goes on with one that was broken off. */
-  #goesOn = false;
-  /** Some run may be over. */
-  #mayHaveEnded = false;
+  readonly #runs: Runs;
 
   constructor(plan: Plan, { database, traced = false, defect = {}, dieAt, script }: SimulateOptions) {
     this.#script = script;
@@ -147,7 +133,14 @@ class Simulation {
     this.scheduler = scheduler;
     const now = () => scheduler.nowMs;
     const world = makeWorld(plan, rng(5), now);
-    this.services = openServices({ ...plan.readings, world, now, rules: this.#rules, books: { world: new BooksWorld({ now }) }, seed: plan.seed });
+    this.services = openServices({
+      ...plan.readings,
+      world,
+      now,
+      rules: this.#rules,
+      books: { world: new BooksWorld({ now }) },
+      seed: plan.seed,
+    });
     this.history = new History(world, line => scheduler.note(line), plan.behindMs + plan.jumpMs);
     this.check = new Check({ world, plan, history: this.history, database });
     const lateMs = () => plan.lateMs;
@@ -171,10 +164,17 @@ class Simulation {
     this.#calm = database.poolFor({
       ...{ by: this.#director, scheduler, now: this.#around.databaseNow, trouble: () => undefined, lateMs: () => 0 },
     });
+    this.#runs = new Runs({
+      ...{ plan, scheduler, database, check, chance: this.#chance, calm: this.#calm, isScripted: script !== undefined },
+      processes: () => this.#processes,
+      start: () => this.#start(),
+      direct: act => this.#direct(act),
+      failed: this.#around.failed,
+    });
     database.watch = (statement, _by, { rowCount }) => {
       check.statement(statement, rowCount);
       if (this.#wild && rowCount) this.#wrote.add(wroteBy(statement.text));
-      if (statement.text.includes('update sync.stored_runs')) this.#mayHaveEnded = true;
+      if (statement.text.includes('update sync.stored_runs')) this.#runs.mayHaveEnded = true;
     };
     let who = '';
     scheduler.afterwards = async label => {
@@ -236,24 +236,24 @@ class Simulation {
     this.#queue.flush();
     this.#start();
     await this.#direct(() => endAbandonedRuns(this.#calm, account, new Date(this.scheduler.nowMs)));
-    await this.#finish('sync', names);
-    if (await this.#hasGaps()) await this.#finish('backfill', ['tickets', 'messages']);
+    await this.#runs.finish('sync', names);
+    if (await this.#hasGaps()) await this.#runs.finish('backfill', ['tickets', 'messages']);
     const { messagesEdited, customersEdited, deleted, silent } = history;
     if (customersEdited || deleted || silent.size > 0 || (await this.#hasRejects())) {
       await this.#compareAnnounced();
-      await this.#finish('sweep', ['customers', 'tickets']);
+      await this.#runs.finish('sweep', ['customers', 'tickets']);
       // What one that was broken off had read, it does not read again, and says so: edits since then the next one finds.
-      if (this.#goesOn) await this.#finish('sweep', ['customers', 'tickets']);
+      if (this.#runs.goesOn) await this.#runs.finish('sweep', ['customers', 'tickets']);
       // A sweep may bring a ticket that was rejected until then: its messages wait, and a worker reads them.
-      await this.#finish('hydrate', ['messages']);
+      await this.#runs.finish('hydrate', ['messages']);
     }
-    if (deleted || messagesEdited || silent.size > 0) await this.#finish('backfill', ['messages'], messagesEdited);
+    if (deleted || messagesEdited || silent.size > 0) await this.#runs.finish('backfill', ['messages'], messagesEdited);
     const excused = await this.#excused();
     for (const what of await differences(this.#calmReads(), world)) {
       const [table = '', id = ''] = what.split(/[ :]/);
       // An inbox that only deleted tickets were in is nobody's any more.
       const nobodys = table === 'inboxes' && history.deleted && what.endsWith('too many');
-      const unseen = this.#unreadable.has(/^(customers|contacts)$/.test(table) ? 'customers' : 'tickets');
+      const unseen = this.#runs.unreadable.has(/^(customers|contacts)$/.test(table) ? 'customers' : 'tickets');
       const hidden = unseen && (what.endsWith('too many') || /^(customers|contacts)$/.test(table));
       if (!nobodys && !hidden && !excused.has(id)) check.complain(`at rest: ${what}`);
     }
@@ -353,13 +353,13 @@ class Simulation {
     const { plan, scheduler } = this;
     const rng = this.#rng;
     const time = () => between(rng, scheduler.nowMs, endMs);
-    const events: [number, string, () => void][] = [[scheduler.nowMs, 'a sync', () => this.#ask('sync', names)]];
+    const events: [number, string, () => void][] = [[scheduler.nowMs, 'a sync', () => this.#runs.ask('sync', names)]];
     for (let n = between(rng, 0, 3); n > 0; n--) {
       const kind = pick(rng, ['sync', 'fresh', 'nightly', 'backfill', 'again', 'hydrate', 'sweep', 'night'] as const);
-      events.push([time(), `asked: ${kind}`, () => this.#askFor(kind)]);
+      events.push([time(), `asked: ${kind}`, () => this.#runs.askFor(kind)]);
     }
     for (let atMs = scheduler.nowMs + 60_000; atMs < endMs; atMs += 60_000)
-      events.push([atMs, 'every minute', () => this.#ask('fresh', ['customers', 'tickets'])]);
+      events.push([atMs, 'every minute', () => this.#runs.ask('fresh', ['customers', 'tickets'])]);
     for (let n = plan.events; n > 0; n--) events.push([time(), ...this.#mishap(rng)]);
     for (let n = plan.jumpMs > 0 ? between(rng, 1, 4) : 0; n > 0; n--) {
       const forward = between(rng, 0, plan.jumpMs);
@@ -378,7 +378,9 @@ class Simulation {
       this.scheduler.nowMs + seconds * 1000,
       what,
       () =>
-        what in happenings ? happenings[what as keyof typeof happenings](this.#happens) : this.#askFor(what as Asked),
+        what in happenings
+          ? happenings[what as keyof typeof happenings](this.#happens)
+          : this.#runs.askFor(what as Asked),
     ]);
   }
 
@@ -423,107 +425,6 @@ class Simulation {
     this.#queue.isAway = () => this.#wild && this.scheduler.nowMs < untilMs;
   }
 
-  // --- what is asked for ----------------------------------------------------------------------------------------------
-
-  #askFor(kind: Asked): void {
-    if (kind === 'nightly') this.#ask('nightly', ['users', 'customers', 'tickets']);
-    else if (kind === 'fresh') this.#ask('fresh', ['customers', 'tickets']);
-    else if (kind === 'hydrate') this.#ask('hydrate', ['messages']);
-    else if (kind === 'sync') this.#ask('sync', names);
-    else if (kind === 'sweep') this.#ask('sweep', this.#someOf([['tickets'], ['customers'], ['customers', 'tickets']]));
-    else if (kind === 'night') this.#ask('sweep', ['customers', 'tickets'], false);
-    else this.#ask('backfill', this.#someOf([['tickets'], ['customers'], ['tickets', 'messages']]), kind === 'again');
-  }
-
-  /** A script asks for the most of them: what it comes by does not hang on a draw. */
-  #someOf(choices: readonly (readonly string[])[]): readonly string[] {
-    return this.#script === undefined ? pick(this.#chance, choices) : choices.at(-1)!;
-  }
-
-  #ask(kind: RunKind, asked: readonly string[], again?: boolean): void {
-    this.#open(kind, asked, again).catch(this.#around.failed);
-  }
-
-  /** A sweep that is not asked for `again` is one of the schedule. */
-  async #open(kind: RunKind, asked: readonly string[], again?: boolean): Promise<number> {
-    const opener = this.#processes.find(({ by, id }) => !by.dead && id > 0)?.id ?? 0;
-    const now = new Date(this.scheduler.nowMs);
-    const given = { account, streams: keysOf(asked), opener };
-    const range = { since: null, until: null, again: again ?? false };
-    const open = async () => {
-      if (kind === 'sync') return openSync(this.#calm, given, now, { carryMs: 60_000, lookbackMs });
-      if (kind === 'sweep' && again !== false) {
-        const opened = await openSweep(this.#calm, { ...given, acceptDeletions: true }, now);
-        this.#goesOn = opened.resumed;
-        return opened.run;
-      }
-      if (kind === 'backfill') return (await openBackfill(this.#calm, { ...given, range }, now)).run;
-      return transaction(this.#calm, async client => {
-        await lockAccount(client, account);
-        return openRun(client, { ...given, kind }, now);
-      });
-    };
-    const run = await open();
-    for (const process of this.#processes) process.ring();
-    return run;
-  }
-
-  /** A run that has to come to a good end, and what may still wait for its next try. */
-  async #finish(kind: RunKind, asked: readonly string[], again?: boolean): Promise<void> {
-    const { scheduler, check } = this;
-    for (let tries = 1; ; tries++) {
-      let run: number | undefined;
-      await this.#direct(async () => {
-        run = await this.#open(kind, asked, again);
-      });
-      let state = 'running';
-      for (const last = scheduler.steps + mostSteps; state === 'running' && scheduler.steps < last; ) {
-        this.#mayHaveEnded = false;
-        const { rows } = await this.#database.query(
-          { text: 'select state from sync.stored_runs where id = $1', values: [run] },
-          0,
-        );
-        state = rows[0].state;
-        if (state === 'running') await scheduler.run(() => this.#mayHaveEnded, mostSteps);
-      }
-      if (state === 'completed') return await this.#settled();
-      const { rows } = await this.#database.query(
-        {
-          text: `select stream, state, error from sync.stored_run_streams where run_id = $1 and error is not null`,
-          values: [run],
-        },
-        0,
-      );
-      const why = rows.map(row => `${row.stream}: ${row.error}`).join('; ');
-      scheduler.note(`run ${run}, ${kind}, ended ${state}: ${why}`);
-      if (/paging reaches/.test(why) && !/could not be stored|in full/.test(why)) {
-        // More in one second than can be read in any way: it says so, and what of it is gone nobody can see.
-        for (const { stream } of rows) this.#unreadable.add(stream);
-        return await this.#settled();
-      }
-      // What a clock far ahead has put off is counted by each run until then; what it did to the tables the comparison tells.
-      if (tries === 3 && this.plan.clocksMs > 0 && /could not be stored$/.test(why)) return;
-      if (tries === 3) return check.complain(`at rest: run ${run} of kind ${kind} ended ${state}: ${why}`);
-      for (const process of this.#processes) await process.kill();
-      scheduler.skip(2 * 86_400_000);
-      this.#start();
-    }
-  }
-
-  /** What runs by itself is over as well: one that was asked for leaves names that are being asked for to it. */
-  async #settled(): Promise<void> {
-    for (const last = this.scheduler.steps + mostSteps; this.scheduler.steps < last; ) {
-      this.#mayHaveEnded = false;
-      const { rows } = await this.#database.query(
-        { text: `select count(*)::int as n from sync.stored_runs where state = 'running'`, values: [] },
-        0,
-      );
-      if (rows[0].n === 0) return;
-      await this.scheduler.run(() => this.#mayHaveEnded, mostSteps);
-    }
-    this.check.complain('at rest: a run does not end');
-  }
-
   /** What lies in a gap that is told with its reason: more records in one second than can be read in any way. */
   async #excused(): Promise<Set<string>> {
     const { rows } = await this.#database.query(
@@ -560,7 +461,7 @@ class Simulation {
         table === 'tickets'
           ? !what.endsWith('too many') && !history.silent.has(id)
           : table === 'customers' && what.endsWith('missing') && !history.away.has(id);
-      if (announced && !this.#unreadable.has(table) && !unread.has(id))
+      if (announced && !this.#runs.unreadable.has(table) && !unread.has(id))
         check.complain(`at rest, before the sweep: ${what}`);
     }
   }

@@ -114,7 +114,7 @@ export class Wire {
         if (kind === dataRow) rows.push(rowOf(input, at, columns!, isArray));
         else if (kind === rowDescription) columns = columnsOf(input, at);
         else if (kind === commandComplete) {
-          const tag = input.latin1Slice(at, end - 1).split(' ');
+          const tag = input.toString('latin1', at, end - 1).split(' ');
           const count = Number(tag.at(-1));
           results.push({ command: tag[0]!, rowCount: Number.isNaN(count) ? null : count, rows });
           rows = [];
@@ -146,7 +146,9 @@ interface Stream {
   _handle: { fd: number; readStop(): void; setBlocking(on: boolean): void };
 }
 
-const { prepareValue } = (await import('pg/lib/utils.js' as string)).default as { prepareValue: (v: unknown) => unknown };
+const { prepareValue } = (await import('pg/lib/utils.js' as string)).default as {
+  prepareValue: (v: unknown) => unknown;
+};
 
 async function connected(config: pg.ClientConfig): Promise<pg.Client> {
   const client = new pg.Client(config);
@@ -170,7 +172,7 @@ function columnsOf(input: Buffer, at: number): Column[] {
   for (let n = input.readUInt16BE(at); n > 0; n--) {
     const end = input.indexOf(0, from);
     const oid = input.readUInt32BE(end + 7);
-    columns.push({ name: input.utf8Slice(from, end), parse: pg.types.getTypeParser(oid, 'text') as Column['parse'] });
+    columns.push({ name: input.toString('utf8', from, end), parse: pg.types.getTypeParser(oid, 'text') as Column['parse'] });
     from = end + 19;
   }
   return columns;
@@ -183,7 +185,7 @@ function rowOf(input: Buffer, at: number, columns: readonly Column[], isArray: b
   for (const { name, parse } of columns) {
     const length = input.readInt32BE(from);
     from += 4;
-    const value = length < 0 ? null : parse(input.utf8Slice(from, from + length));
+    const value = length < 0 ? null : parse(input.toString('utf8', from, from + length));
     if (length > 0) from += length;
     if (isArray) cells.push(value);
     else row[name] = value;
