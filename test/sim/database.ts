@@ -89,6 +89,17 @@ export class Database {
     this.client.close();
   }
 
+  /** Rows of any table that hold one of these texts in any column. */
+  async holding(texts: readonly string[]): Promise<{ table: string; text: string }[]> {
+    const { rows: tables } = await this.client.query(
+      `select format('%I.%I', n.nspname, c.relname) as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
+       where c.relkind in ('r', 'm') and n.nspname !~ '^(pg_|information_schema)' and pg_relation_size(c.oid) > 0 order by 1`,
+    );
+    const all = tables.map(({ name }) => `select '${name}' as name, t::text as row from ${name} t`).join(' union all ');
+    const found = `select distinct r.name as table, w.text from (${all}) r, unnest($1::text[]) w (text) where strpos(r.row, w.text) > 0`;
+    return (await this.client.query({ text: found, values: [texts] })).rows;
+  }
+
   /** A statement with values is prepared once. */
   async query(asked: pg.QueryConfig, nowMs: number): Promise<pg.QueryResult> {
     const config = atTime(asked, nowMs);

@@ -13,7 +13,7 @@ import { lookbackMs, type Plan } from './plan.ts';
 import { account, type Process } from './process.ts';
 import type { Scheduler } from './scheduler.ts';
 
-export type Asked = RunKind | 'again' | 'night';
+export type Asked = RunKind | 'again' | 'night' | 'catalog' | 'catalog again';
 
 export interface AroundRuns {
   readonly plan: Plan;
@@ -31,8 +31,11 @@ export interface AroundRuns {
   readonly failed: (why: unknown) => void;
 }
 
-export const deskStreams = streams.filter(({ source }) => source === 'helpdesk');
-const names = deskStreams.map(({ name }) => name);
+const inCatalog = ['shelves', 'volumes'];
+
+/** The streams that a seed has. */
+export const namesOf = ({ volumes }: Plan): string[] =>
+  streams.filter(({ source }) => source === 'helpdesk' || volumes > 0).map(({ name }) => name);
 
 /** Of what nothing goes wrong with. */
 const mostSteps = 20_000;
@@ -54,7 +57,9 @@ export class Runs {
     if (kind === 'nightly') this.ask('nightly', ['users', 'customers', 'tickets']);
     else if (kind === 'fresh') this.ask('fresh', ['customers', 'tickets']);
     else if (kind === 'hydrate') this.ask('hydrate', ['messages']);
-    else if (kind === 'sync') this.ask('sync', names);
+    else if (kind === 'sync') this.ask('sync', namesOf(this.#around.plan));
+    else if (kind === 'catalog') this.ask('fresh', inCatalog);
+    else if (kind === 'catalog again') this.ask('backfill', inCatalog, true);
     else if (kind === 'sweep') this.ask('sweep', this.#someOf([['tickets'], ['customers'], ['customers', 'tickets']]));
     else if (kind === 'night') this.ask('sweep', ['customers', 'tickets'], false);
     else this.ask('backfill', this.#someOf([['tickets'], ['customers'], ['tickets', 'messages']]), kind === 'again');

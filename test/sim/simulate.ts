@@ -4,25 +4,27 @@ import { backfillStream } from '../../jobs/backfill-stream.ts';
 import { sweepStream } from '../../jobs/sweep-stream.ts';
 import { syncStream } from '../../jobs/sync-stream.ts';
 import { Rules } from '../../packages/sandbox/src/admission/rules.ts';
-import { BooksWorld } from '../../packages/sandbox/src/books/world.ts';
 import { between, makeRng, pick, type Rng } from '../../packages/sandbox/src/random.ts';
 import { openServices, type Services } from '../../packages/sandbox/src/services.ts';
 import { register } from '../../src/engine/coverage/coverage.ts';
 import type { Job } from '../../src/engine/queue/job.ts';
 import { bindAccount } from '../../src/engine/runs/accounts.ts';
 import { endAbandonedRuns } from '../../src/engine/runs/runs.ts';
+import { keyOf } from '../support/keys.ts';
 import { differences } from '../support/mirror.ts';
 import { boundTo, deskLists } from '../support/sources.ts';
+import { Catalog, owners, setShelfPaging } from './catalog.ts';
 import { uncertain } from './certain.ts';
 import { Check } from './check.ts';
 import type { Database, Trouble } from './database.ts';
+import { Erasing, eraseNow, heldOf, tracesOf } from './erasing.ts';
 import { type Happens, happen, happenings, makeWorld } from './happenings.ts';
 import { History } from './history.ts';
 import { networkOf } from './network.ts';
 import { type Plan, planOf } from './plan.ts';
-import { type Around, account, type Defect, Process } from './process.ts';
+import { type Around, account, addresses, type Defect, Process } from './process.ts';
 import { Queue } from './queue.ts';
-import { type Asked, deskStreams, Runs } from './runs.ts';
+import { type Asked, namesOf, Runs } from './runs.ts';
 import { actor, Scheduler } from './scheduler.ts';
 
 export interface Told {
@@ -36,6 +38,11 @@ export interface Told {
   readonly changes: number;
   readonly requests: number;
   readonly deaths: number;
+  /** People, changes in the catalog, changes that were dated ahead, and transactions of several pages. */
+  readonly erased: number;
+  readonly catalog: number;
+  readonly ahead: number;
+  readonly batches: number;
   /** What was written until then, of what a script has to come by. */
   readonly wrote: readonly string[];
   /** Effects of a script's processes that wrote to the database or spoke to the queue. */
@@ -53,10 +60,11 @@ export interface SimulateOptions {
   readonly dieAt?: { readonly step: number; readonly when: 'before' | 'after' };
 }
 
+export type Scripted = Asked | keyof typeof happenings | 'a person is erased' | 'the catalog changes';
+
 /** When every world begins. */
 const beginMs = Date.UTC(2026, 5, 1, 12);
 const jobs: readonly Job[] = [syncStream, backfillStream, sweepStream];
-const names = deskStreams.map(({ name }) => name);
 
 export async function simulate(seed: number, options: SimulateOptions): Promise<Told> {
   const { database } = options;
@@ -64,7 +72,7 @@ export async function simulate(seed: number, options: SimulateOptions): Promise<
   await database.client.query('select pg_advisory_unlock_all()');
   await database.empty();
   const simulation = new Simulation(plan, options);
-  const undo = setPaging(plan);
+  const undo = [setPaging(plan), setShelfPaging(plan)];
   const uninstall = options.defect?.install?.();
   try {
     await simulation.begin();
@@ -73,7 +81,7 @@ export async function simulate(seed: number, options: SimulateOptions): Promise<
   } catch (error) {
     simulation.check.complain(`it came to no end: ${error instanceof Error ? (error.stack ?? error.message) : error}`);
   } finally {
-    undo();
+    for (const back of undo) back();
     uninstall?.();
     simulation.forget();
   }
@@ -96,12 +104,16 @@ class Simulation {
   readonly services: Services;
   readonly history: History;
   readonly check: Check;
+  readonly catalog: Catalog;
+  readonly #erasing: Erasing;
   readonly #database: Database;
   readonly #queue: Queue;
   readonly #around: Around;
   readonly #rules = new Rules();
   readonly #rng: Rng;
   readonly #chance: Rng;
+  /** Of what is beside the help desk, so that all else of a seed stays what it was. */
+  readonly #beside: Rng;
   readonly #happens: Happens;
   readonly #calm;
   readonly #director = actor('director');
@@ -129,20 +141,23 @@ class Simulation {
     const rng = (n: number) => makeRng(plan.seed * 7 + n);
     this.#rng = rng(2);
     this.#chance = rng(3);
+    this.#beside = rng(13);
     const scheduler = new Scheduler({ nowMs: beginMs, rng: rng(4), traced });
     this.scheduler = scheduler;
     const now = () => scheduler.nowMs;
     const world = makeWorld(plan, rng(5), now);
+    this.catalog = new Catalog(plan, rng(12), now);
+    const books = { world: this.catalog.world, requestsPerDay: 1_000_000, requestsPerSecond: 1_000_000 };
     this.services = openServices({
       ...plan.readings,
       world,
       now,
       rules: this.#rules,
-      books: { world: new BooksWorld({ now }) },
+      books,
       seed: plan.seed,
     });
     this.history = new History(world, line => scheduler.note(line), plan.behindMs + plan.jumpMs);
-    this.check = new Check({ world, plan, history: this.history, database });
+    this.check = new Check({ world, plan, history: this.history, database, catalog: this.catalog });
     const lateMs = () => plan.lateMs;
     this.#happens = {
       ...{ world, rng: rng(6), plan, history: this.history, bin: { tickets: [], customers: [] } },
@@ -153,7 +168,7 @@ class Simulation {
     this.#queue = new Queue(scheduler, rng(7));
     const { services, check } = this;
     this.#around = {
-      ...{ plan, scheduler, database, defect, jobs, rng: rng(8) },
+      ...{ plan, scheduler, database, defect, jobs, rng: rng(8), catalog: services.books },
       fetchOf: networkOf({ scheduler, services, rng: rng(9), slow: plan.slow, arrived: check.exchange }),
       queueOf: by => this.#queue.of(by),
       databaseNow: () => scheduler.nowMs + this.#databaseMs,
@@ -188,14 +203,32 @@ class Simulation {
     };
     scheduler.meanwhile = () => {
       if (this.#wild && this.#chance() < plan.changes) happen(this.#happens);
+      if (this.#wild && plan.volumes > 0 && this.#beside() < Math.max(0.02, plan.changes))
+        this.catalog.change(this.#beside);
     };
+    this.#erasing = new Erasing({
+      nowMs: () => scheduler.nowMs,
+      isAlive: () => this.#wild,
+      begin: () => {
+        const by = actor(`E${++this.#named}`);
+        const { databaseNow: now, trouble, lateMs } = this.#around;
+        const doors = { ...(defect.rewrite && { rewrite: defect.rewrite }) };
+        return { by, pool: database.poolFor({ by, scheduler, now, trouble, lateMs, ...doors }) };
+      },
+      later: act => scheduler.at(scheduler.nowMs + 2000, this.#director, 'the command is given again', act),
+    });
   }
 
   async begin(): Promise<void> {
     await this.#direct(async () => {
-      await bindAccount(this.#calm, account, boundTo({ helpdesk: new URL('https://desk.example/api/v1') }));
+      await bindAccount(
+        this.#calm,
+        account,
+        boundTo(this.plan.volumes > 0 ? addresses : { helpdesk: addresses.helpdesk }),
+      );
       const lists = deskLists.flatMap(({ key, lists }) => lists.map(list => ({ stream: key, list: list.name })));
-      await register(this.#calm, account, 0, lists, new Date(beginMs));
+      const shelves = this.plan.volumes > 0 ? owners.map(list => ({ stream: keyOf('shelves'), list })) : [];
+      await register(this.#calm, account, 0, [...lists, ...shelves], new Date(beginMs));
     });
   }
 
@@ -213,6 +246,7 @@ class Simulation {
     this.#wild = false;
     this.#rules.clear();
     for (const process of this.#processes) await process.kill();
+    for (const command of this.#erasing.commands.keys()) scheduler.kill(command);
     scheduler.kill(this.#director);
     this.#director.dead = false;
     // What the dead have sent arrives all the same.
@@ -236,7 +270,8 @@ class Simulation {
     this.#queue.flush();
     this.#start();
     await this.#direct(() => endAbandonedRuns(this.#calm, account, new Date(this.scheduler.nowMs)));
-    await this.#runs.finish('sync', names);
+    await this.#eraseAll();
+    await this.#runs.finish('sync', namesOf(this.plan));
     if (await this.#hasGaps()) await this.#runs.finish('backfill', ['tickets', 'messages']);
     const { messagesEdited, customersEdited, deleted, silent } = history;
     if (customersEdited || deleted || silent.size > 0 || (await this.#hasRejects())) {
@@ -248,8 +283,9 @@ class Simulation {
       await this.#runs.finish('hydrate', ['messages']);
     }
     if (deleted || messagesEdited || silent.size > 0) await this.#runs.finish('backfill', ['messages'], messagesEdited);
+    if (this.plan.volumes > 0) await this.#runs.finish('backfill', ['shelves', 'volumes'], true);
     const excused = await this.#excused();
-    for (const what of await differences(this.#calmReads(), world)) {
+    for (const what of await differences(this.#calmReads(), heldOf(world, check.erased))) {
       const [table = '', id = ''] = what.split(/[ :]/);
       // An inbox that only deleted tickets were in is nobody's any more.
       const nobodys = table === 'inboxes' && history.deleted && what.endsWith('too many');
@@ -262,6 +298,9 @@ class Simulation {
       const of = { isBehind: this.plan.behindMs > 0, excused };
       for (const what of await uncertain(this.#database, history, of)) check.complain(what);
     }
+    for (const what of await tracesOf(this.#database, history, check.erased)) check.complain(`at rest: ${what}`);
+    if (this.plan.volumes > 0)
+      for (const what of await this.catalog.differences(this.#calmReads())) check.complain(`at rest: catalog: ${what}`);
     for (const process of this.#processes) await process.kill();
   }
 
@@ -282,6 +321,10 @@ class Simulation {
       changes: history.changes,
       requests: services.helpdesk.totals.requests,
       deaths: this.#deaths,
+      erased: check.erased.size,
+      catalog: this.catalog.changes,
+      ahead: history.ahead.size,
+      batches: check.batches,
       wrote: [...this.#wrote],
       writes: this.#writes,
     };
@@ -291,7 +334,7 @@ class Simulation {
   async #noteWrite(by: string, label: string): Promise<void> {
     const { rows } = await this.#database.client.query('select pg_current_wal_insert_lsn()::text as position');
     const { position } = rows[0];
-    const isProcess = this.#processes.some(one => one.by.name === by);
+    const isProcess = by.startsWith('E') || this.#processes.some(one => one.by.name === by);
     if (isProcess && (position !== this.#position || label.startsWith('queue:')))
       this.#writes.push(this.scheduler.steps);
     this.#position = position;
@@ -311,6 +354,13 @@ class Simulation {
   }
 
   async #dieIfProcess(name: string): Promise<boolean> {
+    const command = [...this.#erasing.commands.keys()].find(by => by.name === name);
+    if (command !== undefined) {
+      this.#deaths++;
+      this.scheduler.kill(command);
+      this.#erasing.died(command);
+      return true;
+    }
     const process = this.#processes.find(({ by }) => by.name === name);
     if (process === undefined || process.by.dead) return false;
     await this.#die(process);
@@ -353,7 +403,9 @@ class Simulation {
     const { plan, scheduler } = this;
     const rng = this.#rng;
     const time = () => between(rng, scheduler.nowMs, endMs);
-    const events: [number, string, () => void][] = [[scheduler.nowMs, 'a sync', () => this.#runs.ask('sync', names)]];
+    const events: [number, string, () => void][] = [
+      [scheduler.nowMs, 'a sync', () => this.#runs.ask('sync', namesOf(plan))],
+    ];
     for (let n = between(rng, 0, 3); n > 0; n--) {
       const kind = pick(rng, ['sync', 'fresh', 'nightly', 'backfill', 'again', 'hydrate', 'sweep', 'night'] as const);
       events.push([time(), `asked: ${kind}`, () => this.#runs.askFor(kind)]);
@@ -367,6 +419,13 @@ class Simulation {
     }
     for (let n = plan.foreign > 0 ? between(rng, 1, 12) : 0; n > 0; n--)
       events.push([time(), 'others use credits', () => this.services.helpdesk.takeCredits(plan.foreign)]);
+    const beside = this.#beside;
+    const someTime = () => between(beside, scheduler.nowMs, endMs);
+    for (let n = plan.erasures; n > 0; n--) events.push([someTime(), 'a person is erased', () => this.#erase()]);
+    for (let n = plan.volumes > 0 ? between(beside, 2, 5) : 0; n > 0; n--) {
+      const kind = pick(beside, ['catalog', 'catalog', 'catalog again'] as const);
+      events.push([someTime(), `asked: ${kind}`, () => this.#runs.askFor(kind)]);
+    }
     if (plan.clocksMs > 0)
       for (let n = between(rng, 1, 4); n > 0; n--)
         events.push([time(), 'a clock of ours is set', () => this.#setClock()]);
@@ -382,6 +441,17 @@ class Simulation {
           ? happenings[what as keyof typeof happenings](this.#happens)
           : this.#runs.askFor(what as Asked),
     ]);
+  }
+
+  #erase(): void {
+    const known = [...this.services.helpdesk.world.customers.keys()].filter(id => !this.check.erased.has(id));
+    if (known.length > 0) this.#erasing.erase(pick(this.#beside, known));
+  }
+
+  /** Whoever was to be erased, and was not: the command is given once more, and nothing goes wrong with it. */
+  async #eraseAll(): Promise<void> {
+    for (const customer of this.#erasing.pending)
+      await this.#direct(() => eraseNow(this.#calm, customer, this.scheduler.nowMs));
   }
 
   /** Anywhere between what it has shown at most and as far behind that as the seed allows, and back again. */
@@ -455,7 +525,7 @@ class Simulation {
     );
     const unread = new Set<string>([...rows.map(({ id }) => id), ...(await this.#excused())]);
     if (unread.has('')) return;
-    for (const what of await differences(this.#calmReads(), services.helpdesk.world)) {
+    for (const what of await differences(this.#calmReads(), heldOf(services.helpdesk.world, check.erased))) {
       const [table = '', id = ''] = what.split(/[ :]/);
       const announced =
         table === 'tickets'

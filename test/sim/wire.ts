@@ -172,7 +172,10 @@ function columnsOf(input: Buffer, at: number): Column[] {
   for (let n = input.readUInt16BE(at); n > 0; n--) {
     const end = input.indexOf(0, from);
     const oid = input.readUInt32BE(end + 7);
-    columns.push({ name: input.toString('utf8', from, end), parse: pg.types.getTypeParser(oid, 'text') as Column['parse'] });
+    columns.push({
+      name: input.toString('utf8', from, end),
+      parse: pg.types.getTypeParser(oid, 'text') as Column['parse'],
+    });
     from = end + 19;
   }
   return columns;
