@@ -10,7 +10,18 @@ import { simulate } from './simulate.ts';
 /** Calm: nothing goes wrong but what is tried. */
 const script: Partial<Plan> = {
   ...{ tickets: 12, customers: 3, pastSeconds: 600, tied: 0.3, quietly: [], archiveHours: 0, perPage: 3, depth: 9 },
-  ...{ unannounced: true, deletions: true, changes: 0.01, behindMs: 0, jumpMs: 0, rules: [], slow: 0, foreign: 0 },
+  ...{
+    aheadMs: 90_000,
+    unannounced: true,
+    deletions: true,
+    changes: 0.01,
+    behindMs: 0,
+    jumpMs: 0,
+    rules: [],
+    slow: 0,
+    foreign: 0,
+  },
+  ...{ erasures: 0, volumes: 7, shelfPage: 3 },
   ...{ workers: 1, deaths: 0, troubles: 0, clocksMs: 0, events: 0, turmoilMs: 280_000, turmoilSteps: 3000 },
   limits: { credits: 1_000_000, periodMs: 60_000, requestsPerSecond: 1_000_000, reserve: 0 },
 };
@@ -24,13 +35,22 @@ const events = [
   // More in one second than paging reaches: read by creation.
   [21, 'all tickets change in one second'],
   [30, 'sync'],
+  [60, 'a ticket is dated ahead'],
+  [61, 'the catalog changes'],
+  [62, 'a person is erased'],
+  [70, 'catalog'],
   [160, 'sweep'],
   [200, 'a reply'],
   [201, 'again'],
+  [230, 'the catalog changes'],
+  [231, 'catalog again'],
 ] as const;
 
 /** What the script is for. */
 const needed = ['deletion_candidates', 'swept', 'tombstones', 'walks'];
+
+/** What else it has to come by. */
+const happened = ['erased', 'catalog', 'ahead', 'batches'] as const;
 
 export interface Crashes {
   /** Deaths tried so far. */
@@ -49,6 +69,7 @@ export async function tryCrashes(
   const calm = await simulate(seed, { database, plan, script: events });
   const failed = calm.complaints.map(what => `nobody dies: ${what}`);
   failed.push(...needed.filter(what => !calm.wrote.includes(what)).map(what => `the script writes no ${what}`));
+  failed.push(...happened.filter(what => calm[what] === 0).map(what => `the script comes by nothing of this: ${what}`));
   const deaths = calm.writes.flatMap(step => [
     { step, when: 'before' as const },
     { step, when: 'after' as const },

@@ -38,16 +38,15 @@ export class Erasing {
     this.pending.add(customer);
     const { by, pool } = this.#around.begin();
     this.commands.set(by, customer);
-    eraseNow(pool, customer, this.#around.nowMs()).then(
-      () => {
-        this.commands.delete(by);
-        this.pending.delete(customer);
-      },
-      () => {
-        this.commands.delete(by);
-        if (this.#around.isAlive()) this.#around.later(() => this.erase(customer));
-      },
-    );
+    const again = () => {
+      this.commands.delete(by);
+      if (this.#around.isAlive()) this.#around.later(() => this.erase(customer));
+    };
+    eraseNow(pool, customer, this.#around.nowMs()).then(isKnown => {
+      if (!isKnown) return again();
+      this.commands.delete(by);
+      this.pending.delete(customer);
+    }, again);
   }
 
   /** A command died with its process. */
@@ -58,11 +57,15 @@ export class Erasing {
   }
 }
 
-/** Nothing is to be erased of a person who is not mirrored yet. */
-export async function eraseNow(pool: Pool, customer: string, nowMs: number): Promise<void> {
-  await eraseCustomer(pool, { account, customer, who: 'the simulation', streams }, new Date(nowMs)).catch(error => {
-    if (!(error instanceof UsageError)) throw error;
-  });
+/** False if the command was refused: the person is not mirrored yet. */
+export async function eraseNow(pool: Pool, customer: string, nowMs: number): Promise<boolean> {
+  try {
+    await eraseCustomer(pool, { account, customer, who: 'the simulation', streams }, new Date(nowMs));
+    return true;
+  } catch (error) {
+    if (error instanceof UsageError) return false;
+    throw error;
+  }
 }
 
 /** Where something of these people is found, in any column. */

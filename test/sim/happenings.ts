@@ -302,6 +302,7 @@ export const happenings = {
   'a customer is deleted': deleteCustomer,
   'a message has a file more': attach,
   'a reply': reply,
+  'a ticket is dated ahead': ahead,
   'all tickets change in one second': ({ world }) => {
     const at = world.clock.now();
     for (const { id } of [...world.tickets.values()]) world.patchTicket(id, { subject: `all at ${at}~${id}` }, { at });

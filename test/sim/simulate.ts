@@ -26,6 +26,7 @@ import { type Around, account, addresses, type Defect, Process } from './process
 import { Queue } from './queue.ts';
 import { type Asked, namesOf, Runs } from './runs.ts';
 import { actor, Scheduler } from './scheduler.ts';
+import { Truth } from './truth.ts';
 
 export interface Told {
   readonly seed: number;
@@ -55,7 +56,7 @@ export interface SimulateOptions {
   readonly defect?: Defect;
   readonly plan?: Partial<Plan>;
   /** What happens and is asked for, and after how many seconds, instead of what the seed says. */
-  readonly script?: readonly (readonly [seconds: number, what: Asked | keyof typeof happenings])[];
+  readonly script?: readonly (readonly [seconds: number, what: Scripted])[];
   /** The process that is at this effect dies, once. */
   readonly dieAt?: { readonly step: number; readonly when: 'before' | 'after' };
 }
@@ -133,6 +134,7 @@ class Simulation {
   /** Of PostgreSQL's log. */
   #position = '';
   readonly #runs: Runs;
+  readonly #truth: Truth;
 
   constructor(plan: Plan, { database, traced = false, defect = {}, dieAt, script }: SimulateOptions) {
     this.#script = script;
@@ -186,6 +188,8 @@ class Simulation {
       direct: act => this.#direct(act),
       failed: this.#around.failed,
     });
+    const { world: desk } = this.services.helpdesk;
+    this.#truth = new Truth({ world: desk, history: this.history, check, database, unreadable: this.#runs.unreadable });
     database.watch = (statement, _by, { rowCount }) => {
       check.statement(statement, rowCount);
       if (this.#wild && rowCount) this.#wrote.add(wroteBy(statement.text));
@@ -215,7 +219,7 @@ class Simulation {
         const doors = { ...(defect.rewrite && { rewrite: defect.rewrite }) };
         return { by, pool: database.poolFor({ by, scheduler, now, trouble, lateMs, ...doors }) };
       },
-      later: act => scheduler.at(scheduler.nowMs + 2000, this.#director, 'the command is given again', act),
+      later: act => scheduler.at(scheduler.nowMs + 5000, this.#director, 'the command is given again', act),
     });
   }
 
@@ -272,10 +276,10 @@ class Simulation {
     await this.#direct(() => endAbandonedRuns(this.#calm, account, new Date(this.scheduler.nowMs)));
     await this.#eraseAll();
     await this.#runs.finish('sync', namesOf(this.plan));
-    if (await this.#hasGaps()) await this.#runs.finish('backfill', ['tickets', 'messages']);
+    if (await this.#truth.hasGaps()) await this.#runs.finish('backfill', ['tickets', 'messages']);
     const { messagesEdited, customersEdited, deleted, silent } = history;
-    if (customersEdited || deleted || silent.size > 0 || (await this.#hasRejects())) {
-      await this.#compareAnnounced();
+    if (customersEdited || deleted || silent.size > 0 || (await this.#truth.hasRejects())) {
+      await this.#truth.compareAnnounced();
       await this.#runs.finish('sweep', ['customers', 'tickets']);
       // What one that was broken off had read, it does not read again, and says so: edits since then the next one finds.
       if (this.#runs.goesOn) await this.#runs.finish('sweep', ['customers', 'tickets']);
@@ -284,8 +288,8 @@ class Simulation {
     }
     if (deleted || messagesEdited || silent.size > 0) await this.#runs.finish('backfill', ['messages'], messagesEdited);
     if (this.plan.volumes > 0) await this.#runs.finish('backfill', ['shelves', 'volumes'], true);
-    const excused = await this.#excused();
-    for (const what of await differences(this.#calmReads(), heldOf(world, check.erased))) {
+    const excused = await this.#truth.excused();
+    for (const what of await differences(this.#truth.reads(), heldOf(world, check.erased))) {
       const [table = '', id = ''] = what.split(/[ :]/);
       // An inbox that only deleted tickets were in is nobody's any more.
       const nobodys = table === 'inboxes' && history.deleted && what.endsWith('too many');
@@ -300,7 +304,8 @@ class Simulation {
     }
     for (const what of await tracesOf(this.#database, history, check.erased)) check.complain(`at rest: ${what}`);
     if (this.plan.volumes > 0)
-      for (const what of await this.catalog.differences(this.#calmReads())) check.complain(`at rest: catalog: ${what}`);
+      for (const what of await this.catalog.differences(this.#truth.reads()))
+        check.complain(`at rest: catalog: ${what}`);
     for (const process of this.#processes) await process.kill();
   }
 
@@ -437,10 +442,19 @@ class Simulation {
       this.scheduler.nowMs + seconds * 1000,
       what,
       () =>
-        what in happenings
-          ? happenings[what as keyof typeof happenings](this.#happens)
-          : this.#runs.askFor(what as Asked),
+        this.#isBeside(what)
+          ? this.#doBeside(what)
+          : what in happenings
+            ? happenings[what as keyof typeof happenings](this.#happens)
+            : this.#runs.askFor(what as Asked),
     ]);
+  }
+
+  #isBeside = (what: Scripted) => what === 'a person is erased' || what === 'the catalog changes';
+
+  #doBeside(what: Scripted): void {
+    if (what === 'a person is erased') this.#erase();
+    else this.catalog.change(this.#beside);
   }
 
   #erase(): void {
@@ -451,7 +465,7 @@ class Simulation {
   /** Whoever was to be erased, and was not: the command is given once more, and nothing goes wrong with it. */
   async #eraseAll(): Promise<void> {
     for (const customer of this.#erasing.pending)
-      await this.#direct(() => eraseNow(this.#calm, customer, this.scheduler.nowMs));
+      await this.#direct(async () => void (await eraseNow(this.#calm, customer, this.scheduler.nowMs)));
   }
 
   /** Anywhere between what it has shown at most and as far behind that as the seed allows, and back again. */
@@ -493,74 +507,6 @@ class Simulation {
   #takeAway(forMs: number): void {
     const untilMs = this.scheduler.nowMs + forMs;
     this.#queue.isAway = () => this.#wild && this.scheduler.nowMs < untilMs;
-  }
-
-  /** What lies in a gap that is told with its reason: more records in one second than can be read in any way. */
-  async #excused(): Promise<Set<string>> {
-    const { rows } = await this.#database.query(
-      {
-        text: `select extract(epoch from gap_from)::float8 * 1000 as from_ms, extract(epoch from gap_to)::float8 * 1000 as to_ms
-          from sync.gaps where stream = 'tickets' and account_id = $1 and reason is not null`,
-        values: [account],
-      },
-      0,
-    );
-    const isIn = (ms: number) =>
-      rows.some(({ from_ms, to_ms }) => ms >= from_ms && ms < (to_ms ?? Number.POSITIVE_INFINITY));
-    const tickets = [...this.services.helpdesk.world.tickets.values()].filter(t => isIn(Date.parse(t.updated_at)));
-    const within = tickets.flatMap(t => [t, ...t.messages, ...t.messages.flatMap(m => m.attachments)]);
-    const ids = within.map(({ id }) => id);
-    return new Set([...ids, ...tickets.flatMap(t => [...t.label_ids, t.inbox_id])]);
-  }
-
-  /** Before a sweep may bring back in silence what was lost: a ticket whose time has moved, and a customer who is new. */
-  async #compareAnnounced(): Promise<void> {
-    const { history, check, services } = this;
-    const { rows } = await this.#database.query(
-      {
-        text: `select coalesce(record_id, '') as id from sync.rejects where account_id = $1 and cleared_at is null`,
-        values: [account],
-      },
-      0,
-    );
-    const unread = new Set<string>([...rows.map(({ id }) => id), ...(await this.#excused())]);
-    if (unread.has('')) return;
-    for (const what of await differences(this.#calmReads(), heldOf(services.helpdesk.world, check.erased))) {
-      const [table = '', id = ''] = what.split(/[ :]/);
-      const announced =
-        table === 'tickets'
-          ? !what.endsWith('too many') && !history.silent.has(id)
-          : table === 'customers' && what.endsWith('missing') && !history.away.has(id);
-      if (announced && !this.#runs.unreadable.has(table) && !unread.has(id))
-        check.complain(`at rest, before the sweep: ${what}`);
-    }
-  }
-
-  async #hasRejects(): Promise<boolean> {
-    const { rows } = await this.#database.query(
-      {
-        text: 'select count(*)::int as n from sync.rejects where account_id = $1 and cleared_at is null',
-        values: [account],
-      },
-      0,
-    );
-    return rows[0].n > 0;
-  }
-
-  async #hasGaps(): Promise<boolean> {
-    const { rows } = await this.#database.query(
-      {
-        text: `select count(*)::int as n from sync.gaps where stream = 'tickets' and account_id = $1`,
-        values: [account],
-      },
-      0,
-    );
-    return rows[0].n > 0;
-  }
-
-  #calmReads() {
-    const query = (asked: { text: string; rowMode?: 'array' }) => this.#database.client.query(asked);
-    return { query } as unknown as Parameters<typeof differences>[0];
   }
 
   /** Until it is done, with everybody else at work meanwhile. */
