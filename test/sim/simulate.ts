@@ -46,7 +46,9 @@ export interface Told {
   readonly batches: number;
   /** What was written until then, of what a script has to come by. */
   readonly wrote: readonly string[];
-  /** Effects of a script's processes that wrote to the database or spoke to the queue. */
+  /** Effects of a script's processes. */
+  readonly effects: readonly number[];
+  /** Those of them that wrote to the database or spoke to the queue. */
   readonly writes: readonly number[];
 }
 
@@ -130,8 +132,9 @@ class Simulation {
   #furthestMs = 0;
   readonly #script: SimulateOptions['script'];
   readonly #wrote = new Set<string>();
+  readonly #effects: number[] = [];
   readonly #writes: number[] = [];
-  /** Of PostgreSQL's log. */
+  /** The number of the next transaction. */
   #position = '';
   readonly #runs: Runs;
   readonly #truth: Truth;
@@ -198,7 +201,7 @@ class Simulation {
     let who = '';
     scheduler.afterwards = async label => {
       await check.look();
-      if (this.#wild && script !== undefined) await this.#noteWrite(who, label);
+      if (this.#wild && script !== undefined && dieAt === undefined) await this.#noteWrite(who, label);
     };
     scheduler.border = (step, by, when) => {
       who = by.name;
@@ -207,7 +210,7 @@ class Simulation {
     };
     scheduler.meanwhile = () => {
       if (this.#wild && this.#chance() < plan.changes) happen(this.#happens);
-      if (this.#wild && plan.volumes > 0 && this.#beside() < Math.max(0.02, plan.changes))
+      if (this.#wild && plan.volumes > 0 && script === undefined && this.#beside() < Math.max(0.02, plan.changes))
         this.catalog.change(this.#beside);
     };
     this.#erasing = new Erasing({
@@ -331,15 +334,19 @@ class Simulation {
       ahead: history.ahead.size,
       batches: check.batches,
       wrote: [...this.#wrote],
+      effects: this.#effects,
       writes: this.#writes,
     };
   }
 
-  /** Counts an effect as a write when PostgreSQL's log has grown: at worst too often. */
+  /** Counts an effect as a write if a transaction that wrote has ended, or if it spoke to the queue. */
   async #noteWrite(by: string, label: string): Promise<void> {
-    const { rows } = await this.#database.client.query('select pg_current_wal_insert_lsn()::text as position');
+    const { rows } = await this.#database.client.query(
+      'select pg_snapshot_xmax(pg_current_snapshot())::text as position',
+    );
     const { position } = rows[0];
     const isProcess = by.startsWith('E') || this.#processes.some(one => one.by.name === by);
+    if (isProcess) this.#effects.push(this.scheduler.steps);
     if (isProcess && (position !== this.#position || label.startsWith('queue:')))
       this.#writes.push(this.scheduler.steps);
     this.#position = position;
@@ -425,7 +432,8 @@ class Simulation {
     for (let n = plan.foreign > 0 ? between(rng, 1, 12) : 0; n > 0; n--)
       events.push([time(), 'others use credits', () => this.services.helpdesk.takeCredits(plan.foreign)]);
     const beside = this.#beside;
-    const someTime = () => between(beside, scheduler.nowMs, endMs);
+    // Early ones are likelier: a seed may have done its effects long before its time is over.
+    const someTime = () => scheduler.nowMs + Math.floor(beside() ** 3 * (endMs - scheduler.nowMs));
     for (let n = plan.erasures; n > 0; n--) events.push([someTime(), 'a person is erased', () => this.#erase()]);
     for (let n = plan.volumes > 0 ? between(beside, 2, 5) : 0; n > 0; n--) {
       const kind = pick(beside, ['catalog', 'catalog', 'catalog again'] as const);
