@@ -60,7 +60,7 @@ export async function asWorker(
 ): Promise<void> {
   let stopped = false;
   // Ctrl-C reaches all processes of a terminal: whoever has started this one says when to stop.
-  process.on('SIGINT', () => {});
+  for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => {});
   process.on('message', () => {
     stopped = true;
   });
