@@ -16,15 +16,17 @@ import { boundTo, deskLists } from '../support/sources.ts';
 import { Catalog, owners, setShelfPaging } from './catalog.ts';
 import { uncertain } from './certain.ts';
 import { Check } from './check.ts';
+import { Crew } from './crew.ts';
 import type { Database, Trouble } from './database.ts';
 import { Erasing, eraseNow, heldOf, tracesOf } from './erasing.ts';
-import { type Happens, happen, happenings, makeWorld } from './happenings.ts';
+import { eventsOf, type Script, type Stage, scripted } from './events.ts';
+import { type Happens, happen, makeWorld } from './happenings.ts';
 import { History } from './history.ts';
 import { networkOf } from './network.ts';
 import { type Plan, planOf } from './plan.ts';
-import { type Around, account, addresses, type Defect, Process } from './process.ts';
+import { type Around, account, addresses, type Defect } from './process.ts';
 import { Queue } from './queue.ts';
-import { type Asked, namesOf, Runs } from './runs.ts';
+import { namesOf, Runs } from './runs.ts';
 import { actor, Scheduler } from './scheduler.ts';
 import { Truth } from './truth.ts';
 
@@ -58,12 +60,10 @@ export interface SimulateOptions {
   readonly defect?: Defect;
   readonly plan?: Partial<Plan>;
   /** What happens and is asked for, and after how many seconds, instead of what the seed says. */
-  readonly script?: readonly (readonly [seconds: number, what: Scripted])[];
+  readonly script?: Script;
   /** The process that is at this effect dies, once. */
   readonly dieAt?: { readonly step: number; readonly when: 'before' | 'after' };
 }
-
-export type Scripted = Asked | keyof typeof happenings | 'a person is erased' | 'the catalog changes';
 
 /** When every world begins. */
 const beginMs = Date.UTC(2026, 5, 1, 12);
@@ -120,12 +120,9 @@ class Simulation {
   readonly #happens: Happens;
   readonly #calm;
   readonly #director = actor('director');
-  #processes: Process[] = [];
-  readonly #everyProcess: Process[] = [];
+  readonly #crew: Crew;
   #databaseMs = 0;
   #wild = false;
-  #named = 0;
-  #deaths = 0;
   /** How far the source's clock has jumped. */
   #sourceMs = 0;
   /** The furthest that the source's clock ever showed, against the true time. */
@@ -181,13 +178,15 @@ class Simulation {
       lateMs: () => (this.#wild && this.#chance() < 0.01 ? between(this.#chance, 1, 4000) : 0),
       failed: why => check.complain(`a process failed: ${why instanceof Error ? why.stack : why}`),
     };
+    const { director, chance } = { director: this.#director, chance: this.#chance };
+    this.#crew = new Crew({ around: this.#around, director, chance, isWild: () => this.#wild });
     this.#calm = database.poolFor({
       ...{ by: this.#director, scheduler, now: this.#around.databaseNow, trouble: () => undefined, lateMs: () => 0 },
     });
     this.#runs = new Runs({
       ...{ plan, scheduler, database, check, chance: this.#chance, calm: this.#calm, isScripted: script !== undefined },
-      processes: () => this.#processes,
-      start: () => this.#start(),
+      processes: () => this.#crew.processes,
+      start: () => this.#crew.start(),
       direct: act => this.#direct(act),
       failed: this.#around.failed,
     });
@@ -217,7 +216,7 @@ class Simulation {
       nowMs: () => scheduler.nowMs,
       isAlive: () => this.#wild,
       begin: () => {
-        const by = actor(`E${++this.#named}`);
+        const by = actor(this.#crew.nameNext('E'));
         const { databaseNow: now, trouble, lateMs } = this.#around;
         const doors = { ...(defect.rewrite && { rewrite: defect.rewrite }) };
         return { by, pool: database.poolFor({ by, scheduler, now, trouble, lateMs, ...doors }) };
@@ -246,13 +245,13 @@ class Simulation {
     this.#rules.set(plan.rules);
     const endMs = scheduler.nowMs + plan.turmoilMs;
     const endStep = scheduler.steps + plan.turmoilSteps;
-    for (let n = 0; n < plan.workers; n++) this.#start();
-    const events = this.#script === undefined ? this.#events(endMs) : this.#scripted(this.#script);
+    for (let n = 0; n < plan.workers; n++) this.#crew.start();
+    const events = this.#script === undefined ? eventsOf(this.#stage(), endMs) : scripted(this.#stage(), this.#script);
     for (const [atMs, label, act] of events) scheduler.at(atMs, this.#director, label, act);
     await scheduler.run(() => scheduler.nowMs >= endMs || scheduler.steps >= endStep);
     this.#wild = false;
     this.#rules.clear();
-    for (const process of this.#processes) await process.kill();
+    await this.#crew.killAll();
     for (const command of this.#erasing.commands.keys()) scheduler.kill(command);
     scheduler.kill(this.#director);
     this.#director.dead = false;
@@ -275,7 +274,7 @@ class Simulation {
     // From now on nothing happens any more, not even what is due.
     world.tickets.deadlines.settle = () => {};
     this.#queue.flush();
-    this.#start();
+    this.#crew.start();
     await this.#direct(() => endAbandonedRuns(this.#calm, account, new Date(this.scheduler.nowMs)));
     await this.#eraseAll();
     await this.#runs.finish('sync', namesOf(this.plan));
@@ -309,11 +308,11 @@ class Simulation {
     if (this.plan.volumes > 0)
       for (const what of await this.catalog.differences(this.#truth.reads()))
         check.complain(`at rest: catalog: ${what}`);
-    for (const process of this.#processes) await process.kill();
+    await this.#crew.killAll();
   }
 
   forget(): void {
-    for (const process of this.#everyProcess) process.forget();
+    this.#crew.forget();
     this.#database.watch = () => {};
   }
 
@@ -328,7 +327,7 @@ class Simulation {
       checks: check.checks,
       changes: history.changes,
       requests: services.helpdesk.totals.requests,
-      deaths: this.#deaths,
+      deaths: this.#crew.deaths,
       erased: check.erased.size,
       catalog: this.catalog.changes,
       ahead: history.ahead.size,
@@ -345,7 +344,7 @@ class Simulation {
       'select pg_snapshot_xmax(pg_current_snapshot())::text as position',
     );
     const { position } = rows[0];
-    const isProcess = by.startsWith('E') || this.#processes.some(one => one.by.name === by);
+    const isProcess = by.startsWith('E') || this.#crew.processes.some(one => one.by.name === by);
     if (isProcess) this.#effects.push(this.scheduler.steps);
     if (isProcess && (position !== this.#position || label.startsWith('queue:')))
       this.#writes.push(this.scheduler.steps);
@@ -368,40 +367,16 @@ class Simulation {
   async #dieIfProcess(name: string): Promise<boolean> {
     const command = [...this.#erasing.commands.keys()].find(by => by.name === name);
     if (command !== undefined) {
-      this.#deaths++;
+      this.#crew.deaths++;
       this.scheduler.kill(command);
       this.#erasing.died(command);
       return true;
     }
-    const process = this.#processes.find(({ by }) => by.name === name);
+    const process = this.#crew.processes.find(({ by }) => by.name === name);
     if (process === undefined || process.by.dead) return false;
-    await this.#die(process);
+    await this.#crew.die(process);
     return true;
   }
-
-  async #die(process: Process): Promise<void> {
-    this.#deaths++;
-    this.scheduler.note(`${process.by.name} dies`);
-    await process.kill();
-    const soonMs = this.scheduler.nowMs + between(this.#chance, 100, 9000);
-    this.scheduler.at(soonMs, this.#director, 'another one begins', () => this.#start());
-  }
-
-  #kill(process: Process): void {
-    const { scheduler } = this;
-    scheduler.effect(this.#director, `kills ${process.by.name}`, () => this.#die(process)).catch(this.#around.failed);
-  }
-
-  #start(): Process {
-    const process = new Process(`P${++this.#named}`, this.#around);
-    if (this.#wild && this.plan.clocksMs > 0) process.clockMs = this.#someMs();
-    this.#processes = [...this.#processes.filter(({ by }) => !by.dead), process];
-    this.#everyProcess.push(process);
-    process.start().catch(this.#around.failed);
-    return process;
-  }
-
-  #someMs = () => between(this.#chance, -this.plan.clocksMs, this.plan.clocksMs);
 
   /** The source's clock: it never shows a time that is further behind what it has shown than the seed allows. */
   #jump(ms: number): void {
@@ -410,59 +385,18 @@ class Simulation {
     this.services.helpdesk.world.clock.jump(ms);
   }
 
-  /** What is asked for, and what befalls those who work on it. */
-  #events(endMs: number): [atMs: number, label: string, act: () => void][] {
+  #stage(): Stage {
     const { plan, scheduler } = this;
-    const rng = this.#rng;
-    const time = () => between(rng, scheduler.nowMs, endMs);
-    const events: [number, string, () => void][] = [
-      [scheduler.nowMs, 'a sync', () => this.#runs.ask('sync', namesOf(plan))],
-    ];
-    for (let n = between(rng, 0, 3); n > 0; n--) {
-      const kind = pick(rng, ['sync', 'fresh', 'nightly', 'backfill', 'again', 'hydrate', 'sweep', 'night'] as const);
-      events.push([time(), `asked: ${kind}`, () => this.#runs.askFor(kind)]);
-    }
-    for (let atMs = scheduler.nowMs + 60_000; atMs < endMs; atMs += 60_000)
-      events.push([atMs, 'every minute', () => this.#runs.ask('fresh', ['customers', 'tickets'])]);
-    for (let n = plan.events; n > 0; n--) events.push([time(), ...this.#mishap(rng)]);
-    for (let n = plan.jumpMs > 0 ? between(rng, 1, 4) : 0; n > 0; n--) {
-      const forward = between(rng, 0, plan.jumpMs);
-      events.push([time(), 'the clock of the source jumps', () => this.#jumpWithin(forward)]);
-    }
-    for (let n = plan.foreign > 0 ? between(rng, 1, 12) : 0; n > 0; n--)
-      events.push([time(), 'others use credits', () => this.services.helpdesk.takeCredits(plan.foreign)]);
-    const beside = this.#beside;
-    // Early ones are likelier: a seed may have done its effects long before its time is over.
-    const someTime = () => scheduler.nowMs + Math.floor(beside() ** 3 * (endMs - scheduler.nowMs));
-    for (let n = plan.erasures; n > 0; n--) events.push([someTime(), 'a person is erased', () => this.#erase()]);
-    for (let n = plan.volumes > 0 ? between(beside, 2, 5) : 0; n > 0; n--) {
-      const kind = pick(beside, ['catalog', 'catalog', 'catalog again'] as const);
-      events.push([someTime(), `asked: ${kind}`, () => this.#runs.askFor(kind)]);
-    }
-    if (plan.clocksMs > 0)
-      for (let n = between(rng, 1, 4); n > 0; n--)
-        events.push([time(), 'a clock of ours is set', () => this.#setClock()]);
-    return events;
-  }
-
-  #scripted(script: NonNullable<SimulateOptions['script']>): [atMs: number, label: string, act: () => void][] {
-    return script.map(([seconds, what]) => [
-      this.scheduler.nowMs + seconds * 1000,
-      what,
-      () =>
-        this.#isBeside(what)
-          ? this.#doBeside(what)
-          : what in happenings
-            ? happenings[what as keyof typeof happenings](this.#happens)
-            : this.#runs.askFor(what as Asked),
-    ]);
-  }
-
-  #isBeside = (what: Scripted) => what === 'a person is erased' || what === 'the catalog changes';
-
-  #doBeside(what: Scripted): void {
-    if (what === 'a person is erased') this.#erase();
-    else this.catalog.change(this.#beside);
+    return {
+      ...{ plan, scheduler, rng: this.#rng, beside: this.#beside, happens: this.#happens },
+      ...{ runs: this.#runs, crew: this.#crew, queue: this.#queue },
+      erase: () => this.#erase(),
+      changeCatalog: () => this.catalog.change(this.#beside),
+      jumpWithin: ms => this.#jumpWithin(ms),
+      setClock: () => this.#setClock(),
+      useCredits: () => this.services.helpdesk.takeCredits(plan.foreign),
+      takeAway: forMs => this.#takeAway(forMs),
+    };
   }
 
   #erase(): void {
@@ -483,33 +417,8 @@ class Simulation {
   }
 
   #setClock(): void {
-    if (this.#chance() < 0.4) this.#databaseMs = this.#someMs();
-    else pick(this.#chance, this.#living()).clockMs = this.#someMs();
-  }
-
-  #living(): Process[] {
-    const living = this.#processes.filter(({ by }) => !by.dead);
-    return living.length > 0 ? living : [this.#start()];
-  }
-
-  #mishap(rng: Rng): [label: string, act: () => void] {
-    const one = () => pick(rng, this.#living());
-    const forMs = pick(rng, [3000, 20_000, 60_000]);
-    return pick(rng, [
-      ['one is stopped', () => one().stop(forMs)],
-      ['one is killed', () => this.#kill(one())],
-      ['one leaves', () => void this.#leave(one())],
-      ['one comes', () => void this.#start()],
-      ['the queue is flushed', () => this.#queue.flush()],
-      ['a job comes twice', () => this.#queue.deliverAgain()],
-      ['a job comes twice', () => this.#queue.deliverAgain()],
-      ['the queue is away', () => this.#takeAway(forMs)],
-    ] as const) as [string, () => void];
-  }
-
-  #leave(process: Process): void {
-    process.leave().catch(this.#around.failed);
-    this.scheduler.at(this.scheduler.nowMs + 2000, this.#director, 'another one begins', () => this.#start());
+    if (this.#chance() < 0.4) this.#databaseMs = this.#crew.someMs();
+    else pick(this.#chance, this.#crew.living()).clockMs = this.#crew.someMs();
   }
 
   #takeAway(forMs: number): void {

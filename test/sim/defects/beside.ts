@@ -71,7 +71,7 @@ export const beside: Readonly<Record<string, Planted>> = {
   },
   'a page that is stored with another one is lost': {
     defect: { rewrite: emptySecond() },
-    by: /^(I1|I3|at rest: tickets)/,
+    by: /^(I1|I3|at rest(, before the sweep)?: (tickets|customers))/,
     recorded: { seed: 1 },
   },
 };
