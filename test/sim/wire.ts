@@ -47,8 +47,8 @@ export class Wire {
   }
 
   static async open(url: string, options: string): Promise<Wire> {
-    const given = { connectionString: url, application_name: 'shelfdesk: simulation', options };
-    const client = await connected({ ...given, ...(await socketOf(url)) });
+    const connectionString = await socketOf(url);
+    const client = await connected({ connectionString, application_name: 'shelfdesk: simulation', options });
     client.on('error', () => {});
     const { stream } = (client as unknown as { connection: { stream: Stream } }).connection;
     stream.removeAllListeners('data');
@@ -157,13 +157,16 @@ async function connected(config: pg.ClientConfig): Promise<pg.Client> {
 }
 
 /** Its socket costs less than its port. Where the path is too long for a socket, the port will do. */
-async function socketOf(url: string): Promise<{ host?: string }> {
+async function socketOf(url: string): Promise<string> {
   const client = await connected({ connectionString: url });
   const { rows } = await client.query<{ data: string }>(`select current_setting('data_directory') as data`);
   await client.end();
   const folder = rows[0]!.data;
-  const socket = join(folder, `.s.PGSQL.${new URL(url).port}`);
-  return existsSync(socket) && socket.length < 100 ? { host: folder } : {};
+  const address = new URL(url);
+  const socket = join(folder, `.s.PGSQL.${address.port}`);
+  // What the address says of the host goes before all else that is given.
+  if (existsSync(socket) && socket.length < 100) address.searchParams.set('host', folder);
+  return address.href;
 }
 
 function columnsOf(input: Buffer, at: number): Column[] {
