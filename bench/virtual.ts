@@ -74,7 +74,15 @@ export async function openVirtual({
   const counted = { credits: 0, refused: 0 };
   const failed: unknown[] = [];
   const worker = new Process('w1', {
-    ...{ plan: { ...planOf(1), limits }, scheduler, database, defect: {}, rng: makeRng(seed + 8), databaseNow: now },
+    ...{
+      plan: { ...planOf(1), limits, volumes: 0 },
+      catalog: services.books,
+      scheduler,
+      database,
+      defect: {},
+      rng: makeRng(seed + 8),
+      databaseNow: now,
+    },
     jobs: [syncStream, backfillStream, sweepStream],
     fetchOf: network({ scheduler, services, latencyMs, rng: makeRng(seed + 9), counted }),
     queueOf: by => queue.of(by),

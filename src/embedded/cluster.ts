@@ -140,10 +140,10 @@ export async function start(place: Place, settings: Settings): Promise<Outcome> 
     // writes much, and each first change of a page after a checkpoint logs the whole page.
     shared_buffers: '256MB',
     max_wal_size: '4GB',
+    unix_socket_directories: '',
     ...settings,
     listen_addresses: '127.0.0.1',
     port: String(await freePort()),
-    unix_socket_directories: '',
   };
   const quote = (text: string) => `'${text.replaceAll("'", "'\\''")}'`;
   const options = Object.entries(all).map(([name, value]) => `-c ${quote(`${name}=${value}`)}`);

@@ -2,22 +2,28 @@
  * What must hold at every step (docs/SPEC.md), seen against the world's truth. Each complaint begins with the invariant
  * that is broken.
  */
+import { BooksService } from '../../packages/sandbox/src/books/service.ts';
 import type { WorldTicket } from '../../packages/sandbox/src/helpdesk/world/rows.ts';
 import type { World } from '../../packages/sandbox/src/helpdesk/world/world.ts';
+import type { Catalog } from './catalog.ts';
 import type { Database, Statement } from './database.ts';
+import { tracesOf } from './erasing.ts';
 import type { History } from './history.ts';
 import type { Exchange } from './network.ts';
 import type { Plan } from './plan.ts';
 
-/** One round trip: the tickets as they are shown, what is claimed, who is at work. Times in ms. */
-const looks = {
-  text: `select
+/**
+ * One round trip: the tickets that transactions from $1 on have written, what is claimed, who is at work. Times in ms. There is one
+ * connection, so the numbers of transactions are in the order of their commits.
+ */
+const looks = `select pg_snapshot_xmax(pg_current_snapshot())::text::float8 as next,
+    (select count(*)::int from helpdesk.tickets) as count,
     (select coalesce(json_agg(json_build_array(id, extract(epoch from updated_at)::float8 * 1000,
        extract(epoch from _observed_at)::float8 * 1000, extract(epoch from _deleted_at)::float8 * 1000,
        json_build_array(subject, state, user_id, label_ids, spam, trash, inbox_id, type))), '[]')
-     from helpdesk.tickets) as tickets,
+     from helpdesk.tickets where xmin::text::float8 >= $1) as tickets,
     (select coalesce(json_agg(json_build_array(id, extract(epoch from _deleted_at)::float8 * 1000)), '[]')
-     from helpdesk.customers where _deleted_at is not null) as customers,
+     from helpdesk.customers where _deleted_at is not null and xmin::text::float8 >= $1) as customers,
     (select coalesce(json_agg(json_build_array(c.list, c.redundant, extract(epoch from lower(r))::float8 * 1000,
        extract(epoch from upper(r))::float8 * 1000)), '[]')
      from sync.coverage c, unnest(c.covered) r where c.stream = 'tickets') as coverage,
@@ -26,13 +32,17 @@ const looks = {
     (select coalesce(json_agg(coalesce(record_id, '')), '[]') from sync.rejects
      where stream = 'tickets' and cleared_at is null) as rejected,
     (select coalesce(json_agg(json_build_array(s.run_id, s.stream_key, s.token)), '[]')
-     from sync.stored_run_streams s) as claims`,
-  values: [],
-};
+     from sync.stored_run_streams s) as claims,
+    (select coalesce(json_agg(customer_id), '[]') from sync.erased) as erased`;
 
 type TicketRow = [id: string, updatedMs: number, observedMs: number, deletedMs: number | null, shown: unknown[]];
 
 interface Seen {
+  /** The number of the next transaction. */
+  next: number;
+  /** Of all tickets. */
+  count: number;
+  /** Those that are new or changed since the last look. */
   tickets: TicketRow[];
   customers: [id: string, deletedMs: number][];
   coverage: [list: string, redundant: boolean, fromMs: number, toMs: number][];
@@ -41,6 +51,8 @@ interface Seen {
   /** Ids that could not be stored, and say so; '' for one that shows no id. */
   rejected: string[];
   claims: [run: number, stream: string, token: number][];
+  /** Ids of customers. */
+  erased: string[];
 }
 
 /** A tombstone may be this much from the reply that it was made for: the way back, and grains of a second. */
@@ -53,9 +65,22 @@ export class Check {
   readonly #plan: Plan;
   readonly #history: History;
   readonly #database: Database;
+  readonly #catalog: Catalog;
   #dirty = false;
+  #isCatalogDirty = false;
+  /** People who are erased. */
+  erased: ReadonlySet<string> = new Set();
+  /** Transactions that stored several pages, or several tickets with their messages. */
+  batches = 0;
+  #merges = 0;
+  /** The first transaction that the last look has not seen. */
+  #next = 0;
   /** What each ticket was at the last look, so that its version can only grow. */
-  #before = new Map<string, TicketRow>();
+  readonly #before = new Map<string, TicketRow>();
+  /** What each ticket shows, as text. */
+  readonly #shown = new Map<string, string>();
+  /** Tombstones that were seen, and their times. */
+  readonly #dead = new Map<string, number>();
   /** Commits under a token that was not the newest one. */
   #committed: { key: string; token: number }[] = [];
   /** Ids to which the source has answered 404. */
@@ -64,7 +89,8 @@ export class Check {
   #silentFromMs = Number.POSITIVE_INFINITY;
   #silentToMs = 0;
 
-  constructor(at: { world: World; plan: Plan; history: History; database: Database }) {
+  constructor(at: { world: World; plan: Plan; history: History; database: Database; catalog: Catalog }) {
+    this.#catalog = at.catalog;
     this.#world = at.world;
     this.#plan = at.plan;
     this.#history = at.history;
@@ -77,6 +103,9 @@ export class Check {
 
   /** Of each statement that was carried out. */
   readonly statement = ({ text, values }: Statement, rowCount: number | null): void => {
+    if (text.startsWith('begin')) this.#merges = 0;
+    if (/^\s*with asked as materialized/.test(text) && ++this.#merges === 2) this.batches++;
+    if (/^\s*(with|update|insert|delete)\b/.test(text) && text.includes('books.')) this.#isCatalogDirty = true;
     if (/^\s*(with|update|insert|delete)\b/.test(text) && /helpdesk\.|sync\.coverage|sync\.swept/.test(text))
       this.#dirty = true;
     if (text.startsWith('update sync.stored_run_streams set\n        seen') && rowCount === 1) {
@@ -86,6 +115,7 @@ export class Check {
   };
 
   readonly exchange = ({ path, status, sentMs, arrivedMs, repliedMs, headers }: Exchange): void => {
+    if (BooksService.takes(path)) return;
     const [, id] = /^\/api\/v1\/(?:tickets|customers)\/([^/?]+)/.exec(path) ?? [];
     if (status === 404 && id !== undefined) this.#notFound.add(decodeURIComponent(id));
     if (sentMs > this.#silentFromMs && sentMs < this.#silentToMs)
@@ -106,15 +136,32 @@ export class Check {
 
   /** After each effect, if it has changed anything that matters. */
   async look(): Promise<void> {
+    if (this.#isCatalogDirty) {
+      this.#isCatalogDirty = false;
+      this.checks++;
+      for (const what of await this.#catalog.torn(this.#database)) this.complain(what);
+    }
     if (!this.#dirty) return;
     this.#dirty = false;
     this.checks++;
-    const { rows } = await this.#database.query(looks, 0);
+    const { rows } = await this.#database.query({ text: looks, values: [this.#next] }, 0);
     const seen: Seen = rows[0];
+    this.#next = seen.next;
+    await this.#erasures(seen);
     this.#fences(seen);
     this.#tombstones(seen);
     this.#versions(seen);
     this.#coverage(seen);
+  }
+
+  /** I23: once somebody is erased nothing of them is left, and no row of a ticket of theirs has a text again. */
+  async #erasures({ erased, tickets }: Seen): Promise<void> {
+    const isNew = erased.some(id => !this.erased.has(id));
+    this.erased = new Set(erased);
+    if (isNew) for (const what of await tracesOf(this.#database, this.#history, erased)) this.complain(what);
+    for (const [id, , , , [subject]] of tickets)
+      if (subject !== null && this.erased.has(this.#history.customerOf.get(id)!))
+        this.complain(`I23: ticket ${id} of an erased person has the subject '${subject}'`);
   }
 
   /** I1: nobody commits under an old token. */
@@ -136,8 +183,8 @@ export class Check {
       ...customers,
     ];
     for (const [id, deletedMs] of deleted) {
-      if (this.#before.get(`dead ${id}`)?.[3] === deletedMs) continue;
-      this.#before.set(`dead ${id}`, [id, 0, 0, deletedMs, []]);
+      if (this.#dead.get(id) === deletedMs) continue;
+      this.#dead.set(id, deletedMs);
       if (!this.#notFound.has(id)) this.complain(`I6: ${id} has a tombstone, and the source was not asked for it`);
       // The tombstone tells the source's time, which is compared by the steady clock; a copy may be behind.
       const { clock } = this.#world;
@@ -149,38 +196,39 @@ export class Check {
   }
 
   /** I2: the newest known version of a ticket only grows, and an equal one is no older. */
-  #versions({ tickets }: Seen): void {
+  #versions({ tickets, count }: Seen): void {
     for (const row of tickets) {
       const [id, updatedMs, observedMs] = row;
       const before = this.#before.get(id);
       this.#before.set(id, row);
+      this.#shown.set(id, JSON.stringify(row[4]));
       if (before === undefined || this.#plan.jumpMs > 0 || this.#history.ahead.has(id)) continue;
       if (updatedMs < before[1])
         this.complain(`I2: ticket ${id} went back from ${iso(before[1])} to ${iso(updatedMs)}`);
       else if (updatedMs === before[1] && observedMs < before[2])
         this.complain(`I2: ticket ${id}: an older copy has won`);
     }
+    if (count !== this.#before.size) this.complain(`I2: ${this.#before.size - count} tickets have no row any more`);
   }
 
   /** I1 and I3: of what is claimed nothing is missing, and nothing is old. */
-  #coverage({ tickets, coverage, ties, rejected }: Seen): void {
+  #coverage({ coverage, ties, rejected }: Seen): void {
     if (rejected.includes('')) return;
-    const rows = new Map(tickets.map(row => [row[0], row]));
     for (const ticket of this.#world.tickets.values()) {
+      const is = () => JSON.stringify(shownOf(ticket, this.erased.has(ticket.customer_id)));
       if (this.#history.silent.has(ticket.id) || rejected.includes(ticket.id)) continue;
       const updatedMs = Date.parse(ticket.updated_at);
       const list = this.#listOf(ticket);
       const claimed = coverage.some(([name, , from, to]) => name === list && from <= updatedMs && updatedMs < to);
       if (!claimed || ties.some(([from, to]) => from <= updatedMs && updatedMs < to)) continue;
-      const row = rows.get(ticket.id);
+      const row = this.#before.get(ticket.id);
+      if (row !== undefined && row[1] === updatedMs && row[3] === null)
+        if (this.#shown.get(ticket.id) === is()) continue;
       const what = `ticket ${ticket.id} of ${iso(updatedMs)}, which is covered,`;
       if (row === undefined) this.complain(`I3: ${what} is missing`);
       else if (row[1] !== updatedMs) this.complain(`I3: ${what} is shown as of ${iso(row[1])}`);
       else if (row[3] !== null) this.complain(`I3: ${what} has a tombstone`);
-      else if (JSON.stringify(row[4]) !== JSON.stringify(shownOf(ticket)))
-        this.complain(
-          `I3: ${what} is shown as ${JSON.stringify(row[4])} instead of ${JSON.stringify(shownOf(ticket))}`,
-        );
+      else this.complain(`I3: ${what} is shown as ${this.#shown.get(ticket.id)} instead of ${is()}`);
     }
   }
 
@@ -191,5 +239,14 @@ export class Check {
   }
 }
 
-const shownOf = (t: WorldTicket) => [t.subject, t.state, t.user_id, t.label_ids, t.spam, t.trash, t.inbox_id, t.type];
+const shownOf = (t: WorldTicket, isErased: boolean) => [
+  isErased ? null : t.subject,
+  t.state,
+  t.user_id,
+  t.label_ids,
+  t.spam,
+  t.trash,
+  t.inbox_id,
+  t.type,
+];
 const iso = (ms: number) => new Date(ms).toISOString().slice(11, 19);

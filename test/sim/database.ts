@@ -3,8 +3,9 @@
  * process sees it as its pool. A statement, and a whole transaction from its connection to its release, is one effect; it
  * may fail before it is carried out, in the middle, or after it: then it holds, and the process has seen an error.
  */
-import pg from 'pg';
+import type pg from 'pg';
 import type { Actor, Scheduler } from './scheduler.ts';
+import { type Asked, Wire } from './wire.ts';
 
 /** How an effect on the database goes wrong. */
 export type Trouble =
@@ -39,31 +40,27 @@ export type Watch = (statement: Statement, by: Actor, result: pg.QueryResult) =>
 const clock = 'extract(epoch from clock_timestamp())::float8 * 1000';
 
 export class Database {
-  readonly client: pg.Client;
+  readonly client: Wire;
   watch: Watch = () => {};
   readonly #names = new Map<string, string>();
 
-  private constructor(client: pg.Client) {
+  private constructor(client: Wire) {
     this.client = client;
   }
 
   static async open(url: string): Promise<Database> {
-    const client = new pg.Client({
-      connectionString: url,
-      application_name: 'shelfdesk: simulation',
-      // As the pool of the product, but for the plans: tables are small here, and planning would be most of the time.
-      options: '-c timezone=UTC -c synchronous_commit=off -c plan_cache_mode=force_generic_plan -c jit=off',
-    });
-    await client.connect();
+    // As the pool of the product, but for the plans: tables are small here, and planning would be most of the time.
+    const options = '-c timezone=UTC -c synchronous_commit=off -c plan_cache_mode=force_generic_plan -c jit=off';
+    const client = await Wire.open(url, options);
     const database = new Database(client);
-    const { rows } = await client.query<{ name: string; full: boolean }>(
+    const { rows } = await client.query(
       `select format('%I.%I', t.table_schema, t.table_name) as name,
          (xpath('/row/n/text()', query_to_xml(format('select count(*) as n from %I.%I', t.table_schema, t.table_name), false, true, '')))[1]::text <> '0' as full
        from information_schema.tables t
        where t.table_schema in ('helpdesk', 'books', 'sync', 'internal') and t.table_type = 'BASE TABLE' order by 1`,
     );
     const tables = rows.filter(({ full }) => !full).map(({ name }) => name);
-    const { rows: sequences } = await client.query<{ name: string }>(
+    const { rows: sequences } = await client.query(
       `select format('%I.%I', schemaname, sequencename) as name from pg_sequences where schemaname in ('helpdesk', 'books', 'sync')`,
     );
     await client.query(`create or replace function pg_temp.empty() returns text[] language plpgsql as $$
@@ -81,7 +78,7 @@ export class Database {
 
   /** What the migrations have put in stays. */
   async empty(): Promise<void> {
-    const { rows } = await this.client.query<{ filled: string[] }>('select pg_temp.empty() as filled');
+    const { rows } = await this.client.query('select pg_temp.empty() as filled');
     const { filled } = rows[0]!;
     // Rows without an order come as they lie in the file, which is to be the same each time: a file without rows is cut to
     // nothing. To truncate the tables, which makes new files for them, takes four times as long.
@@ -89,16 +86,27 @@ export class Database {
   }
 
   async close(): Promise<void> {
-    await this.client.end();
+    this.client.close();
+  }
+
+  /** Rows of any table that hold one of these texts in any column. */
+  async holding(texts: readonly string[]): Promise<{ table: string; text: string }[]> {
+    const { rows: tables } = await this.client.query(
+      `select format('%I.%I', n.nspname, c.relname) as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
+       where c.relkind in ('r', 'm') and n.nspname !~ '^(pg_|information_schema)' and pg_relation_size(c.oid) > 0 order by 1`,
+    );
+    const all = tables.map(({ name }) => `select '${name}' as name, t::text as row from ${name} t`).join(' union all ');
+    const found = `select distinct r.name as table, w.text from (${all}) r, unnest($1::text[]) w (text) where strpos(r.row, w.text) > 0`;
+    return (await this.client.query({ text: found, values: [texts] })).rows;
   }
 
   /** A statement with values is prepared once. */
   async query(asked: pg.QueryConfig, nowMs: number): Promise<pg.QueryResult> {
     const config = atTime(asked, nowMs);
-    if (config.values === undefined) return this.client.query(config);
+    if (config.values === undefined) return this.client.query(config as Asked);
     const name = this.#names.get(config.text) ?? `s${this.#names.size}`;
     this.#names.set(config.text, name);
-    return this.client.query({ ...config, name });
+    return this.client.query({ text: config.text, values: config.values, name });
   }
 
   /** The pool of one process. */

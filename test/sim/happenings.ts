@@ -1,6 +1,7 @@
 /**
  * What happens in the help desk while it is read, from a seed: everything that the specification allows, and often at the
- * worst moment: many changes in one second, two changes of one ticket in one second, rows that show up late.
+ * worst moment: many changes in one second, two changes of one ticket in one second, rows that show up late. What is written
+ * anywhere is written nowhere else: behind a `~` it has an id of its own.
  */
 import { stamp } from '../../packages/sandbox/src/helpdesk/records.ts';
 import type { WorldTicket } from '../../packages/sandbox/src/helpdesk/world/rows.ts';
@@ -33,7 +34,10 @@ export function makeWorld(plan: Plan, rng: Rng, now: () => number): World {
 }
 
 function addCustomer(world: World, rng: Rng, atMs = world.clock.now()): string {
-  const { id } = world.customers.add({ first_name: `C${between(rng, 1, 999)}`, created_at: stamp(atMs) });
+  const { id } = world.customers.add({
+    first_name: `C${between(rng, 1, 999)}~${world.newId()}`,
+    created_at: stamp(atMs),
+  });
   for (let n = between(rng, 0, 2); n > 0; n--) {
     world.customers.addContact(id, { type: 'email', value: `${world.newId()}@example.org` });
   }
@@ -53,7 +57,13 @@ function addTicket(world: World, rng: Rng, more: { created_at?: string; updated_
   const at = more.created_at ?? stamp(world.clock.now());
   const messages = Array.from({ length: between(rng, 0, 2) }, () => ({
     ...{ id: world.newId(), type: 'reply' as const, direction: 'in' as const, user_id: null, from_name: 'Ada' },
-    ...{ from: 'ada@example.org', to: null, body: `body ${between(rng, 1, 999)}`, more_body: null, htmlized: false },
+    ...{
+      from: 'ada@example.org',
+      to: null,
+      body: `body ${between(rng, 1, 999)}~${world.newId()}`,
+      more_body: null,
+      htmlized: false,
+    },
     ...{ created_at: at, attachments: [] },
   }));
   return world.addTicket({
@@ -61,7 +71,7 @@ function addTicket(world: World, rng: Rng, more: { created_at?: string; updated_
     ...{ customer_id, label_ids, inbox_id, state, messages },
     type: pick(rng, ['email', 'email', 'chat', 'phone', 'web'] as const),
     user_id: rng() < 0.5 ? null : pick(rng, [...world.users.keys()]),
-    subject: `Subject ${between(rng, 1, 999)}`,
+    subject: `Subject ${between(rng, 1, 999)}~${world.newId()}`,
     spam: flag < 0.06,
     trash: flag > 0.94,
   });
@@ -116,7 +126,7 @@ const onTicket =
 const reply = onTicket((ticket, happens) => {
   const { world, rng } = happens;
   const at = moment(happens, ticket);
-  const body = `reply ${between(rng, 1, 999)}`;
+  const body = `reply ${between(rng, 1, 999)}~${world.newId()}`;
   world.addMessage(ticket.id, { direction: rng() < 0.5 ? 'in' : 'out', body, created_at: stamp(at.at) }, at);
 });
 
@@ -146,22 +156,22 @@ const labels = onTicket((ticket, happens) => {
 const ahead = onTicket((ticket, { world, rng, plan, history }) => {
   const at = world.clock.now() + between(rng, 1, plan.aheadMs / 1000) * 1000;
   history.ahead.add(ticket.id);
-  world.patchTicket(ticket.id, { subject: `ahead ${between(rng, 1, 999)}` }, { at });
+  world.patchTicket(ticket.id, { subject: `ahead ${between(rng, 1, 999)}~${world.newId()}` }, { at });
 });
 
 /** Two in one second: whoever saw the first one has not seen the second one. */
 const twice = onTicket((ticket, { world, rng, history }) => {
   const now = world.clock.now();
   const at = Math.max(now, lastChange(ticket, now, history));
-  world.patchTicket(ticket.id, { subject: `first ${between(rng, 1, 999)}` }, { at });
-  world.patchTicket(ticket.id, { subject: `second ${between(rng, 1, 999)}` }, { at });
+  world.patchTicket(ticket.id, { subject: `first ${between(rng, 1, 999)}~${world.newId()}` }, { at });
+  world.patchTicket(ticket.id, { subject: `second ${between(rng, 1, 999)}~${world.newId()}` }, { at });
 });
 
 /** Once more, in the second of its last change, if that is not over. */
 const again = onTicket((ticket, { world, rng }) => {
   const at = Date.parse(ticket.updated_at);
   if (at < world.clock.now() - 1000) return;
-  world.patchTicket(ticket.id, { subject: `once more ${between(rng, 1, 999)}` }, { at });
+  world.patchTicket(ticket.id, { subject: `once more ${between(rng, 1, 999)}~${world.newId()}` }, { at });
 });
 
 /** Many in one second, next to each other in the order of updates, or all. */
@@ -181,8 +191,9 @@ const note = onTicket((ticket, happens) => {
   const { world, rng } = happens;
   const notes = ticket.messages.filter(({ type }) => type === 'note');
   const at = moment(happens, ticket);
-  if (notes.length === 0 || rng() < 0.5) world.addNote(ticket.id, { body: `note ${between(rng, 1, 999)}` }, at);
-  else world.editNote(ticket.id, pick(rng, notes).id, `edited ${between(rng, 1, 999)}`, at);
+  if (notes.length === 0 || rng() < 0.5)
+    world.addNote(ticket.id, { body: `note ${between(rng, 1, 999)}~${world.newId()}` }, at);
+  else world.editNote(ticket.id, pick(rng, notes).id, `edited ${between(rng, 1, 999)}~${world.newId()}`, at);
 });
 
 const removeMessage = onTicket((ticket, happens) => {
@@ -233,7 +244,7 @@ const deleteCustomer: Happening = ({ world, rng, bin }) => {
 
 const returnCustomer: Happening = ({ world, bin }) => {
   const gone = bin.customers.pop();
-  if (gone) world.customers.add({ ...gone, first_name: 'Back' });
+  if (gone) world.customers.add({ ...gone, first_name: `Back~${world.newId()}` });
 };
 
 const editCustomer: Happening = ({ world, rng }) => {
@@ -242,7 +253,7 @@ const editCustomer: Happening = ({ world, rng }) => {
   const { contacts } = world.customer(id);
   if (contacts.length > 0 && rng() < 0.3) world.customers.removeContact(id, contacts[0]!.id);
   else if (rng() < 0.4) world.customers.addContact(id, { type: 'phone', value: world.newId() });
-  else world.customers.patch(id, { last_name: `L${between(rng, 1, 999)}` });
+  else world.customers.patch(id, { last_name: `L${between(rng, 1, 999)}~${world.newId()}` });
 };
 
 const rename: Happening = ({ world, rng, history }) => {
@@ -291,9 +302,10 @@ export const happenings = {
   'a customer is deleted': deleteCustomer,
   'a message has a file more': attach,
   'a reply': reply,
+  'a ticket is dated ahead': ahead,
   'all tickets change in one second': ({ world }) => {
     const at = world.clock.now();
-    for (const { id } of [...world.tickets.values()]) world.patchTicket(id, { subject: `all at ${at}` }, { at });
+    for (const { id } of [...world.tickets.values()]) world.patchTicket(id, { subject: `all at ${at}~${id}` }, { at });
   },
 } satisfies Record<string, Happening>;
 

@@ -35,6 +35,10 @@ export class History {
   renamed = false;
   /** Changes so far. */
   changes = 0;
+  /** By customer, what ever was written of them, or by them, in words that nobody else has. */
+  readonly texts = new Map<string, Set<string>>();
+  /** Whose each ticket is, or was. */
+  readonly customerOf = new Map<string, string>();
   /** Span by span, of tickets that came, changed or went. */
   readonly lives = new Map<string, Span[]>();
 
@@ -42,6 +46,8 @@ export class History {
   constructor(world: World, note: (line: string) => void, unevenMs: number) {
     const showsLate = (time: string) => unevenMs > 0 || Date.parse(time) < world.clock.now() - 1000;
     const { tickets, customers } = world;
+    for (const one of tickets.values()) this.#remember(one);
+    for (const { id } of customers.values()) this.#rememberPerson(world, id);
     const { steady } = world.clock;
     const [change, add, remove] = [
       tickets.change.bind(tickets),
@@ -53,6 +59,7 @@ export class History {
       const { messages: before, updated_at: moved } = ticket;
       const was = keptOf(ticket);
       const changed = change(ticket, edit, moving);
+      this.#remember(changed);
       const { quiet: silent, moment } = moving;
       this.#live(ticket.id, { was: keptOf(ticket), nowMs: world.clock.now(), saidMs: Date.parse(moment), silent }, was);
       note(`world: ticket ${ticket.id} changes${moving.quiet ? ' in silence' : `, ${ticket.updated_at}`}`);
@@ -70,6 +77,7 @@ export class History {
       const isBack = this.#isBack(ticket.id, steady());
       if (isBack) this.silent.add(ticket.id);
       const added = add(ticket);
+      this.#remember(added);
       const nowMs = world.clock.now();
       const saidMs = isBack ? nowMs : Date.parse(added.created_at);
       this.#live(added.id, { was: keptOf(added), nowMs, saidMs, silent: isBack }, undefined);
@@ -94,19 +102,24 @@ export class History {
     customers.add = customer => {
       this.changes++;
       if (customer?.id !== undefined) this.#isBack(customer.id, steady());
-      return addCustomer(customer);
+      const added = addCustomer(customer);
+      this.#rememberPerson(world, added.id);
+      return added;
     };
     customers.patch = (id, fields) => {
       this.changes++;
       this.customersEdited = true;
       note(`world: customer ${id} is edited`);
-      return patch(id, fields);
+      const patched = patch(id, fields);
+      this.#rememberPerson(world, id);
+      return patched;
     };
     customers.setContacts = (id, contacts) => {
       this.changes++;
       this.customersEdited = true;
       note(`world: customer ${id} is edited`);
       setContacts(id, contacts);
+      this.#rememberPerson(world, id);
     };
     customers.delete = id => {
       this.changes++;
@@ -115,6 +128,22 @@ export class History {
       note(`world: customer ${id} is deleted`);
       removeCustomer(id);
     };
+  }
+
+  #remember({ id, customer_id, subject, messages }: WorldTicket): void {
+    this.customerOf.set(id, customer_id);
+    this.#write(customer_id, [subject, ...messages.map(({ body }) => body)]);
+  }
+
+  #rememberPerson(world: World, id: string): void {
+    const { first_name, last_name, contacts } = world.customer(id);
+    this.#write(id, [first_name, last_name, ...contacts.map(({ value }) => value)]);
+  }
+
+  #write(customer: string, texts: readonly (string | null)[]): void {
+    const known = this.texts.get(customer) ?? new Set();
+    this.texts.set(customer, known);
+    for (const text of texts) if (text !== null && /~|@|^[0-9a-f]{8,}$/.test(text)) known.add(text);
   }
 
   #live(

@@ -2,17 +2,17 @@
  * `npm run sim -- --seeds 1000 [--from n] [--workers n]`: many seeds, on as many servers as there are workers.
  * `SEED=n npm run sim`: one of them, with all that happens in it.
  * `npm run sim -- --defects`: mistakes that were planted on purpose, and the seed that catches each of them.
- * `npm run sim -- --crash [--workers n]`: one short script, whose process dies before and after each write.
+ * `npm run sim -- --crash [--workers n]`: one script, whose process dies at each of its effects.
  */
-import { fork } from 'node:child_process';
-import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { type Crashes, tryCrashes } from './crash.ts';
 import { Database } from './database.ts';
 import { defects, type Planted } from './defects/index.ts';
+import { many, number, someSeeds, span } from './many.ts';
 import { planOf } from './plan.ts';
 import { startServer } from './server.ts';
-import { simulate, type Told } from './simulate.ts';
+import { simulate } from './simulate.ts';
+import { asWorker, inWorkers } from './workers.ts';
 
 const { values: asked } = parseArgs({
   options: {
@@ -24,7 +24,7 @@ const { values: asked } = parseArgs({
     only: { type: 'string', default: '' },
     crash: { type: 'boolean', default: false },
     // Of a worker, which is started by this program itself.
-    url: { type: 'string' },
+    worker: { type: 'boolean', default: false },
     step: { type: 'string', default: '1' },
   },
 });
@@ -35,91 +35,31 @@ const [seeds, from, workers, step] = [asked.seeds, asked.from, asked.workers, as
   number,
 ];
 
-/** A worker: every so manieth seed, or place to die at, told to whoever has started it. */
-async function workOff(url: string): Promise<void> {
-  const database = await Database.open(url);
-  const tell = (told: object) =>
-    new Promise<void>(resolve => process.send!(told, undefined, undefined, () => resolve()));
-  if (asked.crash) await tryCrashes(database, { every: step, from, tell });
-  else
-    for (let seed = from; seed < from + seeds; seed += step) {
-      const { trace: _, ...told } = await simulate(seed, { database });
-      await tell(told);
-    }
-  await database.close();
-  process.disconnect();
-}
-
-/** Each with a server of its own. */
-async function inWorkers<T>(
-  argsOf: (n: number) => readonly string[],
-  told: (one: T, n: number) => void,
-): Promise<void> {
-  const beginOne = async (n: number) => {
-    await using server = await startServer();
-    const args = ['--url', server.url, '--step', String(workers), ...argsOf(n)];
-    await new Promise<void>((resolve, reject) => {
-      const child = fork(fileURLToPath(import.meta.url), args);
-      child.on('message', one => told(one as T, n));
-      child.on('exit', code => (code === 0 ? resolve() : reject(new Error(`a worker ended with ${code}`))));
-    });
-  };
-  // One that fails leaves no server of another one behind.
-  const ends = await Promise.allSettled(Array.from({ length: workers }, (_, n) => beginOne(n)));
-  for (const end of ends) if (end.status === 'rejected') throw end.reason;
-}
-
-async function many(): Promise<void> {
-  const beganMs = performance.now();
-  const total = { seeds: 0, steps: 0, checks: 0, changes: 0, requests: 0, deaths: 0 };
-  const failed: Told[] = [];
-  const told = (one: Told) => {
-    total.seeds++;
-    for (const key of ['steps', 'checks', 'changes', 'requests', 'deaths'] as const) total[key] += one[key];
-    if (one.complaints.length > 0) {
-      failed.push(one);
-      console.log(`seed ${one.seed}: ${one.complaints.join('\n  ')}`);
-    }
-    if (total.seeds % 500 === 0) console.log(`${total.seeds} seeds, ${failed.length} failed, ${seconds(beganMs)} s`);
-  };
-  await inWorkers(n => ['--from', String(from + n), '--seeds', String(seeds - n)], told);
-  const { steps, checks, changes, requests, deaths } = total;
-  console.log(
-    `${total.seeds} seeds from ${from}: ${failed.length} failed. ${number(steps)} effects, ${number(requests)} requests, ` +
-      `${number(changes)} changes at the source, ${number(deaths)} processes killed, ${number(checks)} looks at the tables, ` +
-      `${seconds(beganMs)} s.`,
-  );
-  if (failed.length > 0) {
-    console.log(
-      `Failed: ${failed.map(({ seed }) => seed).join(', ')}. To see one: SEED=${failed[0]!.seed} npm run sim`,
-    );
-    process.exitCode = 1;
-  }
-}
-
-async function replay(seed: number): Promise<void> {
+async function replay(seed: number): Promise<boolean> {
   await using server = await startServer();
   const database = await Database.open(server.url);
   const { trace = [], complaints, hash } = await simulate(seed, { database, traced: true });
   for (const line of trace) console.log(line);
   console.log(`seed ${seed}, trace ${hash.toString(16)}: ${complaints.length === 0 ? 'all is well' : ''}`);
   for (const complaint of complaints) console.log(`  ${complaint}`);
-  await database.close();
-  if (complaints.length > 0) process.exitCode = 1;
+  database.close();
+  return complaints.length === 0;
 }
 
-async function plant(): Promise<void> {
+async function plant(): Promise<boolean> {
   await using server = await startServer();
   const database = await Database.open(server.url);
+  let all = true;
   for (const [name, planted] of Object.entries(defects)) {
     if (!name.includes(asked.only)) continue;
     const caught = await firstCaught(database, planted);
-    if (caught === undefined) process.exitCode = 1;
+    all &&= caught !== undefined;
     console.log(
       `${name}: ${caught ? `caught by seed ${caught.seed}: ${caught.complaint}` : 'NOT CAUGHT by 200 seeds'}`,
     );
   }
-  await database.close();
+  database.close();
+  return all;
 }
 
 /** Tries plans as drawn, then plans that make the defect likely. The seed has to be clean without the defect. */
@@ -136,16 +76,19 @@ async function firstCaught(database: Database, { defect, by, recorded }: Planted
 }
 
 /** Says each half minute how far it is. */
-async function crash(): Promise<void> {
+async function crash(): Promise<boolean> {
   const beganMs = performance.now();
+  const seconds = () => (performance.now() - beganMs) / 1000;
   const soFar = new Map<number, Crashes>();
   const failed = new Set<string>();
   let saidMs = beganMs;
   const sum = (key: 'points' | 'of') => [...soFar.values()].reduce((all, one) => all + one[key], 0);
-  console.log('One script. Its process dies before and after each write. All runs must end with the same tables.');
-  await inWorkers<Crashes>(
-    n => ['--crash', '--from', String(1 + n)],
-    (told, n) => {
+  console.log(
+    'One script. Its process dies before each effect, and after each write. All runs must end with the same tables.',
+  );
+  const stopped = await inWorkers<Crashes>(workers, {
+    args: n => ['--crash', '--from', String(1 + n)],
+    told(told, n) {
       soFar.set(n, told);
       for (const what of told.failed.filter(what => !failed.has(what))) {
         failed.add(what);
@@ -153,21 +96,37 @@ async function crash(): Promise<void> {
       }
       if (performance.now() - saidMs < 30_000 || soFar.size < workers) return;
       saidMs = performance.now();
-      const left = Math.round((seconds(beganMs) * (sum('of') - sum('points'))) / sum('points'));
+      const left = (seconds() * (sum('of') - sum('points'))) / sum('points');
       console.log(
-        `${sum('points')} of ${sum('of')} deaths, ${failed.size} failed, ${seconds(beganMs)} s, about ${left} s left`,
+        `${number(sum('points'))} of ${number(sum('of'))} deaths, ${failed.size} failed, ${span(seconds())}, about ${span(left)} left`,
       );
     },
+  });
+  const counts = new Set(
+    [...soFar.values()].map(({ effects, writes }) => `${effects} effects, of which ${writes} write`),
   );
-  console.log(`${sum('points')} deaths: ${failed.size} failed, ${seconds(beganMs)} s.`);
-  if (failed.size > 0) process.exitCode = 1;
+  const [{ effects, writes } = { effects: 0, writes: 0 }] = soFar.values();
+  const isComplete = counts.size === 1 && sum('points') === effects + writes;
+  console.log(
+    `${[...counts].join(' or ')}: ${number(sum('points'))} deaths, ${isComplete ? 'complete' : 'NOT COMPLETE'}. ` +
+      `${failed.size} failed, ${span(seconds())}.`,
+  );
+  return failed.size === 0 && isComplete && !stopped;
 }
 
-const seconds = (beganMs: number) => Math.round((performance.now() - beganMs) / 1000);
-const number = (n: number) => n.toLocaleString('en-US');
-
-if (asked.url !== undefined) await workOff(asked.url);
-else if (process.env.SEED) await replay(Number(process.env.SEED));
-else if (asked.defects) await plant();
-else if (asked.crash) await crash();
-else await many();
+if (asked.worker)
+  await asWorker((database, tell, isStopped) =>
+    asked.crash
+      ? tryCrashes(database, { every: step, from, tell, isStopped }).then(() => {})
+      : someSeeds(database, { from, seeds, step }, tell, isStopped),
+  );
+else {
+  const isWell = process.env.SEED
+    ? await replay(Number(process.env.SEED))
+    : asked.defects
+      ? await plant()
+      : asked.crash
+        ? await crash()
+        : await many({ seeds, from, workers });
+  if (!isWell) process.exitCode = 1;
+}

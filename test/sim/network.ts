@@ -4,6 +4,7 @@
  * What was sent arrives also when its sender is dead by then.
  */
 
+import { BooksService } from '../../packages/sandbox/src/books/service.ts';
 import { between, type Rng } from '../../packages/sandbox/src/random.ts';
 import type { Services } from '../../packages/sandbox/src/services.ts';
 import type { Fetch, RawReply } from '../../src/engine/http/send.ts';
@@ -48,7 +49,7 @@ export function networkOf({ scheduler, services, rng, slow, arrived }: NetworkOp
         const takesMs = writtenMs + back - sentMs;
         const late = takesMs > timeoutMs;
         const repliedMs = broken || late ? undefined : writtenMs + back;
-        const { world } = services.helpdesk;
+        const { world } = BooksService.takes(asked.url) ? services.books : services.helpdesk;
         arrived({ by, path: asked.url, status, sentMs, arrivedMs: scheduler.nowMs, repliedMs, headers: said });
         scheduler.at(writtenMs, net, 'written', () => {
           if (said.Date !== undefined && !dated) said.Date = new Date(world.clock.now()).toUTCString();

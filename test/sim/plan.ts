@@ -33,6 +33,12 @@ export interface Plan {
   readonly slow: number;
   /** Credits that others use at a time; 0: nobody else is on the account. */
   readonly foreign: number;
+  // --- beside
+  /** People who are erased while runs go on. */
+  readonly erasures: number;
+  /** Of the book catalog; 0: there is none beside the help desk. */
+  readonly volumes: number;
+  readonly shelfPage: number;
   // --- ours
   readonly limits: { credits: number; periodMs: number; requestsPerSecond: number; reserve: number };
   readonly workers: number;
@@ -95,7 +101,7 @@ export function planOf(seed: number): Plan {
   const dates = makeRng(seed * 7 + 10);
   const aheadMs = dates() < 0.3 ? pick(dates, [1, 30, 90, 300, 1800, 3660]) * 1000 : 0;
   const wild = !calm && chance(0.6);
-  return {
+  const drawn = {
     seed,
     tickets,
     customers: Math.ceil(tickets * (0.2 + rng() * 0.6)),
@@ -132,6 +138,27 @@ export function planOf(seed: number): Plan {
     // The messages of a ticket that is dated ahead are read when its date is over.
     restMs: between(rng, 130, 4000) * 1000 + aheadMs,
   };
+  return { ...drawn, ...besideOf(seed, drawn.rules, calm) };
+}
+
+/** Also of its own. A record of a person whose id is spoiled is nobody's, and nobody can erase it. */
+function besideOf(seed: number, rules: readonly object[], calm: boolean) {
+  const rng = makeRng(seed * 7 + 11);
+  const isSpoiled = JSON.stringify(rules).includes('"field":"id"');
+  const erasures = rng() < 0.3 && !isSpoiled ? between(rng, 1, 2) : 0;
+  const volumes = rng() < 0.3 ? between(rng, 3, 24) : 0;
+  const shelfPage = between(rng, 2, 9);
+  return { erasures, volumes, shelfPage, rules: [...rules, ...(volumes > 0 && !calm ? catalogRules(rng) : [])] };
+}
+
+function catalogRules(rng: Rng): object[] {
+  const faults: object[] = [
+    { kind: 'status', status: pick(rng, [500, 503]) },
+    { kind: 'reset', after: pick(rng, ['before', 'headers', 'half']) },
+    { kind: 'delay', ms: pick(rng, [400, 9000, 45_000]) },
+    { kind: 'truncate' },
+  ];
+  return faults.filter(() => rng() < 0.25).map(fault => ({ ...ruleOf(rng, fault, 0.05), service: 'books' }));
 }
 
 /** What goes wrong with requests: of the kinds that there are some, each with a few of a hundred. */

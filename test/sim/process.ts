@@ -4,14 +4,18 @@
 import 'htmlparser2';
 import '../../src/engine/load/list-loop.ts';
 import '../../src/engine/load/run-stream.ts';
+import '../../src/sources/books/shelves/shelf-loop.ts';
+import '../../src/sources/books/volumes/volume-loop.ts';
 import '../../src/sources/helpdesk/deletions/sweep.ts';
 import '../../src/sources/helpdesk/messages/detail-loop.ts';
 import '../../src/sources/helpdesk/replay.ts';
 import '../../src/sources/helpdesk/verify/audit.ts';
 import '../../src/sources/helpdesk/verify/verify.ts';
 
+import { setImmediate as everybodyWaits } from 'node:timers/promises';
 import { pino } from 'pino';
 import type { Rng } from '../../packages/sandbox/src/random.ts';
+import type { Services } from '../../packages/sandbox/src/services.ts';
 import { TOKEN } from '../../packages/sandbox/src/switches.ts';
 import type { Clock } from '../../src/clock.ts';
 import { makeBudget } from '../../src/engine/budget/budget.ts';
@@ -23,9 +27,11 @@ import type { JobQueue } from '../../src/engine/queue/queue.ts';
 import { keepReconciling, openWaiting, type Reconciling, reconcile } from '../../src/engine/queue/reconcile.ts';
 import { type Working, work } from '../../src/engine/queue/worker.ts';
 import { Interrupted } from '../../src/errors.ts';
+import { booksDialect } from '../../src/sources/books/dialect.ts';
 import { helpdeskDialect } from '../../src/sources/helpdesk/dialect.ts';
 import { streams } from '../../src/sources/index.ts';
-import { openHelpdesk, sourcesOf } from '../support/sources.ts';
+import { openBooks, openHelpdesk, sourcesOf } from '../support/sources.ts';
+import { owners } from './catalog.ts';
 import type { Database, Door } from './database.ts';
 import { lookbackMs, type Plan } from './plan.ts';
 import { type Actor, actor, type Scheduler } from './scheduler.ts';
@@ -48,6 +54,7 @@ export interface Around {
   readonly plan: Plan;
   readonly scheduler: Scheduler;
   readonly database: Database;
+  readonly catalog: Services['books'];
   readonly fetchOf: (by: Actor) => Fetch;
   readonly queueOf: (by: Actor) => JobQueue;
   readonly jobs: readonly Job[];
@@ -58,6 +65,13 @@ export interface Around {
   readonly defect: Defect;
   readonly failed: (why: unknown) => void;
 }
+
+export const addresses = {
+  helpdesk: new URL('https://desk.example/api/v1'),
+  books: new URL('https://books.example/books/v1'),
+};
+const dayMs = 86_400_000;
+const catalogLimits = { credits: 1_000_000, periodMs: dayMs, requestsPerSecond: 1_000_000, reserve: 0 };
 
 const log = pino({ level: 'silent' });
 
@@ -88,19 +102,31 @@ export class Process {
       ...(defect.sticks && { sticks: defect.sticks }),
     });
     const own = { pg, clock, log, random: rng };
+    const fetch = around.fetchOf(by);
     const send = makeSend({
-      ...own,
-      baseUrl: new URL('https://desk.example/api/v1'),
+      ...{ ...own, fetch },
+      baseUrl: addresses.helpdesk,
       dialect: defect.dialect ?? helpdeskDialect,
       token: fixedToken(TOKEN),
       budget: makeBudget({ ...own, account, source: 'helpdesk', limits: plan.limits, timeoutMs }),
-      fetch: around.fetchOf(by),
     });
+    const desk = openHelpdesk(defect.send ? defect.send(send, clock) : send, { lookbackMs });
+    const { key, tokens } = around.catalog;
+    const sendToCatalog = makeSend({
+      ...{ ...own, fetch },
+      baseUrl: addresses.books,
+      dialect: booksDialect({ apiKey: key, hasToken: true }),
+      token: fixedToken(tokens.token),
+      budget: makeBudget({ ...own, account, source: 'books', limits: catalogLimits, timeoutMs }),
+    });
+    // Nothing is read again for its age.
+    const ages = { shelfAgeMs: 365 * dayMs, volumeAgeMs: 365 * dayMs };
+    const catalog = openBooks(sendToCatalog, { owners, ...ages });
     this.ctx = {
       ...{ account, pg, clock, log, random: rng },
       signal: this.#leaving.signal,
       streams,
-      sources: sourcesOf(openHelpdesk(defect.send ? defect.send(send, clock) : send, { lookbackMs })),
+      sources: sourcesOf(desk, ...(plan.volumes > 0 ? [catalog] : [])),
       sweep: { ageMs: 0, mostDeleted: 1 },
     };
   }
@@ -150,10 +176,19 @@ export class Process {
     await this.#around.scheduler.effect(actor('goodbye'), `${this.by.name} has left`, () => this.kill());
   }
 
+  /** After the seed, when nothing of it happens any more: Node keeps whatever listens to a signal that may come. */
+  forget(): void {
+    this.by.dead = true;
+    this.#leaving.abort(new Interrupted());
+    this.#reconciling?.stop();
+  }
+
   /** As `kill -9` does: its lock ends with it. */
   async kill(): Promise<void> {
     if (this.by.dead) return;
     this.#around.scheduler.kill(this.by);
     await this.#around.database.client.query(`select pg_advisory_unlock(${lockClass}, ${this.id})`);
+    // What it was at comes to nothing first.
+    await everybodyWaits();
   }
 }

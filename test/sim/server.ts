@@ -13,6 +13,10 @@ const settings = {
   track_counts: 'off',
   update_process_title: 'off',
   checkpoint_timeout: '1d',
+  // The log of ten thousand seeds would fill a disk.
+  max_wal_size: '512MB',
+  // In the folder of its data, for wire.ts.
+  unix_socket_directories: '.',
 };
 
 export const startServer = (): Promise<OwnServer> => startOwnServer({ settings });

@@ -7,26 +7,28 @@ import { Rules } from '../../packages/sandbox/src/admission/rules.ts';
 import { between, makeRng, pick, type Rng } from '../../packages/sandbox/src/random.ts';
 import { openServices, type Services } from '../../packages/sandbox/src/services.ts';
 import { register } from '../../src/engine/coverage/coverage.ts';
-import { transaction } from '../../src/engine/database/pool.ts';
-import { openSweep } from '../../src/engine/deletions/swept-ranges.ts';
 import type { Job } from '../../src/engine/queue/job.ts';
 import { bindAccount } from '../../src/engine/runs/accounts.ts';
-import { openBackfill } from '../../src/engine/runs/ranges.ts';
-import { endAbandonedRuns, lockAccount, openRun, openSync, type RunKind } from '../../src/engine/runs/runs.ts';
-import { streams } from '../../src/sources/index.ts';
-import { keysOf } from '../support/keys.ts';
+import { endAbandonedRuns } from '../../src/engine/runs/runs.ts';
+import { keyOf } from '../support/keys.ts';
 import { differences } from '../support/mirror.ts';
 import { boundTo, deskLists } from '../support/sources.ts';
+import { Catalog, owners, setShelfPaging } from './catalog.ts';
 import { uncertain } from './certain.ts';
 import { Check } from './check.ts';
+import { Crew } from './crew.ts';
 import type { Database, Trouble } from './database.ts';
-import { type Happens, happen, happenings, makeWorld } from './happenings.ts';
+import { Erasing, eraseNow, heldOf, tracesOf } from './erasing.ts';
+import { eventsOf, type Script, type Stage, scripted } from './events.ts';
+import { type Happens, happen, makeWorld } from './happenings.ts';
 import { History } from './history.ts';
 import { networkOf } from './network.ts';
-import { lookbackMs, type Plan, planOf } from './plan.ts';
-import { type Around, account, type Defect, Process } from './process.ts';
+import { type Plan, planOf } from './plan.ts';
+import { type Around, account, addresses, type Defect } from './process.ts';
 import { Queue } from './queue.ts';
+import { namesOf, Runs } from './runs.ts';
 import { actor, Scheduler } from './scheduler.ts';
+import { Truth } from './truth.ts';
 
 export interface Told {
   readonly seed: number;
@@ -39,9 +41,16 @@ export interface Told {
   readonly changes: number;
   readonly requests: number;
   readonly deaths: number;
+  /** People, changes in the catalog, changes that were dated ahead, and transactions of several pages. */
+  readonly erased: number;
+  readonly catalog: number;
+  readonly ahead: number;
+  readonly batches: number;
   /** What was written until then, of what a script has to come by. */
   readonly wrote: readonly string[];
-  /** Effects of a script's processes that wrote to the database or spoke to the queue. */
+  /** Effects of a script's processes. */
+  readonly effects: readonly number[];
+  /** Those of them that wrote to the database or spoke to the queue. */
   readonly writes: readonly number[];
 }
 
@@ -51,18 +60,14 @@ export interface SimulateOptions {
   readonly defect?: Defect;
   readonly plan?: Partial<Plan>;
   /** What happens and is asked for, and after how many seconds, instead of what the seed says. */
-  readonly script?: readonly (readonly [seconds: number, what: Asked | keyof typeof happenings])[];
+  readonly script?: Script;
   /** The process that is at this effect dies, once. */
   readonly dieAt?: { readonly step: number; readonly when: 'before' | 'after' };
 }
 
-type Asked = RunKind | 'again' | 'night';
-
 /** When every world begins. */
 const beginMs = Date.UTC(2026, 5, 1, 12);
 const jobs: readonly Job[] = [syncStream, backfillStream, sweepStream];
-const deskStreams = streams.filter(({ source }) => source === 'helpdesk');
-const names = deskStreams.map(({ name }) => name);
 
 export async function simulate(seed: number, options: SimulateOptions): Promise<Told> {
   const { database } = options;
@@ -70,7 +75,7 @@ export async function simulate(seed: number, options: SimulateOptions): Promise<
   await database.client.query('select pg_advisory_unlock_all()');
   await database.empty();
   const simulation = new Simulation(plan, options);
-  const undo = setPaging(plan);
+  const undo = [setPaging(plan), setShelfPaging(plan)];
   const uninstall = options.defect?.install?.();
   try {
     await simulation.begin();
@@ -79,8 +84,9 @@ export async function simulate(seed: number, options: SimulateOptions): Promise<
   } catch (error) {
     simulation.check.complain(`it came to no end: ${error instanceof Error ? (error.stack ?? error.message) : error}`);
   } finally {
-    undo();
+    for (const back of undo) back();
     uninstall?.();
+    simulation.forget();
   }
   return simulation.told();
 }
@@ -95,43 +101,40 @@ function setPaging({ perPage, depth }: Plan): () => void {
   };
 }
 
-/** Of what nothing goes wrong with. */
-const mostSteps = 20_000;
 class Simulation {
   readonly plan: Plan;
   readonly scheduler: Scheduler;
   readonly services: Services;
   readonly history: History;
   readonly check: Check;
+  readonly catalog: Catalog;
+  readonly #erasing: Erasing;
   readonly #database: Database;
   readonly #queue: Queue;
   readonly #around: Around;
   readonly #rules = new Rules();
   readonly #rng: Rng;
   readonly #chance: Rng;
+  /** Of what is beside the help desk, so that all else of a seed stays what it was. */
+  readonly #beside: Rng;
   readonly #happens: Happens;
   readonly #calm;
   readonly #director = actor('director');
-  #processes: Process[] = [];
+  readonly #crew: Crew;
   #databaseMs = 0;
   #wild = false;
-  #named = 0;
-  #deaths = 0;
-  /** Streams that said that a part of them cannot be read. */
-  readonly #unreadable = new Set<string>();
   /** How far the source's clock has jumped. */
   #sourceMs = 0;
   /** The furthest that the source's clock ever showed, against the true time. */
   #furthestMs = 0;
   readonly #script: SimulateOptions['script'];
   readonly #wrote = new Set<string>();
+  readonly #effects: number[] = [];
   readonly #writes: number[] = [];
-  /** Of PostgreSQL's log. */
+  /** The number of the next transaction. */
   #position = '';
-  /** The last sweep that was asked for goes on with one that was broken off. */
-  #goesOn = false;
-  /** Some run may be over. */
-  #mayHaveEnded = false;
+  readonly #runs: Runs;
+  readonly #truth: Truth;
 
   constructor(plan: Plan, { database, traced = false, defect = {}, dieAt, script }: SimulateOptions) {
     this.#script = script;
@@ -140,13 +143,23 @@ class Simulation {
     const rng = (n: number) => makeRng(plan.seed * 7 + n);
     this.#rng = rng(2);
     this.#chance = rng(3);
+    this.#beside = rng(13);
     const scheduler = new Scheduler({ nowMs: beginMs, rng: rng(4), traced });
     this.scheduler = scheduler;
     const now = () => scheduler.nowMs;
     const world = makeWorld(plan, rng(5), now);
-    this.services = openServices({ ...plan.readings, world, now, rules: this.#rules, books: {}, seed: plan.seed });
+    this.catalog = new Catalog(plan, rng(12), now);
+    const books = { world: this.catalog.world, requestsPerDay: 1_000_000, requestsPerSecond: 1_000_000 };
+    this.services = openServices({
+      ...plan.readings,
+      world,
+      now,
+      rules: this.#rules,
+      books,
+      seed: plan.seed,
+    });
     this.history = new History(world, line => scheduler.note(line), plan.behindMs + plan.jumpMs);
-    this.check = new Check({ world, plan, history: this.history, database });
+    this.check = new Check({ world, plan, history: this.history, database, catalog: this.catalog });
     const lateMs = () => plan.lateMs;
     this.#happens = {
       ...{ world, rng: rng(6), plan, history: this.history, bin: { tickets: [], customers: [] } },
@@ -157,7 +170,7 @@ class Simulation {
     this.#queue = new Queue(scheduler, rng(7));
     const { services, check } = this;
     this.#around = {
-      ...{ plan, scheduler, database, defect, jobs, rng: rng(8) },
+      ...{ plan, scheduler, database, defect, jobs, rng: rng(8), catalog: services.books },
       fetchOf: networkOf({ scheduler, services, rng: rng(9), slow: plan.slow, arrived: check.exchange }),
       queueOf: by => this.#queue.of(by),
       databaseNow: () => scheduler.nowMs + this.#databaseMs,
@@ -165,18 +178,29 @@ class Simulation {
       lateMs: () => (this.#wild && this.#chance() < 0.01 ? between(this.#chance, 1, 4000) : 0),
       failed: why => check.complain(`a process failed: ${why instanceof Error ? why.stack : why}`),
     };
+    const { director, chance } = { director: this.#director, chance: this.#chance };
+    this.#crew = new Crew({ around: this.#around, director, chance, isWild: () => this.#wild });
     this.#calm = database.poolFor({
       ...{ by: this.#director, scheduler, now: this.#around.databaseNow, trouble: () => undefined, lateMs: () => 0 },
     });
+    this.#runs = new Runs({
+      ...{ plan, scheduler, database, check, chance: this.#chance, calm: this.#calm, isScripted: script !== undefined },
+      processes: () => this.#crew.processes,
+      start: () => this.#crew.start(),
+      direct: act => this.#direct(act),
+      failed: this.#around.failed,
+    });
+    const { world: desk } = this.services.helpdesk;
+    this.#truth = new Truth({ world: desk, history: this.history, check, database, unreadable: this.#runs.unreadable });
     database.watch = (statement, _by, { rowCount }) => {
       check.statement(statement, rowCount);
       if (this.#wild && rowCount) this.#wrote.add(wroteBy(statement.text));
-      if (statement.text.includes('update sync.stored_runs')) this.#mayHaveEnded = true;
+      if (statement.text.includes('update sync.stored_runs')) this.#runs.mayHaveEnded = true;
     };
     let who = '';
     scheduler.afterwards = async label => {
       await check.look();
-      if (this.#wild && script !== undefined) await this.#noteWrite(who, label);
+      if (this.#wild && script !== undefined && dieAt === undefined) await this.#noteWrite(who, label);
     };
     scheduler.border = (step, by, when) => {
       who = by.name;
@@ -185,14 +209,32 @@ class Simulation {
     };
     scheduler.meanwhile = () => {
       if (this.#wild && this.#chance() < plan.changes) happen(this.#happens);
+      if (this.#wild && plan.volumes > 0 && script === undefined && this.#beside() < Math.max(0.02, plan.changes))
+        this.catalog.change(this.#beside);
     };
+    this.#erasing = new Erasing({
+      nowMs: () => scheduler.nowMs,
+      isAlive: () => this.#wild,
+      begin: () => {
+        const by = actor(this.#crew.nameNext('E'));
+        const { databaseNow: now, trouble, lateMs } = this.#around;
+        const doors = { ...(defect.rewrite && { rewrite: defect.rewrite }) };
+        return { by, pool: database.poolFor({ by, scheduler, now, trouble, lateMs, ...doors }) };
+      },
+      later: act => scheduler.at(scheduler.nowMs + 5000, this.#director, 'the command is given again', act),
+    });
   }
 
   async begin(): Promise<void> {
     await this.#direct(async () => {
-      await bindAccount(this.#calm, account, boundTo({ helpdesk: new URL('https://desk.example/api/v1') }));
+      await bindAccount(
+        this.#calm,
+        account,
+        boundTo(this.plan.volumes > 0 ? addresses : { helpdesk: addresses.helpdesk }),
+      );
       const lists = deskLists.flatMap(({ key, lists }) => lists.map(list => ({ stream: key, list: list.name })));
-      await register(this.#calm, account, 0, lists, new Date(beginMs));
+      const shelves = this.plan.volumes > 0 ? owners.map(list => ({ stream: keyOf('shelves'), list })) : [];
+      await register(this.#calm, account, 0, [...lists, ...shelves], new Date(beginMs));
     });
   }
 
@@ -203,13 +245,14 @@ class Simulation {
     this.#rules.set(plan.rules);
     const endMs = scheduler.nowMs + plan.turmoilMs;
     const endStep = scheduler.steps + plan.turmoilSteps;
-    for (let n = 0; n < plan.workers; n++) this.#start();
-    const events = this.#script === undefined ? this.#events(endMs) : this.#scripted(this.#script);
+    for (let n = 0; n < plan.workers; n++) this.#crew.start();
+    const events = this.#script === undefined ? eventsOf(this.#stage(), endMs) : scripted(this.#stage(), this.#script);
     for (const [atMs, label, act] of events) scheduler.at(atMs, this.#director, label, act);
     await scheduler.run(() => scheduler.nowMs >= endMs || scheduler.steps >= endStep);
     this.#wild = false;
     this.#rules.clear();
-    for (const process of this.#processes) await process.kill();
+    await this.#crew.killAll();
+    for (const command of this.#erasing.commands.keys()) scheduler.kill(command);
     scheduler.kill(this.#director);
     this.#director.dead = false;
     // What the dead have sent arrives all the same.
@@ -231,26 +274,28 @@ class Simulation {
     // From now on nothing happens any more, not even what is due.
     world.tickets.deadlines.settle = () => {};
     this.#queue.flush();
-    this.#start();
+    this.#crew.start();
     await this.#direct(() => endAbandonedRuns(this.#calm, account, new Date(this.scheduler.nowMs)));
-    await this.#finish('sync', names);
-    if (await this.#hasGaps()) await this.#finish('backfill', ['tickets', 'messages']);
+    await this.#eraseAll();
+    await this.#runs.finish('sync', namesOf(this.plan));
+    if (await this.#truth.hasGaps()) await this.#runs.finish('backfill', ['tickets', 'messages']);
     const { messagesEdited, customersEdited, deleted, silent } = history;
-    if (customersEdited || deleted || silent.size > 0 || (await this.#hasRejects())) {
-      await this.#compareAnnounced();
-      await this.#finish('sweep', ['customers', 'tickets']);
+    if (customersEdited || deleted || silent.size > 0 || (await this.#truth.hasRejects())) {
+      await this.#truth.compareAnnounced();
+      await this.#runs.finish('sweep', ['customers', 'tickets']);
       // What one that was broken off had read, it does not read again, and says so: edits since then the next one finds.
-      if (this.#goesOn) await this.#finish('sweep', ['customers', 'tickets']);
+      if (this.#runs.goesOn) await this.#runs.finish('sweep', ['customers', 'tickets']);
       // A sweep may bring a ticket that was rejected until then: its messages wait, and a worker reads them.
-      await this.#finish('hydrate', ['messages']);
+      await this.#runs.finish('hydrate', ['messages']);
     }
-    if (deleted || messagesEdited || silent.size > 0) await this.#finish('backfill', ['messages'], messagesEdited);
-    const excused = await this.#excused();
-    for (const what of await differences(this.#calmReads(), world)) {
+    if (deleted || messagesEdited || silent.size > 0) await this.#runs.finish('backfill', ['messages'], messagesEdited);
+    if (this.plan.volumes > 0) await this.#runs.finish('backfill', ['shelves', 'volumes'], true);
+    const excused = await this.#truth.excused();
+    for (const what of await differences(this.#truth.reads(), heldOf(world, check.erased))) {
       const [table = '', id = ''] = what.split(/[ :]/);
       // An inbox that only deleted tickets were in is nobody's any more.
       const nobodys = table === 'inboxes' && history.deleted && what.endsWith('too many');
-      const unseen = this.#unreadable.has(/^(customers|contacts)$/.test(table) ? 'customers' : 'tickets');
+      const unseen = this.#runs.unreadable.has(/^(customers|contacts)$/.test(table) ? 'customers' : 'tickets');
       const hidden = unseen && (what.endsWith('too many') || /^(customers|contacts)$/.test(table));
       if (!nobodys && !hidden && !excused.has(id)) check.complain(`at rest: ${what}`);
     }
@@ -259,7 +304,16 @@ class Simulation {
       const of = { isBehind: this.plan.behindMs > 0, excused };
       for (const what of await uncertain(this.#database, history, of)) check.complain(what);
     }
-    for (const process of this.#processes) await process.kill();
+    for (const what of await tracesOf(this.#database, history, check.erased)) check.complain(`at rest: ${what}`);
+    if (this.plan.volumes > 0)
+      for (const what of await this.catalog.differences(this.#truth.reads()))
+        check.complain(`at rest: catalog: ${what}`);
+    await this.#crew.killAll();
+  }
+
+  forget(): void {
+    this.#crew.forget();
+    this.#database.watch = () => {};
   }
 
   told(): Told {
@@ -273,17 +327,25 @@ class Simulation {
       checks: check.checks,
       changes: history.changes,
       requests: services.helpdesk.totals.requests,
-      deaths: this.#deaths,
+      deaths: this.#crew.deaths,
+      erased: check.erased.size,
+      catalog: this.catalog.changes,
+      ahead: history.ahead.size,
+      batches: check.batches,
       wrote: [...this.#wrote],
+      effects: this.#effects,
       writes: this.#writes,
     };
   }
 
-  /** Counts an effect as a write when PostgreSQL's log has grown: at worst too often. */
+  /** Counts an effect as a write if a transaction that wrote has ended, or if it spoke to the queue. */
   async #noteWrite(by: string, label: string): Promise<void> {
-    const { rows } = await this.#database.client.query('select pg_current_wal_insert_lsn()::text as position');
+    const { rows } = await this.#database.client.query(
+      'select pg_snapshot_xmax(pg_current_snapshot())::text as position',
+    );
     const { position } = rows[0];
-    const isProcess = this.#processes.some(one => one.by.name === by);
+    const isProcess = by.startsWith('E') || this.#crew.processes.some(one => one.by.name === by);
+    if (isProcess) this.#effects.push(this.scheduler.steps);
     if (isProcess && (position !== this.#position || label.startsWith('queue:')))
       this.#writes.push(this.scheduler.steps);
     this.#position = position;
@@ -303,34 +365,18 @@ class Simulation {
   }
 
   async #dieIfProcess(name: string): Promise<boolean> {
-    const process = this.#processes.find(({ by }) => by.name === name);
+    const command = [...this.#erasing.commands.keys()].find(by => by.name === name);
+    if (command !== undefined) {
+      this.#crew.deaths++;
+      this.scheduler.kill(command);
+      this.#erasing.died(command);
+      return true;
+    }
+    const process = this.#crew.processes.find(({ by }) => by.name === name);
     if (process === undefined || process.by.dead) return false;
-    await this.#die(process);
+    await this.#crew.die(process);
     return true;
   }
-
-  async #die(process: Process): Promise<void> {
-    this.#deaths++;
-    this.scheduler.note(`${process.by.name} dies`);
-    await process.kill();
-    const soonMs = this.scheduler.nowMs + between(this.#chance, 100, 9000);
-    this.scheduler.at(soonMs, this.#director, 'another one begins', () => this.#start());
-  }
-
-  #kill(process: Process): void {
-    const { scheduler } = this;
-    scheduler.effect(this.#director, `kills ${process.by.name}`, () => this.#die(process)).catch(this.#around.failed);
-  }
-
-  #start(): Process {
-    const process = new Process(`P${++this.#named}`, this.#around);
-    if (this.#wild && this.plan.clocksMs > 0) process.clockMs = this.#someMs();
-    this.#processes = [...this.#processes.filter(({ by }) => !by.dead), process];
-    process.start().catch(this.#around.failed);
-    return process;
-  }
-
-  #someMs = () => between(this.#chance, -this.plan.clocksMs, this.plan.clocksMs);
 
   /** The source's clock: it never shows a time that is further behind what it has shown than the seed allows. */
   #jump(ms: number): void {
@@ -339,38 +385,29 @@ class Simulation {
     this.services.helpdesk.world.clock.jump(ms);
   }
 
-  /** What is asked for, and what befalls those who work on it. */
-  #events(endMs: number): [atMs: number, label: string, act: () => void][] {
+  #stage(): Stage {
     const { plan, scheduler } = this;
-    const rng = this.#rng;
-    const time = () => between(rng, scheduler.nowMs, endMs);
-    const events: [number, string, () => void][] = [[scheduler.nowMs, 'a sync', () => this.#ask('sync', names)]];
-    for (let n = between(rng, 0, 3); n > 0; n--) {
-      const kind = pick(rng, ['sync', 'fresh', 'nightly', 'backfill', 'again', 'hydrate', 'sweep', 'night'] as const);
-      events.push([time(), `asked: ${kind}`, () => this.#askFor(kind)]);
-    }
-    for (let atMs = scheduler.nowMs + 60_000; atMs < endMs; atMs += 60_000)
-      events.push([atMs, 'every minute', () => this.#ask('fresh', ['customers', 'tickets'])]);
-    for (let n = plan.events; n > 0; n--) events.push([time(), ...this.#mishap(rng)]);
-    for (let n = plan.jumpMs > 0 ? between(rng, 1, 4) : 0; n > 0; n--) {
-      const forward = between(rng, 0, plan.jumpMs);
-      events.push([time(), 'the clock of the source jumps', () => this.#jumpWithin(forward)]);
-    }
-    for (let n = plan.foreign > 0 ? between(rng, 1, 12) : 0; n > 0; n--)
-      events.push([time(), 'others use credits', () => this.services.helpdesk.takeCredits(plan.foreign)]);
-    if (plan.clocksMs > 0)
-      for (let n = between(rng, 1, 4); n > 0; n--)
-        events.push([time(), 'a clock of ours is set', () => this.#setClock()]);
-    return events;
+    return {
+      ...{ plan, scheduler, rng: this.#rng, beside: this.#beside, happens: this.#happens },
+      ...{ runs: this.#runs, crew: this.#crew, queue: this.#queue },
+      erase: () => this.#erase(),
+      changeCatalog: () => this.catalog.change(this.#beside),
+      jumpWithin: ms => this.#jumpWithin(ms),
+      setClock: () => this.#setClock(),
+      useCredits: () => this.services.helpdesk.takeCredits(plan.foreign),
+      takeAway: forMs => this.#takeAway(forMs),
+    };
   }
 
-  #scripted(script: NonNullable<SimulateOptions['script']>): [atMs: number, label: string, act: () => void][] {
-    return script.map(([seconds, what]) => [
-      this.scheduler.nowMs + seconds * 1000,
-      what,
-      () =>
-        what in happenings ? happenings[what as keyof typeof happenings](this.#happens) : this.#askFor(what as Asked),
-    ]);
+  #erase(): void {
+    const known = [...this.services.helpdesk.world.customers.keys()].filter(id => !this.check.erased.has(id));
+    if (known.length > 0) this.#erasing.erase(pick(this.#beside, known));
+  }
+
+  /** Whoever was to be erased, and was not: the command is given once more, and nothing goes wrong with it. */
+  async #eraseAll(): Promise<void> {
+    for (const customer of this.#erasing.pending)
+      await this.#direct(async () => void (await eraseNow(this.#calm, customer, this.scheduler.nowMs)));
   }
 
   /** Anywhere between what it has shown at most and as far behind that as the seed allows, and back again. */
@@ -380,207 +417,13 @@ class Simulation {
   }
 
   #setClock(): void {
-    if (this.#chance() < 0.4) this.#databaseMs = this.#someMs();
-    else pick(this.#chance, this.#living()).clockMs = this.#someMs();
-  }
-
-  #living(): Process[] {
-    const living = this.#processes.filter(({ by }) => !by.dead);
-    return living.length > 0 ? living : [this.#start()];
-  }
-
-  #mishap(rng: Rng): [label: string, act: () => void] {
-    const one = () => pick(rng, this.#living());
-    const forMs = pick(rng, [3000, 20_000, 60_000]);
-    return pick(rng, [
-      ['one is stopped', () => one().stop(forMs)],
-      ['one is killed', () => this.#kill(one())],
-      ['one leaves', () => void this.#leave(one())],
-      ['one comes', () => void this.#start()],
-      ['the queue is flushed', () => this.#queue.flush()],
-      ['a job comes twice', () => this.#queue.deliverAgain()],
-      ['a job comes twice', () => this.#queue.deliverAgain()],
-      ['the queue is away', () => this.#takeAway(forMs)],
-    ] as const) as [string, () => void];
-  }
-
-  #leave(process: Process): void {
-    process.leave().catch(this.#around.failed);
-    this.scheduler.at(this.scheduler.nowMs + 2000, this.#director, 'another one begins', () => this.#start());
+    if (this.#chance() < 0.4) this.#databaseMs = this.#crew.someMs();
+    else pick(this.#chance, this.#crew.living()).clockMs = this.#crew.someMs();
   }
 
   #takeAway(forMs: number): void {
     const untilMs = this.scheduler.nowMs + forMs;
     this.#queue.isAway = () => this.#wild && this.scheduler.nowMs < untilMs;
-  }
-
-  // --- what is asked for ----------------------------------------------------------------------------------------------
-
-  #askFor(kind: Asked): void {
-    if (kind === 'nightly') this.#ask('nightly', ['users', 'customers', 'tickets']);
-    else if (kind === 'fresh') this.#ask('fresh', ['customers', 'tickets']);
-    else if (kind === 'hydrate') this.#ask('hydrate', ['messages']);
-    else if (kind === 'sync') this.#ask('sync', names);
-    else if (kind === 'sweep') this.#ask('sweep', this.#someOf([['tickets'], ['customers'], ['customers', 'tickets']]));
-    else if (kind === 'night') this.#ask('sweep', ['customers', 'tickets'], false);
-    else this.#ask('backfill', this.#someOf([['tickets'], ['customers'], ['tickets', 'messages']]), kind === 'again');
-  }
-
-  /** A script asks for the most of them: what it comes by does not hang on a draw. */
-  #someOf(choices: readonly (readonly string[])[]): readonly string[] {
-    return this.#script === undefined ? pick(this.#chance, choices) : choices.at(-1)!;
-  }
-
-  #ask(kind: RunKind, asked: readonly string[], again?: boolean): void {
-    this.#open(kind, asked, again).catch(this.#around.failed);
-  }
-
-  /** A sweep that is not asked for `again` is one of the schedule. */
-  async #open(kind: RunKind, asked: readonly string[], again?: boolean): Promise<number> {
-    const opener = this.#processes.find(({ by, id }) => !by.dead && id > 0)?.id ?? 0;
-    const now = new Date(this.scheduler.nowMs);
-    const given = { account, streams: keysOf(asked), opener };
-    const range = { since: null, until: null, again: again ?? false };
-    const open = async () => {
-      if (kind === 'sync') return openSync(this.#calm, given, now, { carryMs: 60_000, lookbackMs });
-      if (kind === 'sweep' && again !== false) {
-        const opened = await openSweep(this.#calm, { ...given, acceptDeletions: true }, now);
-        this.#goesOn = opened.resumed;
-        return opened.run;
-      }
-      if (kind === 'backfill') return (await openBackfill(this.#calm, { ...given, range }, now)).run;
-      return transaction(this.#calm, async client => {
-        await lockAccount(client, account);
-        return openRun(client, { ...given, kind }, now);
-      });
-    };
-    const run = await open();
-    for (const process of this.#processes) process.ring();
-    return run;
-  }
-
-  /** A run that has to come to a good end, and what may still wait for its next try. */
-  async #finish(kind: RunKind, asked: readonly string[], again?: boolean): Promise<void> {
-    const { scheduler, check } = this;
-    for (let tries = 1; ; tries++) {
-      let run: number | undefined;
-      await this.#direct(async () => {
-        run = await this.#open(kind, asked, again);
-      });
-      let state = 'running';
-      for (const last = scheduler.steps + mostSteps; state === 'running' && scheduler.steps < last; ) {
-        this.#mayHaveEnded = false;
-        const { rows } = await this.#database.query(
-          { text: 'select state from sync.stored_runs where id = $1', values: [run] },
-          0,
-        );
-        state = rows[0].state;
-        if (state === 'running') await scheduler.run(() => this.#mayHaveEnded, mostSteps);
-      }
-      if (state === 'completed') return await this.#settled();
-      const { rows } = await this.#database.query(
-        {
-          text: `select stream, state, error from sync.stored_run_streams where run_id = $1 and error is not null`,
-          values: [run],
-        },
-        0,
-      );
-      const why = rows.map(row => `${row.stream}: ${row.error}`).join('; ');
-      scheduler.note(`run ${run}, ${kind}, ended ${state}: ${why}`);
-      if (/paging reaches/.test(why) && !/could not be stored|in full/.test(why)) {
-        // More in one second than can be read in any way: it says so, and what of it is gone nobody can see.
-        for (const { stream } of rows) this.#unreadable.add(stream);
-        return await this.#settled();
-      }
-      // What a clock far ahead has put off is counted by each run until then; what it did to the tables the comparison tells.
-      if (tries === 3 && this.plan.clocksMs > 0 && /could not be stored$/.test(why)) return;
-      if (tries === 3) return check.complain(`at rest: run ${run} of kind ${kind} ended ${state}: ${why}`);
-      for (const process of this.#processes) await process.kill();
-      scheduler.skip(2 * 86_400_000);
-      this.#start();
-    }
-  }
-
-  /** What runs by itself is over as well: one that was asked for leaves names that are being asked for to it. */
-  async #settled(): Promise<void> {
-    for (const last = this.scheduler.steps + mostSteps; this.scheduler.steps < last; ) {
-      this.#mayHaveEnded = false;
-      const { rows } = await this.#database.query(
-        { text: `select count(*)::int as n from sync.stored_runs where state = 'running'`, values: [] },
-        0,
-      );
-      if (rows[0].n === 0) return;
-      await this.scheduler.run(() => this.#mayHaveEnded, mostSteps);
-    }
-    this.check.complain('at rest: a run does not end');
-  }
-
-  /** What lies in a gap that is told with its reason: more records in one second than can be read in any way. */
-  async #excused(): Promise<Set<string>> {
-    const { rows } = await this.#database.query(
-      {
-        text: `select extract(epoch from gap_from)::float8 * 1000 as from_ms, extract(epoch from gap_to)::float8 * 1000 as to_ms
-          from sync.gaps where stream = 'tickets' and account_id = $1 and reason is not null`,
-        values: [account],
-      },
-      0,
-    );
-    const isIn = (ms: number) =>
-      rows.some(({ from_ms, to_ms }) => ms >= from_ms && ms < (to_ms ?? Number.POSITIVE_INFINITY));
-    const tickets = [...this.services.helpdesk.world.tickets.values()].filter(t => isIn(Date.parse(t.updated_at)));
-    const within = tickets.flatMap(t => [t, ...t.messages, ...t.messages.flatMap(m => m.attachments)]);
-    const ids = within.map(({ id }) => id);
-    return new Set([...ids, ...tickets.flatMap(t => [...t.label_ids, t.inbox_id])]);
-  }
-
-  /** Before a sweep may bring back in silence what was lost: a ticket whose time has moved, and a customer who is new. */
-  async #compareAnnounced(): Promise<void> {
-    const { history, check, services } = this;
-    const { rows } = await this.#database.query(
-      {
-        text: `select coalesce(record_id, '') as id from sync.rejects where account_id = $1 and cleared_at is null`,
-        values: [account],
-      },
-      0,
-    );
-    const unread = new Set<string>([...rows.map(({ id }) => id), ...(await this.#excused())]);
-    if (unread.has('')) return;
-    for (const what of await differences(this.#calmReads(), services.helpdesk.world)) {
-      const [table = '', id = ''] = what.split(/[ :]/);
-      const announced =
-        table === 'tickets'
-          ? !what.endsWith('too many') && !history.silent.has(id)
-          : table === 'customers' && what.endsWith('missing') && !history.away.has(id);
-      if (announced && !this.#unreadable.has(table) && !unread.has(id))
-        check.complain(`at rest, before the sweep: ${what}`);
-    }
-  }
-
-  async #hasRejects(): Promise<boolean> {
-    const { rows } = await this.#database.query(
-      {
-        text: 'select count(*)::int as n from sync.rejects where account_id = $1 and cleared_at is null',
-        values: [account],
-      },
-      0,
-    );
-    return rows[0].n > 0;
-  }
-
-  async #hasGaps(): Promise<boolean> {
-    const { rows } = await this.#database.query(
-      {
-        text: `select count(*)::int as n from sync.gaps where stream = 'tickets' and account_id = $1`,
-        values: [account],
-      },
-      0,
-    );
-    return rows[0].n > 0;
-  }
-
-  #calmReads() {
-    const query = (asked: { text: string; rowMode?: 'array' }) => this.#database.client.query(asked);
-    return { query } as unknown as Parameters<typeof differences>[0];
   }
 
   /** Until it is done, with everybody else at work meanwhile. */

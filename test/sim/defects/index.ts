@@ -19,6 +19,7 @@ import { tickets } from '../../../src/sources/helpdesk/tickets.ts';
 import type { Statement } from '../database.ts';
 import type { Plan } from '../plan.ts';
 import type { Defect } from '../process.ts';
+import { beside } from './beside.ts';
 
 export interface Planted {
   readonly defect: Defect;
@@ -183,4 +184,5 @@ export const defects: Readonly<Record<string, Planted>> = {
     by: /^I[45]:/,
     recorded: { seed: 104, sharpened: crowdedAccount },
   },
+  ...beside,
 };

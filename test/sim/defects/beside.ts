@@ -1,0 +1,77 @@
+/** Planted mistakes in what is beside the help desk's own lists: erasure, the catalog, and pages that are stored together. */
+import type { Statement } from '../database.ts';
+import type { Plan } from '../plan.ts';
+import type { Planted } from './index.ts';
+
+const erasing = (plan: Plan): Partial<Plan> => ({
+  ...{ erasures: 2, changes: 0.08, deaths: 0, troubles: 0, turmoilSteps: 500, turmoilMs: 400_000 },
+  ...{ tickets: Math.max(plan.tickets, 9), customers: 3, rules: [] },
+});
+
+const shelved = (): Partial<Plan> => ({
+  ...{ volumes: 12, shelfPage: 4, changes: 0.08, deaths: 0, troubles: 0, rules: [] },
+});
+
+const replacing = (isIt: (text: string) => boolean, what: string | RegExp, by: string) => ({
+  rewrite: (statement: Statement) =>
+    isIt(statement.text) ? { ...statement, text: statement.text.replace(what, by) } : statement,
+});
+
+/** The second page of a transaction brings no records. */
+function emptySecond() {
+  let merges = 0;
+  return (statement: Statement): Statement => {
+    if (statement.text.startsWith('begin')) merges = 0;
+    if (!/^\s*with asked as materialized/.test(statement.text) || ++merges !== 2) return statement;
+    return { ...statement, values: ['[]', ...statement.values.slice(1)] };
+  };
+}
+
+export const beside: Readonly<Record<string, Planted>> = {
+  'a sync stores an erased person again': {
+    defect: replacing(
+      () => true,
+      'select sync.any_erased($2) as erased',
+      'select false and sync.any_erased($2) as erased',
+    ),
+    by: /^(at rest: )?I23:/,
+    recorded: { seed: 1, sharpened: erasing },
+  },
+  'an erasure leaves the texts of messages': {
+    defect: replacing(
+      text => /^update .*messages t set/.test(text),
+      'where t.account_id',
+      'where false and t.account_id',
+    ),
+    by: /^(at rest: )?I23:/,
+    recorded: { seed: 1, sharpened: erasing },
+  },
+  'an erasure leaves the log of changes': {
+    defect: replacing(text => text.includes('with emptied as ('), 'where c.id = e.id', 'where false and c.id = e.id'),
+    by: /^(at rest: )?I23:/,
+    recorded: { seed: 7, sharpened: erasing },
+  },
+  'a volume that left its shelf stays': {
+    defect: replacing(
+      text => text.startsWith('update books.shelf_volumes m set _removed_at'),
+      'and _removed_at is null',
+      'and false and _removed_at is null',
+    ),
+    by: /^I15:/,
+    recorded: { seed: 1, sharpened: shelved },
+  },
+  'a volume that moved keeps its position': {
+    defect: replacing(
+      text => text.includes('insert into books.shelf_volumes'),
+      'position = excluded.position, _removed_at',
+      'position = shelf_volumes.position, _removed_at',
+    ),
+    by: /^I15:/,
+    recorded: { seed: 3, sharpened: shelved },
+  },
+  'a page that is stored with another one is lost': {
+    defect: { rewrite: emptySecond() },
+    by: /^(I1|I3|at rest(, before the sweep)?: (tickets|customers))/,
+    recorded: { seed: 4 },
+  },
+};
