@@ -1,3 +1,4 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: it is text of the product
 /** Mistakes that are easily made in claims, and the smallest world, or the race, that finds each. */
 import type { Replacement } from '../planted.ts';
 
@@ -23,20 +24,20 @@ export const plantedInClaims: Readonly<Record<string, Planted>> = {
   },
   'a commit does not compare its token': {
     mistakes: sums(
-      "where run_id = $1 and stream_key = $2 and token = $3 and state = 'running'`,\n    values: [\n      ...[claim.run",
-      "where run_id = $1 and stream_key = $2 and $3::int is not null and state = 'running'`,\n    values: [\n      ...[claim.run",
+      "token = $3 and state = 'running' and ${counted} >= $13",
+      "$3::int is not null and state = 'running' and ${counted} >= $13",
     ),
     foundIn: stream,
   },
   'a commit takes any token that is not newer': {
     mistakes: sums(
-      "token = $3 and state = 'running'\n       returning",
-      "token >= $3 and state = 'running'\n       returning",
+      "token = $3 and state = 'running' and ${counted} >= $9",
+      "token >= $3 and state = 'running' and ${counted} >= $9",
     ),
     foundIn: stream,
   },
   'a stream that was returned may be committed to': {
-    mistakes: sums("token = $3 and state = 'running'\n       returning", 'token = $3\n       returning'),
+    mistakes: sums("token = $3 and state = 'running' and ${counted} >= $9", 'token = $3 and ${counted} >= $9'),
     foundIn: stream,
   },
   'a live worker is robbed': {
@@ -71,10 +72,7 @@ export const plantedInClaims: Readonly<Record<string, Planted>> = {
     foundIn: { world: 'people pause' },
   },
   'a stream finishes twice': {
-    mistakes: claims(
-      "token = $3 and state = 'running'`,\n      [claim.run, claim.stream, claim.token, state, now",
-      'token = $3`,\n      [claim.run, claim.stream, claim.token, state, now',
-    ),
+    mistakes: claims("token = $3 and state = 'running' and ${counted} >= $11", 'token = $3 and ${counted} >= $11'),
     foundIn: stream,
   },
   'who lost a stream returns it': {
@@ -119,7 +117,7 @@ export const plantedInClaims: Readonly<Record<string, Planted>> = {
   'two take up without the lock of the account': {
     mistakes: [
       ...claims('\n       for update of s', ''),
-      ...runs('transaction(db, work, `begin; $', 'transaction(db, work, `begin; -- $'),
+      ...runs('transaction(db, work, `${durably}; ${lockSql(account)}`);', 'transaction(db, work, durably);'),
     ],
     foundIn: { race: 'takes up tickets of run 1 as job a, while worker 2 takes up tickets of run 1 as job b' },
   },

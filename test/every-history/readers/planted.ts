@@ -52,8 +52,8 @@ export const planted: readonly Planted[] = [
   ),
   moving('claims beyond what it read', claimed, claimed.replace('Math.min(to, ', 'Math.min(')),
   moving('claims the last second of a page', movedOn, movedOn.replace('claim(last,', 'claim(last + secondMs,')),
-  moving('goes on at the last second of a page', movedOn, movedOn.replace('since = last - secondMs', 'since = last')),
-  moving('goes on behind the last second of a page', movedOn, movedOn.replace('last - secondMs', 'last + secondMs')),
+  moving('continues at the last second of a page', movedOn, movedOn.replace('since = last - secondMs', 'since = last')),
+  moving('continues behind the last second of a page', movedOn, movedOn.replace('last - secondMs', 'last + secondMs')),
   moving(
     'asks for a full second again and again',
     '} else if (last - secondMs > since) {',
@@ -126,7 +126,7 @@ export const planted: readonly Planted[] = [
     'const claimed = Math.min(to, most, until, floorSecond(asOf - lookbackMs) + secondMs);',
   ),
   creation(
-    'goes on at the last second',
+    'continues at the last second',
     'proof = claim(last, page.asOf);\n      since = last - secondMs;',
     'proof = claim(last, page.asOf);\n      since = last;',
   ),

@@ -234,8 +234,8 @@ export function* slice(): Generator<SmallWorld> {
     made: ['apart'],
     ties: ['id'],
   });
-  yield* movingWorlds({ times: [[0, 1]], changes: 1, ticks: 1, ties: ['id'], beside: 'sync', pages: [2] });
-  yield* movingWorlds({ times: [[0, 1, 2]], changes: 1, ties: ['id'], beside: 'backfill', pages: [2] });
+  yield* movingWorlds({ times: upTo(2), changes: 1, ticks: 1, ties: ['id'], beside: 'sync', pages: [2] });
+  yield* movingWorlds({ times: upTo(3), changes: 1, ticks: 1, ties: ['id'], beside: 'backfill', pages: [2] });
   yield* movingWorlds({ times: layouts(5), changes: 0, ties: ['id'], pages: [2] }, 'walk by pages');
   yield* movingWorlds({ times: upTo(3), changes: 1, ticks: 1, kills: 1, ties: ['id'] }, 'walk by pages');
   yield* creationWorlds({ times: upTo(3), changes: 1, ticks: 1, ties: ['id'] });
