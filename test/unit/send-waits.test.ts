@@ -14,6 +14,7 @@ function opened() {
   let nowMs = 0;
   let wake = () => {};
   let reply: (with_: RawReply | Error) => void = () => {};
+  const replies: (typeof reply)[] = [];
   const clock: Clock = {
     now: () => nowMs,
     monotonic: () => nowMs,
@@ -36,10 +37,12 @@ function opened() {
     fetch: () =>
       new Promise((done, failed) => {
         reply = given => (given instanceof Error ? failed(given) : done(given));
+        replies.push(reply);
       }),
   });
   return {
     send,
+    replies,
     at(ms: number) {
       nowMs = ms;
     },
@@ -47,6 +50,23 @@ function opened() {
     reply: (given: RawReply | Error) => reply(given),
   };
 }
+
+test('credits are counted with the reply: one that is refused later takes back none that were taken for another', async () => {
+  const { send, at, replies } = opened();
+  at(31_000);
+  const request = (cost: number) =>
+    ({ path: '/x', query: {}, cost, shape: 'single', record: z.looseObject({ id: z.string() }) }) as const;
+  const one = send(request(4), { lane: 'backfill', tries: 1 }).catch(error => error);
+  const other = send(request(2), { lane: 'fresh' });
+  await pass();
+  const headers = { date: new Date().toUTCString() };
+  replies[1]!({ status: 200, headers, text: '{"id":"a"}' });
+  await other;
+  expect(send.takeCredits()).toBe(2);
+  replies[0]!({ status: 429, headers, text: '{}' });
+  expect(await one).toBeInstanceOf(Error);
+  expect(send.takeCredits()).toBe(0);
+});
 
 test('waits for credits and for the next try are told, with what is left of them', async () => {
   const { send, at, wake, reply } = opened();

@@ -166,7 +166,6 @@ export function makeSend(deps: {
         isTold = true;
       }),
     );
-    call.used.credits += request.cost;
     call.pausedUntil = undefined;
     const started = clock.monotonic();
     let raw: RawReply;
@@ -175,6 +174,7 @@ export function makeSend(deps: {
       const url = urlOf(deps.baseUrl, request.path, { ...request.query, ...dialect.query(request) });
       raw = await deps.fetch(url, headers, request.method ?? 'GET');
     } catch (error) {
+      call.used.credits += request.cost;
       await budget.settle(grant, { headers: {}, refused: false });
       hear({
         ms: Math.ceil(clock.monotonic() - started),
@@ -191,11 +191,12 @@ export function makeSend(deps: {
     const isSuccess = raw.status === 200 || (raw.status === 204 && request.shape === 'nothing');
     const refusal = isSuccess ? undefined : dialect.refusal(said, call.refusals + 1);
     const refused = refusal !== undefined;
+    // Only now: a sum that goes down again could take back what was stored with another reply.
+    if (!refused) call.used.credits += request.cost;
     const date = Date.parse(header('date') ?? '');
     const dateMs = isSuccess && !Number.isNaN(date) ? { dateMs: date } : {};
     const booked = await budget.settle(grant, { headers: dialect.rate(header), refused, ...refusal, ...dateMs });
     const { until } = booked;
-    if (refused) call.used.credits -= request.cost;
     hear({ status: raw.status, ms: durationMs, credits: refused ? 0 : request.cost });
     if (!Number.isNaN(date)) seen = { date, at: clock.monotonic(), durationMs };
     const clockMovedMs = movedSince(call.used, booked.clock);

@@ -160,7 +160,7 @@ export async function readPart<T extends Row>(
       ctx.signal.throwIfAborted();
       const { ask } = step.value;
       const reply = await requestPage(ctx, claim, stream, list, ask);
-      if (ask.page === 1) begunMs = reply.asOf;
+      if (Number.isNaN(begunMs)) begunMs = reply.asOf;
       for (const { id } of [...reply.records, ...reply.unreadable]) if (id !== undefined) shown?.add(id);
       if (reply.unreadable.some(({ id }) => id === undefined) || reply.clockMovedMs !== undefined) isWhole = false;
       step = reading.next(pageOf(stream, reply, ask.order));

@@ -1,4 +1,4 @@
-/** The team members. A short list without an order, read whole each time for one credit. */
+/** The team members. A short list without an order, read whole each time: for one credit, unless there are several pages. */
 
 import { buildMerge, page, text } from '../../engine/commit/merge.ts';
 import { readWhole } from '../../engine/reading/whole-list.ts';

@@ -192,7 +192,9 @@ async function readAll(reading: Reading, lane: Lane, tickets: AsyncIterable<Wait
   const { ctx, claim, stream, readings, freshened, commits } = reading;
   try {
     for await (const ticket of tickets) {
-      if (lane === 'fresh' ? await isUnderway(reading, ticket.id) : freshened.has(ticket.id)) {
+      const other = lane === 'fresh' ? withdraw(reading, ticket.id) : undefined;
+      if (other !== undefined || (lane === 'backfill' && freshened.has(ticket.id))) {
+        await other;
         passOver(reading, ticket);
         continue;
       }
@@ -214,8 +216,10 @@ async function readAll(reading: Reading, lane: Lane, tickets: AsyncIterable<Wait
           );
         reading.failures = 0;
       } catch (error) {
-        if (error === withdrawn) passOver(reading, ticket);
-        else if (error instanceof Gone) await noteGone(ctx, claim, ticket.id, error);
+        if (error === withdrawn) {
+          readings.set(ticket.id, times - 1);
+          passOver(reading, ticket);
+        } else if (error instanceof Gone) await noteGone(ctx, claim, ticket.id, error);
         else if (!(error instanceof Retry)) throw error;
         else if (times <= mostReadings && ++reading.failures >= mostFailures) throw error;
         else await noteFailure(ctx, claim, { askId: ticket.id, reason: error.message });
@@ -238,15 +242,15 @@ function begin({ ctx, underway }: Reading, id: string): Disposable & { readonly 
 }
 
 /**
- * Whether the backlog reader has requested this ticket. If the request waits, it is withdrawn, because fresh changes go
- * first. Otherwise its reply may show the change. The next query for fresh changes tells, after all replies are stored.
+ * The end of the backlog reader's request of this ticket; undefined if there is none. If the request waits, it is
+ * withdrawn, because fresh changes go first. Otherwise its reply may show the change. The next query for fresh changes
+ * tells, after all replies are stored.
  */
-async function isUnderway({ underway }: Reading, id: string): Promise<boolean> {
+function withdraw({ underway }: Reading, id: string): Promise<void> | undefined {
   const other = underway.get(id);
   underway.delete(id);
   other?.withdraw();
-  await other?.over;
-  return other !== undefined;
+  return other?.over;
 }
 
 /** The names that this ticket would have shown are requested with another one. */
