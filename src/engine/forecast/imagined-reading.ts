@@ -12,10 +12,10 @@ import type { Asked } from './plan-time.ts';
 /** The times that order the records of a list, ascending. */
 export type Imagined = ArrayLike<number>;
 
-/** Every request of a reading, answered as of now. */
+/** Every request of a reading, answered as of now. `pages` false: the list has no pages, and each reply shows all of it. */
 export function requestsOf(
   reading: Generator<Step, Proof, Page>,
-  { stream, list, lane }: { stream: ListStream<Row>; list: string; lane: Lane },
+  { stream, list, lane, pages = true }: { stream: ListStream<Row>; list: string; lane: Lane; pages?: boolean },
   imagined: Imagined,
   nowMs: Ms,
 ): Asked[] {
@@ -23,7 +23,7 @@ export function requestsOf(
   for (let step = reading.next(); !step.done; ) {
     const { ask } = step.value;
     asked.push({ cost: stream.request(list, ask).cost, lane, many: 1 });
-    step = reading.next(answer(imagined, ask, nowMs));
+    step = reading.next(answer(imagined, pages ? ask : { page: 1, perPage: imagined.length }, nowMs));
   }
   return asked;
 }

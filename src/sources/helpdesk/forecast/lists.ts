@@ -104,7 +104,8 @@ async function topOfUsers(planning: Planning): Promise<Part> {
   assumed.add(ours > 0 ? `the source has as many users as the mirror (${ours})` : 'all users fit on one page');
   const { users } = desk;
   const options = { ...users.paging, lookbackMs: helpdeskOf(ctx).lookbackMs };
-  const listed = { stream: users, list: 'default', lane: 'fresh' } as const;
+  // The documentation names no pages of this list.
+  const listed = { stream: users, list: 'default', lane: 'fresh', pages: false } as const;
   return partOf('users', requestsOf(users.read(0, options), listed, evenly(ours || 1, 0, nowMs), nowMs));
 }
 

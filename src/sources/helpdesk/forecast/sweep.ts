@@ -56,7 +56,8 @@ async function byCreation(planning: Planning, list: string, sinceMs: Ms): Promis
 async function whole({ ctx, nowMs }: Planning, stream: ListStream<Row>): Promise<Asked[]> {
   const live = await countLive(ctx.pg, ctx.account, stream.name as 'customers' | 'users');
   const reading = stream.read(0, { ...stream.paging, lookbackMs: 0, firstLoad: true });
-  return requestsOf(reading, { stream, list: 'default', lane }, evenly(live, 0, nowMs), nowMs);
+  const listed = { stream, list: 'default', lane, pages: stream.name !== 'users' } as const;
+  return requestsOf(reading, listed, evenly(live, 0, nowMs), nowMs);
 }
 
 const times = (many: number, cost: number): Asked => ({ many, cost, lane });
