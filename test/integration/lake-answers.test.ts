@@ -12,6 +12,7 @@ import { shelfdesk } from '../support/cli.ts';
 import type { InProcess } from '../support/in-process.ts';
 import { describeOnLake } from '../support/lake.ts';
 import { type LakeBeside, lakeBeside } from '../support/lake-beside.ts';
+import { long } from '../support/long.ts';
 import { fillOddWorld } from '../support/odd-world.ts';
 import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
 import { variedWorld } from '../support/varied-world.ts';
@@ -102,7 +103,7 @@ await describeOnLake('answers of the lake', () => {
     afterAll(() => beside.lake.run(`set TimeZone = 'UTC'`));
   });
 
-  describe('a question has the same answer in any time zone of who asks the warehouse:', () => {
+  describe('a question has the same answer in any time zone of who asks the warehouse:', long, () => {
     test.for(queries)('$name', async ({ sql }) => {
       const client = await here.pool.connect();
       try {
@@ -229,15 +230,16 @@ await describeOnLake('answers of the lake about what is odd', () => {
     await db?.drop();
   });
 
-  test.for(views.filter(view => view !== 'message_senders'))('analytics.%s', view => compareView(db.pool, view));
+  test.for(views.filter(view => view !== 'message_senders'))('analytics.%s', long, view => compareView(db.pool, view));
 
-  test('analytics.integrity', () =>
+  test('analytics.integrity', long, () =>
     compare(
       `select check_name, account_id, found from analytics.integrity where check_name <> all ('{${onlyInWarehouse.join(',')}}')`,
       'select check_name, account_id, found from analytics.integrity',
-    ));
+    ),
+  );
 
-  test('tickets_as_of', async () => {
+  test('tickets_as_of', long, async () => {
     const { rows } = await db.pool.query<{ at: string }>(
       `select distinct to_char(m at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as at from (
          (select valid_from as m from analytics.ticket_history where change_after is null and not is_first limit 3)
@@ -250,7 +252,7 @@ await describeOnLake('answers of the lake about what is odd', () => {
     }
   });
 
-  test.for(['UTC', 'Pacific/Honolulu', 'Pacific/Auckland'])('backlog_daily in %s', async zone => {
+  test.for(['UTC', 'Pacific/Honolulu', 'Pacific/Auckland'])('backlog_daily in %s', long, async zone => {
     for (const from of ['2026-02-20', '2026-04-10', '2026-04-11', '2026-04-12', '2026-04-13', '2026-04-14']) {
       const sql = `select * from analytics.backlog_daily(date '${from}', date '2026-07-01', '${zone}')`;
       await compare(sql, sql);

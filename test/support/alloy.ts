@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe } from 'vitest';
 import { cached } from './cached.ts';
+import { long } from './long.ts';
 
 declare module 'vitest' {
   interface TaskMeta {
@@ -50,6 +51,8 @@ export async function runModel(jar: string, path: string): Promise<Map<string, '
 
 /** `describe` for tests that need Alloy; they get its jar. Write `await` before it. */
 export async function describeOnAlloy(name: string, register: (jar: string) => void): Promise<void> {
-  const jar = await findAlloy();
-  describe(name, { skip: !jar, meta: { lacksAlloy: !jar } }, () => register(jar ?? ''));
+  // Alloy is fetched where the tests that take long run.
+  const jar = long.skip ? undefined : await findAlloy();
+  if (long.skip) describe(name, long, () => register(''));
+  else describe(name, { skip: !jar, meta: { lacksAlloy: !jar } }, () => register(jar ?? ''));
 }
