@@ -10,10 +10,11 @@ import { lakeTables, lakeViews } from '../../src/sources/index.ts';
 import { inProcess } from '../support/in-process.ts';
 import { describeOnLake } from '../support/lake.ts';
 import { lakeBeside } from '../support/lake-beside.ts';
+import { long } from '../support/long.ts';
 import { aName, letReaderIn, sessionOf } from '../support/readers.ts';
 
 await describeOnLake('the lake', () => {
-  test('a worker of shelfdesk_writer exports what the owner has turned on, and both can go on', async () => {
+  test('a worker of shelfdesk_writer exports what the owner has turned on, and both can go on', long, async () => {
     await using s = await inProcess({ tickets: 8, seed: 3 });
     await s.sync();
     // An owner that is no superuser.

@@ -94,7 +94,7 @@ await describeOnLake('the lake', () => {
     });
   });
 
-  test('what was erased is in no file and nowhere in the catalog; masked, it never was', async () => {
+  test('what was erased is in no file and nowhere in the catalog; masked, it never was', long, async () => {
     const rng = makeRng(4);
     await using s = await inProcess({ tickets: 40, seed: 6 });
     await s.sync();
