@@ -57,7 +57,7 @@ export function creationGame({ world, rules, limits, read = readByCreation, upda
       requests,
       unsure,
       moved: -1,
-      wrong: requests > 60 ? 'the reading goes on for ever' : unshown(proof, shown, sweep.world, unsure),
+      wrong: requests > 60 ? 'the reading does not end' : unshown(proof, shown, sweep.world, unsure),
     };
   }
 

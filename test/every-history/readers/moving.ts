@@ -1,7 +1,7 @@
 /**
- * The game of the moving list. Between two requests anything may happen to its records, a run may be killed at each page
- * and goes on from what it committed, and a second run may read beside it. When all is over, it becomes quiet, and one
- * more sync must have everything.
+ * The game of the moving list. Between two requests anything may happen to its records. A run may be killed at each page,
+ * and resumes from what it committed. A second run may read concurrently. At the end it is quiet, and one more sync must
+ * have everything.
  */
 import type { Proof, Range, Reader, Walk } from '../../../src/engine/reading/reading.ts';
 import { changesOf, type Limits } from './changes.ts';
@@ -15,13 +15,10 @@ export interface MovingGame {
   readonly rules: Rules;
   readonly limits: Limits;
   readonly read: Reader;
-  /** The values by which a second can be divided are known. */
-  readonly cuts?: boolean;
 }
 
 /** Where a run is. A sync ends with the ranges that were taken back. */
 interface Run {
-  readonly until: number | undefined;
   readonly node: ListPlayed;
   /** What the reading of this part has claimed: list-loop.ts claims only what it adds. */
   readonly claimed: Range | undefined;
@@ -55,13 +52,12 @@ const nothing: Lately = { moved: false, id: -1 };
 
 const mostRequests = 60;
 
-export function movingGame({ world, rules, limits, read, cuts = false }: MovingGame): Game<State> {
+export function movingGame({ world, rules, limits, read }: MovingGame): Game<State> {
   const readings = new Readings(read);
   const paging = {
     lookbackMs: rules.lookback * 1000,
     perPage: rules.perPage,
     depth: rules.pages * rules.perPage,
-    ...(cuts && { cuts: { types: ['type 0', 'type 1'], users: ['null'], inboxes: ['0'] } }),
   };
   /** Where the backfill ends and the sync begins. */
   const middle = limits.beside === 'backfill' ? 2 : 0;
@@ -69,14 +65,12 @@ export function movingGame({ world, rules, limits, read, cuts = false }: MovingG
     readings.from(toMs(second), { ...paging, walk, until: until === undefined ? undefined : toMs(until) });
 
   const sync = (mirror: Mirror): Run => ({
-    until: undefined,
     node: from(Math.max(middle, topOf(mirror.covered)), undefined, mirror.walk),
     claimed: undefined,
     parts: undefined,
     requests: 0,
   });
   const part = (begin: number, until: number, parts: Run['parts'], requests = 0): Run => ({
-    until,
     node: from(begin, until, undefined),
     claimed: undefined,
     parts,
@@ -89,7 +83,7 @@ export function movingGame({ world, rules, limits, read, cuts = false }: MovingG
     return begin === middle ? 'over' : part(begin, middle, []);
   };
 
-  /** A run has committed this proof: it goes on, or with its next part, or is over. */
+  /** A run has committed this proof: it continues, begins its next part, or is over. */
   function next(run: Run, mirror: Mirror, known: number): { run: Run | 'over'; mirror: Mirror } {
     const { step } = run.node;
     if ('failed' in step) return { run: 'over', mirror };
@@ -101,7 +95,7 @@ export function movingGame({ world, rules, limits, read, cuts = false }: MovingG
     return { run: follows ? next(follows, settled, known).run : 'over', mirror: settled };
   }
 
-  /** The page that a run has asked for, as a copy that is so much `behind` shows it, and the commit of what it proves. */
+  /** The reply of a copy that is `behind` by so many seconds, and the commit of what it proves. */
   function replied(state: State, place: number, behind: number): State {
     const run = state.runs[place] as Run;
     const { step } = run.node;
@@ -128,7 +122,7 @@ export function movingGame({ world, rules, limits, read, cuts = false }: MovingG
       wrong: tooYoung
         ? 'a claim is younger than the lookback allows'
         : read.requests > mostRequests
-          ? `a run has asked ${mostRequests} times and goes on`
+          ? `a run has sent ${mostRequests} requests and does not end`
           : falseClaim(after.mirror, state.world, { unsure, excused }),
     };
   }
@@ -148,7 +142,7 @@ export function movingGame({ world, rules, limits, read, cuts = false }: MovingG
     }
     for (let place = 0; place < runs.length; place++) {
       const run = runs[place]!;
-      const name = place === 0 ? 'the run' : 'the run beside it';
+      const name = place === 0 ? 'the run' : 'the second run';
       if (run === 'over') continue;
       if (run === 'to begin') {
         if (state.lately.moved) continue;

@@ -54,7 +54,7 @@ test('which of two versions is the later one', () =>
     expect(differ).toEqual([]);
   }));
 
-test('what is covered, and where a sync goes on', () =>
+test('what is covered, and where a sync resumes', () =>
   withPool(async pool => {
     await enroll(pool, 'a');
     const claim = claimOf('a');

@@ -66,7 +66,7 @@ export function shelfGame({
     const shown = startIndex === 0 ? arrived : [...state.shown.slice(0, startIndex), ...arrived];
     const requests = state.requests + 1;
     const result = 'failed' in node.step || !node.step.done ? undefined : node.step.value;
-    const wrong = requests > 80 ? 'the reading goes on for ever' : result && untrue(result, shown, state.stood, empty);
+    const wrong = requests > 80 ? 'the reading does not end' : result && untrue(result, shown, state.stood, empty);
     return { ...state, node, shown, requests, wrong };
   }
 

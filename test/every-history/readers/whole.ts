@@ -65,7 +65,7 @@ export function wholeGame({ records, changes, perPage, paging, read }: WholeGame
     const requests = state.requests + 1;
     const wrong =
       requests > 80
-        ? 'the reading goes on for ever'
+        ? 'the reading does not end'
         : missed === undefined
           ? undefined
           : `record ${missed} stood on the list all the time, was not shown, and the list counts as read`;
