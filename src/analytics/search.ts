@@ -107,24 +107,28 @@ const schemaOf = (name: string) => tableOf(name).split('.')[0]!;
 const drop = (client: pg.ClientBase, name: string) =>
   client.query(`drop index concurrently if exists ${schemaOf(name)}.${name}`);
 
+const lock = `hashtextextended('shelfdesk search', 0)`;
+
 /** A connection of its own: the making may take hours, and a statement that cannot be in a transaction needs no pool. */
 async function oneAtATime(url: string, work: (client: pg.ClientBase) => Promise<void>): Promise<void> {
   const pool = makePool(url);
   const client = await pool.connect();
   try {
     // Not waited for: a session that waits for a lock holds a snapshot, and the making of an index waits for that.
-    const { rows } = await client.query<{ free: boolean }>(
-      `select pg_try_advisory_lock(hashtextextended('shelfdesk search', 0)) as free`,
-    );
+    const { rows } = await client.query<{ free: boolean }>(`select pg_try_advisory_lock(${lock}) as free`);
     if (!rows[0]!.free)
       throw new ShelfdeskError(
         'another `search on` or `search off` is running',
         'Run `npx shelfdesk search status` to see what it has made.',
         exitCodes.failed,
       );
-    await work(client);
+    try {
+      await work(client);
+    } finally {
+      // The server notices a closed connection later, and would refuse the next command until then.
+      await client.query(`select pg_advisory_unlock(${lock})`).catch(() => {});
+    }
   } finally {
-    // Closes the connection, and with it the lock.
     client.release(true);
     await pool.end();
   }

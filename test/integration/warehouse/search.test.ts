@@ -1,4 +1,5 @@
 /** What is searched for is found, the newest first; no text is too odd or too long to be kept. */
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import type pg from 'pg';
 import { expect, test } from 'vitest';
 import { type Making, readSearch, searchOff, searchOn } from '../../../src/analytics/search.ts';
@@ -332,4 +333,27 @@ test('without its index a search says what to do; on makes what is missing, agai
   expect((await db.pool.query("select 'internal.messages_words'::regclass::oid as oid")).rows).toEqual(before);
   await searchOff({ url: db.url });
   expect(await states()).toEqual(['off', 'off', 'off']);
+});
+
+test('a command may follow another at once, though the server has not noticed that its connection is closed', async () => {
+  await using db = await freshDatabase();
+  const url = new URL(db.url);
+  const goodbye = Buffer.from([0x58, 0, 0, 0, 4]);
+  const held: Socket[] = [];
+  const deaf = createServer(client => {
+    const server = connect(Number(url.port), url.hostname);
+    held.push(client, server);
+    client.on('data', bytes => bytes.equals(goodbye) || server.write(bytes)).on('error', () => {});
+    server.pipe(client);
+  });
+  await new Promise<void>(done => deaf.listen(0, '127.0.0.1', done));
+  const through = new URL(db.url);
+  through.port = String((deaf.address() as AddressInfo).port);
+  try {
+    await searchOff({ url: through.href });
+    await searchOff({ url: db.url });
+  } finally {
+    for (const socket of held) socket.destroy();
+    deaf.close();
+  }
 });
