@@ -29,7 +29,7 @@ import { migrate } from '../../src/engine/database/migrate.ts';
 import { settingsFor } from '../support/cli.ts';
 import { composeApart, readCompose } from '../support/compose.ts';
 import { retryOutages, root } from '../support/docker.ts';
-import { findExtensions } from '../support/lake.ts';
+import { findExtensions } from '../support/extensions.ts';
 import { long } from '../support/long.ts';
 import { configFor, syncOnce } from '../support/mirror.ts';
 

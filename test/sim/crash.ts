@@ -21,7 +21,7 @@ const script: Partial<Plan> = {
     slow: 0,
     foreign: 0,
   },
-  ...{ erasures: 0, volumes: 5, shelfPage: 3 },
+  ...{ erasures: 0, volumes: 5, shelfPage: 3, exports: 0 },
   ...{ workers: 1, deaths: 0, troubles: 0, clocksMs: 0, events: 0, turmoilMs: 265_000, turmoilSteps: 3000 },
   limits: { credits: 1_000_000, periodMs: 60_000, requestsPerSecond: 1_000_000, reserve: 0 },
 };

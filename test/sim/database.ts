@@ -40,11 +40,13 @@ export type Watch = (statement: Statement, by: Actor, result: pg.QueryResult) =>
 const clock = 'extract(epoch from clock_timestamp())::float8 * 1000';
 
 export class Database {
+  readonly url: string;
   readonly client: Wire;
   watch: Watch = () => {};
   readonly #names = new Map<string, string>();
 
-  private constructor(client: Wire) {
+  private constructor(url: string, client: Wire) {
+    this.url = url;
     this.client = client;
   }
 
@@ -52,7 +54,7 @@ export class Database {
     // As the pool of the product, but for the plans: tables are small here, and planning would be most of the time.
     const options = '-c timezone=UTC -c synchronous_commit=off -c plan_cache_mode=force_generic_plan -c jit=off';
     const client = await Wire.open(url, options);
-    const database = new Database(client);
+    const database = new Database(url, client);
     const { rows } = await client.query(
       `select format('%I.%I', t.table_schema, t.table_name) as name,
          (xpath('/row/n/text()', query_to_xml(format('select count(*) as n from %I.%I', t.table_schema, t.table_name), false, true, '')))[1]::text <> '0' as full

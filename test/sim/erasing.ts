@@ -68,9 +68,13 @@ export async function eraseNow(pool: Pool, customer: string, nowMs: number): Pro
   }
 }
 
+/** Whatever these people have, or ever had. */
+export const textsOf = (history: History, erased: Iterable<string>): string[] =>
+  [...erased].flatMap(id => [...(history.texts.get(id) ?? [])]);
+
 /** Where something of these people is found, in any column. */
 export async function tracesOf(database: Database, history: History, erased: Iterable<string>): Promise<string[]> {
-  const texts = [...erased].flatMap(id => [...(history.texts.get(id) ?? [])]);
+  const texts = textsOf(history, erased);
   if (texts.length === 0) return [];
   return (await database.holding(texts)).map(({ table, text }) => `I23: ${table} holds '${text}' of an erased person`);
 }

@@ -23,6 +23,7 @@ export interface Stage {
   readonly happens: Happens;
   readonly erase: () => void;
   readonly changeCatalog: () => void;
+  readonly exportLake: () => void;
   readonly jumpWithin: (ms: number) => void;
   readonly setClock: () => void;
   readonly useCredits: () => void;
@@ -50,6 +51,7 @@ export function eventsOf(stage: Stage, endMs: number): Event[] {
   // Early ones are likelier: a seed may have done its effects long before its time is over.
   const someTime = () => scheduler.nowMs + Math.floor(beside() ** 3 * (endMs - scheduler.nowMs));
   for (let n = plan.erasures; n > 0; n--) events.push([someTime(), 'a person is erased', () => stage.erase()]);
+  for (let n = plan.exports; n > 0; n--) events.push([someTime(), 'an export to the lake', () => stage.exportLake()]);
   for (let n = plan.volumes > 0 ? between(beside, 2, 5) : 0; n > 0; n--) {
     const kind = pick(beside, ['catalog', 'catalog', 'catalog again'] as const);
     events.push([someTime(), `asked: ${kind}`, () => runs.askFor(kind)]);

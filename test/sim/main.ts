@@ -5,6 +5,7 @@
  * `npm run sim -- --crash [--workers n]`: one script, whose process dies at each of its effects.
  */
 import { parseArgs } from 'node:util';
+import { findExtensions } from '../support/extensions.ts';
 import { type Crashes, tryCrashes } from './crash.ts';
 import { Database } from './database.ts';
 import { defects, type Planted } from './defects/index.ts';
@@ -114,6 +115,8 @@ async function crash(): Promise<boolean> {
   return failed.size === 0 && isComplete && !stopped;
 }
 
+// Without them no seed has a lake.
+await findExtensions();
 if (asked.worker)
   await asWorker((database, tell, isStopped) =>
     asked.crash

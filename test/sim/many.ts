@@ -5,6 +5,7 @@ import { inWorkers } from './workers.ts';
 
 const sums = [
   ...(['steps', 'checks', 'changes', 'requests', 'deaths', 'erased', 'catalog', 'ahead', 'batches'] as const),
+  ...(['exports', 'exportsDied'] as const),
 ];
 type Total = Record<(typeof sums)[number], number>;
 
@@ -43,10 +44,12 @@ export async function many({ seeds, from, workers }: { seeds: number; from: numb
     `${stopped ? `Stopped after ${number(done)} of ${number(seeds)}` : number(done)} seeds from ${from}: ${failed.length} failed. ` +
       `${number(total.steps)} effects, ${number(total.requests)} requests, ${number(total.changes)} changes at the help desk, ` +
       `${number(total.ahead)} tickets dated ahead, ${number(total.catalog)} changes in the catalog, ${number(total.erased)} people erased, ` +
+      `${number(total.exports)} exports to a lake and ${number(total.exportsDied)} that died, ` +
       `${number(total.batches)} transactions of several pages, ${number(total.deaths)} processes killed, ` +
       `${number(total.checks)} looks at the tables, ${span(seconds())}.`,
   );
-  console.log('Not run: the lake, whose export needs DuckDB.');
+  if (total.exports === 0 && !process.env.LAKE_EXTENSIONS)
+    console.log('Not run: the lake. Its export needs extensions of DuckDB, and they are not to be had here.');
   if (failed.length > 0)
     console.log(
       `Failed:\n${failed

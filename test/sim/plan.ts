@@ -39,6 +39,8 @@ export interface Plan {
   /** Of the book catalog; 0: there is none beside the help desk. */
   readonly volumes: number;
   readonly shelfPage: number;
+  /** Exports to a lake while runs go on; 0: there is no lake. */
+  readonly exports: number;
   // --- ours
   readonly limits: { credits: number; periodMs: number; requestsPerSecond: number; reserve: number };
   readonly workers: number;
@@ -148,7 +150,15 @@ function besideOf(seed: number, rules: readonly object[], calm: boolean) {
   const erasures = rng() < 0.3 && !isSpoiled ? between(rng, 1, 2) : 0;
   const volumes = rng() < 0.3 ? between(rng, 3, 24) : 0;
   const shelfPage = between(rng, 2, 9);
-  return { erasures, volumes, shelfPage, rules: [...rules, ...(volumes > 0 && !calm ? catalogRules(rng) : [])] };
+  const lake = makeRng(seed * 7 + 14);
+  const exports = lake() < 0.01 ? between(lake, 1, 4) : 0;
+  return {
+    erasures,
+    volumes,
+    shelfPage,
+    exports,
+    rules: [...rules, ...(volumes > 0 && !calm ? catalogRules(rng) : [])],
+  };
 }
 
 function catalogRules(rng: Rng): object[] {

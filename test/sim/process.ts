@@ -48,6 +48,8 @@ export interface Defect {
   readonly install?: () => () => void;
   readonly dialect?: Dialect;
   readonly send?: (send: Send, clock: Clock) => Send;
+  /** A statement that spoils the lake. */
+  readonly inLake?: string;
 }
 
 export interface Around {

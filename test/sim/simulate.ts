@@ -18,10 +18,11 @@ import { uncertain } from './certain.ts';
 import { Check } from './check.ts';
 import { Crew } from './crew.ts';
 import type { Database, Trouble } from './database.ts';
-import { Erasing, eraseNow, heldOf, tracesOf } from './erasing.ts';
+import { Erasing, eraseNow, heldOf, textsOf, tracesOf } from './erasing.ts';
 import { eventsOf, type Script, type Stage, scripted } from './events.ts';
 import { type Happens, happen, makeWorld } from './happenings.ts';
 import { History } from './history.ts';
+import { SimulatedLake } from './lake.ts';
 import { networkOf } from './network.ts';
 import { type Plan, planOf } from './plan.ts';
 import { type Around, account, addresses, type Defect } from './process.ts';
@@ -46,6 +47,9 @@ export interface Told {
   readonly catalog: number;
   readonly ahead: number;
   readonly batches: number;
+  /** Exports to a lake that came to their end, and that died. */
+  readonly exports: number;
+  readonly exportsDied: number;
   /** What was written until then, of what a script has to come by. */
   readonly wrote: readonly string[];
   /** Effects of a script's processes. */
@@ -71,7 +75,8 @@ const jobs: readonly Job[] = [syncStream, backfillStream, sweepStream];
 
 export async function simulate(seed: number, options: SimulateOptions): Promise<Told> {
   const { database } = options;
-  const plan = { ...planOf(seed), ...options.plan };
+  const drawn = { ...planOf(seed), ...options.plan };
+  const plan = process.env.LAKE_EXTENSIONS ? drawn : { ...drawn, exports: 0 };
   await database.client.query('select pg_advisory_unlock_all()');
   await database.empty();
   const simulation = new Simulation(plan, options);
@@ -86,7 +91,7 @@ export async function simulate(seed: number, options: SimulateOptions): Promise<
   } finally {
     for (const back of undo) back();
     uninstall?.();
-    simulation.forget();
+    await simulation.forget();
   }
   return simulation.told();
 }
@@ -135,6 +140,7 @@ class Simulation {
   #position = '';
   readonly #runs: Runs;
   readonly #truth: Truth;
+  #lake: SimulatedLake | undefined;
 
   constructor(plan: Plan, { database, traced = false, defect = {}, dieAt, script }: SimulateOptions) {
     this.#script = script;
@@ -226,6 +232,8 @@ class Simulation {
   }
 
   async begin(): Promise<void> {
+    if (this.plan.exports > 0)
+      this.#lake = await SimulatedLake.open(this.#database, this.plan.seed, this.#around.defect.inLake);
     await this.#direct(async () => {
       await bindAccount(
         this.#calm,
@@ -308,10 +316,13 @@ class Simulation {
     if (this.plan.volumes > 0)
       for (const what of await this.catalog.differences(this.#truth.reads()))
         check.complain(`at rest: catalog: ${what}`);
+    for (const what of (await this.#lake?.wrong(textsOf(history, check.erased))) ?? [])
+      check.complain(`at rest: ${what}`);
     await this.#crew.killAll();
   }
 
-  forget(): void {
+  async forget(): Promise<void> {
+    await this.#lake?.close();
     this.#crew.forget();
     this.#database.watch = () => {};
   }
@@ -332,6 +343,8 @@ class Simulation {
       catalog: this.catalog.changes,
       ahead: history.ahead.size,
       batches: check.batches,
+      exports: this.#lake?.exports ?? 0,
+      exportsDied: this.#lake?.deaths ?? 0,
       wrote: [...this.#wrote],
       effects: this.#effects,
       writes: this.#writes,
@@ -392,11 +405,16 @@ class Simulation {
       ...{ runs: this.#runs, crew: this.#crew, queue: this.#queue },
       erase: () => this.#erase(),
       changeCatalog: () => this.catalog.change(this.#beside),
+      exportLake: () => this.#exportLake(),
       jumpWithin: ms => this.#jumpWithin(ms),
       setClock: () => this.#setClock(),
       useCredits: () => this.services.helpdesk.takeCredits(plan.foreign),
       takeAway: forMs => this.#takeAway(forMs),
     };
+  }
+
+  #exportLake(): void {
+    this.scheduler.effect(this.#director, 'an export', () => this.#lake!.export()).catch(this.#around.failed);
   }
 
   #erase(): void {

@@ -2,13 +2,11 @@
  * Tests of the lake need the extensions of DuckDB; some need a server of buckets as well. Both come from PyPI, into a folder
  * of the user's cache, once. Without Python or network the tests do not run, and the run says so at its end (not-run.ts).
  */
-import { execFile, spawn } from 'node:child_process';
-import { copyFile, readdir, rm } from 'node:fs/promises';
+import { spawn } from 'node:child_process';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
-import { version } from '@duckdb/node-api';
 import { describe } from 'vitest';
 import { cached } from './cached.ts';
+import { findExtensions, install } from './extensions.ts';
 import { long } from './long.ts';
 
 declare module 'vitest' {
@@ -22,38 +20,12 @@ declare module 'vitest' {
   }
 }
 
-const run = promisify(execFile);
 const moto = 'moto[server]==5.2.5';
-const extensions = ['ducklake', 'postgres_scanner', 'httpfs'];
-
-/** Finds the extensions that fit the installed DuckDB, and sets LAKE_EXTENSIONS to their folder. False if there are none. */
-export async function findExtensions(): Promise<boolean> {
-  const duckdb = version().slice(1);
-  if (process.env.LAKE_EXTENSIONS) return true;
-  const found = await cached(`duckdb-${duckdb}`, async folder => {
-    const venv = join(folder, 'venv');
-    await install(venv, ['--no-deps', ...extensions.map(name => `duckdb-extension-${name}==${duckdb}`)]);
-    const files = await readdir(venv, { recursive: true });
-    for (const name of extensions) {
-      const file = `${name}.duckdb_extension`;
-      await copyFile(join(venv, files.find(path => path.endsWith(file))!), join(folder, file));
-    }
-    await rm(venv, { recursive: true });
-  });
-  if (found) process.env.LAKE_EXTENSIONS = found;
-  return found !== undefined;
-}
 
 const python = (folder: string | undefined): string | undefined => folder && join(folder, 'bin/python');
 
 /** The Python that has moto; undefined if there is none. */
 const findMoto = async () => python(await cached('moto-5.2.5', folder => install(folder, [moto])));
-
-async function install(venv: string, packages: readonly string[]): Promise<void> {
-  await run('python3', ['-m', 'venv', venv]);
-  const quiet = ['--quiet', '--disable-pip-version-check', '--no-input', '--retries', '1', '--only-binary', ':all:'];
-  await run(join(venv, 'bin/python'), ['-m', 'pip', 'install', ...quiet, ...packages]);
-}
 
 export interface Bucket extends AsyncDisposable {
   /** `s3://…` */

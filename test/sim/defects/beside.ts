@@ -12,6 +12,8 @@ const shelved = (): Partial<Plan> => ({
   ...{ volumes: 12, shelfPage: 4, changes: 0.08, deaths: 0, troubles: 0, rules: [] },
 });
 
+const exported = (plan: Plan): Partial<Plan> => ({ ...erasing(plan), erasures: 1, exports: 4 });
+
 const replacing = (isIt: (text: string) => boolean, what: string | RegExp, by: string) => ({
   rewrite: (statement: Statement) =>
     isIt(statement.text) ? { ...statement, text: statement.text.replace(what, by) } : statement,
@@ -68,6 +70,16 @@ export const beside: Readonly<Record<string, Planted>> = {
     ),
     by: /^I15:/,
     recorded: { seed: 3, sharpened: shelved },
+  },
+  'a ticket that changed is not noted for the lake': {
+    defect: { inLake: 'drop trigger lake_update on helpdesk.tickets' },
+    by: /^at rest: the lake lacks/,
+    recorded: { seed: 1, sharpened: exported },
+  },
+  'an erasure is not noted for the lake': {
+    defect: { inLake: 'drop trigger lake_erased on internal.messages' },
+    by: /^at rest: I23: the lake holds/,
+    recorded: { seed: 1, sharpened: exported },
   },
   'a page that is stored with another one is lost': {
     defect: { rewrite: emptySecond() },
