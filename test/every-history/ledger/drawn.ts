@@ -1,0 +1,180 @@
+/**
+ * Histories that are drawn, longer than those that are played: each answer of the ledger is that of the plain one. Time passes to
+ * the moments at which something ends, a millisecond before, and one after.
+ */
+import type { Lane, Moment, RateHeaders, Reply, Rules, State } from '../../../src/engine/budget/ledger.ts';
+import { compared } from './compared.ts';
+import { beginMs, type Ledger } from './steps.ts';
+
+const hourMs = 3_600_000;
+const short: Rules = { credits: 6, periodMs: 4000, requestsPerSecond: 3, reserve: 1, timeoutMs: 1000 };
+const minute: Rules = { credits: 20, periodMs: 60_000, requestsPerSecond: 5, reserve: 2, timeoutMs: 9000 };
+const rulesDrawn: readonly Rules[] = [
+  short,
+  minute,
+  { ...minute, credits: 90, requestsPerSecond: 40, reserve: 0, sweepShare: 0.3, timeoutMs: 30_000 },
+  { ...minute, longestWaitMs: 10_000 },
+  { ...short, credits: 40, requestsPerSecond: 100 },
+  { ...minute, periodMs: 4 * hourMs, evenly: false, longestWaitMs: 60_000, reserve: 0 },
+  { ...minute, periodMs: 600_000, evenly: false },
+];
+const lanes: readonly Lane[] = ['interactive', 'fresh', 'backfill', 'sweep'];
+const grantIds = ['10', '9', '11', '8', '12', '7'];
+
+/** The same numbers for the same seed (mulberry32). */
+function numbers(seed: number): () => number {
+  let at = seed;
+  return () => {
+    at = (at + 0x6d2b79f5) | 0;
+    let n = Math.imul(at ^ (at >>> 15), 1 | at);
+    n = (n + Math.imul(n ^ (n >>> 7), 61 | n)) ^ n;
+    return ((n ^ (n >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+export function drawnWrong(ledger: Ledger, histories: number): string | undefined {
+  for (let seed = 0; seed < histories; seed++) {
+    const wrong = drawOne(ledger, seed);
+    if (wrong) return `history ${seed}: ${wrong}`;
+  }
+  return undefined;
+}
+
+interface Asked {
+  readonly id: string;
+  readonly lane: Lane;
+  readonly cost: number;
+  readonly sinceMs?: number;
+}
+
+function drawOne(examined: Ledger, seed: number): string | undefined {
+  const ledger = compared(examined);
+  const random = numbers(seed);
+  const pick = <T>(of: readonly T[]): T => of[Math.floor(random() * of.length)]!;
+  const rules = rulesDrawn[seed % rulesDrawn.length]!;
+  const { periodMs } = rules;
+  const hasHeaders = random() < 0.7;
+  const slides = random() < 0.5;
+  const errorMs = pick([0, 0, 0.7, 300]);
+  let nowMs = beginMs + Math.floor(random() * periodMs);
+  let state: State = ledger.empty;
+  let ids = 0;
+  let waiting: Asked[] = [];
+  let flying: Asked[] = [];
+  /** When something ends. */
+  let ends: number[] = [];
+  const moment = (): Moment => ({ earliestMs: nowMs, latestMs: nowMs + errorMs });
+
+  const ask = (one: Asked) => {
+    const done = ledger.acquire(state, moment(), one, rules);
+    ({ state } = done);
+    waiting = waiting.filter(({ id }) => id !== one.id);
+    if (done.granted) {
+      flying.push(one);
+      const endMs = Math.ceil(nowMs + errorMs) + rules.timeoutMs + 1000;
+      ends.push(endMs, endMs + periodMs);
+    } else {
+      ends.push(done.waitUntilMs, done.waitUntilMs + 2000);
+      if (!done.tooLong) waiting.push(done.unmarked === undefined ? one : { ...one, sinceMs: done.unmarked });
+    }
+  };
+  const headers = (): RateHeaders => {
+    if (!hasHeaders || random() < 0.2) return {};
+    const limit = pick([rules.credits, rules.credits, rules.credits, rules.credits - 2, rules.credits * 2]);
+    const toEndMs = slides ? pick([periodMs, periodMs / 2]) : periodMs - (nowMs % periodMs);
+    const all = {
+      limit,
+      remaining: Math.floor(random() ** 2 * limit),
+      used: pick([0, 1, 2, 3]),
+      resetSeconds: pick([1, 1, 1, 0.5]) * Math.ceil(toEndMs / 1000),
+    };
+    const but = pick<keyof RateHeaders | undefined>([
+      undefined,
+      undefined,
+      'limit',
+      'remaining',
+      'used',
+      'resetSeconds',
+    ]);
+    return Object.fromEntries(
+      Object.entries(all).map(([name, value]) => [name, name === but ? pick([undefined, -1]) : value]),
+    ) as RateHeaders;
+  };
+  const hear = (one: Asked) => {
+    const refused = random() < 0.08;
+    const reply: Reply = { headers: headers(), refused };
+    if (refused && random() < 0.3) reply.freezeMs = pick([500, periodMs, 2 * hourMs, 30_000]);
+    if (refused && random() < 0.5) reply.spent = true;
+    const done = ledger.settle(state, moment(), one.id, reply, rules);
+    ({ state } = done);
+    flying = flying.filter(other => other !== one);
+    const { resetSeconds } = reply.headers;
+    const atMs = Math.floor(nowMs + errorMs) + 1;
+    const periodEndMs = nowMs + periodMs - (nowMs % periodMs);
+    ends.push(atMs + 1000, atMs + periodMs, atMs + 5 * periodMs, atMs + 5000, periodEndMs, periodEndMs - 1000);
+    if (resetSeconds !== undefined) ends.push(atMs + 1000 * resetSeconds, atMs + 1000 * resetSeconds + 1000);
+  };
+  const pass = () => {
+    ends = ends.filter(ms => ms > nowMs);
+    const soon = ends.toSorted((a, b) => a - b).slice(0, 4);
+    nowMs =
+      soon.length > 0 && random() < 0.6
+        ? Math.max(nowMs, pick(random() < 0.1 ? ends : soon) + pick([-1, 0, 0, 1]))
+        : nowMs +
+          Math.floor(pick([1, 7, 30, 100, 400, 1000, 2500, 5000, periodMs / 20, periodMs / 4, periodMs]) * random());
+  };
+
+  const length = 25 + Math.floor(random() * 30);
+  for (let n = 0; n < length; n++) {
+    const what = random();
+    if (what < 0.3) pass();
+    else if (what < 0.55) ask({ id: `${grantIds[ids % 6]}${ids++}`, lane: pick(lanes), cost: pick([1, 1, 2, 3]) });
+    else if (what < 0.7 && waiting.length > 0) ask(pick(waiting));
+    else if (what < 0.95 && flying.length > 0) hear(pick(flying));
+    else if (what < 0.96 && flying.length > 0) state = ledger.cancel(state, moment(), flying.shift()!.id, rules);
+    else if (what < 0.975) state = ledger.thaw(state, moment(), rules);
+    else if (what > 0.99) nowMs -= pick([900, 1000, 1001, 2000, hourMs]);
+    // What would be told to each lane now, and later.
+    for (const lane of lanes) ledger.acquire(state, moment(), { id: 'asks', lane, cost: 1 + (n % 3) }, rules);
+    const wrong = ledger.difference();
+    if (wrong) return wrong;
+  }
+  return undefined;
+}
+
+/** Every short row of replies that show others: each is remembered as long as it must be. */
+export function rememberedWrong(ledger: Ledger): string | undefined {
+  const examined = compared(ledger);
+  const { periodMs, credits } = minute;
+  const gaps = [1, periodMs / 20, periodMs / 10, periodMs];
+  const play = (before: State, atMs: number, ends: readonly number[], left: number): string | undefined => {
+    for (const endMs of ends)
+      for (const ms of [endMs - periodMs / 20, endMs - 1, endMs, endMs + periodMs / 20])
+        examined.acquire(before, { earliestMs: ms, latestMs: ms }, { id: 'asks', lane: 'fresh', cost: 3 }, minute);
+    if (left === 0 || examined.difference()) return examined.difference();
+    for (const others of [0, 2, 5])
+      for (const gapMs of gaps) {
+        const sent = granted(examined, before, atMs + gapMs);
+        const now = { earliestMs: sent.atMs, latestMs: sent.atMs };
+        const reply = { headers: { remaining: credits - 4 + left - others, resetSeconds: 30 }, refused: false };
+        const { state } = examined.settle(sent.state, now, 'sent', reply, minute);
+        const wrong = play(state, sent.atMs, [...ends, sent.atMs + 1 + 5 * periodMs], left - 1);
+        if (wrong) return `others use ${others}, ${gapMs} ms later; ${wrong}`;
+      }
+    return undefined;
+  };
+  return play(examined.empty, beginMs, [], 3);
+}
+
+/** A request is granted, as soon as it may be. */
+function granted(ledger: Ledger, before: State, fromMs: number): { state: State; atMs: number } {
+  let [state, atMs] = [before, fromMs];
+  for (let n = 0; n < 100; n++) {
+    const now = { earliestMs: atMs, latestMs: atMs };
+    const done = ledger.acquire(state, now, { id: 'sent', lane: 'interactive', cost: 1 }, minute);
+    ({ state } = done);
+    if (done.granted) break;
+    atMs = done.waitUntilMs;
+  }
+  return { state, atMs };
+}
