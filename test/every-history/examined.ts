@@ -1,7 +1,7 @@
 /** What the parts of the checker examine, and how each says what is wrong with a changed copy of it. */
 import { startOwnServer } from '../support/own-server.ts';
 import { clocksWrong } from './ledger/clocks.ts';
-import { drawnWrong, rememberedWrong } from './ledger/drawn.ts';
+import { drawnWrong, rememberedWrong, resetsWrong } from './ledger/drawn.ts';
 import { type Budgets, rowWrong } from './ledger/row.ts';
 import type { Ledger } from './ledger/steps.ts';
 import { exploreWorld, worlds } from './ledger.ts';
@@ -26,7 +26,8 @@ export const examined: Readonly<Record<string, Examined>> = {
     files: ['ledger', 'source-limits', 'source-clock'].map(name => `src/engine/budget/${name}.ts`),
     async complaintOf(load) {
       const ledger = await load<Ledger>('src/engine/budget/ledger.ts');
-      const wrong = clocksWrong(ledger) ?? rememberedWrong(ledger) ?? drawnWrong(ledger, histories);
+      const wrong =
+        clocksWrong(ledger) ?? rememberedWrong(ledger) ?? resetsWrong(ledger) ?? drawnWrong(ledger, histories);
       if (wrong) return wrong;
       // Most are found after few states, in one world or another.
       for (const most of [300, mostStates])

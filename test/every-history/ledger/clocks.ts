@@ -54,7 +54,7 @@ const histories: readonly { readonly happens: readonly Happens[]; readonly times
         lookbackMs + unsureMs,
         lookbackMs + unsureMs + 1,
       ].flatMap(ms => [ms, -ms]),
-      [2000],
+      [2000 - tookMs],
       step,
     ),
     times: 3,

@@ -142,36 +142,68 @@ function drawOne(examined: Ledger, seed: number): string | undefined {
   return undefined;
 }
 
+/** A reply: how long after the one before, what is left, and when the period ends. */
+interface Told {
+  readonly gapMs: number;
+  readonly left: number;
+  readonly resetSeconds: number;
+}
+
 /** Every short row of replies that show others: each is remembered as long as it must be. */
 export function rememberedWrong(ledger: Ledger): string | undefined {
-  const examined = compared(ledger);
   const { periodMs, credits } = minute;
   const gaps = [1, periodMs / 20, periodMs / 10, periodMs];
-  const play = (before: State, atMs: number, ends: readonly number[], left: number): string | undefined => {
-    for (const endMs of ends)
-      for (const ms of [endMs - periodMs / 20, endMs - 1, endMs, endMs + periodMs / 20])
-        examined.acquire(before, { earliestMs: ms, latestMs: ms }, { id: 'asks', lane: 'fresh', cost: 3 }, minute);
+  const told = [4, 6, 9].flatMap(less => gaps.map(gapMs => ({ gapMs, left: credits - less, resetSeconds: 30 })));
+  return rowsWrong(ledger, minute, told, 3, repliedMs => {
+    const endMs = repliedMs + 5 * periodMs;
+    return [endMs - periodMs / 20, endMs - 1, endMs, endMs + periodMs / 20];
+  });
+}
+
+/** Every short row of replies whose periods end at the same time or not, by a millisecond: it is fixed, or it slides. */
+export function resetsWrong(ledger: Ledger, times = 4): string | undefined {
+  const rules: Rules = { ...minute, periodMs: 10_000 };
+  const rows = (gaps: readonly number[], resets: readonly number[]): Told[] =>
+    gaps.flatMap(gapMs => resets.map((resetSeconds, n) => ({ gapMs, left: rules.credits - 4 - n, resetSeconds })));
+  const soon = (repliedMs: number) => [repliedMs + 1, repliedMs + 3000];
+  return (
+    rowsWrong(ledger, rules, rows([999, 1000, 2001, 2002, 5000, 5001, 7998, 7999], [10, 7, 5]), times - 1, soon) ??
+    rowsWrong(ledger, rules, rows([2001, 2002, 5001, 7999, 47_000], [10, 7]), times, soon)
+  );
+}
+
+function rowsWrong(
+  ledger: Ledger,
+  rules: Rules,
+  told: readonly Told[],
+  times: number,
+  asksAt: (repliedMs: number) => readonly number[],
+): string | undefined {
+  const examined = compared(ledger);
+  const play = (before: State, atMs: number, asks: readonly number[], left: number): string | undefined => {
+    for (const ms of asks)
+      for (const cost of [1, 3])
+        examined.acquire(before, { earliestMs: ms, latestMs: ms }, { id: 'asks', lane: 'fresh', cost }, rules);
     if (left === 0 || examined.difference()) return examined.difference();
-    for (const others of [0, 2, 5])
-      for (const gapMs of gaps) {
-        const sent = granted(examined, before, atMs + gapMs);
-        const now = { earliestMs: sent.atMs, latestMs: sent.atMs };
-        const reply = { headers: { remaining: credits - 4 + left - others, resetSeconds: 30 }, refused: false };
-        const { state } = examined.settle(sent.state, now, 'sent', reply, minute);
-        const wrong = play(state, sent.atMs, [...ends, sent.atMs + 1 + 5 * periodMs], left - 1);
-        if (wrong) return `others use ${others}, ${gapMs} ms later; ${wrong}`;
-      }
+    for (const { gapMs, left: remaining, resetSeconds } of told) {
+      const sent = granted(examined, before, atMs + gapMs, rules);
+      const now = { earliestMs: sent.atMs, latestMs: sent.atMs };
+      const reply = { headers: { remaining, resetSeconds }, refused: false };
+      const { state } = examined.settle(sent.state, now, 'sent', reply, rules);
+      const wrong = play(state, sent.atMs, [...asks, ...asksAt(sent.atMs + 1)], left - 1);
+      if (wrong) return `${gapMs} ms later ${remaining} are left, for ${resetSeconds} s; ${wrong}`;
+    }
     return undefined;
   };
-  return play(examined.empty, beginMs, [], 3);
+  return play(examined.empty, beginMs, [], times);
 }
 
 /** A request is granted, as soon as it may be. */
-function granted(ledger: Ledger, before: State, fromMs: number): { state: State; atMs: number } {
+function granted(ledger: Ledger, before: State, fromMs: number, rules: Rules): { state: State; atMs: number } {
   let [state, atMs] = [before, fromMs];
   for (let n = 0; n < 100; n++) {
     const now = { earliestMs: atMs, latestMs: atMs };
-    const done = ledger.acquire(state, now, { id: 'sent', lane: 'interactive', cost: 1 }, minute);
+    const done = ledger.acquire(state, now, { id: 'sent', lane: 'interactive', cost: 1 }, rules);
     ({ state } = done);
     if (done.granted) break;
     atMs = done.waitUntilMs;

@@ -3,6 +3,7 @@
  * faster, the clock of a machine is wrong, somebody gives up. What the row must hold is what the ledger makes of the same steps.
  */
 import assert from 'node:assert/strict';
+import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
 import type * as budgets from '../../../src/engine/budget/budget.ts';
 import type { Reply, Rules, State } from '../../../src/engine/budget/ledger.ts';
@@ -177,13 +178,25 @@ const stories: Readonly<Record<string, (desk: Desk) => Promise<void>>> = {
     desk.clock.ms += 10;
     const [a, b] = await Promise.all([one.acquire(1, 'backfill'), one.acquire(1, 'sweep')]);
     desk.clock.ms += 5000;
-    await one.settle(b, { headers: { limit: 50, remaining: 40, used: 2, resetSeconds: 10 }, refused: false });
+    await one.settle(b, { headers: { limit: 50, remaining: 40, used: 1.5, resetSeconds: 10 }, refused: false });
     await one.settle(a, answered);
     const [first, second] = await desk.minutes();
     const before = { fresh: 1, interactive: 1, requests: 2, took: 2 };
     assert.deepEqual(first, { ...minute, ...before, limit: 100 });
-    const after = { limit: 50, others: 5, took: 2 * 5001, requests: 2, followed: 1, between: 10 };
+    const after = { limit: 50, others: 6, took: 2 * 5001, requests: 2, followed: 1, between: 10 };
     assert.deepEqual(second, { ...minute, ...after, at: 60_000, backfill: 1, sweep: 2 });
+  },
+  async 'a minute sums up'(desk) {
+    const one = desk.process({ limits: { ...limits, credits: 100, evenly: false } });
+    const refused: Reply = { headers: { used: 1 }, refused: true, freezeMs: 0 };
+    for (const [n, lane] of ledger.lanes.entries())
+      for (const reply of [answered, refused, answered, refused]) {
+        await one.settle(await one.acquire(n + 1, lane), reply);
+        desk.clock.ms += 100;
+      }
+    const lanes = { interactive: 4, fresh: 6, backfill: 8, sweep: 10 };
+    const sums = { limit: 100, refused: 8, took: 16, requests: 16, followed: 15, between: 1500 };
+    assert.deepEqual(await desk.minutes(), [{ ...minute, ...lanes, ...sums }]);
   },
   async 'a refusal stops both processes, and is on the disk'(desk) {
     // Where a refusal says nothing of others.
@@ -310,9 +323,17 @@ const stories: Readonly<Record<string, (desk: Desk) => Promise<void>>> = {
       return hangs.promise;
     };
     assert.equal(await rejection(one.acquire(1, 'interactive', stuck.signal)), reason);
-    hangs.resolve();
+    assert.equal(await rejection(one.acquire(1, 'interactive', AbortSignal.abort(reason))), reason);
+    // Nor does it ask for anything once its turn comes.
+    const behind = new AbortController();
+    const queued = rejection(one.acquire(9, 'interactive', behind.signal));
+    behind.abort(reason);
+    assert.equal(await queued, reason);
+    const before = one.sent.length;
     one.disturb.before = () => {};
+    hangs.resolve();
     await one.thaw();
+    assert.deepEqual(one.sent.slice(before), ['budget-write', 'budget-write']);
     assert.deepEqual((await desk.row()).state.flights, []);
   },
   async 'what would wait too long is told so'(desk) {
@@ -358,6 +379,10 @@ const stories: Readonly<Record<string, (desk: Desk) => Promise<void>>> = {
     // A credit a second, less the 3.5 s that it may make up for.
     assert.deepEqual([told, desk.clock.slept], [[1500], [1500]]);
     assert.deepEqual(one.sent.slice(before), ['budget-grant', 'budget-settle']);
+    desk.clock.ms += 1000;
+    const two = desk.process({ limits: { ...limits, credits: 60, reserve: 0 } });
+    await two.acquire(1, 'backfill');
+    assert.deepEqual(two.sent, ['budget-read', 'budget-grant']);
     const sums = { limit: 60, backfill: 9, waited: 1500, took: 3, requests: 3, followed: 2, between: 1000 };
     assert.deepEqual(await desk.minutes(), [{ ...minute, ...sums }]);
   },
@@ -394,12 +419,20 @@ const stories: Readonly<Record<string, (desk: Desk) => Promise<void>>> = {
       ours.skewMs += 700;
     };
     await one.thaw();
-    const now = { earliestMs: await desk.nowMs(), latestMs: await desk.nowMs() };
+    const nowMs = await desk.nowMs();
     await one.acquire(1, 'fresh');
     const { flights, lastGrantMs } = (await desk.row()).state;
     const { grantedMs } = flights[0]!;
     assert(Math.abs(lastGrantMs - grantedMs - 700) < 100, `unsure by ${lastGrantMs - grantedMs} ms`);
-    assert(Math.abs(grantedMs - now.earliestMs) < 300, `granted ${grantedMs - now.earliestMs} ms late`);
+    const waits = new AbortController();
+    const told: number[] = [];
+    const stop = (ms: number) => {
+      told.push(ms);
+      waits.abort(new Error('enough'));
+    };
+    await rejection(one.acquire(9, 'fresh', waits.signal, stop));
+    assert(told[0]! > 4990, `to wait ${told[0]} ms`);
+    assert(Math.abs(grantedMs - nowMs) < 300, `granted ${grantedMs - nowMs} ms late`);
   },
   async 'the clock of the source is set back'(desk) {
     await desk.pool.query('insert into sync.accounts (account_id) values ($1) on conflict do nothing', [account]);
@@ -435,8 +468,17 @@ function lose({ disturb }: ReturnType<Desk['process']>, name: string): void {
   };
 }
 
+async function inTime(story: Promise<void>): Promise<void> {
+  const ended = new AbortController();
+  const late = async () => {
+    await delay(30_000, undefined, { signal: ended.signal });
+    throw new Error('it never ends');
+  };
+  await Promise.race([story, late()]).finally(() => ended.abort());
+}
+
 export async function rowWrong(url: string, product: Budgets): Promise<string | undefined> {
-  const pool = new pg.Pool({ connectionString: url, max: 4, options: '-c synchronous_commit=off' });
+  const pool = new pg.Pool({ connectionString: url, max: 1, options: '-c synchronous_commit=off' });
   try {
     for (const [name, play] of Object.entries(stories)) {
       await pool.query('delete from sync.budget; delete from sync.credit_minutes');
@@ -445,11 +487,13 @@ export async function rowWrong(url: string, product: Budgets): Promise<string | 
           ...[whose, source],
           JSON.stringify(ledger.empty),
         ]);
-      const wrong = await play(open(pool, product)).then(
+      const wrong = await inTime(play(open(pool, product))).then(
         () => undefined,
         (error: Error) => `${name}: ${error.message.replaceAll(/\s+/g, ' ')}`,
       );
       if (wrong) return wrong;
+      const { rows } = await pool.query('show synchronous_commit');
+      if (rows[0].synchronous_commit !== 'off') return `${name}: from now on every statement waits for the disk`;
     }
     return undefined;
   } finally {
