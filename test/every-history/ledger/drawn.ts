@@ -56,7 +56,7 @@ function drawOne(examined: Ledger, seed: number): string | undefined {
   const hasHeaders = random() < 0.7;
   const slides = random() < 0.5;
   const errorMs = pick([0, 0, 0.7, 300]);
-  let nowMs = beginMs + Math.floor(random() * periodMs);
+  let nowMs = beginMs + Math.floor(random() * periodMs) + pick([0, 0.3]);
   let state: State = ledger.empty;
   let ids = 0;
   let waiting: Asked[] = [];
