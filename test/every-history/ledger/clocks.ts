@@ -38,7 +38,7 @@ const step = (stepMs: number, passesMs: number): Happens => ({ stepMs, passesMs 
 const histories: readonly { readonly happens: readonly Happens[]; readonly times: number }[] = [
   {
     happens: [
-      ...times([0, -hourMs, hourMs], [1000, believedMs - tookMs - 1, believedMs - tookMs], step),
+      ...times([0, -hourMs, hourMs, 2 * hourMs], [1000, believedMs - tookMs], step),
       { stepMs: 0, passesMs: 1000, oursMs: -hourMs },
       { stepMs: 0, passesMs: 1000, oursMs: 500 - hourMs },
     ],

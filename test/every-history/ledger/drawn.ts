@@ -13,10 +13,10 @@ const rulesDrawn: readonly Rules[] = [
   short,
   minute,
   { ...minute, credits: 90, requestsPerSecond: 40, reserve: 0, sweepShare: 0.3, timeoutMs: 30_000 },
-  { ...minute, longestWaitMs: 10_000 },
+  { ...minute, longestWaitMs: 10_000, clockToleranceMs: 120_000 },
   { ...short, credits: 40, requestsPerSecond: 100 },
   { ...minute, periodMs: 4 * hourMs, evenly: false, longestWaitMs: 60_000, reserve: 0 },
-  { ...minute, periodMs: 600_000, evenly: false },
+  { ...minute, credits: 8, periodMs: 600_000, evenly: false, reserve: 0 },
 ];
 const lanes: readonly Lane[] = ['interactive', 'fresh', 'backfill', 'sweep'];
 const grantIds = ['10', '9', '11', '8', '12', '7'];
@@ -53,17 +53,21 @@ function drawOne(examined: Ledger, seed: number): string | undefined {
   const pick = <T>(of: readonly T[]): T => of[Math.floor(random() * of.length)]!;
   const rules = rulesDrawn[seed % rulesDrawn.length]!;
   const { periodMs } = rules;
+  const setsBack = pick([0.01, 0.01, 0.05]);
+  const refuses = pick([0.05, 0.3]);
   const hasHeaders = random() < 0.7;
   const slides = random() < 0.5;
   const errorMs = pick([0, 0, 0.7, 300]);
-  let nowMs = beginMs + Math.floor(random() * periodMs) + pick([0, 0.3]);
+  const fraction = pick([0, 0.3]);
+  let nowMs = beginMs + Math.floor(random() * periodMs);
   let state: State = ledger.empty;
   let ids = 0;
+  let sourceMs = 0;
   let waiting: Asked[] = [];
   let flying: Asked[] = [];
   /** When something ends. */
   let ends: number[] = [];
-  const moment = (): Moment => ({ earliestMs: nowMs, latestMs: nowMs + errorMs });
+  const moment = (): Moment => ({ earliestMs: nowMs + fraction, latestMs: nowMs + fraction + errorMs });
 
   const ask = (one: Asked) => {
     const done = ledger.acquire(state, moment(), one, rules);
@@ -71,7 +75,7 @@ function drawOne(examined: Ledger, seed: number): string | undefined {
     waiting = waiting.filter(({ id }) => id !== one.id);
     if (done.granted) {
       flying.push(one);
-      const endMs = Math.ceil(nowMs + errorMs) + rules.timeoutMs + 1000;
+      const endMs = Math.ceil(nowMs + fraction + errorMs) + rules.timeoutMs + 1000;
       ends.push(endMs, endMs + periodMs);
     } else {
       ends.push(done.waitUntilMs, done.waitUntilMs + 2000);
@@ -101,15 +105,16 @@ function drawOne(examined: Ledger, seed: number): string | undefined {
     ) as RateHeaders;
   };
   const hear = (one: Asked) => {
-    const refused = random() < 0.08;
+    const refused = random() < refuses;
     const reply: Reply = { headers: headers(), refused };
     if (refused && random() < 0.3) reply.freezeMs = pick([500, periodMs, 2 * hourMs, 30_000]);
     if (refused && random() < 0.5) reply.spent = true;
-    const done = ledger.settle(state, moment(), one.id, reply, rules);
-    ({ state } = done);
+    if (random() < 0.1) sourceMs += pick([-hourMs, hourMs, 90_000]);
+    if (random() < 0.8) reply.dateMs = Math.floor((nowMs + sourceMs) / 1000) * 1000;
+    ({ state } = ledger.settle(state, moment(), one.id, reply, rules));
     flying = flying.filter(other => other !== one);
     const { resetSeconds } = reply.headers;
-    const atMs = Math.floor(nowMs + errorMs) + 1;
+    const atMs = Math.floor(nowMs + fraction + errorMs) + 1;
     const periodEndMs = nowMs + periodMs - (nowMs % periodMs);
     ends.push(atMs + 1000, atMs + periodMs, atMs + 5 * periodMs, atMs + 5000, periodEndMs, periodEndMs - 1000);
     if (resetSeconds !== undefined) ends.push(atMs + 1000 * resetSeconds, atMs + 1000 * resetSeconds + 1000);
@@ -130,10 +135,10 @@ function drawOne(examined: Ledger, seed: number): string | undefined {
     if (what < 0.3) pass();
     else if (what < 0.55) ask({ id: `${grantIds[ids % 6]}${ids++}`, lane: pick(lanes), cost: pick([1, 1, 2, 3]) });
     else if (what < 0.7 && waiting.length > 0) ask(pick(waiting));
-    else if (what < 0.95 && flying.length > 0) hear(pick(flying));
-    else if (what < 0.96 && flying.length > 0) state = ledger.cancel(state, moment(), flying.shift()!.id, rules);
-    else if (what < 0.975) state = ledger.thaw(state, moment(), rules);
-    else if (what > 0.99) nowMs -= pick([900, 1000, 1001, 2000, hourMs]);
+    else if (what < 0.92 && flying.length > 0) hear(pick(flying));
+    else if (what < 0.93 && flying.length > 0) state = ledger.cancel(state, moment(), flying.shift()!.id, rules);
+    else if (what < 0.945) state = ledger.thaw(state, moment(), rules);
+    else if (what > 1 - setsBack) nowMs -= pick([900, 1000, 1001, 2000, hourMs]);
     // What would be told to each lane now, and later.
     for (const lane of lanes) ledger.acquire(state, moment(), { id: 'asks', lane, cost: 1 + (n % 3) }, rules);
     const wrong = ledger.difference();
@@ -146,14 +151,14 @@ function drawOne(examined: Ledger, seed: number): string | undefined {
 interface Told {
   readonly gapMs: number;
   readonly left: number;
-  readonly resetSeconds: number;
+  readonly resetSeconds: number | 'as a fixed period tells';
 }
 
 /** Every short row of replies that show others: each is remembered as long as it must be. */
 export function rememberedWrong(ledger: Ledger): string | undefined {
   const { periodMs, credits } = minute;
-  const gaps = [1, periodMs / 20, periodMs / 10, periodMs];
-  const told = [4, 6, 9].flatMap(less => gaps.map(gapMs => ({ gapMs, left: credits - less, resetSeconds: 30 })));
+  const gaps = [1, periodMs / 20 - 1, periodMs / 10, periodMs];
+  const told = [4, 6, 9, 13].flatMap(less => gaps.map(gapMs => ({ gapMs, left: credits - less, resetSeconds: 30 })));
   return rowsWrong(ledger, minute, told, 3, repliedMs => {
     const endMs = repliedMs + 5 * periodMs;
     return [endMs - periodMs / 20, endMs - 1, endMs, endMs + periodMs / 20];
@@ -165,9 +170,13 @@ export function resetsWrong(ledger: Ledger, times = 4): string | undefined {
   const rules: Rules = { ...minute, periodMs: 10_000 };
   const rows = (gaps: readonly number[], resets: readonly number[]): Told[] =>
     gaps.flatMap(gapMs => resets.map((resetSeconds, n) => ({ gapMs, left: rules.credits - 4 - n, resetSeconds })));
+  const fixed = [700, 1002, 4500, 5001, 8997, 8998, 8999].flatMap(gapMs =>
+    [rules.credits, rules.credits - 6].map((left): Told => ({ gapMs, left, resetSeconds: 'as a fixed period tells' })),
+  );
   const soon = (repliedMs: number) => [repliedMs + 1, repliedMs + 3000];
   return (
     rowsWrong(ledger, rules, rows([999, 1000, 2001, 2002, 5000, 5001, 7998, 7999], [10, 7, 5]), times - 1, soon) ??
+    rowsWrong(ledger, rules, fixed, times - 1, soon) ??
     rowsWrong(ledger, rules, rows([2001, 2002, 5001, 7999, 47_000], [10, 7]), times, soon)
   );
 }
@@ -188,10 +197,12 @@ function rowsWrong(
     for (const { gapMs, left: remaining, resetSeconds } of told) {
       const sent = granted(examined, before, atMs + gapMs, rules);
       const now = { earliestMs: sent.atMs, latestMs: sent.atMs };
-      const reply = { headers: { remaining, resetSeconds }, refused: false };
+      const toEndMs = rules.periodMs - (sent.atMs % rules.periodMs);
+      const seconds = typeof resetSeconds === 'number' ? resetSeconds : Math.ceil(toEndMs / 1000);
+      const reply = { headers: { remaining, resetSeconds: seconds }, refused: false };
       const { state } = examined.settle(sent.state, now, 'sent', reply, rules);
       const wrong = play(state, sent.atMs, [...asks, ...asksAt(sent.atMs + 1)], left - 1);
-      if (wrong) return `${gapMs} ms later ${remaining} are left, for ${resetSeconds} s; ${wrong}`;
+      if (wrong) return `${gapMs} ms later ${remaining} are left, for ${seconds} s; ${wrong}`;
     }
     return undefined;
   };

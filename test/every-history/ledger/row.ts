@@ -285,6 +285,30 @@ const stories: Readonly<Record<string, (desk: Desk) => Promise<void>>> = {
     await rowIs(desk, all(asks(0, a), hears(0, a)));
     assert.deepEqual(await desk.minutes(), [{ ...minute, fresh: 2, took: 1, requests: 1 }]);
   },
+  async 'the database loses what was not on the disk'(desk) {
+    const [one, two] = [desk.process(), desk.process()];
+    await one.settle(await one.acquire(1, 'fresh'), answered);
+    const a = await one.acquire(2, 'fresh');
+    const { state, version } = await desk.row();
+    await one.settle(a, answered);
+    await desk.pool.query(
+      `update sync.budget set state = $1, version = $2 where (account_id, source) = ('acme', 'helpdesk')`,
+      [state, version],
+    );
+    // What others do in its place is not written over.
+    const b = await two.acquire(3, 'fresh');
+    const c = await one.acquire(1, 'fresh');
+    assert.deepEqual(
+      (await desk.row()).state.flights.map(({ id }) => id),
+      [a.id, b.id, c.id],
+    );
+  },
+  async 'an older program knew less'(desk) {
+    await desk.pool.query(`insert into sync.budget (account_id, source, state) values ('acme', 'helpdesk', '{}')`);
+    const one = desk.process();
+    const a = await one.acquire(2, 'fresh');
+    await rowIs(desk, asks(0, a));
+  },
   async 'a failure holds up nobody behind it'(desk) {
     const one = desk.process();
     await one.settle(await one.acquire(1, 'fresh'), answered);
