@@ -38,7 +38,7 @@ export const examined: Readonly<Record<string, Examined>> = {
       return undefined;
     },
   },
-  'the row of the budget': {
+  row: {
     files: ['src/engine/budget/budget.ts'],
     async begin() {
       // Nothing outlives the server, so nothing has to reach the disk.
