@@ -19,7 +19,7 @@ export interface Examined {
 /** So many histories of the budget are drawn. */
 const histories = 1500;
 /** The worlds of the budget are cut off here. */
-const mostStates = 10_000;
+const mostStates = 2000;
 
 export const examined: Readonly<Record<string, Examined>> = {
   budget: {
@@ -27,14 +27,12 @@ export const examined: Readonly<Record<string, Examined>> = {
     async complaintOf(load) {
       const ledger = await load<Ledger>('src/engine/budget/ledger.ts');
       const wrong =
-        clocksWrong(ledger) ?? rememberedWrong(ledger) ?? resetsWrong(ledger) ?? drawnWrong(ledger, histories);
+        drawnWrong(ledger, histories) ?? clocksWrong(ledger) ?? rememberedWrong(ledger) ?? resetsWrong(ledger);
       if (wrong) return wrong;
-      // Most are found after few states, in one world or another.
-      for (const most of [300, mostStates])
-        for (const world of worlds) {
-          const { complaint } = exploreWorld(world, ledger, { mostStates: most });
-          if (complaint) return `${world.name}: ${complaint.what}`;
-        }
+      for (const world of worlds) {
+        const { complaint } = exploreWorld(world, ledger, { mostStates });
+        if (complaint) return `${world.name}: ${complaint.what}`;
+      }
       return undefined;
     },
   },

@@ -150,8 +150,11 @@ function drawOne(examined: Ledger, seed: number): string | undefined {
 /** A reply: how long after the one before, what is left, and when the period ends. */
 interface Told {
   readonly gapMs: number;
-  readonly left: number;
+  /** Undefined: nothing is told. */
+  readonly left: number | undefined;
   readonly resetSeconds: number | 'as a fixed period tells';
+  /** A request that was sent right after the reply before is answered after this one. */
+  readonly overtakes?: true;
 }
 
 /** Every short row of replies that show others: each is remembered as long as it must be. */
@@ -170,13 +173,22 @@ export function resetsWrong(ledger: Ledger, times = 4): string | undefined {
   const rules: Rules = { ...minute, periodMs: 10_000 };
   const rows = (gaps: readonly number[], resets: readonly number[]): Told[] =>
     gaps.flatMap(gapMs => resets.map((resetSeconds, n) => ({ gapMs, left: rules.credits - 4 - n, resetSeconds })));
-  const fixed = [700, 1002, 4500, 5001, 8997, 8998, 8999].flatMap(gapMs =>
-    [rules.credits, rules.credits - 6].map((left): Told => ({ gapMs, left, resetSeconds: 'as a fixed period tells' })),
+  const fixed = (gaps: readonly number[]): Told[] =>
+    gaps.flatMap(gapMs =>
+      [rules.credits, rules.credits - 6].map(left => ({ gapMs, left, resetSeconds: 'as a fixed period tells' })),
+    );
+  const late: Told = { ...fixed([5000])[0]!, overtakes: true };
+  // The clock is set back as well.
+  const backMs = 700 - hourMs;
+  const sliding = [3000, 4001, backMs].flatMap(gapMs =>
+    [2, undefined].map((left): Told => ({ gapMs, left, resetSeconds: 10 })),
   );
   const soon = (repliedMs: number) => [repliedMs + 1, repliedMs + 3000];
   return (
     rowsWrong(ledger, rules, rows([999, 1000, 2001, 2002, 5000, 5001, 7998, 7999], [10, 7, 5]), times - 1, soon) ??
-    rowsWrong(ledger, rules, fixed, times - 1, soon) ??
+    rowsWrong(ledger, rules, [...fixed([700, 1002, 4500, 5001, 8997, 8998, 8999]), late], times - 1, soon) ??
+    rowsWrong(ledger, rules, fixed([backMs, 5001, 8998]), times, soon) ??
+    rowsWrong(ledger, rules, sliding, times, soon) ??
     rowsWrong(ledger, rules, rows([2001, 2002, 5001, 7999, 47_000], [10, 7]), times, soon)
   );
 }
@@ -194,15 +206,20 @@ function rowsWrong(
       for (const cost of [1, 3])
         examined.acquire(before, { earliestMs: ms, latestMs: ms }, { id: 'asks', lane: 'fresh', cost }, rules);
     if (left === 0 || examined.difference()) return examined.difference();
-    for (const { gapMs, left: remaining, resetSeconds } of told) {
-      const sent = granted(examined, before, atMs + gapMs, rules);
-      const now = { earliestMs: sent.atMs, latestMs: sent.atMs };
-      const toEndMs = rules.periodMs - (sent.atMs % rules.periodMs);
-      const seconds = typeof resetSeconds === 'number' ? resetSeconds : Math.ceil(toEndMs / 1000);
-      const reply = { headers: { remaining, resetSeconds: seconds }, refused: false };
-      const { state } = examined.settle(sent.state, now, 'sent', reply, rules);
+    for (const { gapMs, left: remaining, resetSeconds, overtakes } of told) {
+      const behind = overtakes && granted(examined, before, atMs + 1, rules, 'behind');
+      const sent = granted(examined, behind?.state ?? before, atMs + gapMs, rules);
+      const secondsAt = (ms: number) =>
+        typeof resetSeconds === 'number' ? resetSeconds : Math.ceil((rules.periodMs - (ms % rules.periodMs)) / 1000);
+      const hear = (had: State, id: string, countedMs: number) => {
+        const headers = remaining === undefined ? {} : { remaining, resetSeconds: secondsAt(countedMs) };
+        const now = { earliestMs: sent.atMs, latestMs: sent.atMs };
+        return examined.settle(had, now, id, { headers, refused: false }, rules).state;
+      };
+      const first = hear(sent.state, 'sent', sent.atMs);
+      const state = behind ? hear(first, 'behind', behind.atMs) : first;
       const wrong = play(state, sent.atMs, [...asks, ...asksAt(sent.atMs + 1)], left - 1);
-      if (wrong) return `${gapMs} ms later ${remaining} are left, for ${seconds} s; ${wrong}`;
+      if (wrong) return `${gapMs} ms later ${remaining} are left, for ${secondsAt(sent.atMs)} s; ${wrong}`;
     }
     return undefined;
   };
@@ -210,11 +227,17 @@ function rowsWrong(
 }
 
 /** A request is granted, as soon as it may be. */
-function granted(ledger: Ledger, before: State, fromMs: number, rules: Rules): { state: State; atMs: number } {
+function granted(
+  ledger: Ledger,
+  before: State,
+  fromMs: number,
+  rules: Rules,
+  id = 'sent',
+): { state: State; atMs: number } {
   let [state, atMs] = [before, fromMs];
   for (let n = 0; n < 100; n++) {
     const now = { earliestMs: atMs, latestMs: atMs };
-    const done = ledger.acquire(state, now, { id: 'sent', lane: 'interactive', cost: 1 }, rules);
+    const done = ledger.acquire(state, now, { id, lane: 'interactive', cost: 1 }, rules);
     ({ state } = done);
     if (done.granted) break;
     atMs = done.waitUntilMs;
