@@ -177,7 +177,7 @@ export function resetsWrong(ledger: Ledger, times = 4): string | undefined {
     gaps.flatMap(gapMs =>
       [rules.credits, rules.credits - 6].map(left => ({ gapMs, left, resetSeconds: 'as a fixed period tells' })),
     );
-  const late: Told = { ...fixed([5000])[0]!, overtakes: true };
+  const late: Told = { ...fixed([5000])[0]!, left: rules.credits - 4, overtakes: true };
   // The clock is set back as well.
   const backMs = 700 - hourMs;
   const sliding = [3000, 4001, backMs].flatMap(gapMs =>
