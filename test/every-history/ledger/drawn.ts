@@ -16,7 +16,7 @@ const rulesDrawn: readonly Rules[] = [
   { ...minute, longestWaitMs: 10_000, clockToleranceMs: 120_000 },
   { ...short, credits: 40, requestsPerSecond: 100 },
   { ...minute, periodMs: 4 * hourMs, evenly: false, longestWaitMs: 60_000, reserve: 0 },
-  { ...minute, credits: 8, periodMs: 600_000, evenly: false, reserve: 0 },
+  { ...minute, credits: 10, periodMs: 600_000, evenly: false, reserve: 0 },
 ];
 const lanes: readonly Lane[] = ['interactive', 'fresh', 'backfill', 'sweep'];
 const grantIds = ['10', '9', '11', '8', '12', '7'];
@@ -53,6 +53,7 @@ function drawOne(examined: Ledger, seed: number): string | undefined {
   const pick = <T>(of: readonly T[]): T => of[Math.floor(random() * of.length)]!;
   const rules = rulesDrawn[seed % rulesDrawn.length]!;
   const { periodMs } = rules;
+  const asks = pick([lanes, lanes, lanes.slice(2)]);
   const setsBack = pick([0.01, 0.01, 0.05]);
   const refuses = pick([0.05, 0.3]);
   const hasHeaders = random() < 0.7;
@@ -133,7 +134,7 @@ function drawOne(examined: Ledger, seed: number): string | undefined {
   for (let n = 0; n < length; n++) {
     const what = random();
     if (what < 0.3) pass();
-    else if (what < 0.55) ask({ id: `${grantIds[ids % 6]}${ids++}`, lane: pick(lanes), cost: pick([1, 1, 2, 3]) });
+    else if (what < 0.55) ask({ id: `${grantIds[ids % 6]}${ids++}`, lane: pick(asks), cost: pick([1, 1, 2, 3]) });
     else if (what < 0.7 && waiting.length > 0) ask(pick(waiting));
     else if (what < 0.92 && flying.length > 0) hear(pick(flying));
     else if (what < 0.93 && flying.length > 0) state = ledger.cancel(state, moment(), flying.shift()!.id, rules);
@@ -161,7 +162,7 @@ interface Told {
 export function rememberedWrong(ledger: Ledger): string | undefined {
   const { periodMs, credits } = minute;
   const gaps = [1, periodMs / 20 - 1, periodMs / 10, periodMs];
-  const told = [4, 6, 9, 13].flatMap(less => gaps.map(gapMs => ({ gapMs, left: credits - less, resetSeconds: 30 })));
+  const told = [1, 6, 9, 13].flatMap(less => gaps.map(gapMs => ({ gapMs, left: credits - less, resetSeconds: 30 })));
   return rowsWrong(ledger, minute, told, 3, repliedMs => {
     const endMs = repliedMs + 5 * periodMs;
     return [endMs - periodMs / 20, endMs - 1, endMs, endMs + periodMs / 20];
