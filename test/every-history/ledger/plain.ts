@@ -112,7 +112,7 @@ const limitOf = (log: Log, rules: Rules) => Math.min(rules.credits, log.limit);
 /** Of what was seen in one tenth of a period, the most lasts as long as the last. */
 function othersLeft({ others }: Log, nowMs: number, { periodMs }: Rules): Log['others'] {
   const cell = (ms: number) => Math.floor(ms / (periodMs / 10));
-  return others.filter(([ms], n) => others.slice(n).some(([later]) => later > nowMs && cell(later) === cell(ms)));
+  return others.filter(([ms]) => others.findLast(([later]) => cell(later) === cell(ms))![0] > nowMs);
 }
 
 const othersAt = (log: Log, nowMs: number, rules: Rules): number =>
@@ -183,8 +183,13 @@ function whenMay(log: Log, nowMs: number, me: Mark, rules: Rules): number {
   else if (isSlow(me.lane)) {
     if (rules.evenly === false) {
       const most = Math.max(me.cost, allowed - Math.floor(allowed / 10));
-      const all = [...heldAt(log.credits, nowMs), ...flying(0)].filter(one => isSlow(one.lane));
-      times.push(whenBack(all, nowMs, slow + me.cost - most));
+      times.push(
+        whenBack(
+          credits.filter(one => isSlow(one.lane)),
+          nowMs,
+          slow + me.cost - most,
+        ),
+      );
     } else if (slow >= allowed / 10) times.push(log.lastsUntilMs + ((need - me.cost) * periodMs) / allowed);
   }
   return Math.ceil(Math.max(...times));
