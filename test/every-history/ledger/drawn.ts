@@ -160,10 +160,11 @@ interface Told {
 
 /** Every short row of replies that show others: each is remembered as long as it must be. */
 export function rememberedWrong(ledger: Ledger): string | undefined {
-  const { periodMs, credits } = minute;
+  const rules: Rules = { ...minute, credits: 200 };
+  const { periodMs, credits } = rules;
   const gaps = [1, periodMs / 20 - 1, periodMs / 10, periodMs];
   const told = [1, 6, 9, 13].flatMap(less => gaps.map(gapMs => ({ gapMs, left: credits - less, resetSeconds: 30 })));
-  return rowsWrong(ledger, minute, told, 3, repliedMs => {
+  return rowsWrong(ledger, rules, told, 3, repliedMs => {
     const endMs = repliedMs + 5 * periodMs;
     return [endMs - periodMs / 20, endMs - 1, endMs, endMs + periodMs / 20];
   });
@@ -184,6 +185,7 @@ export function resetsWrong(ledger: Ledger, times = 4): string | undefined {
   const sliding = [3000, 4001, backMs].flatMap(gapMs =>
     [2, undefined].map((left): Told => ({ gapMs, left, resetSeconds: 10 })),
   );
+  sliding.push({ gapMs: 4001, left: undefined, resetSeconds: 10, overtakes: true });
   const soon = (repliedMs: number) => [repliedMs + 1, repliedMs + 3000];
   return (
     rowsWrong(ledger, rules, rows([999, 1000, 2001, 2002, 5000, 5001, 7998, 7999], [10, 7, 5]), times - 1, soon) ??
@@ -203,9 +205,15 @@ function rowsWrong(
 ): string | undefined {
   const examined = compared(ledger);
   const play = (before: State, atMs: number, asks: readonly number[], left: number): string | undefined => {
-    for (const ms of asks)
-      for (const cost of [1, 3])
-        examined.acquire(before, { earliestMs: ms, latestMs: ms }, { id: 'asks', lane: 'fresh', cost }, rules);
+    for (const ms of asks) {
+      const now = { earliestMs: ms, latestMs: ms };
+      let had = before;
+      // The first shows in the pace of the second.
+      for (const cost of [rules.credits / 10, 3]) {
+        const done = examined.acquire(had, now, { id: 'asks', lane: 'fresh', cost }, rules);
+        if (done.granted) had = examined.settle(done.state, now, 'asks', { headers: {}, refused: false }, rules).state;
+      }
+    }
     if (left === 0 || examined.difference()) return examined.difference();
     for (const { gapMs, left: remaining, resetSeconds, overtakes } of told) {
       const behind = overtakes && granted(examined, before, atMs + 1, rules, 'behind');
