@@ -1,7 +1,13 @@
 /** A slice of every history of the budget, and that each planted mistake is found. The whole: `npm run every-history`. */
 import { describe, expect, test } from 'vitest';
+import * as budgets from '../../src/engine/budget/budget.ts';
+import * as product from '../../src/engine/budget/ledger.ts';
 import { long } from '../support/long.ts';
+import { freshDatabase } from '../support/postgres.ts';
+import { clocksWrong } from './ledger/clocks.ts';
+import { drawnWrong, rememberedWrong, resetsWrong } from './ledger/drawn.ts';
 import { plantedInLedger } from './ledger/planted.ts';
+import { rowWrong } from './ledger/row.ts';
 import type { Ledger } from './ledger/steps.ts';
 import type { World } from './ledger/worlds.ts';
 import { exploreWorld, worlds } from './ledger.ts';
@@ -12,6 +18,27 @@ const named = (name: string): World => worlds.find(world => world.name === name)
 describe('every history of the budget', () => {
   test.for(worlds.map(({ name }) => name))('nothing is wrong in: %s', name => {
     expect(exploreWorld(named(name), undefined, { mostStates: 700 }).complaint).toBeUndefined();
+  });
+
+  test('what others used is remembered as long as it must be', () => {
+    expect(rememberedWrong(product)).toBeUndefined();
+  });
+
+  test('a period is fixed or slides, as its ends are told', () => {
+    expect(resetsWrong(product, process.env.CI ? 4 : 3)).toBeUndefined();
+  });
+
+  test('the clock of the source is judged as plainly as can be', () => {
+    expect(clocksWrong(product)).toBeUndefined();
+  });
+
+  test('histories that are drawn are those of the plain ledger', () => {
+    expect(drawnWrong(product, process.env.CI ? 3000 : 500)).toBeUndefined();
+  });
+
+  test('what happens to the row is what the ledger makes of the same steps', async () => {
+    await using db = await freshDatabase();
+    expect(await rowWrong(db.url, budgets)).toBeUndefined();
   });
 
   test.for(Object.entries(plantedInLedger))('is wrong where %s', long, async ([, { mistakes, foundIn }]) => {

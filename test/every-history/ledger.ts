@@ -1,6 +1,7 @@
 /** Every history of the budget: all that processes, replies and clocks can do in small worlds, against the real ledger. */
 import * as product from '../../src/engine/budget/ledger.ts';
 import { type Explored, explore, type SearchOptions } from './ledger/breadth-first.ts';
+import { compared } from './ledger/compared.ts';
 import { stateWrong } from './ledger/judge.ts';
 import { keyOf, momentOf, type Now } from './ledger/state.ts';
 import { begin, type Ledger, stepsOf } from './ledger/steps.ts';
@@ -27,9 +28,10 @@ export interface ExploredWorld extends Explored {
 
 export function exploreWorld(
   world: World,
-  ledger: Ledger = product,
+  examined: Ledger = product,
   options: SearchOptions & { symmetric?: boolean } = {},
 ): Explored {
+  const ledger = compared(examined);
   const advanced = (state: Now) => ledger.cancel(state.ledger, momentOf(world, state), '', world.rules);
   let first = begin(world, ledger);
   for (const text of world.after ?? []) {
@@ -40,8 +42,10 @@ export function exploreWorld(
   return explore<Now>(
     {
       begin: first,
-      steps: state => stepsOf(world, ledger, state),
-      wrong: state => stateWrong(world, ledger, state),
+      *steps(state) {
+        for (const step of stepsOf(world, ledger, state)) yield { ...step, wrong: step.wrong ?? ledger.difference() };
+      },
+      wrong: state => stateWrong(world, ledger, state) ?? ledger.difference(),
       key: state => keyOf(world, state, advanced(state), options.symmetric),
     },
     options,

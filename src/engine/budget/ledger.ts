@@ -316,18 +316,18 @@ function freeAtMs(state: State, nowMs: number, me: Wait, rules: Rules): number {
   // Backfill keeps an even pace (except for its tenth), so that credits come back evenly, and soon for the next
   // request. (Spent greedily, all come back at once, and a fresh change waited for up to 50 s.)
   else if (!isEven(rules)) {
-    if (isSlow(me.lane)) times.push(tenthLeftAtMs(state, nowMs, held, me.cost, allowed));
+    if (isSlow(me.lane)) times.push(tenthLeftAtMs(state, nowMs, held, me.cost, allowed, rules));
   } else if (isSlow(me.lane) && slowHeld(held) >= allowed / 10)
     times.push(state.evenMs + ((need - me.cost) * rules.periodMs) / allowed);
   return Math.ceil(Math.max(...times));
 }
 
 /** When backfill and sweep hold so little that a tenth is left to the other lanes. */
-function tenthLeftAtMs(state: State, nowMs: number, held: Held, cost: number, allowed: number): number {
+function tenthLeftAtMs(state: State, nowMs: number, held: Held, cost: number, allowed: number, rules: Rules): number {
   const most = Math.max(cost, allowed - Math.floor(allowed / 10));
   const flying = state.flights
     .filter(flight => isSlow(flight.lane))
-    .map(flight => [earliestReplyMs(flight, nowMs), flight.cost] as const);
+    .map(flight => [earliestReplyMs(flight, nowMs) + rules.periodMs, flight.cost] as const);
   const answered = state.spent.map(
     ([freeMs, _interactive, _fresh, backfill, sweep = 0]) => [freeMs, backfill + sweep] as const,
   );

@@ -35,7 +35,8 @@ export function freezeMs(state: State, nowMs: number, reply: Reply, rules: Rules
 function spentMs(state: State, nowMs: number, rules: Rules): number {
   const held = state.spent.map(([freeMs]) => freeMs).filter(freeMs => freeMs > nowMs);
   const oldest = Math.min(...held.filter(freeMs => freeMs <= state.answeredMs + rules.periodMs));
-  return Math.min(Math.max(Number.isFinite(oldest) ? oldest - nowMs : 0, longestFreezeMs), rules.periodMs);
+  const lastsMs = Number.isFinite(oldest) ? Math.max(oldest - nowMs, longestFreezeMs) : longestFreezeMs;
+  return Math.min(lastsMs, rules.periodMs);
 }
 
 /**

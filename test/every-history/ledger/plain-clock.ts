@@ -1,0 +1,79 @@
+/**
+ * What is known of the source's clock, as plainly as can be: the range in which its difference to ours may lie, and where it has
+ * been.
+ */
+import type { ClockTold } from '../../../src/engine/budget/source-clock.ts';
+
+export interface HeardClock {
+  /** Where it is believed to be: the source's time less ours. */
+  readonly offset: number;
+  readonly lastMs: number;
+  readonly by: number;
+  readonly moves: number;
+  /** Where it is, and is not believed yet. */
+  readonly elsewhere?: { readonly offset: number; readonly sinceMs: number } | undefined;
+  /** The earliest time that it may have shown again since it was last believed. */
+  readonly again?: number | undefined;
+}
+
+interface Range {
+  readonly least: number;
+  readonly most: number;
+}
+
+/** How far the range is from an offset: above it, or below it (then it is less than 0). */
+const away = ({ least, most }: Range, offset: number) =>
+  offset < least ? least - offset : offset > most ? most - offset : 0;
+
+export function hearPlainly(
+  before: HeardClock | undefined,
+  dateMs: number,
+  grantedMs: number,
+  repliedMs: number,
+  tolerance: number,
+): { clock: HeardClock; told: ClockTold } {
+  // It was written between grant and reply, and shows whole seconds.
+  const range = { least: dateMs - repliedMs, most: dateMs + 1000 - grantedMs };
+  if (!before) {
+    const offset = Math.round((range.least + range.most) / 2);
+    return { clock: { offset, lastMs: grantedMs, by: 0, moves: 0 }, told: { moves: 0, byMs: 0, steady: true } };
+  }
+  const { offset, elsewhere } = before;
+  const lastMs = Math.max(before.lastMs, grantedMs);
+  const where = elsewhere?.offset ?? offset;
+  const step = away(range, where);
+  // It may have been set back right after the last reply.
+  const shown = step < -tolerance ? before.lastMs + range.least - tolerance : undefined;
+  const again = shown === undefined ? before.again : Math.min(shown, before.again ?? shown);
+  const isHome = Math.abs(away(range, offset)) <= tolerance;
+  const isStill = elsewhere !== undefined && Math.abs(step) <= tolerance;
+  const isBelieved = isStill && repliedMs - elsewhere.sinceMs >= 300_000;
+  const end = (clock: HeardClock, voidFromMs?: number) => ({
+    clock,
+    told: {
+      moves: clock.moves,
+      byMs: clock.by,
+      steady: !clock.elsewhere && clock.moves === before.moves,
+      ...(voidFromMs !== undefined && { voidFromMs }),
+    },
+  });
+  const moves = before.moves + 1;
+  if (isHome) {
+    const home = { ...before, offset: offset + away(range, offset), lastMs, elsewhere: undefined, again: undefined };
+    return elsewhere ? end({ ...home, moves }, again) : end(home, again);
+  }
+  if (isBelieved)
+    return end({ ...before, offset: where + step, lastMs, moves, elsewhere: undefined, again: undefined }, again);
+  if (isStill) return end({ ...before, lastMs, elsewhere: { ...elsewhere, offset: where + step } });
+  const moved = { offset: where + step, sinceMs: repliedMs };
+  return end({ ...before, lastMs, moves, by: where + step - offset, elsewhere: moved, again }, shown);
+}
+
+/** Our clock was set. */
+export function setPlainly(clock: HeardClock, ms: number): HeardClock {
+  const { elsewhere } = clock;
+  return {
+    ...{ ...clock, offset: clock.offset - ms, lastMs: clock.lastMs + ms },
+    elsewhere: elsewhere && { offset: elsewhere.offset - ms, sinceMs: elsewhere.sinceMs + ms },
+  };
+}
