@@ -1,11 +1,14 @@
 /** What the parts of the checker examine, and how each says what is wrong with a changed copy of it. */
+import { startOwnServer } from '../support/own-server.ts';
+import { databaseFor } from './claims/database.ts';
+import { exploreClaims, loadProduct, raceClaims } from './claims.ts';
 import type { Ledger } from './ledger/steps.ts';
 import { exploreWorld, worlds } from './ledger.ts';
 
 export type Load = <M>(path: string) => Promise<M>;
 
 export interface Examined {
-  /** Of the product, from the project's root. */
+  /** Of the product, from the project's root. After a space: which functions of the file. */
   readonly files: readonly string[];
   /** What all need, once. */
   readonly begin?: () => Promise<AsyncDisposable & { readonly env: NodeJS.ProcessEnv }>;
@@ -14,6 +17,10 @@ export interface Examined {
 
 /** The worlds of the budget are cut off here. */
 const mostStates = 10_000;
+
+/** Nothing outlives the server, so nothing has to reach the disk. */
+const unsafe = { fsync: 'off', full_page_writes: 'off', autovacuum: 'off' };
+const quickRace = 'after nothing: worker 1 takes up tickets of run 1 as job a, while a person ends run 1';
 
 export const examined: Readonly<Record<string, Examined>> = {
   budget: {
@@ -26,6 +33,28 @@ export const examined: Readonly<Record<string, Examined>> = {
           const { complaint } = exploreWorld(world, ledger, { mostStates: most });
           if (complaint) return `${world.name}: ${complaint.what}`;
         }
+      return undefined;
+    },
+  },
+  claims: {
+    files: [
+      'src/engine/runs/claims.ts',
+      'src/engine/commit/sums.ts',
+      'src/engine/commit/acknowledged.ts',
+      'src/engine/runs/runs.ts readerClass isApart openRun withAccount waitingWork endAbandonedRuns outcome endRun closeRun endWaiting',
+    ],
+    async begin() {
+      const server = await startOwnServer({ settings: unsafe });
+      return { env: { CLAIMS_URL: server.url }, [Symbol.asyncDispose]: () => server[Symbol.asyncDispose]() };
+    },
+    async complaintOf(load) {
+      await using own = await databaseFor(process.env.CLAIMS_URL!);
+      const product = await loadProduct(load);
+      for (const mostStates of [15, 80])
+        for await (const { world, complaint } of exploreClaims(own.url, { product, mostStates }))
+          if (complaint) return `${world}: ${complaint.what}`;
+      for await (const { pair, complaint } of raceClaims(own.url, { product, only: quickRace }))
+        if (complaint) return `${pair}: ${complaint.what}`;
       return undefined;
     },
   },

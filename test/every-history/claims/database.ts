@@ -14,7 +14,7 @@ export interface Tables {
 const columns: Readonly<Record<string, string>> = {
   'sync.stored_runs': 'id, account_id, kind, state, started_at, finished_at, opened_by, retries, beside, again',
   'sync.stored_run_streams':
-    'run_id, account_id, source, stream, token, state, seen, inserted, credits, expected, carried_from, started_at, finished_at, error, remedy, exit_code, worker, job, waits_for, sleeps_until',
+    'run_id, account_id, source, stream, token, state, seen, inserted, updated, unchanged, deleted, rejected, cleaned, credits, expected, carried_from, started_at, finished_at, error, remedy, exit_code, worker, job, waits_for, sleeps_until',
   'sync.coverage': 'account_id, source, stream, list, covered, redundant',
   'sync.paused': 'account_id, source, stream, paused_at, paused_by',
   'public.pages': 'page',
@@ -71,5 +71,23 @@ export async function openClaims(url: string): Promise<ClaimsDatabase> {
       await presence.end();
       await pool.end();
     },
+  };
+}
+
+/** A database of its own, with all tables of this one, to which nobody may be connected. It goes afterwards. */
+export async function databaseFor(url: string): Promise<AsyncDisposable & { readonly url: string }> {
+  const own = new URL(url);
+  const template = own.pathname.slice(1);
+  own.pathname = `${template}_${process.pid}`;
+  const administer = async (statement: string) => {
+    const admin = new pg.Client({ connectionString: Object.assign(new URL(url), { pathname: 'postgres' }).href });
+    await admin.connect();
+    await admin.query(statement).finally(() => admin.end());
+  };
+  const name = own.pathname.slice(1);
+  await administer(`create database ${name} template ${template} strategy file_copy`);
+  return {
+    url: own.href,
+    [Symbol.asyncDispose]: () => administer(`drop database ${name} with (force)`),
   };
 }
