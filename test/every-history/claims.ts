@@ -6,17 +6,19 @@ import * as commit from '../../src/engine/commit/commit.ts';
 import * as sums from '../../src/engine/commit/sums.ts';
 import * as claimsOfProduct from '../../src/engine/runs/claims.ts';
 import * as runs from '../../src/engine/runs/runs.ts';
+import * as slots from '../../src/engine/runs/slots.ts';
 import * as errors from '../../src/errors.ts';
 import { type Act, actsOf, type Product } from './claims/acts.ts';
 import { type ClaimsDatabase, openClaims, type Tables } from './claims/database.ts';
-import { account, beginMs, type Claims, difference, nextWork, partsOf } from './claims/model.ts';
+import { account, beginMs, type Claims, difference, nextWork, opened, partsOf } from './claims/model.ts';
 import { type Raced, race } from './claims/races.ts';
+import { lastOf, plans } from './claims/slots.ts';
 import { type ActKind, type ClaimsWorld, claimsWorlds } from './claims/worlds.ts';
 import type { Explored } from './ledger/breadth-first.ts';
 
 export { claimsWorlds };
 
-export const product: Product = { ...claimsOfProduct, ...runs, ...commit, ...sums, ...errors };
+export const product: Product = { ...claimsOfProduct, ...runs, ...commit, ...sums, ...slots, ...errors };
 
 /** The same functions from a copy with a planted mistake. */
 export async function loadProduct(load: <M>(path: string) => Promise<M>): Promise<Product> {
@@ -25,6 +27,7 @@ export async function loadProduct(load: <M>(path: string) => Promise<M>): Promis
     ...(await load<typeof runs>('src/engine/runs/runs.ts')),
     ...(await load<typeof commit>('src/engine/commit/commit.ts')),
     ...(await load<typeof sums>('src/engine/commit/sums.ts')),
+    ...(await load<typeof slots>('src/engine/runs/slots.ts')),
     ...(await load<typeof errors>('src/errors.ts')),
   };
 }
@@ -49,7 +52,7 @@ export async function beginWorld(
   db: ClaimsDatabase,
   world: ClaimsWorld,
   { openRun }: Pick<Product, 'openRun'> = product,
-): Promise<{ state: Claims; tables: Tables }> {
+): Promise<{ state: Claims; tables: Tables; wrong: string | undefined }> {
   await db.put({});
   const accounts = [account, 'other'];
   const now = new Date(beginMs);
@@ -59,23 +62,28 @@ export async function beginWorld(
   await db.pool.query(
     `insert into sync.coverage (account_id, source, stream, list)
      select a, k.source, k.stream, l from unnest($1::text[]) a, sync.streams k, unnest('{default,late}'::text[]) l
-     where k.stream in ('tickets', 'messages', 'shelves')`,
+     where k.stream in ('customers', 'tickets', 'messages', 'shelves')`,
     [accounts],
+  );
+  // Customers were read before.
+  await db.pool.query(
+    `update sync.coverage set covered = '{[2025-12-31 23:00+00, 2025-12-31 23:01+00)}' where stream = 'customers' and list = 'default'`,
   );
   await db.pool.query(
     `insert into sync.workers (id, account_id, works, host, pid, version, started_at) overriding system value
      select n, $1, true, 'here', n, 'now', $2 from generate_series(1, 3) n on conflict do nothing`,
     [account, now],
   );
-  // Runs have the same numbers in every database.
-  await db.pool.query(`alter sequence sync.runs_id_seq restart with 1`);
+  const none = { held: [], alive: world.workers, paused: [], timeMs: beginMs };
+  const empty: Claims = { ...partsOf(await db.read()), ...none };
   for (const { account: its = account, kind, streams, opener } of world.runs) {
     const client = await db.pool.connect();
     const range = { since: null, until: null, again: kind === 'backfill' };
     await openRun(client, { account: its, kind, streams, opener, range }, now).finally(() => client.release());
   }
   const tables = await db.read();
-  return { state: { ...partsOf(tables), held: [], alive: world.workers, paused: [], timeMs: beginMs }, tables };
+  const state = { ...partsOf(tables), ...none };
+  return { state, tables, wrong: difference(empty, world.runs.reduce(opened, empty), state) };
 }
 
 /** Carries out one act from these tables, and says what went wrong. */
@@ -121,6 +129,7 @@ function stillWrong(
   if (isPage && (!names.includes('public.pages') || !names.includes('sync.stored_run_streams')))
     return 'the page is not written';
   if (!isPage && names.includes('public.pages')) return 'a page is written';
+  if (names.includes('sync.schedule_slots') && act.kind !== 'slot') return 'a slot is taken';
   if ((act.kind === 'pause') !== names.includes('sync.paused')) return 'sync.paused changes';
   const last = after.held.at(-1);
   if (
@@ -146,6 +155,13 @@ async function stateWrong(
       const wanted = nextWork(state, its, worker).sort();
       if (work.join() !== wanted.join() || found.some(one => one.worker !== worker))
         return `worker ${worker} is shown ${work.join(', ') || 'no work'}, and should see ${wanted.join(', ') || 'none'}`;
+    }
+  if (world.most.slot !== undefined)
+    for (const { schedule } of plans) {
+      const last = await product.lastSlot(db.pool, account, schedule, new Date(state.timeMs));
+      const found = last ? JSON.stringify([last.slot.getTime(), last.run_id, last.skipped]) : 'none';
+      if (found !== lastOf(state, schedule))
+        return `the last slot of ${schedule} is ${found}, and should be ${lastOf(state, schedule)}`;
     }
   const claims = state.held.map(({ account, run, stream, token }) => ({
     account,
@@ -215,6 +231,7 @@ export async function exploreClaimsWorld(
     ...{ states: keys.size, transitions, complete, depth, keys },
     ...(complaint && { complaint }),
   });
+  if (begin.wrong) return end(false, { what: begin.wrong, story: [] });
   for (; level.length > 0; depth++) {
     const next: Node[] = [];
     for (const node of level) {

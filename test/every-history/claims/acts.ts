@@ -5,6 +5,7 @@ import type * as sums from '../../../src/engine/commit/sums.ts';
 import type { StreamKey } from '../../../src/engine/database/stream-key.ts';
 import type * as claims from '../../../src/engine/runs/claims.ts';
 import type * as runs from '../../../src/engine/runs/runs.ts';
+import type * as slots from '../../../src/engine/runs/slots.ts';
 import type * as errors from '../../../src/errors.ts';
 import {
   abandoned,
@@ -17,11 +18,13 @@ import {
   endOf,
   find,
   type Held,
+  isOpen,
   type Part,
   placeOf,
   takingUp,
   wasInterrupted,
 } from './model.ts';
+import { claimsOfSlots } from './slots.ts';
 import type { ActKind, ClaimsWorld } from './worlds.ts';
 
 /** The functions that are examined: those of the product, or a planted mistake. */
@@ -32,6 +35,7 @@ export type Product = Pick<
   Pick<typeof runs, 'openRun' | 'endAbandonedRuns' | 'endRun' | 'waitingWork'> &
   Pick<typeof commit, 'commitTogether' | 'keepBooks'> &
   Pick<typeof sums, 'keepProof' | 'summed'> &
+  Pick<typeof slots, 'claimSlot' | 'lastSlot'> &
   Pick<typeof errors, 'Fatal' | 'Interrupted' | 'Spent'>;
 
 export interface Act {
@@ -84,6 +88,7 @@ export function actsOf(world: ClaimsWorld, state: Claims, used: Partial<Record<A
       for (const job of world.jobs) add(take(part, { worker, job: `${job} ${nameOf(part)}` }));
   for (const held of state.held) for (const act of ofClaim(held)) add(act);
   for (const worker of world.workers) {
+    for (const act of claimsOfSlots(worker)) add(act);
     const lives = state.alive.includes(worker);
     const alive = lives ? state.alive.filter(one => one !== worker) : [...state.alive, worker].sort();
     const says = lives ? `worker ${worker} is taken for dead` : `worker ${worker} shows itself again`;
@@ -329,8 +334,6 @@ const ways: readonly (readonly [ActKind, string, End])[] = [
     },
   ],
 ];
-
-const isOpen = ({ state }: Part) => state === 'waiting' || state === 'running';
 
 function cancel(run: number): Act {
   return {

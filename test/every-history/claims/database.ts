@@ -16,6 +16,7 @@ const columns: Readonly<Record<string, string>> = {
   'sync.stored_run_streams':
     'run_id, account_id, source, stream, token, state, seen, inserted, updated, unchanged, deleted, rejected, cleaned, credits, expected, carried_from, started_at, finished_at, error, remedy, exit_code, worker, job, waits_for, sleeps_until',
   'sync.coverage': 'account_id, source, stream, list, covered, redundant',
+  'sync.schedule_slots': 'account_id, schedule, slot, claimed_at, claimed_by, run_id, skipped',
   'sync.paused': 'account_id, source, stream, paused_at, paused_by',
   'public.pages': 'page',
 };
@@ -57,7 +58,9 @@ export async function openClaims(url: string): Promise<ClaimsDatabase> {
           `insert into ${name} (${columns[name]}) overriding system value select ${columns[name]} from jsonb_populate_recordset(null::${name}, ${literal(name)}::jsonb)`,
       );
       const empty = names.toReversed().map(name => `delete from ${name}`);
-      await pool.query(['begin', ...empty, ...statements, 'commit'].join('; '));
+      // A run has the same number whatever else was played before.
+      const number = `select setval('sync.runs_id_seq', (select count(*) + 1 from sync.stored_runs), false)`;
+      await pool.query(['begin', ...empty, ...statements, number, 'commit'].join('; '));
     },
     async live(workers) {
       const text = [

@@ -31,7 +31,18 @@ export interface Run {
   readonly kind: string;
   readonly state: State;
   readonly openedBy: number;
+  /** For a run that reads again: those that were open. */
+  readonly beside: string;
   readonly endedMs: number | null;
+}
+/** A due time of the schedule that somebody has taken. */
+export interface Slot {
+  readonly schedule: string;
+  readonly slotMs: number;
+  readonly worker: number;
+  readonly atMs: number;
+  readonly run: number | null;
+  readonly skipped: string | null;
 }
 /** What a worker believes to hold. It may be wrong about it, for as long as it likes. */
 export interface Held {
@@ -54,6 +65,7 @@ export interface Claims {
   readonly paused: readonly string[];
   /** Account, stream, list and minute: what is recorded as synced. */
   readonly covered: readonly string[];
+  readonly slots: readonly Slot[];
   /** Of the next act. Who may do what depends on no clock. */
   readonly timeMs: number;
 }
@@ -69,16 +81,19 @@ export const endOf = (
 ) => JSON.stringify([error, isHelped, exit, sleepsUntilMs]);
 export const wasInterrupted = endOf(null, true, 130);
 const died = endOf('the process died', true, 1);
-const isPaused = (claims: Claims, part: Part) => part.account === account && claims.paused.includes(part.stream);
+export const isPaused = (claims: Claims, part: Pick<Part, 'account' | 'stream'>): boolean =>
+  part.account === account && claims.paused.includes(part.stream);
+
+type Tabled = Pick<Claims, 'runs' | 'parts' | 'covered' | 'slots'>;
 
 /** What the tables say, in the words of the model. */
-export function partsOf(tables: Tables): Pick<Claims, 'runs' | 'parts' | 'covered'> {
+export function partsOf(tables: Tables): Tabled {
   // biome-ignore lint/suspicious/noExplicitAny: rows as the database says them.
   const rows = (name: string) => JSON.parse(tables[name]!) as any[];
   return {
     runs: rows('sync.stored_runs')
-      .map(({ account_id: account, id, kind, state, opened_by: openedBy, finished_at }) => ({
-        ...{ account, id, kind, state, openedBy, endedMs: msOf(finished_at) },
+      .map(({ account_id: account, id, kind, state, opened_by: openedBy, finished_at, beside }) => ({
+        ...{ account, id, kind, state, openedBy, beside: beside.join(), endedMs: msOf(finished_at) },
       }))
       .sort((a, b) => a.id - b.id),
     parts: rows('sync.stored_run_streams')
@@ -107,6 +122,15 @@ export function partsOf(tables: Tables): Pick<Claims, 'runs' | 'parts' | 'covere
         minutesOf(one.covered).map(minute => `${one.account_id} ${one.source}.${one.stream} ${one.list} ${minute}`),
       )
       .sort(),
+    slots: rows('sync.schedule_slots').map(one => ({
+      ...{
+        schedule: one.schedule,
+        slotMs: Date.parse(one.slot),
+        worker: one.claimed_by,
+        atMs: Date.parse(one.claimed_at),
+      },
+      ...{ run: one.run_id, skipped: one.skipped },
+    })),
   };
 }
 
@@ -118,12 +142,12 @@ function minutesOf(covered: string): number[] {
   );
 }
 
-const isOpen = ({ state }: { readonly state: State }) => state === 'waiting' || state === 'running';
+export const isOpen = ({ state }: { readonly state: State }) => state === 'waiting' || state === 'running';
 
 /** Where a run reads one part at a time, in this order. */
 export const placeOf = (stream: string): number =>
   ['helpdesk.users', 'helpdesk.customers', 'helpdesk.tickets', 'helpdesk.messages', 'books.shelves'].indexOf(stream);
-const sourceOf = (stream: string) => stream.split('.')[0];
+export const sourceOf = (stream: string) => stream.split('.')[0];
 /** Streams that are fetched by id have one reader. */
 const hasOneReader = (stream: string) => stream === 'helpdesk.messages' || stream === 'books.shelves';
 const isApart = (kind: string) => ['sweep', 'audit', 'verify'].includes(kind);
@@ -131,6 +155,27 @@ const classOf = (kind: string) => (isApart(kind) || kind === 'backfill' ? kind :
 
 export const find = (claims: Claims, key: { run: number; stream: string }): Part =>
   claims.parts.find(one => one.run === key.run && one.stream === key.stream)!;
+
+/** A run opens, with waiting streams. */
+export function opened(
+  claims: Claims,
+  run: { account?: string; kind: string; streams: readonly string[]; opener: number },
+): Claims {
+  const { account: its = account, kind, streams, opener: openedBy } = run;
+  const id = claims.runs.length + 1;
+  const open = claims.runs.filter(one => one.account === its && one.endedMs === null).map(one => one.id);
+  const beside = kind === 'backfill' ? open.join() : '';
+  const parts = streams.map(stream => ({
+    ...{ account: its, run: id, stream, state: 'waiting' as const, worker: null, job: null, token: 0 },
+    ...{ waitsFor: null, carriedFrom: null, credits: 0, counts: '0,0,0,0,0,0,0,', end: endOf(null, false, null) },
+    ...{ beganMs: null, endedMs: null },
+  }));
+  return {
+    ...claims,
+    runs: [...claims.runs, { account: its, id, kind, state: 'running', openedBy, beside, endedMs: null }],
+    parts: [...claims.parts, ...parts.sort((a, b) => (a.stream < b.stream ? -1 : 1))],
+  };
+}
 
 /** A stream changes hands or ends: no claim that was given on it is good any more. */
 export function change(claims: Claims, key: { run: number; stream: string }, part: Partial<Part>): Claims {
@@ -256,22 +301,23 @@ export function nextWork(claims: Claims, of: string, worker: number): string[] {
 const isSame = (a: unknown, b: unknown) => JSON.stringify(a) === JSON.stringify(b);
 
 /** Where the tables differ from what had to become of them. A token that was to grow may grow by any number. */
-export function difference(
-  before: Claims,
-  wanted: Claims,
-  found: Pick<Claims, 'runs' | 'parts' | 'covered'>,
-): string | undefined {
+export function difference(before: Claims, wanted: Claims, found: Tabled): string | undefined {
+  if (wanted.runs.length !== found.runs.length || wanted.parts.length !== found.parts.length)
+    return `there are ${found.runs.length} runs with ${found.parts.length} streams, and should be ${wanted.runs.length} with ${wanted.parts.length}`;
   for (const [n, run] of wanted.runs.entries())
     if (!isSame(run, found.runs[n]))
       return `run ${run.id} is ${JSON.stringify(found.runs[n])}, and should be ${JSON.stringify(run)}`;
   for (const [n, part] of wanted.parts.entries()) {
     const is = found.parts[n]!;
-    const grows = part.token > before.parts[n]!.token;
-    if (grows ? is.token <= before.parts[n]!.token : is.token !== part.token)
-      return `the token of ${part.stream} in run ${part.run} goes from ${before.parts[n]!.token} to ${is.token}`;
+    const token = before.parts[n]?.token ?? part.token;
+    if (part.token > token ? is.token <= token : is.token !== part.token)
+      return `the token of ${part.stream} in run ${part.run} goes from ${token} to ${is.token}`;
     const wrong = (Object.keys(part) as (keyof Part)[]).find(name => name !== 'token' && part[name] !== is[name]);
     if (wrong) return `${wrong} of ${part.stream} in run ${part.run} is ${is[wrong]}, and should be ${part[wrong]}`;
   }
+  const slots = (of: Tabled) => of.slots.map(one => JSON.stringify(one)).sort();
+  if (slots(found).join() !== slots(wanted).join())
+    return `the slots are ${slots(found)}, and should be ${slots(wanted)}`;
   const more = found.covered.find(one => !wanted.covered.includes(one));
   if (more) return `${more} is recorded as synced`;
   const less = wanted.covered.find(one => !found.covered.includes(one));

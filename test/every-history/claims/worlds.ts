@@ -37,7 +37,8 @@ export type ActKind =
   | 'end run'
   | 'fail'
   | 'carry'
-  | 'pause';
+  | 'pause'
+  | 'slot';
 
 const sync = { kind: 'sync', streams: ['helpdesk.tickets'], opener: 1 } as const;
 
@@ -104,6 +105,16 @@ export const claimsWorlds: readonly ClaimsWorld[] = [
     runs: [sync, { ...sync, account: 'other', opener: 2 }],
     jobs: ['a'],
     most: { take: 2, commit: 1, die: 2, abandon: 1, pause: 1, 'end run': 1, carry: 1, fail: 1 },
+  },
+  {
+    name: 'slots of the schedule, and a sweep that is open',
+    workers: [1, 2],
+    runs: [
+      { kind: 'sync', streams: ['helpdesk.tickets', 'helpdesk.messages'], opener: 9 },
+      { kind: 'sweep', streams: ['helpdesk.customers'], opener: 9 },
+    ],
+    jobs: ['a'],
+    most: { slot: 2, take: 1, pause: 2, carry: 1, 'end run': 1 },
   },
   {
     name: 'people pause',
