@@ -35,6 +35,8 @@ export async function loadProduct(load: <M>(path: string) => Promise<M>): Promis
 export interface ClaimsOptions {
   readonly only?: string;
   readonly mostStates?: number;
+  /** What has happened before: the first act of each of these kinds that can be. None where the world has no such act. */
+  readonly after?: readonly ActKind[];
   readonly product?: Product;
   /** False: workers are told apart though they are alike. For the proof that this loses nothing. */
   readonly symmetric?: boolean;
@@ -219,7 +221,7 @@ export async function exploreClaimsWorld(
   onProgress?: (world: string, states: number, transitions: number) => void,
 ): Promise<Explored & { readonly keys: ReadonlySet<string> }> {
   const { mostStates = Number.POSITIVE_INFINITY, product: examined = product, symmetric = true } = options;
-  const begin = await beginWorld(db, world, examined);
+  const { wrong: wrongBefore, ...begin } = await beginAfter(db, world, examined, options.after ?? []);
   const keys = new Set<string>();
   const says: { parent: number; says: string }[] = [{ parent: -1, says: '' }];
   let transitions = 0;
@@ -231,7 +233,7 @@ export async function exploreClaimsWorld(
     ...{ states: keys.size, transitions, complete, depth, keys },
     ...(complaint && { complaint }),
   });
-  if (begin.wrong) return end(false, { what: begin.wrong, story: [] });
+  if (wrongBefore) return end(false, { what: wrongBefore, story: options.after ?? [] });
   for (; level.length > 0; depth++) {
     const next: Node[] = [];
     for (const node of level) {
@@ -275,7 +277,26 @@ export async function* exploreClaims(
 }
 
 /** What has happened before two acts race: kinds of acts, the first possible one of each. */
-const befores: readonly (readonly ActKind[])[] = [[], ['take'], ['take', 'die'], ['take', 'die', 'take']];
+export const befores: readonly (readonly ActKind[])[] = [[], ['take'], ['take', 'die'], ['take', 'die', 'take']];
+
+async function beginAfter(
+  db: ClaimsDatabase,
+  world: ClaimsWorld,
+  examined: Product,
+  before: readonly ActKind[],
+): Promise<Awaited<ReturnType<typeof beginWorld>>> {
+  let { state, tables, wrong } = await beginWorld(db, world, examined);
+  for (const kind of before) {
+    const taker = state.alive[0];
+    const act = actsOf(world, state, {}).find(
+      one => one.kind === kind && (one.taker === undefined || one.taker.worker === taker),
+    );
+    if (wrong || !act) continue;
+    await db.put(tables);
+    ({ state, tables, wrong } = await perform(db, examined, state, tables, act));
+  }
+  return { state, tables, wrong };
+}
 
 /**
  * All pairs of acts that are transactions, at once, after each of these beginnings. Pairs of one worker are left out: it
@@ -290,15 +311,7 @@ export async function* raceClaims(
   const { product: examined = product, kinds } = options;
   const world: ClaimsWorld = { ...claimsWorlds[0]!, most: raced };
   for (const before of befores) {
-    let { state, tables } = await beginWorld(db, world, examined);
-    for (const kind of before) {
-      const taker = state.alive[0]!;
-      const act = actsOf(world, state, {}).find(
-        one => one.kind === kind && (one.taker === undefined || one.taker.worker === taker),
-      )!;
-      await db.put(tables);
-      ({ state, tables } = await perform(db, examined, state, tables, act));
-    }
+    const { state, tables } = await beginAfter(db, world, examined, before);
     const acts = actsOf(world, state, {}).filter(
       ({ kind, taker }) =>
         (kinds ?? Object.keys(raced)).includes(kind) &&

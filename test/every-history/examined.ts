@@ -1,7 +1,9 @@
 /** What the parts of the checker examine, and how each says what is wrong with a changed copy of it. */
+import type * as workers from '../../src/engine/runs/workers.ts';
 import { startOwnServer } from '../support/own-server.ts';
 import { databaseFor } from './claims/database.ts';
-import { exploreClaims, loadProduct, raceClaims } from './claims.ts';
+import { playPresence } from './claims/presence.ts';
+import { befores, exploreClaims, loadProduct, raceClaims } from './claims.ts';
 import type { Ledger } from './ledger/steps.ts';
 import { exploreWorld, worlds } from './ledger.ts';
 
@@ -20,6 +22,10 @@ const mostStates = 10_000;
 
 /** Nothing outlives the server, so nothing has to reach the disk. */
 const unsafe = { fsync: 'off', full_page_writes: 'off', autovacuum: 'off' };
+async function ownServer() {
+  const server = await startOwnServer({ settings: unsafe });
+  return { env: { CLAIMS_URL: server.url }, [Symbol.asyncDispose]: () => server[Symbol.asyncDispose]() };
+}
 const quickRace = 'after nothing: worker 1 takes up tickets of run 1 as job a, while a person ends run 1';
 
 export const examined: Readonly<Record<string, Examined>> = {
@@ -41,20 +47,33 @@ export const examined: Readonly<Record<string, Examined>> = {
       'src/engine/runs/claims.ts',
       'src/engine/commit/sums.ts',
       'src/engine/commit/acknowledged.ts',
-      'src/engine/runs/runs.ts readerClass isApart openRun withAccount waitingWork endAbandonedRuns outcome endRun closeRun endWaiting',
+      'src/engine/runs/runs.ts readerClass isApart openRun lockSql withAccount waitingWork isOpen isNext endAbandonedRuns outcome endRun closeRun endWaiting',
+      'src/engine/runs/slots.ts latest claimSlot readOf lastSlot',
     ],
-    async begin() {
-      const server = await startOwnServer({ settings: unsafe });
-      return { env: { CLAIMS_URL: server.url }, [Symbol.asyncDispose]: () => server[Symbol.asyncDispose]() };
-    },
+    begin: ownServer,
     async complaintOf(load) {
       await using own = await databaseFor(process.env.CLAIMS_URL!);
       const product = await loadProduct(load);
-      for (const mostStates of [15, 80])
-        for await (const { world, complaint } of exploreClaims(own.url, { product, mostStates }))
-          if (complaint) return `${world}: ${complaint.what}`;
+      // Most are found after few states. The others begin where something has happened.
+      for (const mostStates of [15, 60])
+        for (const after of befores.slice(0, 3))
+          for await (const { world, complaint } of exploreClaims(own.url, { product, mostStates, after }))
+            if (complaint) return `${world}, after ${after}: ${complaint.what}`;
       for await (const { pair, complaint } of raceClaims(own.url, { product, only: quickRace }))
         if (complaint) return `${pair}: ${complaint.what}`;
+      return undefined;
+    },
+  },
+  presence: {
+    files: ['src/engine/runs/workers.ts'],
+    begin: ownServer,
+    async complaintOf(load) {
+      await using own = await databaseFor(process.env.CLAIMS_URL!);
+      const product = await load<typeof workers>('src/engine/runs/workers.ts');
+      for (const most of [1, 2]) {
+        const { complaint } = await playPresence(own.url, product, most);
+        if (complaint) return complaint.what;
+      }
       return undefined;
     },
   },

@@ -1,4 +1,5 @@
 /** The tables of the claims, as a value that can be read and put back; and which workers live, as sync.is_alive sees it. */
+import { randomBytes } from 'node:crypto';
 import pg from 'pg';
 import { makePool } from '../../../src/engine/database/pool.ts';
 
@@ -81,7 +82,7 @@ export async function openClaims(url: string): Promise<ClaimsDatabase> {
 export async function databaseFor(url: string): Promise<AsyncDisposable & { readonly url: string }> {
   const own = new URL(url);
   const template = own.pathname.slice(1);
-  own.pathname = `${template}_${process.pid}`;
+  own.pathname = `${template}_${randomBytes(6).toString('hex')}`;
   const administer = async (statement: string) => {
     const admin = new pg.Client({ connectionString: Object.assign(new URL(url), { pathname: 'postgres' }).href });
     await admin.connect();

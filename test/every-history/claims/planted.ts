@@ -108,7 +108,7 @@ export const plantedInClaims: Readonly<Record<string, Planted>> = {
       "(state = 'waiting' or (state = 'running' and job = $3))",
       "($3::text is not null and state in ('waiting', 'running'))",
     ),
-    foundIn: ends,
+    foundIn: { world: 'a job that fails beside another one' },
   },
   'who takes up does not hold the row': {
     mistakes: claims('\n       for update of s', ''),

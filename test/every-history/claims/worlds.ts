@@ -117,6 +117,13 @@ export const claimsWorlds: readonly ClaimsWorld[] = [
     most: { slot: 2, take: 1, pause: 2, carry: 1, 'end run': 1 },
   },
   {
+    name: 'a job that fails beside another one',
+    workers: [1, 2],
+    runs: [sync],
+    jobs: ['a', 'b'],
+    most: { take: 2, fail: 1, die: 1 },
+  },
+  {
     name: 'people pause',
     workers: [1, 2],
     runs: [sync],
