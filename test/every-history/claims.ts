@@ -127,7 +127,7 @@ function stillWrong(
   const names = Object.keys(tables).filter(name => tables[name] !== found[name]);
   if (['over', 'fenced off', 'lost'].includes(said.split(' of ')[0]!) && act.kind !== 'take' && names.length > 0)
     return `${names.join(' and ')} changed, though the act was refused`;
-  const isPage = (act.kind === 'commit' || act.kind === 'pages') && said === 'done';
+  const isPage = ['commit', 'pages', 'lose'].includes(act.kind) && said === 'done';
   if (isPage && (!names.includes('public.pages') || !names.includes('sync.stored_run_streams')))
     return 'the page is not written';
   if (!isPage && names.includes('public.pages')) return 'a page is written';

@@ -69,7 +69,7 @@ const fenced = (work: Promise<unknown>) =>
 
 const nothing = { inserted: 0, updated: 0, unchanged: 0, deleted: 0, rejected: 0, cleaned: 0 };
 /** All different, so that none is written for another. */
-const counts = { seen: 5, inserted: 1, updated: 2, unchanged: 3, deleted: 4, rejected: 6, cleaned: 7, credits: 1 };
+const counts = { seen: 5, inserted: 1, updated: 2, unchanged: 3, deleted: 9, rejected: 6, cleaned: 7, credits: 1 };
 const books = { stored: [], rejects: [], drift: [] } as const;
 const minute = 60_000;
 /** These minutes since the beginning. */
@@ -187,6 +187,12 @@ function ofClaim(held: Held): Act[] {
       if (fails) throw new Error('the power fails');
     });
   };
+  const pagesOf = (before: Claims, { counts: had, credits }: Part): Claims => {
+    const { credits: _, ...five } = counts;
+    const sums = Object.values(five).map(n => 5 * n);
+    const all = { counts: counted(had, sums, 7), credits: credits + 5 };
+    return add(add(add(before, 'default', -9, -7, all), 'late', -7, -6, {}), 'late', -5, -4, {});
+  };
   const proof = (product: Product, pool: pg.Pool, claim: ReturnType<typeof claimOf>, expected?: number) =>
     product.keepProof(pool, claim, 'default', range(-1, 0), { credits: 1, expected });
   const ends = (kind: ActKind, verb: string, as: End): Act =>
@@ -219,18 +225,7 @@ function ofClaim(held: Held): Act[] {
       'pages',
       'commits five pages at once of',
       (product, pool, now) => fenced(pages(product, pool, now, claimOf(held))),
-      (before, { counts: had, credits }) => {
-        const { credits: _, ...five } = counts;
-        const all = {
-          counts: counted(
-            had,
-            Object.values(five).map(n => 5 * n),
-            7,
-          ),
-          credits: credits + 5,
-        };
-        return add(add(add(before, 'default', -9, -7, all), 'late', -7, -6, {}), 'late', -5, -4, {});
-      },
+      pagesOf,
     ),
     guarded(
       'proof',
@@ -244,23 +239,33 @@ function ofClaim(held: Held): Act[] {
       'outlives a database that loses its last commit of',
       async (product, pool, now) => {
         const claim = claimOf(held);
-        // What is rolled back was acknowledged by nobody.
+        const credits = (more: string) =>
+          pool.query(
+            `update sync.stored_run_streams set credits = credits ${more}
+             where run_id = $1 and stream_key = $2 and token = $3 and state = 'running'`,
+            [held.run, held.stream, held.token],
+          );
+        // What is rolled back was acknowledged by nobody. A transaction may also have no page.
         await pages(product, pool, now, claim, true).catch(() => {});
-        const kept = [await fenced(proof(product, pool, claim)), await fenced(proof(product, pool, claim))];
-        await pool.query(
-          `update sync.stored_run_streams set credits = credits - 1
-           where run_id = $1 and stream_key = $2 and token = $3 and state = 'running'`,
-          [held.run, held.stream, held.token],
-        );
-        const lost = [
-          await fenced(proof(product, pool, claim)),
-          await fenced(pages(product, pool, now, claim)),
-          await fenced(product.finish(pool, claim, now, { credits: 3 })),
-        ];
-        if (new Set(kept).size > 1 || lost.some(one => one !== 'fenced off')) return `${kept} and then ${lost}`;
-        return kept[0]!;
+        await product.commitTogether({ pg: pool, streams: [] }, client => product.summed(client, async () => {}));
+        const said: string[] = [];
+        for (const commits of [() => proof(product, pool, claim), () => pages(product, pool, now, claim)]) {
+          said.push(await fenced(commits()), await fenced(commits()));
+          await credits('- 1');
+          const lost = [
+            await fenced(proof(product, pool, claim)),
+            await fenced(pages(product, pool, now, claim)),
+            await fenced(product.finish(pool, claim, now, { credits: 3 })),
+          ];
+          if (lost.some(one => one !== 'fenced off')) return `after what is lost: ${lost}`;
+          await credits('+ 1');
+        }
+        return [...new Set(said)].join(' and ');
       },
-      (before, { credits }) => add(before, 'default', -1, 0, { credits: credits + 1 }),
+      (before, part) => {
+        const after = pagesOf(pagesOf(before, part), find(pagesOf(before, part), held));
+        return add(after, 'default', -1, 0, { credits: find(after, held).credits + 2 });
+      },
     ),
     guarded(
       'release',
