@@ -203,6 +203,8 @@ function keyOf(world: ClaimsWorld, { state, used }: Pick<Node, 'state' | 'used'>
       state.held.map(({ worker, ...held }) => [Object.values(held), name(worker)].join()).sort(),
       state.alive.map(name).sort(),
       state.paused,
+      state.covered,
+      state.slots.map(({ worker, atMs: _at, ...slot }) => [Object.values(slot), name(worker)].join()).sort(),
       Object.entries(used).sort(),
     ]);
   });
@@ -309,18 +311,21 @@ export async function* raceClaims(
 ): AsyncGenerator<Raced & { readonly pair: string }> {
   await using db = await openClaims(url);
   const { product: examined = product, kinds } = options;
-  const world: ClaimsWorld = { ...claimsWorlds[0]!, most: raced };
-  for (const before of befores) {
-    const { state, tables } = await beginAfter(db, world, examined, before);
+  const slots = claimsWorlds.find(({ most }) => most.slot !== undefined)!;
+  for (const { world, after } of [
+    ...befores.map(after => ({ world: { ...claimsWorlds[0]!, most: raced }, after })),
+    { world: { ...slots, most: { slot: 9 } }, after: [] },
+  ]) {
+    const { state, tables } = await beginAfter(db, world, examined, after);
     const acts = actsOf(world, state, {}).filter(
       ({ kind, taker }) =>
-        (kinds ?? Object.keys(raced)).includes(kind) &&
+        (kinds ?? Object.keys(world.most)).includes(kind) &&
         kind !== 'die' &&
         !(taker?.job.startsWith('b') && taker.worker === 1),
     );
     for (const [n, one] of acts.entries()) {
       for (const other of acts.slice(n)) {
-        const pair = `after ${before.join(', ') || 'nothing'}: ${one.says}, while ${other.says}`;
+        const pair = `after ${after.join(', ') || 'nothing'}: ${one.says}, while ${other.says}`;
         if (!pair.includes(options.only ?? '') || workerOf(one) === workerOf(other)) continue;
         onProgress?.(pair);
         yield { pair, ...(await race(db, examined, state, tables, [one, other])) };

@@ -2,7 +2,7 @@
 import type * as workers from '../../src/engine/runs/workers.ts';
 import { startOwnServer } from '../support/own-server.ts';
 import { databaseFor } from './claims/database.ts';
-import { playPresence } from './claims/presence.ts';
+import { playPresence, presencePlays } from './claims/presence.ts';
 import { befores, exploreClaims, loadProduct, raceClaims } from './claims.ts';
 import type { Ledger } from './ledger/steps.ts';
 import { exploreWorld, worlds } from './ledger.ts';
@@ -26,7 +26,10 @@ async function ownServer() {
   const server = await startOwnServer({ settings: unsafe });
   return { env: { CLAIMS_URL: server.url }, [Symbol.asyncDispose]: () => server[Symbol.asyncDispose]() };
 }
-const quickRace = 'after nothing: worker 1 takes up tickets of run 1 as job a, while a person ends run 1';
+const quickRaces = [
+  'after nothing: worker 1 takes up tickets of run 1 as job a, while a person ends run 1',
+  'worker 1 claims the slot of nightly at minute -60, while worker 2 claims the slot of nightly at minute 0',
+];
 
 export const examined: Readonly<Record<string, Examined>> = {
   budget: {
@@ -59,8 +62,9 @@ export const examined: Readonly<Record<string, Examined>> = {
         for (const after of befores.slice(0, 3))
           for await (const { world, complaint } of exploreClaims(own.url, { product, mostStates, after }))
             if (complaint) return `${world}, after ${after}: ${complaint.what}`;
-      for await (const { pair, complaint } of raceClaims(own.url, { product, only: quickRace }))
-        if (complaint) return `${pair}: ${complaint.what}`;
+      for (const only of quickRaces)
+        for await (const { pair, complaint } of raceClaims(own.url, { product, only }))
+          if (complaint) return `${pair}: ${complaint.what}`;
       return undefined;
     },
   },
@@ -70,8 +74,8 @@ export const examined: Readonly<Record<string, Examined>> = {
     async complaintOf(load) {
       await using own = await databaseFor(process.env.CLAIMS_URL!);
       const product = await load<typeof workers>('src/engine/runs/workers.ts');
-      for (const most of [1, 2]) {
-        const { complaint } = await playPresence(own.url, product, most);
+      for (const plays of presencePlays) {
+        const { complaint } = await playPresence(own.url, product, plays);
         if (complaint) return complaint.what;
       }
       return undefined;

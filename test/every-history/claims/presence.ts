@@ -102,7 +102,7 @@ const events = {
   leave: 'the process leaves the first account',
   other: 'another process comes',
 } as const;
-type Event = keyof typeof events;
+export type Event = keyof typeof events;
 
 /** What must be true. */
 interface Truth {
@@ -152,7 +152,7 @@ function changed(event: Event, before: Truth): Truth | undefined {
 }
 
 /** All histories of so many events, or of fewer where nothing more can happen. Each event happens once. */
-function* historiesOf(most: number, before: Truth = beginning, so: readonly Event[] = []): Generator<readonly Event[]> {
+function* historiesOf(most: number, before: Truth, so: readonly Event[]): Generator<readonly Event[]> {
   const next = (Object.keys(events) as Event[]).filter(one => !so.includes(one) && following(one, before));
   if (so.length === most || next.length === 0) return yield so;
   for (const one of next) yield* historiesOf(most, following(one, before)!, [...so, one]);
@@ -167,12 +167,31 @@ export interface PresencePlayed {
   readonly complaint?: { readonly what: string; readonly story: readonly string[] };
 }
 
+/** All histories of so many events, after these ones. */
+export interface PresencePlays {
+  readonly most: number;
+  readonly first?: readonly Event[];
+}
+
+/** Two events find nearly all. The others need that a connection is away while something happens. */
+export const presencePlays: readonly PresencePlays[] = [
+  { most: 1 },
+  { most: 1, first: ['works', 'cut', 'other'] },
+  { most: 2, first: ['cut'] },
+  { most: 2 },
+];
+
 /** On a database with all tables and no workers. */
-export async function playPresence(url: string, product: PresenceProduct, most: number): Promise<PresencePlayed> {
+export async function playPresence(
+  url: string,
+  product: PresenceProduct,
+  { most, first = [] }: PresencePlays,
+): Promise<PresencePlayed> {
   const pool = new pg.Pool({ connectionString: url });
   let histories = 0;
   try {
-    for (const history of historiesOf(most)) {
+    const before = first.reduce((truth, event) => following(event, truth)!, beginning);
+    for (const history of historiesOf(first.length + most, before, first)) {
       histories++;
       const wrong = await play(url, pool, product, history);
       if (wrong === undefined) continue;
@@ -269,7 +288,7 @@ async function play(url: string, pool: pg.Pool, product: PresenceProduct, histor
     }
     return `it is ${is}, and should be ${must}`;
   };
-  const carryOut: Record<Event, () => Promise<unknown> | unknown> = {
+  const carryOut: Record<Event, () => unknown> = {
     beat: () => clock.wake(beatMs),
     cut() {
       door.open = false;
@@ -284,7 +303,10 @@ async function play(url: string, pool: pg.Pool, product: PresenceProduct, histor
         clock.wake(beatMs);
         await delay(5);
       }
+      for (let looks = 0; looks < 30 && mine[0]!.seesAll(); looks++) await delay(looks);
+      if (mine[0]!.seesAll()) return 'it waits for an answer for ever';
       door.tellServer();
+      return undefined;
     },
     'half cut': () => door.cut('client'),
     again() {
@@ -301,7 +323,8 @@ async function play(url: string, pool: pg.Pool, product: PresenceProduct, histor
   };
   for (const [at, event] of history.entries()) {
     const after = following(event, truth)!;
-    await carryOut[event]();
+    const refused = await carryOut[event]();
+    if (typeof refused === 'string') return { at, what: refused };
     truth = after;
     const what = await settled();
     if (what) return { at, what };
