@@ -59,7 +59,9 @@ const isDispensable = (line: string) =>
   /^\s*(and|or) .*[^`;]$/.test(line);
 
 const isCode = (line: string) =>
-  !/^\s*(\/\/|\/?\*|import\b|export (type|interface)|(readonly )?\w+\??: [\w<>[\] |]+;|\| \{ readonly\b|\w+\([^()]*\): [\w<>]+;$)/.test(line);
+  !/^\s*(\/\/|\/?\*|import\b|export (type|interface)|(readonly )?\w+\??: [\w<>[\] |]+;|\| \{ readonly\b|\w+\([^()]*\): [\w<>]+;$)/.test(
+    line,
+  );
 
 export function mutantsOf(where: string): Mutant[] {
   const [file = '', ...functions] = where.split(' ');
