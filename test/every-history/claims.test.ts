@@ -1,8 +1,10 @@
 /** A slice of every history of the claims, and that each planted mistake is found. The whole: `npm run every-history`. */
 import { describe, expect, test } from 'vitest';
+import * as workers from '../../src/engine/runs/workers.ts';
 import { long } from '../support/long.ts';
 import { freshDatabase } from '../support/postgres.ts';
-import { plantedInClaims } from './claims/planted.ts';
+import { plantedInClaims, plantedInPresence } from './claims/planted.ts';
+import { playPresence, presencePlays } from './claims/presence.ts';
 import { claimsWorlds, exploreClaims, loadProduct, raceClaims } from './claims.ts';
 import { withMistake } from './planted.ts';
 
@@ -20,12 +22,14 @@ const complaintsOfRaces = async (url: string, options: Parameters<typeof raceCla
 describe('every history of the claims', () => {
   test.for(claimsWorlds.map(({ name }) => name))('nothing is wrong in: %s', async name => {
     await using db = await freshDatabase();
-    expect(await complaintsOf(db.url, { only: name, mostStates: 60 })).toEqual([]);
+    expect(await complaintsOf(db.url, { only: name, mostStates: 50 })).toEqual([]);
   });
 
-  test('a stream that ends while it is taken up, in every order of the statements', async () => {
+  test.for([
+    'after nothing: worker 1 takes up tickets of run 1 as job a, while a person ends run 1',
+    'after nothing: worker 1 claims the slot of nightly at minute -60, while worker 2 claims the slot of nightly at minute 0',
+  ])('two at once, in every order of the statements, %s', async only => {
     await using db = await freshDatabase();
-    const only = 'after nothing: worker 1 takes up tickets of run 1 as job a, while a person ends run 1';
     expect(await complaintsOfRaces(db.url, { only })).toEqual([]);
   });
 
@@ -38,5 +42,23 @@ describe('every history of the claims', () => {
         ? await complaintsOfRaces(db.url, { product, only: foundIn.race })
         : await complaintsOf(db.url, { product, only: foundIn.world, mostStates: 1500 });
     expect(complaints).not.toEqual([]);
+  });
+});
+
+describe('every history of who lives', () => {
+  test('nothing is wrong after one event', async () => {
+    await using db = await freshDatabase();
+    expect(await playPresence(db.url, workers, { most: 1 })).toEqual({ histories: 7 });
+  });
+
+  test.for(presencePlays.slice(1))('nothing is wrong after more: %j', long, async plays => {
+    await using db = await freshDatabase();
+    expect(await playPresence(db.url, workers, plays)).not.toHaveProperty('complaint');
+  });
+
+  test.for(Object.entries(plantedInPresence))('is wrong where %s', long, async ([, { mistakes, foundIn }]) => {
+    await using db = await freshDatabase();
+    using mistaken = await withMistake<typeof workers>('src/engine/runs/workers.ts', mistakes);
+    expect(await playPresence(db.url, mistaken.module, foundIn)).toHaveProperty('complaint');
   });
 });

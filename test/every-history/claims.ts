@@ -6,16 +6,19 @@ import * as commit from '../../src/engine/commit/commit.ts';
 import * as sums from '../../src/engine/commit/sums.ts';
 import * as claimsOfProduct from '../../src/engine/runs/claims.ts';
 import * as runs from '../../src/engine/runs/runs.ts';
-import { type Act, account, actsOf, now, type Product } from './claims/acts.ts';
+import * as slots from '../../src/engine/runs/slots.ts';
+import * as errors from '../../src/errors.ts';
+import { type Act, actsOf, type Product } from './claims/acts.ts';
 import { type ClaimsDatabase, openClaims, type Tables } from './claims/database.ts';
-import { type Claims, difference, nextWork, partsOf } from './claims/model.ts';
+import { account, beginMs, type Claims, difference, nextWork, opened, partsOf } from './claims/model.ts';
 import { type Raced, race } from './claims/races.ts';
+import { lastOf, plans } from './claims/slots.ts';
 import { type ActKind, type ClaimsWorld, claimsWorlds } from './claims/worlds.ts';
 import type { Explored } from './ledger/breadth-first.ts';
 
 export { claimsWorlds };
 
-export const product: Product = { ...claimsOfProduct, ...runs, ...commit, ...sums };
+export const product: Product = { ...claimsOfProduct, ...runs, ...commit, ...sums, ...slots, ...errors };
 
 /** The same functions from a copy with a planted mistake. */
 export async function loadProduct(load: <M>(path: string) => Promise<M>): Promise<Product> {
@@ -24,12 +27,16 @@ export async function loadProduct(load: <M>(path: string) => Promise<M>): Promis
     ...(await load<typeof runs>('src/engine/runs/runs.ts')),
     ...(await load<typeof commit>('src/engine/commit/commit.ts')),
     ...(await load<typeof sums>('src/engine/commit/sums.ts')),
+    ...(await load<typeof slots>('src/engine/runs/slots.ts')),
+    ...(await load<typeof errors>('src/errors.ts')),
   };
 }
 
 export interface ClaimsOptions {
   readonly only?: string;
   readonly mostStates?: number;
+  /** What has happened before: the first act of each of these kinds that can be. None where the world has no such act. */
+  readonly after?: readonly ActKind[];
   readonly product?: Product;
   /** False: workers are told apart though they are alike. For the proof that this loses nothing. */
   readonly symmetric?: boolean;
@@ -43,26 +50,42 @@ interface Node {
 }
 
 /** The tables of a world before anything happens. */
-export async function beginWorld(db: ClaimsDatabase, world: ClaimsWorld): Promise<{ state: Claims; tables: Tables }> {
+export async function beginWorld(
+  db: ClaimsDatabase,
+  world: ClaimsWorld,
+  { openRun }: Pick<Product, 'openRun'> = product,
+): Promise<{ state: Claims; tables: Tables; wrong: string | undefined }> {
   await db.put({});
-  await db.pool.query(`insert into sync.accounts (account_id) values ($1) on conflict do nothing`, [account]);
+  const accounts = [account, 'other'];
+  const now = new Date(beginMs);
+  await db.pool.query(`insert into sync.accounts (account_id) select unnest($1::text[]) on conflict do nothing`, [
+    accounts,
+  ]);
   await db.pool.query(
-    `insert into sync.coverage (account_id, source, stream, list) values ($1, 'helpdesk', 'tickets', 'default'), ($1, 'helpdesk', 'messages', 'default')`,
-    [account],
+    `insert into sync.coverage (account_id, source, stream, list)
+     select a, k.source, k.stream, l from unnest($1::text[]) a, sync.streams k, unnest('{default,late}'::text[]) l
+     where k.stream in ('customers', 'tickets', 'messages', 'shelves')`,
+    [accounts],
+  );
+  // Customers were read before.
+  await db.pool.query(
+    `update sync.coverage set covered = '{[2025-12-31 23:00+00, 2025-12-31 23:01+00)}' where stream = 'customers' and list = 'default'`,
   );
   await db.pool.query(
     `insert into sync.workers (id, account_id, works, host, pid, version, started_at) overriding system value
      select n, $1, true, 'here', n, 'now', $2 from generate_series(1, 3) n on conflict do nothing`,
     [account, now],
   );
-  // Runs have the same numbers in every database.
-  await db.pool.query(`alter sequence sync.runs_id_seq restart with 1`);
-  for (const { kind, streams, opener } of world.runs) {
+  const none = { held: [], alive: world.workers, paused: [], timeMs: beginMs };
+  const empty: Claims = { ...partsOf(await db.read()), ...none };
+  for (const { account: its = account, kind, streams, opener } of world.runs) {
     const client = await db.pool.connect();
-    await runs.openRun(client, { account, kind, streams, opener }, now).finally(() => client.release());
+    const range = { since: null, until: null, again: kind === 'backfill' };
+    await openRun(client, { account: its, kind, streams, opener, range }, now).finally(() => client.release());
   }
   const tables = await db.read();
-  return { state: { ...partsOf(tables), held: [], alive: world.workers, paused: [] }, tables };
+  const state = { ...partsOf(tables), ...none };
+  return { state, tables, wrong: difference(empty, world.runs.reduce(opened, empty), state) };
 }
 
 /** Carries out one act from these tables, and says what went wrong. */
@@ -75,17 +98,18 @@ export async function perform(
 ): Promise<{ wrong: string | undefined; state: Claims; tables: Tables }> {
   await db.live(before.alive);
   const { answer, after } = act.must(before);
-  const said = await act.run(product, db.pool);
+  const said = await act.run(product, db.pool, new Date(before.timeMs));
   const found = await db.read();
-  const [word, token] = said.split(' ');
+  const [word, token, ...rest] = said.split(' ');
   const isTaken = act.taker !== undefined && word === 'taken';
   const state: Claims = {
     ...after,
     ...partsOf(found),
+    timeMs: before.timeMs + 1000,
     held: isTaken ? [...after.held, { ...act.taker!, token: Number(token), good: true }] : after.held,
   };
   const wrong =
-    (isTaken ? 'taken' : said) !== answer
+    (isTaken ? ['taken', ...rest].join(' ') : said) !== answer
       ? `the answer is ${said}, and should be ${answer}`
       : (difference(before, after, state) ?? stillWrong(act, before, tables, state, found, said));
   return { wrong, state, tables: found };
@@ -103,13 +127,11 @@ function stillWrong(
   const names = Object.keys(tables).filter(name => tables[name] !== found[name]);
   if (['over', 'fenced off', 'lost'].includes(said.split(' of ')[0]!) && act.kind !== 'take' && names.length > 0)
     return `${names.join(' and ')} changed, though the act was refused`;
-  const isPage = act.kind === 'commit' && said === 'done';
+  const isPage = ['commit', 'pages', 'lose'].includes(act.kind) && said === 'done';
   if (isPage && (!names.includes('public.pages') || !names.includes('sync.stored_run_streams')))
     return 'the page is not written';
   if (!isPage && names.includes('public.pages')) return 'a page is written';
-  const covers = isPage || (act.kind === 'proof' && said === 'done');
-  if (!covers && names.includes('sync.coverage')) return 'a range is recorded as synced';
-  if (covers && !JSON.stringify(found['sync.coverage']).includes('2026')) return 'the proof is not recorded';
+  if (names.includes('sync.schedule_slots') && act.kind !== 'slot') return 'a slot is taken';
   if ((act.kind === 'pause') !== names.includes('sync.paused')) return 'sync.paused changes';
   const last = after.held.at(-1);
   if (
@@ -117,14 +139,6 @@ function stillWrong(
     before.held.some(one => one.run === last!.run && one.stream === last!.stream && one.token >= last!.token)
   )
     return `token ${last!.token} is given a second time`;
-  for (const part of after.parts) {
-    const ended = !['waiting', 'running'].includes(part.state);
-    const row = (
-      JSON.parse(found['sync.stored_run_streams']!) as { run_id: number; stream: string; finished_at: string | null }[]
-    ).find(one => one.run_id === part.run && part.stream.endsWith(`.${one.stream}`));
-    if (ended !== (row!.finished_at !== null))
-      return `${part.stream} of run ${part.run} is ${part.state}, and its end is ${row!.finished_at}`;
-  }
   return undefined;
 }
 
@@ -136,17 +150,30 @@ async function stateWrong(
   state: Claims,
 ): Promise<string | undefined> {
   await db.live(state.alive);
-  for (const worker of world.workers) {
-    const found = await product.waitingWork(db.pool, [{ account, worker }]);
-    const work = found.map(({ run, stream }) => `${run} ${stream}`).sort();
-    const wanted = nextWork(state, worker).sort();
-    if (work.join() !== wanted.join())
-      return `worker ${worker} is shown ${work.join(', ') || 'no work'}, and should see ${wanted.join(', ') || 'none'}`;
-  }
-  const claims = state.held.map(({ run, stream, token }) => ({ account, run, stream: stream as never, token }));
+  for (const worker of world.workers)
+    for (const its of new Set(state.runs.map(run => run.account))) {
+      const found = await product.waitingWork(db.pool, [{ account: its, worker }]);
+      const work = found.map(one => `${one.run} ${one.stream} ${one.kind} ${one.token}`).sort();
+      const wanted = nextWork(state, its, worker).sort();
+      if (work.join() !== wanted.join() || found.some(one => one.worker !== worker))
+        return `worker ${worker} is shown ${work.join(', ') || 'no work'}, and should see ${wanted.join(', ') || 'none'}`;
+    }
+  if (world.most.slot !== undefined)
+    for (const { schedule } of plans) {
+      const last = await product.lastSlot(db.pool, account, schedule, new Date(state.timeMs));
+      const found = last ? JSON.stringify([last.slot.getTime(), last.run_id, last.skipped]) : 'none';
+      if (found !== lastOf(state, schedule))
+        return `the last slot of ${schedule} is ${found}, and should be ${lastOf(state, schedule)}`;
+    }
+  const claims = state.held.map(({ account, run, stream, token }) => ({
+    account,
+    run,
+    stream: stream as never,
+    token,
+  }));
   const stopped = await product.stopped(db.pool, claims);
   for (const [place, held] of state.held.entries()) {
-    const must = !held.good || state.paused.includes(held.stream);
+    const must = !held.good || (held.account === account && state.paused.includes(held.stream));
     const told = stopped.find(one => one.place === place);
     if ((told !== undefined) !== must)
       return `worker ${held.worker} is ${must ? 'not ' : ''}told to stop under token ${held.token}`;
@@ -171,10 +198,13 @@ function keyOf(world: ClaimsWorld, { state, used }: Pick<Node, 'state' | 'used'>
       worker === null ? null : order.includes(worker) ? order.indexOf(worker) : worker;
     return JSON.stringify([
       state.runs.map(run => [run.state, name(run.openedBy)]),
-      state.parts.map(({ worker, ...part }) => [Object.values(part), name(worker)]),
+      // Nothing depends on when something began or ended.
+      state.parts.map(({ worker, beganMs: _began, endedMs: _ended, ...part }) => [Object.values(part), name(worker)]),
       state.held.map(({ worker, ...held }) => [Object.values(held), name(worker)].join()).sort(),
       state.alive.map(name).sort(),
       state.paused,
+      state.covered,
+      state.slots.map(({ worker, atMs: _at, ...slot }) => [Object.values(slot), name(worker)].join()).sort(),
       Object.entries(used).sort(),
     ]);
   });
@@ -193,7 +223,7 @@ export async function exploreClaimsWorld(
   onProgress?: (world: string, states: number, transitions: number) => void,
 ): Promise<Explored & { readonly keys: ReadonlySet<string> }> {
   const { mostStates = Number.POSITIVE_INFINITY, product: examined = product, symmetric = true } = options;
-  const begin = await beginWorld(db, world);
+  const { wrong: wrongBefore, ...begin } = await beginAfter(db, world, examined, options.after ?? []);
   const keys = new Set<string>();
   const says: { parent: number; says: string }[] = [{ parent: -1, says: '' }];
   let transitions = 0;
@@ -205,6 +235,7 @@ export async function exploreClaimsWorld(
     ...{ states: keys.size, transitions, complete, depth, keys },
     ...(complaint && { complaint }),
   });
+  if (wrongBefore) return end(false, { what: wrongBefore, story: options.after ?? [] });
   for (; level.length > 0; depth++) {
     const next: Node[] = [];
     for (const node of level) {
@@ -248,7 +279,26 @@ export async function* exploreClaims(
 }
 
 /** What has happened before two acts race: kinds of acts, the first possible one of each. */
-const befores: readonly (readonly ActKind[])[] = [[], ['take'], ['take', 'die'], ['take', 'die', 'take']];
+export const befores: readonly (readonly ActKind[])[] = [[], ['take'], ['take', 'die'], ['take', 'die', 'take']];
+
+async function beginAfter(
+  db: ClaimsDatabase,
+  world: ClaimsWorld,
+  examined: Product,
+  before: readonly ActKind[],
+): Promise<Awaited<ReturnType<typeof beginWorld>>> {
+  let { state, tables, wrong } = await beginWorld(db, world, examined);
+  for (const kind of before) {
+    const taker = state.alive[0];
+    const act = actsOf(world, state, {}).find(
+      one => one.kind === kind && (one.taker === undefined || one.taker.worker === taker),
+    );
+    if (wrong || !act) continue;
+    await db.put(tables);
+    ({ state, tables, wrong } = await perform(db, examined, state, tables, act));
+  }
+  return { state, tables, wrong };
+}
 
 /**
  * All pairs of acts that are transactions, at once, after each of these beginnings. Pairs of one worker are left out: it
@@ -261,26 +311,21 @@ export async function* raceClaims(
 ): AsyncGenerator<Raced & { readonly pair: string }> {
   await using db = await openClaims(url);
   const { product: examined = product, kinds } = options;
-  const world: ClaimsWorld = { ...claimsWorlds[0]!, most: raced };
-  for (const before of befores) {
-    let { state, tables } = await beginWorld(db, world);
-    for (const kind of before) {
-      const taker = state.alive[0]!;
-      const act = actsOf(world, state, {}).find(
-        one => one.kind === kind && (one.taker === undefined || one.taker.worker === taker),
-      )!;
-      await db.put(tables);
-      ({ state, tables } = await perform(db, examined, state, tables, act));
-    }
+  const slots = claimsWorlds.find(({ most }) => most.slot !== undefined)!;
+  for (const { world, after } of [
+    ...befores.map(after => ({ world: { ...claimsWorlds[0]!, most: raced }, after })),
+    { world: { ...slots, most: { slot: 9 } }, after: [] },
+  ]) {
+    const { state, tables } = await beginAfter(db, world, examined, after);
     const acts = actsOf(world, state, {}).filter(
       ({ kind, taker }) =>
-        (kinds ?? Object.keys(raced)).includes(kind) &&
+        (kinds ?? Object.keys(world.most)).includes(kind) &&
         kind !== 'die' &&
         !(taker?.job.startsWith('b') && taker.worker === 1),
     );
     for (const [n, one] of acts.entries()) {
       for (const other of acts.slice(n)) {
-        const pair = `after ${before.join(', ') || 'nothing'}: ${one.says}, while ${other.says}`;
+        const pair = `after ${after.join(', ') || 'nothing'}: ${one.says}, while ${other.says}`;
         if (!pair.includes(options.only ?? '') || workerOf(one) === workerOf(other)) continue;
         onProgress?.(pair);
         yield { pair, ...(await race(db, examined, state, tables, [one, other])) };

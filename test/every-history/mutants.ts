@@ -59,17 +59,23 @@ const isDispensable = (line: string) =>
   /^\s*(and|or) .*[^`;]$/.test(line);
 
 const isCode = (line: string) =>
-  !/^\s*(\/\/|\/?\*|import\b|export (type|interface)|(readonly )?\w+\??: [\w<>[\] |]+;)/.test(line);
+  !/^\s*(\/\/|\/?\*|import\b|export (type|interface)|(readonly )?\w+\??: [\w<>[\] |]+;|\| \{ readonly\b|\w+\([^()]*\): [\w<>]+;$)/.test(
+    line,
+  );
 
-export function mutantsOf(file: string, from = readFileSync(file, 'utf8')): Mutant[] {
+export function mutantsOf(where: string): Mutant[] {
+  const [file = '', ...functions] = where.split(' ');
+  const from = readFileSync(file, 'utf8');
   const lines = from.split('\n');
   const mutants: Mutant[] = [];
   const note = (n: number, instead: string, what: string) => {
     const after = [...lines.slice(0, n), instead, ...lines.slice(n + 1)].join('\n');
     mutants.push({ file, line: n + 1, what, before: from, after });
   };
+  let within: string | undefined;
   for (const [n, line] of lines.entries()) {
-    if (!isCode(line)) continue;
+    within = /^(?:export )?(?:async )?(?:function|const) (\w+)/.exec(line)?.[1] ?? within;
+    if (!isCode(line) || (functions.length > 0 && !functions.includes(within ?? ''))) continue;
     for (const [pattern, others] of swaps)
       for (const { index, 0: found } of line.matchAll(pattern))
         for (const other of others) {

@@ -5,19 +5,26 @@ import type * as sums from '../../../src/engine/commit/sums.ts';
 import type { StreamKey } from '../../../src/engine/database/stream-key.ts';
 import type * as claims from '../../../src/engine/runs/claims.ts';
 import type * as runs from '../../../src/engine/runs/runs.ts';
-import { Interrupted } from '../../../src/errors.ts';
+import type * as slots from '../../../src/engine/runs/slots.ts';
+import type * as errors from '../../../src/errors.ts';
 import {
   abandoned,
+  account,
+  beginMs,
   type Claims,
   change,
   closing,
   ending,
+  endOf,
   find,
   type Held,
+  isOpen,
   type Part,
   placeOf,
   takingUp,
+  wasInterrupted,
 } from './model.ts';
+import { claimsOfSlots } from './slots.ts';
 import type { ActKind, ClaimsWorld } from './worlds.ts';
 
 /** The functions that are examined: those of the product, or a planted mistake. */
@@ -25,26 +32,29 @@ export type Product = Pick<
   typeof claims,
   'takeUp' | 'release' | 'finish' | 'finishUntaken' | 'failUntaken' | 'stopped' | 'heldBy'
 > &
-  Pick<typeof runs, 'endAbandonedRuns' | 'endRun' | 'waitingWork'> &
+  Pick<typeof runs, 'openRun' | 'endAbandonedRuns' | 'endRun' | 'waitingWork'> &
   Pick<typeof commit, 'commitTogether' | 'keepBooks'> &
-  Pick<typeof sums, 'keepProof'>;
-
-export const account = 'default';
-/** One time for all: who may do what depends on no clock of ours. */
-export const now = new Date(Date.UTC(2026, 0, 1));
+  Pick<typeof sums, 'keepProof' | 'summed'> &
+  Pick<typeof slots, 'claimSlot' | 'lastSlot'> &
+  Pick<typeof errors, 'Fatal' | 'Interrupted' | 'Spent'>;
 
 export interface Act {
   readonly kind: ActKind;
   readonly says: string;
   /** Calls the product, and says what it answered. */
-  run(product: Product, pool: pg.Pool): Promise<string>;
+  run(product: Product, pool: pg.Pool, now: Date): Promise<string>;
   /** What it has to answer, and what has to become of the tables. */
   must(before: Claims): { answer: string; after: Claims };
   /** A claim that is given, where the answer is `taken` and its token. */
   readonly taker?: Omit<Held, 'token' | 'good'>;
 }
 
-const keyOf = ({ run, stream }: { run: number; stream: string }) => ({ account, run, stream: stream as StreamKey });
+interface Key {
+  readonly account: string;
+  readonly run: number;
+  readonly stream: string;
+}
+const keyOf = ({ account, run, stream }: Key) => ({ account, run, stream: stream as StreamKey });
 const nameOf = ({ run, stream }: { run: number; stream: string }) => `${stream.replace('helpdesk.', '')} of run ${run}`;
 const isFenced = (error: unknown) => error instanceof Error && error.constructor.name === 'FencedOff';
 /** The answer of an act that must be refused to all but the holder. */
@@ -58,6 +68,12 @@ const fenced = (work: Promise<unknown>) =>
   );
 
 const nothing = { inserted: 0, updated: 0, unchanged: 0, deleted: 0, rejected: 0, cleaned: 0 };
+/** All different, so that none is written for another. */
+const counts = { seen: 5, inserted: 1, updated: 2, unchanged: 3, deleted: 9, rejected: 6, cleaned: 7, credits: 1 };
+const books = { stored: [], rejects: [], drift: [] } as const;
+const minute = 60_000;
+/** These minutes since the beginning. */
+const range = (from: number, to: number) => ({ from: beginMs + from * minute, to: beginMs + to * minute });
 const claimOf = (held: Held) => ({ ...keyOf(held), token: held.token, kind: 'sync', again: false }) as const;
 
 /** All acts that may follow. `used`: how often each has happened. */
@@ -72,6 +88,7 @@ export function actsOf(world: ClaimsWorld, state: Claims, used: Partial<Record<A
       for (const job of world.jobs) add(take(part, { worker, job: `${job} ${nameOf(part)}` }));
   for (const held of state.held) for (const act of ofClaim(held)) add(act);
   for (const worker of world.workers) {
+    for (const act of claimsOfSlots(worker)) add(act);
     const lives = state.alive.includes(worker);
     const alive = lives ? state.alive.filter(one => one !== worker) : [...state.alive, worker].sort();
     const says = lives ? `worker ${worker} is taken for dead` : `worker ${worker} shows itself again`;
@@ -80,15 +97,15 @@ export function actsOf(world: ClaimsWorld, state: Claims, used: Partial<Record<A
   add({
     kind: 'abandon',
     says: 'a live worker ends abandoned runs',
-    run: (product, pool) => product.endAbandonedRuns(pool, account, now).then(() => 'done'),
+    run: (product, pool, now) => product.endAbandonedRuns(pool, account, now).then(() => 'done'),
     must: before => ({ answer: 'done', after: abandoned(before) }),
   });
-  for (const run of state.runs) add(endOf(run.id));
+  for (const run of state.runs) add(cancel(run.id));
   for (const part of state.parts) {
     for (const job of world.jobs) add(failing(part, `${job} ${nameOf(part)}`));
     add(carrying(part));
     const paused = state.paused.includes(part.stream);
-    if (part.run === state.runs[0]!.id) add(pausing(part.stream, paused));
+    if (part.account === account && part.run === state.runs[0]!.id) add(pausing(part.stream, paused));
   }
   return acts;
 }
@@ -104,15 +121,17 @@ function take(part: Part, by: { worker: number; job: string }): Act {
   return {
     kind: 'take',
     says: `worker ${by.worker} takes up ${nameOf(part)} as job ${by.job.split(' ')[0]}`,
-    taker: { run: part.run, stream: part.stream, ...by },
-    async run(product, pool) {
+    taker: { account: part.account, run: part.run, stream: part.stream, ...by },
+    async run(product, pool, now) {
       const up = await product.takeUp(pool, keyOf(part), by, () => now);
-      if ('taken' in up) return `taken ${up.taken.token}`;
+      if ('taken' in up) return `taken ${up.taken.token} ${up.taken.kind} ${up.taken.again}`;
       return 'busy' in up ? `busy with run ${up.busy}` : 'over';
     },
     must(before) {
       const { up, after } = takingUp(before, part, by);
-      return { answer: up === 'taken' || up === 'over' ? up : `busy with run ${up.busy}`, after };
+      if (up === 'over') return { answer: up, after };
+      const { kind } = before.runs.find(({ id }) => id === part.run)!;
+      return { answer: up === 'taken' ? `taken ${kind} ${kind === 'backfill'}` : `busy with run ${up.busy}`, after };
     },
   };
 }
@@ -137,32 +156,116 @@ function ofClaim(held: Held): Act[] {
       return { answer: 'done', after: after(before, find(before, held)) };
     },
   });
-  const add = (claims: Claims, part: Partial<Part>): Claims => ({
+  const add = (claims: Claims, list: string, from: number, to: number, part: Partial<Part>): Claims => ({
     ...claims,
     parts: claims.parts.map(one => (one.run === held.run && one.stream === held.stream ? { ...one, ...part } : one)),
+    covered: [
+      ...new Set([
+        ...claims.covered,
+        ...Array.from({ length: to - from }, (_, more) => `${held.account} ${held.stream} ${list} ${from + more}`),
+      ]),
+    ],
   });
-  const proof = { from: now.getTime() - 60_000, to: now.getTime() };
+  /** Two pages in one transaction, of a list and of another one. */
+  const pages = (product: Product, pool: pg.Pool, now: Date, claim: ReturnType<typeof claimOf>, fails = false) => {
+    const at = { nowMs: now.getTime(), asOfMs: now.getTime() };
+    const page = (
+      client: pg.ClientBase,
+      list: string,
+      covered: ReturnType<typeof range> | undefined,
+      expected?: number,
+    ) => product.keepBooks(client, claim, at, { ...books, counts, list, expected, proof: covered ? { covered } : {} });
+    return product.commitTogether({ pg: pool, streams: [] }, async client => {
+      await client.query('insert into public.pages values ($1)', [claim.token]);
+      await product.summed(client, async () => {
+        await page(client, 'default', range(-9, -8), 7);
+        await page(client, 'default', range(-8, -7));
+        await page(client, 'default', undefined);
+        await page(client, 'late', range(-7, -6));
+        await page(client, 'late', range(-5, -4));
+      });
+      if (fails) throw new Error('the power fails');
+    });
+  };
+  const pagesOf = (before: Claims, { counts: had, credits }: Part): Claims => {
+    const { credits: _, ...five } = counts;
+    const sums = Object.values(five).map(n => 5 * n);
+    const all = { counts: counted(had, sums, 7), credits: credits + 5 };
+    return add(add(add(before, 'default', -9, -7, all), 'late', -7, -6, {}), 'late', -5, -4, {});
+  };
+  const proof = (product: Product, pool: pg.Pool, claim: ReturnType<typeof claimOf>, expected?: number) =>
+    product.keepProof(pool, claim, 'default', range(-1, 0), { credits: 1, expected });
+  const ends = (kind: ActKind, verb: string, as: End): Act =>
+    guarded(
+      kind,
+      verb,
+      (product, pool, now) => fenced(product.finish(pool, claimOf(held), now, { ...as.tells(product), credits: 3 })),
+      (before, { credits }) => {
+        const end = { state: as.state, end: as.end, credits: credits + 3, endedMs: before.timeMs };
+        const after = change(before, held, end);
+        return closing(after, held.run, as.stops && { by: find(after, held), source: as.stops === 'its source' });
+      },
+    );
   return [
     guarded(
       'commit',
       'commits a page of',
-      (product, pool) =>
+      (product, pool, now) =>
         fenced(
           product.commitTogether({ pg: pool, streams: [] }, async client => {
             await client.query('insert into public.pages values ($1)', [held.token]);
-            const counts = { ...nothing, seen: 5, credits: 1 };
-            const books = { counts, stored: [], rejects: [], drift: [], proof: { covered: proof } } as const;
-            await product.keepBooks(client, claimOf(held), { nowMs: now.getTime(), asOfMs: now.getTime() }, books);
+            const one = { ...books, counts: { ...nothing, seen: 5, credits: 1 }, proof: { covered: range(-3, -2) } };
+            await product.keepBooks(client, claimOf(held), { nowMs: now.getTime(), asOfMs: now.getTime() }, one);
           }),
         ),
-      (before, { seen, credits }) => add(before, { seen: seen + 5, credits: credits + 1 }),
+      (before, { counts, credits }) =>
+        add(before, 'default', -3, -2, { counts: counted(counts, [5]), credits: credits + 1 }),
+    ),
+    guarded(
+      'pages',
+      'commits five pages at once of',
+      (product, pool, now) => fenced(pages(product, pool, now, claimOf(held))),
+      pagesOf,
     ),
     guarded(
       'proof',
       'keeps the proof of an empty page of',
-      (product, pool) =>
-        fenced(product.keepProof(pool, claimOf(held), 'default', proof, { credits: 1, expected: undefined })),
-      (before, { credits }) => add(before, { credits: credits + 1 }),
+      (product, pool) => fenced(proof(product, pool, claimOf(held), 8)),
+      (before, { counts, credits }) =>
+        add(before, 'default', -1, 0, { counts: counted(counts, [], 8), credits: credits + 1 }),
+    ),
+    guarded(
+      'lose',
+      'outlives a database that loses its last commit of',
+      async (product, pool, now) => {
+        const claim = claimOf(held);
+        const credits = (more: string) =>
+          pool.query(
+            `update sync.stored_run_streams set credits = credits ${more}
+             where run_id = $1 and stream_key = $2 and token = $3 and state = 'running'`,
+            [held.run, held.stream, held.token],
+          );
+        // What is rolled back was acknowledged by nobody. A transaction may also have no page.
+        await pages(product, pool, now, claim, true).catch(() => {});
+        await product.commitTogether({ pg: pool, streams: [] }, client => product.summed(client, async () => {}));
+        const said: string[] = [];
+        for (const commits of [() => proof(product, pool, claim), () => pages(product, pool, now, claim)]) {
+          said.push(await fenced(commits()), await fenced(commits()));
+          await credits('- 1');
+          const lost = [
+            await fenced(proof(product, pool, claim)),
+            await fenced(pages(product, pool, now, claim)),
+            await fenced(product.finish(pool, claim, now, { credits: 3 })),
+          ];
+          if (lost.some(one => one !== 'fenced off')) return `after what is lost: ${lost}`;
+          await credits('+ 1');
+        }
+        return [...new Set(said)].join(' and ');
+      },
+      (before, part) => {
+        const after = pagesOf(pagesOf(before, part), find(pagesOf(before, part), held));
+        return add(after, 'default', -1, 0, { credits: find(after, held).credits + 2 });
+      },
     ),
     guarded(
       'release',
@@ -171,43 +274,106 @@ function ofClaim(held: Held): Act[] {
       (before, { credits }) =>
         change(before, held, { state: 'waiting', worker: null, job: null, credits: credits + 2 }),
     ),
-    guarded(
-      'finish',
-      'finishes',
-      (product, pool) => fenced(product.finish(pool, claimOf(held), now, { credits: 3 })),
-      (before, { credits }) => closing(change(before, held, { state: 'completed', credits: credits + 3 }), held.run),
-    ),
-    guarded(
-      'interrupt',
-      'is interrupted by a person in',
-      (product, pool) => fenced(product.finish(pool, claimOf(held), now, { error: new Interrupted(), credits: 0 })),
-      before => closing(change(before, held, { state: 'interrupted' }), held.run, 'interrupted'),
-    ),
+    ...ways.map(([kind, verb, as]) => ends(kind, verb, as)),
   ];
 }
 
-const isOpen = ({ state }: Part) => state === 'waiting' || state === 'running';
-const raised = ({ token }: Part) => ({ token: token + 1 });
+/** Sums, and the last number that the source has told. */
+function counted(before: string, more: readonly number[], expected?: number): string {
+  const had = before.split(',');
+  return [...had.slice(0, 7).map((n, i) => Number(n) + (more[i] ?? 0)), expected ?? had[7]].join();
+}
 
-function endOf(run: number): Act {
+interface End {
+  readonly state: Part['state'];
+  readonly end: string;
+  readonly tells: (product: Product) => { partial?: string; error?: unknown };
+  readonly stops?: 'the run' | 'its source';
+}
+
+const sleepsUntil = new Date(beginMs + 60 * minute);
+const ways: readonly (readonly [ActKind, string, End])[] = [
+  ['finish', 'finishes', { state: 'completed', end: endOf(null, false, 0), tells: () => ({}) }],
+  [
+    'partial',
+    'finishes with a gap',
+    { state: 'partial', end: endOf('a gap', true, 3), tells: () => ({ partial: 'a gap' }) },
+  ],
+  [
+    'spend',
+    'has spent the quota of the day for',
+    {
+      state: 'partial',
+      end: endOf(
+        'the quota of the source is used up; reading resumes at 2026-01-01T01:00:00Z',
+        true,
+        3,
+        sleepsUntil.getTime(),
+      ),
+      tells: ({ Spent }) => ({ error: new Spent(sleepsUntil) }),
+    },
+  ],
+  [
+    'refuse',
+    'is refused by the source of',
+    {
+      state: 'failed',
+      end: endOf('no such token', true, 4),
+      tells: ({ Fatal }) => ({ error: new Fatal('no such token', 'Ask for one.', 4) }),
+      stops: 'its source',
+    },
+  ],
+  [
+    'break',
+    'finds a bug in',
+    { state: 'failed', end: endOf('a bug', true, 1), tells: () => ({ error: new Error('a bug') }) },
+  ],
+  [
+    'interrupt',
+    'is interrupted by a person in',
+    {
+      state: 'interrupted',
+      end: wasInterrupted,
+      tells: ({ Interrupted }) => ({ error: new Interrupted() }),
+      stops: 'the run',
+    },
+  ],
+];
+
+function cancel(run: number): Act {
   return {
     kind: 'end run',
     says: `a person ends run ${run}`,
-    run: (product, pool) => product.endRun(pool, run, now, new Interrupted()).then(() => 'done'),
-    must: before => ({ answer: 'done', after: ending(before, run, isOpen, 'interrupted', { part: raised }) }),
+    run: (product, pool, now) => product.endRun(pool, run, now, new product.Interrupted()).then(() => 'done'),
+    must: before => ({
+      answer: 'done',
+      after: ending(before, run, isOpen, ({ token }) => ({
+        ...{ state: 'interrupted', end: wasInterrupted, token: token + 1 },
+      })),
+    }),
   };
 }
 
 function failing(part: Part, job: string): Act {
-  const data = { account, run: part.run, stream: part.stream as StreamKey };
+  const data = { account: part.account, run: part.run, stream: part.stream as StreamKey };
   return {
     kind: 'fail',
     says: `job ${job.split(' ')[0]} of ${nameOf(part)} fails before it can take it up`,
-    run: (product, pool) => product.failUntaken(pool, { id: job, data }, now, new Error('a bug')).then(() => 'done'),
+    async run(product, pool, now) {
+      // A job of another kind, which names nothing, ends nothing.
+      await product.failUntaken(pool, { id: job, data: { account: part.account } }, now, new Error('a bug'));
+      await product.failUntaken(pool, { id: job, data }, now, new Error('a bug'));
+      return 'done';
+    },
     must: before => {
       const isIt = (one: Part) =>
         one.stream === part.stream && (one.state === 'waiting' || (one.state === 'running' && one.job === job));
-      return { answer: 'done', after: ending(before, part.run, isIt, 'failed', { part: raised }) };
+      return {
+        answer: 'done',
+        after: ending(before, part.run, isIt, ({ token }) => ({
+          ...{ state: 'failed', end: endOf('a bug', true, 1), token: token + 1 },
+        })),
+      };
     },
   };
 }
@@ -217,11 +383,16 @@ function carrying(part: Part): Act {
   return {
     kind: 'carry',
     says: `${nameOf(part)} is left to another run`,
-    run: (product, pool) => product.finishUntaken(pool, keyOf(part), 77, now, {}).then(() => 'done'),
+    run: (product, pool, now) => product.finishUntaken(pool, keyOf(part), 77, now, {}).then(() => 'done'),
     must: before => {
       const isIt = (one: Part) => one.stream === part.stream && one.state === 'waiting';
-      const carried = (one: Part) => ({ ...raised(one), carriedFrom: 77, waitsFor: null });
-      return { answer: 'done', after: ending(before, part.run, isIt, 'completed', { part: carried }) };
+      return {
+        answer: 'done',
+        after: ending(before, part.run, isIt, ({ token, beganMs }) => ({
+          ...{ state: 'completed', end: endOf(null, false, 0), token: token + 1 },
+          ...{ carriedFrom: 77, waitsFor: null, beganMs: beganMs ?? before.timeMs },
+        })),
+      };
     },
   };
 }

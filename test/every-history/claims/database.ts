@@ -1,4 +1,5 @@
 /** The tables of the claims, as a value that can be read and put back; and which workers live, as sync.is_alive sees it. */
+import { randomBytes } from 'node:crypto';
 import pg from 'pg';
 import { makePool } from '../../../src/engine/database/pool.ts';
 
@@ -14,8 +15,9 @@ export interface Tables {
 const columns: Readonly<Record<string, string>> = {
   'sync.stored_runs': 'id, account_id, kind, state, started_at, finished_at, opened_by, retries, beside, again',
   'sync.stored_run_streams':
-    'run_id, account_id, source, stream, token, state, seen, inserted, credits, expected, carried_from, started_at, finished_at, error, remedy, exit_code, worker, job, waits_for, sleeps_until',
+    'run_id, account_id, source, stream, token, state, seen, inserted, updated, unchanged, deleted, rejected, cleaned, credits, expected, carried_from, started_at, finished_at, error, remedy, exit_code, worker, job, waits_for, sleeps_until',
   'sync.coverage': 'account_id, source, stream, list, covered, redundant',
+  'sync.schedule_slots': 'account_id, schedule, slot, claimed_at, claimed_by, run_id, skipped',
   'sync.paused': 'account_id, source, stream, paused_at, paused_by',
   'public.pages': 'page',
 };
@@ -57,7 +59,9 @@ export async function openClaims(url: string): Promise<ClaimsDatabase> {
           `insert into ${name} (${columns[name]}) overriding system value select ${columns[name]} from jsonb_populate_recordset(null::${name}, ${literal(name)}::jsonb)`,
       );
       const empty = names.toReversed().map(name => `delete from ${name}`);
-      await pool.query(['begin', ...empty, ...statements, 'commit'].join('; '));
+      // A run has the same number whatever else was played before.
+      const number = `select setval('sync.runs_id_seq', (select count(*) + 1 from sync.stored_runs), false)`;
+      await pool.query(['begin', ...empty, ...statements, number, 'commit'].join('; '));
     },
     async live(workers) {
       const text = [
@@ -71,5 +75,23 @@ export async function openClaims(url: string): Promise<ClaimsDatabase> {
       await presence.end();
       await pool.end();
     },
+  };
+}
+
+/** A database of its own, with all tables of this one, to which nobody may be connected. It goes afterwards. */
+export async function databaseFor(url: string): Promise<AsyncDisposable & { readonly url: string }> {
+  const own = new URL(url);
+  const template = own.pathname.slice(1);
+  own.pathname = `${template}_${randomBytes(6).toString('hex')}`;
+  const administer = async (statement: string) => {
+    const admin = new pg.Client({ connectionString: Object.assign(new URL(url), { pathname: 'postgres' }).href });
+    await admin.connect();
+    await admin.query(statement).finally(() => admin.end());
+  };
+  const name = own.pathname.slice(1);
+  await administer(`create database ${name} template ${template} strategy file_copy`);
+  return {
+    url: own.href,
+    [Symbol.asyncDispose]: () => administer(`drop database ${name} with (force)`),
   };
 }

@@ -1,7 +1,9 @@
 /** `npm run every-history -- claims [--only text] [--states n] [--races]`: every history of the claims, world by world. */
 import { parseArgs } from 'node:util';
+import * as workers from '../../../src/engine/runs/workers.ts';
 import { startOwnServer } from '../../support/own-server.ts';
 import { exploreClaims, raceClaims } from '../claims.ts';
+import { playPresence, presencePlays } from './presence.ts';
 
 const { values } = parseArgs({
   options: { only: { type: 'string' }, states: { type: 'string' }, races: { type: 'boolean' } },
@@ -39,4 +41,14 @@ if (!values.races)
     process.exitCode = 1;
     for (const [n, line] of one.complaint.story.entries()) console.log(`  ${n + 1}. ${line}`);
     console.log(`  ${one.complaint.what}`);
+  }
+if (!values.races && !values.only)
+  for (const plays of presencePlays) {
+    const { histories, complaint } = await playPresence(server.url, workers, plays);
+    const of = `${number(histories)} histories of who lives, ${plays.most} events after ${plays.first ?? 'nothing'}`;
+    console.log(`${complaint ? 'WRONG' : 'all is well'}: ${of}`);
+    if (!complaint) continue;
+    process.exitCode = 1;
+    for (const [n, line] of complaint.story.entries()) console.log(`  ${n + 1}. ${line}`);
+    console.log(`  ${complaint.what}`);
   }

@@ -1,6 +1,7 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: it is text of the product
 /** Mistakes that are easily made in claims, and the smallest world, or the race, that finds each. */
 import type { Replacement } from '../planted.ts';
+import type { PresencePlays } from './presence.ts';
 
 export interface Planted {
   readonly mistakes: readonly Replacement[];
@@ -14,6 +15,10 @@ const inFile =
 const claims = inFile('src/engine/runs/claims.ts');
 const runs = inFile('src/engine/runs/runs.ts');
 const sums = inFile('src/engine/commit/sums.ts');
+const slots = inFile('src/engine/runs/slots.ts');
+const workers = inFile('src/engine/runs/workers.ts');
+const crash = { world: 'a page, several at once, and what a power cut takes back' };
+const slot = { world: 'slots of the schedule, and a sweep that is open' };
 const stream = { world: 'a stream, two workers, two deliveries' };
 const ends = { world: 'two streams of a run, and how it ends' };
 
@@ -108,7 +113,52 @@ export const plantedInClaims: Readonly<Record<string, Planted>> = {
       "(state = 'waiting' or (state = 'running' and job = $3))",
       "($3::text is not null and state in ('waiting', 'running'))",
     ),
-    foundIn: ends,
+    foundIn: { world: 'a job that fails beside another one' },
+  },
+  'another account makes a stream busy': {
+    mistakes: claims('o.account_id = s.account_id and o.stream_key = s.stream_key', 'o.stream_key = s.stream_key'),
+    foundIn: { world: 'a stream of two accounts' },
+  },
+  'runs of another account are ended': {
+    mistakes: runs(
+      "where account_id = $1 and state = 'running' and not",
+      "where $1::text > '' and state = 'running' and not",
+    ),
+    foundIn: { world: 'a stream of two accounts' },
+  },
+  'a refused token ends the streams of all sources': {
+    mistakes: runs('o.exit_code = ${exitCodes.refused} and p.source = k.source', 'o.exit_code = ${exitCodes.refused}'),
+    foundIn: { world: 'two streams of one source and one of another' },
+  },
+  'a proof builds upon what is lost': {
+    mistakes: sums("state = 'running' and ${counted} >= $9", "state = 'running' and $9::int >= 0"),
+    foundIn: crash,
+  },
+  'what is rolled back is acknowledged': {
+    mistakes: sums('acknowledgeWithin(client, claim, written.counted)', 'acknowledge(claim, written.counted)'),
+    foundIn: crash,
+  },
+  'pages that share a transaction count once': {
+    mistakes: sums('sum.noted.push(one)', 'sum.noted[0] = one'),
+    foundIn: crash,
+  },
+  'an earlier slot is taken after a later one': {
+    mistakes: slots('slot >= $3 and slot < $6', 'slot = $3 and slot < $6'),
+    foundIn: slot,
+  },
+  'a slot of a wrong clock closes those before it': {
+    mistakes: slots('slot >= $3 and slot < $6', '(slot >= $3 or slot < $6 and false)'),
+    foundIn: slot,
+  },
+  'a slot opens a run beside an open one': {
+    mistakes: slots('if (open !== undefined) return', 'if (open === 0) return'),
+    foundIn: slot,
+  },
+  'two take slots without the lock of the account': {
+    mistakes: runs('transaction(db, work, `${durably}; ${lockSql(account)}`);', 'transaction(db, work, durably);'),
+    foundIn: {
+      race: 'claims the slot of nightly at minute -60, while worker 2 claims the slot of nightly at minute 0',
+    },
   },
   'who takes up does not hold the row': {
     mistakes: claims('\n       for update of s', ''),
@@ -120,5 +170,43 @@ export const plantedInClaims: Readonly<Record<string, Planted>> = {
       ...runs('transaction(db, work, `${durably}; ${lockSql(account)}`);', 'transaction(db, work, durably);'),
     ],
     foundIn: { race: 'takes up tickets of run 1 as job a, while worker 2 takes up tickets of run 1 as job b' },
+  },
+};
+
+/** And those in who lives, with the events that find each. */
+export const plantedInPresence: Readonly<
+  Record<string, { readonly mistakes: readonly Replacement[]; readonly foundIn: PresencePlays }>
+> = {
+  'who comes removes the living': {
+    mistakes: workers('w.account_id = $1 and not sync.is_alive(w.id)', 'w.account_id = $1'),
+    foundIn: { most: 1 },
+  },
+  'who comes removes the dead of other accounts': {
+    mistakes: workers('w.account_id = $1 and not sync.is_alive(w.id)', 'not sync.is_alive(w.id)'),
+    foundIn: { most: 1 },
+  },
+  'a dead process counts as living': {
+    mistakes: workers('account_id = $1 and works and sync.is_alive(id)', 'account_id = $1 and works'),
+    foundIn: { most: 1, first: ['works'] },
+  },
+  'who comes back has no lock': {
+    mistakes: workers('select pg_advisory_lock(${lockClass}, id) from entry`', 'select ${lockClass}, id from entry`'),
+    foundIn: { most: 1, first: ['cut'] },
+  },
+  'who comes back is not written down again': {
+    mistakes: workers('page_error from entry\n', 'page_error from entry where false\n'),
+    foundIn: { most: 1, first: ['cut', 'other'] },
+  },
+  'who comes back no longer takes jobs': {
+    mistakes: workers('await inTime(again, clock, sayWorks(again.client, held)).catch(() => {});', ''),
+    foundIn: { most: 1, first: ['cut', 'works'] },
+  },
+  'who comes back believes to see all': {
+    mistakes: workers('heldMs = clock.monotonic();', ''),
+    foundIn: { most: 1, first: ['cut'] },
+  },
+  'who gets no answer waits for ever': {
+    mistakes: workers('.then(session.destroy, () => {})', '.then(() => {}, () => {})'),
+    foundIn: { most: 1 },
   },
 };

@@ -81,6 +81,7 @@ export async function race(
     return rows[0]!.blocked;
   };
   const doors = [await door(db.url, isBlocked), await door(db.url, isBlocked)] as const;
+  const now = new Date(before.timeMs);
   await db.live(before.alive);
   const outcome = async (answers: readonly string[]) => `${answers.join(' and ')}: ${JSON.stringify(await db.read())}`;
   try {
@@ -91,8 +92,8 @@ export async function race(
     ] as const) {
       await db.put(tables);
       const answers: string[] = [];
-      answers[first] = await acts[first].run(product, db.pool);
-      answers[second] = await acts[second].run(product, db.pool);
+      answers[first] = await acts[first].run(product, db.pool, now);
+      answers[second] = await acts[second].run(product, db.pool, now);
       serial.push(await outcome(answers));
     }
     let orders = 0;
@@ -100,7 +101,7 @@ export async function race(
     let next: number[] | undefined = [];
     while (next !== undefined) {
       await db.put(tables);
-      const { answers, turns } = await play(doors, acts, product, next);
+      const { answers, turns } = await play(doors, acts, product, next, now);
       orders++;
       const found = await outcome(answers);
       if (!serial.includes(found)) {
@@ -127,11 +128,12 @@ async function play(
   acts: readonly [Act, Act],
   product: Product,
   wanted: readonly number[],
+  now: Date,
 ): Promise<{ answers: string[]; turns: Turn[] }> {
   const over = [false, false];
   const results = acts.map((act, n) =>
     act
-      .run(product, doors[n]!.pool)
+      .run(product, doors[n]!.pool, now)
       .catch((error: Error) => `error: ${error.message}`)
       .finally(() => {
         over[n] = true;

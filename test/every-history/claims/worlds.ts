@@ -5,7 +5,13 @@ import type { RunKind } from '../../../src/engine/runs/runs.ts';
 export interface ClaimsWorld {
   readonly name: string;
   readonly workers: readonly number[];
-  readonly runs: readonly { readonly kind: RunKind; readonly streams: readonly StreamKey[]; readonly opener: number }[];
+  readonly runs: readonly {
+    /** Otherwise the default one. */
+    readonly account?: string;
+    readonly kind: RunKind;
+    readonly streams: readonly StreamKey[];
+    readonly opener: number;
+  }[];
   /** Names that the queue gives to a job of a stream. The same job may be delivered twice. */
   readonly jobs: readonly string[];
   /** How many times each act may happen, in all. */
@@ -15,9 +21,15 @@ export interface ClaimsWorld {
 export type ActKind =
   | 'take'
   | 'commit'
+  | 'pages'
+  | 'lose'
   | 'proof'
   | 'release'
   | 'finish'
+  | 'partial'
+  | 'spend'
+  | 'refuse'
+  | 'break'
   | 'interrupt'
   | 'die'
   | 'return'
@@ -25,7 +37,8 @@ export type ActKind =
   | 'end run'
   | 'fail'
   | 'carry'
-  | 'pause';
+  | 'pause'
+  | 'slot';
 
 const sync = { kind: 'sync', streams: ['helpdesk.tickets'], opener: 1 } as const;
 
@@ -71,6 +84,44 @@ export const claimsWorlds: readonly ClaimsWorld[] = [
     runs: [{ kind: 'sync', streams: ['helpdesk.tickets', 'helpdesk.messages'], opener: 1 }],
     jobs: ['a'],
     most: { take: 3, commit: 1, finish: 2, interrupt: 1, 'end run': 1, fail: 1, carry: 1, die: 1, abandon: 1 },
+  },
+  {
+    name: 'two streams of one source and one of another',
+    workers: [1, 2],
+    runs: [{ kind: 'sync', streams: ['helpdesk.tickets', 'helpdesk.messages', 'books.shelves'], opener: 1 }],
+    jobs: ['a'],
+    most: { take: 2, finish: 1, partial: 1, spend: 1, refuse: 1, break: 1, interrupt: 1, release: 1 },
+  },
+  {
+    name: 'a page, several at once, and what a power cut takes back',
+    workers: [1, 2],
+    runs: [sync],
+    jobs: ['a'],
+    most: { take: 2, commit: 1, pages: 2, proof: 2, lose: 1, die: 1, finish: 1 },
+  },
+  {
+    name: 'a stream of two accounts',
+    workers: [1, 2],
+    runs: [sync, { ...sync, account: 'other', opener: 2 }],
+    jobs: ['a'],
+    most: { take: 2, commit: 1, die: 2, abandon: 1, pause: 1, 'end run': 1, carry: 1, fail: 1 },
+  },
+  {
+    name: 'slots of the schedule, and a sweep that is open',
+    workers: [1, 2],
+    runs: [
+      { kind: 'sync', streams: ['helpdesk.tickets', 'helpdesk.messages'], opener: 9 },
+      { kind: 'sweep', streams: ['helpdesk.customers'], opener: 9 },
+    ],
+    jobs: ['a'],
+    most: { slot: 2, take: 1, pause: 2, carry: 1, 'end run': 1 },
+  },
+  {
+    name: 'a job that fails beside another one',
+    workers: [1, 2],
+    runs: [sync],
+    jobs: ['a', 'b'],
+    most: { take: 2, fail: 1, die: 1 },
   },
   {
     name: 'people pause',
