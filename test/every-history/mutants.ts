@@ -115,7 +115,7 @@ async function tryOne(part: Examined, mutant: Mutant): Promise<Verdict> {
   }
   using _ = mistaken;
   // What throws is found as well.
-  const complaint = await part.complaintOf(mistaken.load).catch((error: unknown) => String(error));
+  const complaint = await part.complaintOf(mistaken.load, mutant.file).catch((error: unknown) => String(error));
   if (complaint !== undefined) console.log(complaint);
   return complaint === undefined ? 'survives' : 'found';
 }

@@ -6,9 +6,9 @@
 import type { Proof, Range, Reader, Walk } from '../../../src/engine/reading/reading.ts';
 import { changesOf, type Limits } from './changes.ts';
 import type { Game, Move } from './explore.ts';
-import { bitsOf, commit, empty, falseClaim, has, type Mirror, settle, takenBack, topOf } from './mirror.ts';
+import { bits, bitsOf, commit, empty, falseClaim, has, type Mirror, settle, takenBack, topOf } from './mirror.ts';
 import { type ListPlayed, Readings } from './played.ts';
-import { asOf, lives, type Rules, replyTo, tick, toMs, toSecond, type World } from './world.ts';
+import { asOf, lives, type Rules, refused, replyTo, tick, toMs, toSecond, type World } from './world.ts';
 
 export interface MovingGame {
   readonly world: World;
@@ -123,7 +123,7 @@ export function movingGame({ world, rules, limits, read }: MovingGame): Game<Sta
         ? 'a claim is younger than the lookback allows'
         : read.requests > mostRequests
           ? `a run has sent ${mostRequests} requests and does not end`
-          : falseClaim(after.mirror, state.world, { unsure, excused }),
+          : (refused(step.value.ask, rules) ?? falseClaim(after.mirror, state.world, { unsure, excused })),
     };
   }
 
@@ -196,9 +196,12 @@ export function movingGame({ world, rules, limits, read }: MovingGame): Game<Sta
     return { ...now, quiet: true, wrong: now.wrong ?? missing(now) };
   }
 
-  function missing({ mirror, excused, left, world: { items } }: State): string | undefined {
+  function missing({ mirror, excused, left, world }: State): string | undefined {
+    const { items } = world;
     if (!rules.hidden && left.changes === limits.changes && mirror.gaps !== 0 && isWalkable(items))
       return 'a second is left as a gap that a reading by creation would have filled';
+    const read = bits(middle, asOf(world, rules) - rules.lookback);
+    if ((read & ~(mirror.covered | mirror.gaps)) !== 0) return 'a quiet sync has not read all up to the lookback';
     for (let id = 0; id < items.length; id++) {
       const { versions, gone } = items[id]!;
       const { time, order } = versions.at(-1)!;

@@ -132,6 +132,13 @@ export function answer(world: World, ask: Ask, rules: Rules, behind = 0): { rows
   return { rows: all.slice((ask.page - 1) * ask.perPage, ask.page * ask.perPage), total: all.length };
 }
 
+/** What the source answers with an error, or has no page for. Without a record on it a page tells a count only. */
+export function refused({ since = 0, page, perPage, count }: Ask, rules: Rules): string | undefined {
+  const sizes = rules.hidden ? [rules.perPage, 1, 0] : [rules.perPage];
+  const isRight = since >= 0 && page >= 1 && page * perPage <= rules.pages * rules.perPage && sizes.includes(perPage);
+  return isRight && (perPage > 0 || count === true) ? undefined : `page ${page} of ${perPage} records is asked for`;
+}
+
 /** A reply as readers get it, and a number that stands for it. */
 export function replyTo(world: World, ask: Ask, rules: Rules, behind: number) {
   const { rows, total } = answer(world, ask, rules, behind);

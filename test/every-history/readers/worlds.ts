@@ -10,8 +10,8 @@ import type { Kind, Limits } from './changes.ts';
 import { creationGame } from './creation.ts';
 import type { Game } from './explore.ts';
 import { movingGame } from './moving.ts';
-import { shelfGame } from './shelf.ts';
-import { wholeGame } from './whole.ts';
+import { type ShelfGame, shelfGame } from './shelf.ts';
+import { type Paging, type WholeGame, wholeGame } from './whole.ts';
 import { begin, type Rules } from './world.ts';
 
 /** The readers as they are, or with a mistake. */
@@ -150,39 +150,85 @@ function* creationWorlds(size: Size, updatedSince?: number): Generator<SmallWorl
         };
 }
 
-function* wholeWorlds(records: number, changes: number): Generator<SmallWorld> {
-  const of = (paging: 'number' | 'last record' | 'place, overlapping') => ({
-    reader: paging === 'number' ? 'whole list' : 'cursor',
-    title: `${count(records, 'record')}, ${count(changes, 'change')}, pages by ${paging}`,
+function wholeWorld(
+  records: number,
+  changes: number,
+  paging: Paging,
+  { perPage: size = perPage, unreadable = 0, until, shrinks = false }: Partial<WholeGame> = {},
+): SmallWorld {
+  const more = [
+    size === perPage ? '' : `${size} on a page`,
+    unreadable > 0 ? `${unreadable} cannot be read` : '',
+    until === undefined ? '' : `until second ${until}`,
+  ].filter(Boolean);
+  const byNumber = paging.startsWith('number');
+  return {
+    reader: byNumber ? 'whole list' : 'cursor',
+    title: [count(records, 'record'), count(changes, 'change'), `pages by ${paging}`, ...more].join(', '),
     size: records + changes,
-    game: ({ readWhole: whole, readByCursor: cursor }: Readers) =>
+    game: ({ readWhole: whole, readByCursor: cursor }) =>
       wholeGame({
-        records,
-        changes,
-        perPage,
-        paging,
-        read: paging === 'number' ? whole : (from, options) => cursor(from, options, paging === 'place, overlapping'),
+        ...{ records, changes, perPage: size, paging, unreadable, until, shrinks },
+        read: byNumber
+          ? whole
+          : paging === 'place, overlapping'
+            ? (from, options) => cursor(from, options, true)
+            : (from, options) => cursor(from, options),
       }),
-  });
-  yield of('number');
-  yield of('last record');
-  yield of('place, overlapping');
+  };
+}
+
+function* wholeWorlds(records: number, changes: number): Generator<SmallWorld> {
+  for (const paging of ['number', 'last record', 'place, overlapping'] as const) {
+    yield wholeWorld(records, changes, paging);
+    if (changes > 1) yield wholeWorld(records, 0, paging, { until: 10 });
+    if (records > 0) yield wholeWorld(records, 1, paging, { unreadable: Math.min(records, perPage) });
+  }
+  for (const paging of ['number', 'number, which is ignored'] as const)
+    for (const unreadable of records > 0 ? [0, 1] : [0])
+      yield wholeWorld(records, 1, paging, { perPage: 1, unreadable });
+  yield wholeWorld(records, 1, 'number, which is ignored');
+  yield wholeWorld(records, 1, 'last record, with empty pages');
+  yield wholeWorld(records, 1, 'last record, which is ignored');
 }
 
 /** A reply that lacks its volumes is believed only where nothing else happens: two faults at once may deceive. */
 function* shelfWorlds(length: number, changes: number): Generator<SmallWorld> {
   const volumes = Array.from({ length }, (_, i) => i);
-  for (const known of [undefined, volumes, volumes.slice(1)])
+  const longer = [...volumes, length];
+  const other = [length, ...volumes.slice(1)];
+  for (const known of [undefined, volumes, ...(length > 0 ? [volumes.slice(1), other] : []), longer])
     for (const look of known ? [false, true] : [false])
-      for (const counted of [false, true])
-        for (const lies of [0, 1])
-          yield {
-            reader: 'shelf',
-            title: `${count(volumes.length, 'volume')}, ${count(lies ? 0 : changes, 'change')}, ${count(lies, 'reply', 'replies')} without volumes${known ? `, ${known.length} known` : ''}${look ? ', looked at' : ''}${counted ? ', counted' : ''}`,
-            size: length + changes,
-            game: ({ readShelf: read }) =>
-              shelfGame({ volumes, changes: lies ? 0 : changes, perPage, known, look, counted, lies, read }),
-          };
+      for (const counted of [false, true]) {
+        const one = { volumes, known, look, counted };
+        for (const lies of [0, 1]) yield shelfWorld({ ...one, lies, changes: lies ? 0 : changes });
+        if (changes === 0) continue;
+        for (const pages of ['short', 'ignored'] as const)
+          if (!look) yield shelfWorld({ ...one, pages, changes: Math.min(1, changes) });
+        if (length > 0 && known !== other) yield shelfWorld({ ...one, unreadable: 1, changes: 1 });
+        // Two pages look alike. A look needs a page of two.
+        if (length > 1 && known !== other && !look) yield shelfWorld({ ...one, unreadable: 2, perPage: 1, changes: 1 });
+      }
+}
+
+function shelfWorld(
+  one: Omit<ShelfGame, 'read' | 'lies' | 'perPage'> & { perPage?: number; lies?: number },
+): SmallWorld {
+  const { volumes, changes, known, look, counted, pages, unreadable = 0, lies = 0 } = one;
+  const title = [
+    `${count(volumes.length, 'volume')}, ${count(changes, 'change')}, ${count(lies, 'reply', 'replies')} without volumes`,
+    known === undefined ? '' : `${known.length} known${known[0] === volumes.length ? ', one of them is gone' : ''}`,
+    look ? 'looked at' : '',
+    counted ? 'counted' : '',
+    unreadable > 0 ? `${unreadable} cannot be read` : '',
+    pages === 'short' ? 'one on a page' : pages === 'ignored' ? 'all on each page' : '',
+  ];
+  return {
+    reader: 'shelf',
+    title: title.filter(Boolean).join(', '),
+    size: volumes.length + changes,
+    game: ({ readShelf: read }) => shelfGame({ perPage, ...one, lies, read }),
+  };
 }
 
 /** What a minute is enough for: few records and changes, and what each planted mistake needs to be found. */
@@ -244,6 +290,8 @@ export function* slice(): Generator<SmallWorld> {
     1,
   );
   for (let n = 0; n <= 4; n++) yield* wholeWorlds(n, 3);
+  yield wholeWorld(7, 5, 'place, overlapping', { shrinks: true });
+  for (const n of [9, 10, 11, 20]) yield wholeWorld(n, 1, 'number, ten at once', { perPage: 20 });
   for (let n = 0; n <= 3; n++) yield* shelfWorlds(n, 2);
 }
 
