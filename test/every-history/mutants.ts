@@ -94,6 +94,14 @@ export function mutantsOf(file: string, from = readFileSync(file, 'utf8')): Muta
   return mutants;
 }
 
+/** From where a function of the module begins to where it ends. */
+function linesOf(file: string, name: string): readonly [number, number] {
+  const lines = readFileSync(file, 'utf8').split('\n');
+  const from = lines.findIndex(line => new RegExp(`^(export )?((async )?function\\*?|const) ${name}\\b`).test(line));
+  if (from < 0) throw new Error(`${file} has no ${name}`);
+  return [from + 1, lines.findIndex((line, n) => n > from && /^\S|^$/.test(line)) + 1];
+}
+
 function closing(text: string): number {
   for (let depth = 1, at = 0; at < text.length; at++) {
     if (text[at] === '(') depth++;
@@ -132,7 +140,10 @@ export async function tryMutants(name: string): Promise<void> {
     allowPositionals: false,
   });
   const part = examined[name]!;
-  const all = part.files.flatMap(file => mutantsOf(file));
+  const all = part.files.flatMap(file => {
+    const within = part.within?.[file]?.map(name => linesOf(file, name));
+    return mutantsOf(file).filter(({ line }) => within?.some(([from, to]) => from <= line && line <= to) ?? true);
+  });
   if (values.number !== undefined) {
     process.exit(exits[await tryOne(part, all[Number(values.number)]!)]);
   }

@@ -183,12 +183,12 @@ export const note = (keeping: Keeping, client: pg.ClientBase, claim: Claim, tie:
 const held: Compare = async (keeping, pool) => {
   const rules: Rules = { lookback, perPage: 2, pages: 2, inclusive: true, ties: 'id', date: 'down' };
   let cases = 0;
+  // What is known of this second by then.
   for (const time of [2, 3, 4, 5])
     for (const shownTime of [1, 2, 3, 4, 5])
-      // What is known of this second by then.
       for (const now of [3, 4, 5, 6])
-        for (const known of [undefined, { toldBy: 2, held: false }, { toldBy: 9, held: false }]) {
-          const account = `h${time}-${shownTime}-${now}-${known?.toldBy}`;
+        for (const toldBy of time === 4 ? [undefined, 2, 9] : [undefined]) {
+          const account = `h${time}-${shownTime}-${now}-${toldBy}`;
           const world = { ...begin([], now), now };
           const row = { time, order: 1, observed: 3, trueBy: 5 };
           const version = { time: shownTime, order: 2, made: 0, shows: 0 };
@@ -196,7 +196,7 @@ const held: Compare = async (keeping, pool) => {
           const record = { time: shownTime, order: 2, observed: asOf(world, rules), trueBy: dateOf(world, rules) + 1 };
           if (isLater(row, record, lookback)) continue;
           cases++;
-          const there = known ? [{ from: shownTime, to: shownTime + 1, members: [1], ...known }] : [];
+          const there = toldBy ? [{ from: shownTime, to: shownTime + 1, members: [1], toldBy, held: false }] : [];
           const model = commit({ ...empty, rows: [row], ties: there }, world, rules, [shown], {});
           await enroll(keeping, pool, account);
           await transaction(pool, async client => {
@@ -212,7 +212,7 @@ const held: Compare = async (keeping, pool) => {
           const noted = commit(model, world, rules, [], { tie: { ...tieOf(again) } });
           same(`${account}, and again`, await mirrorOf(pool, account), { covered: 0, ties: noted.ties });
         }
-  if (cases < 60) throw new Error(`${cases} cases`);
+  if (cases < 40) throw new Error(`${cases} cases`);
 };
 
 const tieOf = ({ from, to, toldBy, members }: KnownTie) => ({

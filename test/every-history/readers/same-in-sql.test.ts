@@ -6,8 +6,9 @@ import * as ties from '../../../src/engine/coverage/ties.ts';
 import { makePool } from '../../../src/engine/database/pool.ts';
 import { freshDatabase } from '../../support/postgres.ts';
 import { comparisons } from './in-sql.ts';
+import { listComparisons } from './lists-in-sql.ts';
 
-test.each(Object.entries(comparisons))('%s', async (_, compare) => {
+test.each(Object.entries({ ...comparisons, ...listComparisons }))('%s', async (_, compare) => {
   await using db = await freshDatabase();
   const pool = makePool(db.url);
   await compare({ ...coverage, ...ties, ...merge }, pool).finally(() => pool.end());

@@ -160,6 +160,7 @@ function wholeWorld(
     size === perPage ? '' : `${size} on a page`,
     unreadable > 0 ? `${unreadable} cannot be read` : '',
     until === undefined ? '' : `until second ${until}`,
+    shrinks ? 'only the first is deleted' : '',
   ].filter(Boolean);
   const byNumber = paging.startsWith('number');
   return {
@@ -189,7 +190,7 @@ function* wholeWorlds(records: number, changes: number): Generator<SmallWorld> {
       yield wholeWorld(records, 1, paging, { perPage: 1, unreadable });
   yield wholeWorld(records, 1, 'number, which is ignored');
   yield wholeWorld(records, 1, 'last record, with empty pages');
-  yield wholeWorld(records, 1, 'last record, which is ignored');
+  for (const size of [1, perPage]) yield wholeWorld(records, 1, 'last record, which is ignored', { perPage: size });
 }
 
 /** A reply that lacks its volumes is believed only where nothing else happens: two faults at once may deceive. */
