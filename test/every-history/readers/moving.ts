@@ -3,10 +3,22 @@
  * and resumes from what it committed. A second run may read concurrently. At the end it is quiet, and one more sync must
  * have everything.
  */
-import type { Proof, Range, Reader, Walk } from '../../../src/engine/reading/reading.ts';
+import type { Ask, Proof, Range, Reader, Walk } from '../../../src/engine/reading/reading.ts';
 import { changesOf, type Limits } from './changes.ts';
 import type { Game, Move } from './explore.ts';
-import { bits, bitsOf, commit, empty, falseClaim, has, type Mirror, settle, takenBack, topOf } from './mirror.ts';
+import {
+  bits,
+  bitsOf,
+  commit,
+  empty,
+  falseClaim,
+  has,
+  type Mirror,
+  settle,
+  takenBack,
+  topOf,
+  walkOf,
+} from './mirror.ts';
 import { type ListPlayed, Readings } from './played.ts';
 import { asOf, lives, type Rules, refused, replyTo, tick, toMs, toSecond, type World } from './world.ts';
 
@@ -25,6 +37,15 @@ interface Run {
   /** The parts that follow; undefined until the list was read to its end. */
   readonly parts: readonly { readonly from: number; readonly to: number }[] | undefined;
   readonly requests: number;
+  readonly begun: Begun;
+}
+/** What a reading begins with. */
+interface Begun {
+  readonly from: number;
+  readonly until: number | undefined;
+  readonly walk: Walk | undefined;
+  /** Nothing of the list has been read before. */
+  readonly firstLoad: boolean;
 }
 type Runs = readonly ('to begin' | Run | 'over')[];
 
@@ -61,26 +82,26 @@ export function movingGame({ world, rules, limits, read }: MovingGame): Game<Sta
   };
   /** Where the backfill ends and the sync begins. */
   const middle = limits.beside === 'backfill' ? 2 : 0;
-  const from = (second: number, until: number | undefined, walk: Walk | undefined) =>
-    readings.from(toMs(second), { ...paging, walk, until: until === undefined ? undefined : toMs(until) });
-
-  const sync = (mirror: Mirror): Run => ({
-    node: from(Math.max(middle, topOf(mirror.covered)), undefined, mirror.walk),
-    claimed: undefined,
-    parts: undefined,
-    requests: 0,
-  });
-  const part = (begin: number, until: number, parts: Run['parts'], requests = 0): Run => ({
-    node: from(begin, until, undefined),
-    claimed: undefined,
-    parts,
-    requests,
-  });
+  const reading = (begun: Begun, parts: Run['parts'], requests = 0): Run => {
+    const { from, until, walk, firstLoad } = begun;
+    const options = { ...paging, walk, until: until === undefined ? undefined : toMs(until), firstLoad };
+    return { node: readings.from(toMs(from), options), claimed: undefined, parts, requests, begun };
+  };
+  const sync = (mirror: Mirror): Run => {
+    const { covered } = mirror;
+    const walk = walkOf(mirror);
+    return reading(
+      { from: Math.max(middle, topOf(covered)), until: undefined, walk, firstLoad: covered === 0 },
+      undefined,
+    );
+  };
+  const part = (from: number, until: number, parts: Run['parts'], requests = 0, walk?: Walk): Run =>
+    reading({ from, until, walk, firstLoad: false }, parts, requests);
   const begun = (place: number, mirror: Mirror): Run | 'over' => {
     if (place === 0 || limits.beside === 'sync') return sync(mirror);
     let begin = 0;
     while (begin < middle && has(mirror.covered, begin)) begin++;
-    return begin === middle ? 'over' : part(begin, middle, []);
+    return begin === middle ? 'over' : part(begin, middle, [], 0, walkOf(mirror, middle));
   };
 
   /** A run has committed this proof: it continues, begins its next part, or is over. */
@@ -105,7 +126,9 @@ export function movingGame({ world, rules, limits, read }: MovingGame): Game<Sta
     const told = 'failed' in node.step ? {} : node.step.done ? node.step.value : node.step.value.proof;
     const proof = added(told, run.claimed);
     const committed =
-      'failed' in node.step ? state.mirror : commit(state.mirror, state.world, rules, reply.rows, proof);
+      'failed' in node.step
+        ? state.mirror
+        : commit(state.mirror, state.world, rules, reply.rows, proof, run.begun.until);
     const read = { ...run, node, claimed: told.covered ?? run.claimed, requests: run.requests + 1 };
     const known = asOf(state.world, rules) - rules.lookback;
     const after = next(read, committed, known);
@@ -123,8 +146,22 @@ export function movingGame({ world, rules, limits, read }: MovingGame): Game<Sta
         ? 'a claim is younger than the lookback allows'
         : read.requests > mostRequests
           ? `a run has sent ${mostRequests} requests and does not end`
-          : (refused(step.value.ask, rules) ?? falseClaim(after.mirror, state.world, { unsure, excused })),
+          : (refused(step.value.ask, rules) ??
+            needless(run, step.value.ask, read.node.step, told) ??
+            falseClaim(after.mirror, state.world, { unsure, excused })),
     };
+  }
+
+  /** A reading begins where it is told to, asks no more than is wanted, and does not give up. */
+  function needless({ begun, node }: Run, ask: Ask, then: ListPlayed['step'], { covered }: Proof): string | undefined {
+    const { from, until, walk, firstLoad } = begun;
+    if ('failed' in then) return then.failed;
+    if (ask.order === undefined && toSecond(ask.since!) < from - 1) return 'what was read before is asked for again';
+    if (until !== undefined && !then.done && covered && toSecond(covered.to) >= until)
+      return 'more is asked for than is wanted';
+    if (!rules.hidden || !node.isNew) return undefined;
+    if (!firstLoad && ask.count) return 'a list of one page pays for a count';
+    return walk && ask.page !== walk.page ? 'a walk does not resume at its page' : undefined;
   }
 
   /** The seconds of which a page may have missed a record because another one had been deleted, and a copy still showed that. */
@@ -276,10 +313,9 @@ function key({ world, mirror, runs, left, unsure, excused, lately, quiet }: Stat
       Number(held),
     );
   for (const { from, to } of mirror.torn) numbers.push(from, to);
-  const { walk } = mirror;
-  if (walk) {
+  for (const { until = -1, walk } of mirror.walks) {
     const { since, asOf: begun, page, deep, updatedSince = 0 } = walk;
-    numbers.push(toSecond(since), toSecond(begun), page, Number(deep), toSecond(updatedSince));
+    numbers.push(until, toSecond(since), toSecond(begun), page, Number(deep), toSecond(updatedSince));
   }
   for (const run of runs) {
     if (typeof run === 'string') numbers.push(run === 'over' ? -1 : -2);

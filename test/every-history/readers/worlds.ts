@@ -285,6 +285,20 @@ export function* slice(): Generator<SmallWorld> {
   yield* movingWorlds({ times: upTo(3), changes: 1, ticks: 1, ties: ['id'], beside: 'backfill', pages: [2] });
   yield* movingWorlds({ times: layouts(5), changes: 0, ties: ['id'], pages: [2] }, 'walk by pages');
   yield* movingWorlds({ times: upTo(3), changes: 1, ticks: 1, kills: 1, ties: ['id'] }, 'walk by pages');
+  yield* movingWorlds(
+    {
+      times: [...layouts(4), ...layouts(5, 2), ...layouts(6, 2)],
+      changes: 0,
+      kills: 1,
+      ties: ['id'],
+      beside: 'backfill',
+    },
+    'walk by pages',
+  );
+  yield* movingWorlds(
+    { times: layouts(3, 2), changes: 1, ticks: 1, ties: ['id'], beside: 'backfill', pages: [2] },
+    'walk by pages',
+  );
   yield* creationWorlds({ times: upTo(3), changes: 1, ticks: 1, ties: ['id'] });
   yield* creationWorlds(
     { times: [[0, 2, 2, 2]], made: ['together'], changes: 2, kinds: ['touch', 'delete'], ties: ['id'] },
