@@ -159,10 +159,18 @@ export function movingGame({ world, rules, limits, read }: MovingGame): Game<Sta
     if (ask.order === undefined && toSecond(ask.since!) < from - 1) return 'what was read before is asked for again';
     if (until !== undefined && !then.done && covered && toSecond(covered.to) >= until)
       return 'more is asked for than is wanted';
-    if (!rules.hidden || !node.isNew) return undefined;
+    if (!rules.hidden && ask.count && (until !== undefined || node.isNew))
+      return 'a count is paid for that is not needed';
+    if (!node.isNew) return undefined;
+    if (!rules.hidden) return walk && isNeeded(walk, from) && !isOf(walk, ask) ? 'a walk does not resume' : undefined;
     if (!firstLoad && ask.count) return 'a list of one page pays for a count';
     return walk && ask.page !== walk.page ? 'a walk does not resume at its page' : undefined;
   }
+
+  /** A walk by creation that proves more than was read. */
+  const isNeeded = ({ updatedSince, asOf: begun }: Walk, from: number) =>
+    updatedSince !== undefined && updatedSince < toMs(from) && toSecond(begun) - rules.lookback > from;
+  const isOf = (walk: Walk, { order, since = 0 }: Ask) => order === 'created' && since >= walk.since - 1000;
 
   /** The seconds of which a page may have missed a record because another one had been deleted, and a copy still showed that. */
   function displaced({ tie, covered }: Proof, { items }: World): number {

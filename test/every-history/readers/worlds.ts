@@ -150,6 +150,43 @@ function* creationWorlds(size: Size, updatedSince?: number): Generator<SmallWorl
         };
 }
 
+/** A second of creation that paging does not reach the end of, taken apart by type, user and inbox. */
+function* apartWorlds(
+  changes: number,
+  ticks: number,
+  kinds: readonly Kind[],
+  all: readonly (readonly number[])[],
+): Generator<SmallWorld> {
+  for (const values of all)
+    for (const known of [
+      [2, 1, 1],
+      [2, 2, 1],
+      [2, 2, 2],
+    ] as const)
+      for (const stops of changes > 0 ? [false] : [false, true])
+        for (const inclusive of [false, true]) {
+          const rules: Rules = { lookback, perPage, pages: 2, inclusive, ties: 'id', date: 'down', known, stops };
+          const times = values.map(value => (value > 7 ? 2 : 1));
+          yield {
+            reader: 'by creation',
+            title: `records of one second with values ${values.join(' ')}, ${known.join(' ')} known, ${count(changes, 'change')}, ${count(ticks, 'second')}, since is ${inclusive ? 'inclusive' : 'exclusive'}${stops ? ', counts stop' : ''}`,
+            size: values.length + changes + ticks,
+            game: ({ readByCreation: read }) =>
+              creationGame({
+                world: begin(
+                  times,
+                  5,
+                  'then',
+                  values.map(value => value % 8),
+                ),
+                rules,
+                limits: { changes, ticks, kills: 0, records: 8, kinds, late: [2], ahead: [3] },
+                read,
+              }),
+          };
+        }
+}
+
 function wholeWorld(
   records: number,
   changes: number,
@@ -303,6 +340,25 @@ export function* slice(): Generator<SmallWorld> {
   yield* creationWorlds(
     { times: [[0, 2, 2, 2]], made: ['together'], changes: 2, kinds: ['touch', 'delete'], ties: ['id'] },
     1,
+  );
+  yield* apartWorlds(0, 0, all, [
+    [0, 0, 0, 0],
+    [0, 0, 0, 1, 1],
+    [0, 0, 1, 1, 8],
+    [0, 0, 1, 1, 8, 8, 9],
+    [0, 1, 2, 3, 0, 1],
+    [0, 0, 0, 2, 2, 2, 1],
+    [0, 0, 0, 4, 4, 4, 1],
+    [0, 0, 0, 0, 0, 1],
+  ]);
+  yield* apartWorlds(
+    1,
+    1,
+    ['turn', 'delete', 'touch'],
+    [
+      [0, 0, 1, 1],
+      [0, 0, 0, 1, 1],
+    ],
   );
   for (let n = 0; n <= 4; n++) yield* wholeWorlds(n, 3);
   yield wholeWorld(7, 5, 'place, overlapping', { shrinks: true });
