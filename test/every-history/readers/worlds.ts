@@ -110,7 +110,10 @@ const titleOf = (times: readonly number[], { changes, ticks, kills, beside }: Se
     .filter(Boolean)
     .join(', ');
 
-function* movingWorlds(size: Size, reader: 'moving list' | 'walk by pages' = 'moving list'): Generator<SmallWorld> {
+export function* movingWorlds(
+  size: Size,
+  reader: 'moving list' | 'walk by pages' = 'moving list',
+): Generator<SmallWorld> {
   const one = settled(size);
   for (const times of one.times)
     for (const made of one.made)
