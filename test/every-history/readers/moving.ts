@@ -3,7 +3,7 @@
  * and resumes from what it committed. A second run may read concurrently. At the end it is quiet, and one more sync must
  * have everything.
  */
-import type { Ask, Proof, Range, Reader, Walk } from '../../../src/engine/reading/reading.ts';
+import type { Ask, Proof, Range, Reader, Step, Walk } from '../../../src/engine/reading/reading.ts';
 import { changesOf, type Limits } from './changes.ts';
 import type { Game, Move } from './explore.ts';
 import {
@@ -19,7 +19,7 @@ import {
   topOf,
   walkOf,
 } from './mirror.ts';
-import { type ListPlayed, Readings } from './played.ts';
+import { isOver, type ListPlayed, Readings } from './played.ts';
 import { asOf, lives, type Rules, refused, replyTo, tick, toMs, toSecond, type World } from './world.ts';
 
 export interface MovingGame {
@@ -147,24 +147,37 @@ export function movingGame({ world, rules, limits, read }: MovingGame): Game<Sta
         : read.requests > mostRequests
           ? `a run has sent ${mostRequests} requests and does not end`
           : (refused(step.value.ask, rules) ??
-            needless(run, step.value.ask, read.node.step, told) ??
+            needless(state, run, read.node.step, told) ??
             falseClaim(after.mirror, state.world, { unsure, excused })),
     };
   }
 
   /** A reading begins where it is told to, asks no more than is wanted, and does not give up. */
-  function needless({ begun, node }: Run, ask: Ask, then: ListPlayed['step'], { covered }: Proof): string | undefined {
+  function needless(
+    { world: now, left }: State,
+    { begun, node: { step, isNew } }: Run,
+    then: ListPlayed['step'],
+    { covered }: Proof,
+  ): string | undefined {
     const { from, until, walk, firstLoad } = begun;
+    const { ask } = (step as IteratorYieldResult<Step>).value;
     if ('failed' in then) return then.failed;
     if (ask.order === undefined && toSecond(ask.since!) < from - 1) return 'what was read before is asked for again';
     if (until !== undefined && !then.done && covered && toSecond(covered.to) >= until)
       return 'more is asked for than is wanted';
-    if (!rules.hidden && ask.count && (until !== undefined || node.isNew))
-      return 'a count is paid for that is not needed';
-    if (!node.isNew) return undefined;
+    if (rules.hidden && until !== undefined && left.changes === limits.changes && isBehind(ask, until, now))
+      return 'a page behind the end is asked for';
+    if (!rules.hidden && ask.count && (until !== undefined || isNew)) return 'a count is paid for that is not needed';
+    if (!isNew) return undefined;
     if (!rules.hidden) return walk && isNeeded(walk, from) && !isOf(walk, ask) ? 'a walk does not resume' : undefined;
     if (!firstLoad && ask.count) return 'a list of one page pays for a count';
     return walk && ask.page !== walk.page ? 'a walk does not resume at its page' : undefined;
+  }
+
+  /** A page of the list in the order of creation, behind all that stood there at the end of what is wanted. */
+  function isBehind({ since, page, perPage }: Ask, until: number, { items }: World): boolean {
+    if (perPage < rules.perPage || toSecond(since!) >= until) return false;
+    return page > Math.floor(items.filter(({ created }) => created <= until).length / perPage) + 1;
   }
 
   /** A walk by creation that proves more than was read. */
@@ -277,10 +290,12 @@ export function movingGame({ world, rules, limits, read }: MovingGame): Game<Sta
       quiet: false,
     },
     moves,
-    wrong: ({ wrong }) => wrong,
+    wrong: ({ wrong, runs: now }) => wrong ?? (now.some(isIdle) ? 'a run ends before its first request' : undefined),
     key,
   };
 }
+
+const isIdle = (run: Runs[number]) => typeof run !== 'string' && run.node.isNew && isOver(run.node);
 
 /** What a proof adds to what the reading has claimed, as list-loop.ts has it. */
 function added(proof: Proof, claimed: Range | undefined): Proof {

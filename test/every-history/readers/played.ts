@@ -18,6 +18,9 @@ export interface Played<Asked, Told, Arrived> {
   readonly after: (code: number, page: () => Arrived) => Played<Asked, Told, Arrived>;
 }
 
+export const isOver = ({ step }: { readonly step: { readonly failed: string } | IteratorResult<unknown, unknown> }) =>
+  'failed' in step || step.done === true;
+
 interface Given<Arrived> {
   readonly page: Arrived;
   readonly before: Given<Arrived> | undefined;

@@ -5,7 +5,7 @@
  */
 import { readShelf, type ShelfAsk, type ShelfPage, type ShelfRead } from '../../../src/engine/reading/collection.ts';
 import type { Game, Move } from './explore.ts';
-import { type Played, play } from './played.ts';
+import { isOver, type Played, play } from './played.ts';
 
 type Read = typeof readShelf;
 export interface ShelfGame {
@@ -159,7 +159,7 @@ export function shelfGame({
       wrong: undefined,
     },
     moves,
-    wrong: ({ wrong }) => wrong,
+    wrong: ({ wrong: told, node }) => told ?? (node.isNew && isOver(node) ? 'nothing is asked for' : undefined),
     key: ({ stood, node, shown, changes: left, lies: more }) => [
       left * 8 + more,
       ...node.key,

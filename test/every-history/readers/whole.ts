@@ -5,7 +5,7 @@
  */
 import { endOf, floorSecond, type Page, type Proof, type Reader } from '../../../src/engine/reading/reading.ts';
 import type { Game, Move } from './explore.ts';
-import { type ListPlayed, Readings } from './played.ts';
+import { isOver, type ListPlayed, Readings } from './played.ts';
 import { toMs } from './world.ts';
 
 /**
@@ -188,7 +188,7 @@ export function wholeGame({
       wrong: undefined,
     },
     moves,
-    wrong: one => one.wrong,
+    wrong: ({ wrong, node }) => wrong ?? (node.isNew && isOver(node) ? 'nothing is asked for' : undefined),
     key: ({ list, stayed, node, shown, changes: left, created, requests }) => [
       left,
       created,

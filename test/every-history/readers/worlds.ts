@@ -354,6 +354,7 @@ export function* slice(): Generator<SmallWorld> {
     [0, 0, 0, 4, 4, 4, 1],
     [0, 0, 0, 0, 0, 1],
   ]);
+  yield* apartWorlds(2, 0, ['delete'], [[0, 0, 1, 1, 8, 8, 9]], [[2, 1, 1]]);
   yield* apartWorlds(
     1,
     1,
