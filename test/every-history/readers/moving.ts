@@ -256,7 +256,7 @@ export function movingGame({ world, rules, limits, read }: MovingGame): Game<Sta
 
   function missing({ mirror, excused, left, world }: State): string | undefined {
     const { items } = world;
-    if (!rules.hidden && left.changes === limits.changes && mirror.gaps !== 0 && isWalkable(items))
+    if (left.changes === limits.changes && mirror.gaps !== 0 && isWalkable(items))
       return 'a second is left as a gap that a reading by creation would have filled';
     const read = bits(middle, asOf(world, rules) - rules.lookback);
     if ((read & ~(mirror.covered | mirror.gaps)) !== 0) return 'a quiet sync has not read all up to the lookback';
@@ -269,11 +269,13 @@ export function movingGame({ world, rules, limits, read }: MovingGame): Game<Sta
     return undefined;
   }
 
-  /** Each second of creation, with the one before it, is within reach of paging. */
+  /** Each second of creation, with the one before it, is within reach of paging. A walk by pages needs the one behind it too, and that both are over. */
   function isWalkable(items: World['items']): boolean {
+    const behind = rules.hidden ? 1 : 0;
     const within = (second: number) =>
-      items.filter(({ created }) => created === second || created === second - 1).length;
-    return items.every(({ created }) => within(created) < paging.depth);
+      items.filter(({ created }) => second - 1 <= created && created <= second + behind).length;
+    const isOver = (second: number) => !rules.hidden || second < asOf(world, rules) - rules.lookback;
+    return items.every(({ created }) => within(created) < paging.depth && isOver(created));
   }
 
   const runs: Runs = limits.beside ? ['to begin', 'to begin'] : [sync(empty)];
