@@ -322,6 +322,8 @@ export function* slice(): Generator<SmallWorld> {
     made: ['apart'],
     ties: ['id'],
   });
+  const deep: Size = { times: [[0, 0, 0, 0]], changes: 0, pages: [2], made: ['apart'], ties: ['id'] };
+  yield* movingWorlds({ ...deep, ticks: 1, kills: 1 });
   yield* movingWorlds({ times: upTo(2), changes: 1, ticks: 1, ties: ['id'], beside: 'sync', pages: [2] });
   yield* movingWorlds({ times: upTo(3), changes: 1, ticks: 1, ties: ['id'], beside: 'backfill', pages: [2] });
   yield* movingWorlds({ times: layouts(5), changes: 0, ties: ['id'], pages: [2] }, 'walk by pages');
