@@ -1,6 +1,6 @@
 /**
- * `npm run every-history -- mutants [readers | coverage | budget | claims] [--every n] [--only text] [--workers n]`: changes the product in
- * every small way, one after the other, and says which changes the checker does not find. Nobody has chosen these.
+ * `npm run every-history -- mutants PART [--every n] [--only file:line] [--workers n] [--seconds n]`: changes the product in every
+ * small way, one after the other, and says which changes the checker does not find. Nobody has chosen these. Parts: examined.ts.
  */
 import { fork } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -63,6 +63,7 @@ const isCode = (line: string) =>
     line,
   );
 
+/** `where`: a file, and of it only these functions if any are named. */
 export function mutantsOf(where: string): Mutant[] {
   const [file = '', ...functions] = where.split(' ');
   const from = readFileSync(file, 'utf8');
@@ -121,7 +122,7 @@ async function tryOne(part: Examined, mutant: Mutant): Promise<Verdict> {
   }
   using _ = mistaken;
   // What throws is found as well.
-  const complaint = await part.complaintOf(mistaken.load).catch((error: unknown) => String(error));
+  const complaint = await part.complaintOf(mistaken.load, mutant.file).catch((error: unknown) => String(error));
   if (complaint !== undefined) console.log(complaint);
   return complaint === undefined ? 'survives' : 'found';
 }
@@ -138,7 +139,7 @@ export async function tryMutants(name: string): Promise<void> {
     allowPositionals: false,
   });
   const part = examined[name]!;
-  const all = part.files.flatMap(file => mutantsOf(file));
+  const all = part.files.flatMap(mutantsOf);
   if (values.number !== undefined) {
     process.exit(exits[await tryOne(part, all[Number(values.number)]!)]);
   }

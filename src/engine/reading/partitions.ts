@@ -62,7 +62,8 @@ export function* readApart(since: Ms, second: Ms, options: ReadingOptions): Gene
     const [first, last] = [metIn(before, met), metIn(after, met)];
     const isCounted = before.count === first && after.count === last && first === last;
     if (isCounted && first >= depth) return { asOf: met.asOf };
-    if (before.count === after.count)
+    // Where more were met than are counted, one of them left meanwhile.
+    if (before.count === after.count && last < after.count)
       return fail(`and of ${after.count} only ${last} have a type, user and inbox we know`);
   }
   return fail(`and they changed whenever they were read, ${mostReadings} times`);

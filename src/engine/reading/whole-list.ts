@@ -31,7 +31,7 @@ export function* readWhole(from: Ms, options: ReadingOptions): Generator<Step, P
     for (const row of fresh) met.add(row.id);
     const short = arrived < perPage && arrived !== defaultPerPage;
     // A page without a readable record may be an old page or a new one.
-    if (!short && arrived > 0 && rows.length === 0) return {};
+    if (!short && rows.length === 0) return {};
     if (!short && fresh.length > 0) continue;
     const ignored = page === 2 && fresh.length === 0 && arrived > 0;
     for (let back = ignored ? 0 : page - 1; back >= 1; back--) yield { ask: { page: back, perPage }, proof: {} };

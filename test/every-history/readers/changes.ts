@@ -1,7 +1,7 @@
 /** What may happen to the records of a list between two requests. */
 import { lives, type Rules, type World, without, withVersion } from './world.ts';
 
-export type Kind = 'touch' | 'create' | 'delete' | 'late' | 'ahead' | 'behind';
+export type Kind = 'touch' | 'create' | 'delete' | 'late' | 'ahead' | 'behind' | 'turn';
 
 /** What may happen, each so often in a history; all together `changes` times at most. */
 export interface Limits {
@@ -26,13 +26,15 @@ export interface Change {
   readonly world: (world: World) => World;
 }
 
+const names: Readonly<Record<number, string>> = { 1: 'type', 2: 'user', 4: 'inbox' };
+
 export function* changesOf({ items }: World, rules: Rules, limits: Limits): Generator<Change> {
   const may = (kind: Kind) => limits.kinds.includes(kind);
   // A list in the order of creation that does not show times is changed by creations and deletions only.
   const changes = !rules.hidden;
   for (let id = 0; id < items.length; id++) {
     if (!lives(items[id]!)) continue;
-    const change = (what: string, how: { late?: number; ahead?: number } = {}): Change => ({
+    const change = (what: string, how: { late?: number; ahead?: number; turned?: number } = {}): Change => ({
       id,
       what: `record ${id} changes${what}`,
       late: how.late !== undefined,
@@ -41,6 +43,7 @@ export function* changesOf({ items }: World, rules: Rules, limits: Limits): Gene
     if (changes && may('touch')) yield change('');
     if (changes && may('late')) for (const late of limits.late) yield change(`, which shows ${late} s later`, { late });
     if (changes && may('ahead')) for (const ahead of limits.ahead) yield change(`, dated ${ahead} s ahead`, { ahead });
+    if (may('turn')) for (const turned of [1, 2, 4]) yield change(`: another ${names[turned]}`, { turned });
     if (may('delete')) yield { id, what: `record ${id} is deleted`, late: false, world: world => without(world, id) };
   }
   const id = items.length;

@@ -6,8 +6,8 @@ import { type CreationOptions, readByCreation } from '../../../src/engine/readin
 import type { Page, Proof, Step } from '../../../src/engine/reading/reading.ts';
 import { changesOf, type Limits } from './changes.ts';
 import type { Game, Move } from './explore.ts';
-import { type ListPlayed, play } from './played.ts';
-import { lives, type Rules, replyTo, tick, toMs, toSecond, type World } from './world.ts';
+import { isOver, type ListPlayed, play } from './played.ts';
+import { asOf, cutsOf, lives, type Rules, refused, replyTo, tick, toMs, toSecond, type World } from './world.ts';
 
 export interface CreationGame {
   readonly world: World;
@@ -31,12 +31,33 @@ export interface Sweep {
   readonly wrong: string | undefined;
 }
 
+const mostRequests = 120;
+
+/** All records of a second and of the one before, or else all that have the same known values. */
+function isWithinReach({ items }: World, { pages, perPage, known, stops }: Rules): boolean {
+  const depth = pages * perPage;
+  const around = (second: number) => items.filter(({ created }) => created === second || created === second - 1);
+  const isDeep = (list: World['items']) => list.length >= depth;
+  const counts = new Set(items.map(one => items.filter(({ created }) => created >= one.created).length));
+  return items.every(({ created }) => {
+    if (!isDeep(around(created))) return true;
+    // A count of just as many may be one that stops there.
+    if (known === undefined || stops || counts.has(depth)) return false;
+    const valuesOf = ({ versions }: World['items'][number]) => versions.at(-1)!.values ?? 0;
+    const isKnown = items.every(one => known.every((count, n) => ((valuesOf(one) >> n) & 1) < count));
+    return (
+      isKnown && !around(created).some(one => isDeep(around(created).filter(two => valuesOf(two) === valuesOf(one))))
+    );
+  });
+}
+
 export function creationGame({ world, rules, limits, read = readByCreation, updatedSince }: CreationGame): Game<Sweep> {
   const { lookback, perPage, pages } = rules;
   const options: CreationOptions = {
     lookbackMs: lookback * 1000,
     perPage,
     depth: pages * perPage,
+    cuts: cutsOf(rules),
     ...(updatedSince !== undefined && { updatedSince: toMs(updatedSince) }),
   };
 
@@ -57,9 +78,29 @@ export function creationGame({ world, rules, limits, read = readByCreation, upda
       requests,
       unsure,
       moved: -1,
-      wrong: requests > 60 ? 'the reading does not end' : unshown(proof, shown, sweep.world, unsure),
+      wrong:
+        requests > mostRequests
+          ? 'the reading does not end'
+          : (refused(step.value.ask, rules) ??
+            needless(sweep, node.step) ??
+            unshown(proof, shown, sweep.world, unsure)),
     };
   }
+
+  /** If nothing changes, a second that can be read is no gap, and all is claimed that may be. */
+  function needless({ left, world: now }: Sweep, then: ListPlayed['step']): string | undefined {
+    if ('failed' in then) return then.failed;
+    const { gap, covered } = then.done ? then.value : then.value.proof;
+    // Where records are only deleted, a second is read again while it changes.
+    const isSteady = limits.changes - left.changes < (limits.kinds.join() === 'delete' ? 3 : 1);
+    if (gap && isReadable && isSteady && left.ticks === limits.ticks) return `a gap is left: ${gap.reason}`;
+    if (left.changes < limits.changes || left.ticks < limits.ticks) return undefined;
+    const claimed = asOf(now, rules) - lookback;
+    if (then.done && isReadable && claimed > 0 && covered && toSecond(covered.to) < claimed)
+      return 'not all is claimed that may be';
+    return undefined;
+  }
+  const isReadable = isWithinReach(world, rules);
 
   function unshown({ covered, asOf }: Proof, shown: Sweep['shown'], { items }: World, unsure: boolean) {
     if (covered === undefined) return undefined;
@@ -119,7 +160,7 @@ export function creationGame({ world, rules, limits, read = readByCreation, upda
       wrong: undefined,
     },
     moves,
-    wrong: ({ wrong }) => wrong,
+    wrong: ({ wrong, node }) => wrong ?? (node.isNew && isOver(node) ? 'nothing is asked for' : undefined),
     key: ({ world: { now, items, orders }, node, shown, left, moved, unsure }) => [
       left.changes * 64 + left.ticks * 4 + Number(unsure),
       moved,
@@ -131,7 +172,7 @@ export function creationGame({ world, rules, limits, read = readByCreation, upda
         gone ?? -9,
         shown[id] ?? -9,
         versions.length,
-        ...versions.flatMap(({ time, order, made, shows }) => [time, order, made, shows]),
+        ...versions.flatMap(({ time, order, made, shows, values = 0 }) => [time, order, made, shows, values]),
       ]),
     ],
   };

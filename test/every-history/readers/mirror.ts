@@ -31,10 +31,11 @@ export interface Mirror {
   /** Ranges that were taken back, because their ties were torn. */
   readonly torn: readonly { readonly from: number; readonly to: number }[];
   readonly ties: readonly KnownTie[];
-  readonly walk: Walk | undefined;
+  /** The places of walks: one of a sync, and one of each reading with an end. */
+  readonly walks: readonly { readonly until: number | undefined; readonly walk: Walk }[];
 }
 
-export const empty: Mirror = { rows: [], covered: 0, gaps: 0, torn: [], ties: [], walk: undefined };
+export const empty: Mirror = { rows: [], covered: 0, gaps: 0, torn: [], ties: [], walks: [] };
 
 /** Seconds from..to as bits. Claims begin at second 0 and end before second 30. */
 export const bits = (from: number, to: number): number => {
@@ -63,7 +64,14 @@ export function isLater(row: Row, record: Row, lookback: number): boolean {
 const isHeld = (row: Row, record: Row, lookback: number): boolean =>
   row.time > record.time && row.observed < record.observed && row.time > row.observed - lookback;
 
-export function commit(mirror: Mirror, world: World, rules: Rules, shown: readonly Shown[], proof: Proof): Mirror {
+export function commit(
+  mirror: Mirror,
+  world: World,
+  rules: Rules,
+  shown: readonly Shown[],
+  proof: Proof,
+  until?: number,
+): Mirror {
   let { rows, ties } = mirror;
   const told = { observed: asOf(world, rules), trueBy: dateOf(world, rules) + 1 };
   for (const { id, time, version } of shown) {
@@ -83,9 +91,16 @@ export function commit(mirror: Mirror, world: World, rules: Rules, shown: readon
     covered: proof.covered ? mirror.covered | bitsOf(proof.covered) : mirror.covered,
     gaps: proof.gap ? mirror.gaps | bitsOf(proof.gap) : mirror.gaps,
     torn: mirror.torn,
-    walk: proof.walk === undefined ? mirror.walk : (proof.walk ?? undefined),
+    walks: proof.walk === undefined ? mirror.walks : placed(mirror, proof.walk, until),
   };
 }
+
+function placed({ walks }: Mirror, walk: Walk | null, until: number | undefined): Mirror['walks'] {
+  const others = walks.filter(one => one.until !== until);
+  return walk === null ? others : [...others, { until, walk }];
+}
+export const walkOf = ({ walks }: Mirror, until?: number): Walk | undefined =>
+  walks.find(one => one.until === until)?.walk;
 
 const tieOf = ({ from, to, ids, toldBy }: Tie): KnownTie => ({
   from: toSecond(from),

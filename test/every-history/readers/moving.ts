@@ -3,12 +3,24 @@
  * and resumes from what it committed. A second run may read concurrently. At the end it is quiet, and one more sync must
  * have everything.
  */
-import type { Proof, Range, Reader, Walk } from '../../../src/engine/reading/reading.ts';
+import type { Ask, Proof, Range, Reader, Step, Walk } from '../../../src/engine/reading/reading.ts';
 import { changesOf, type Limits } from './changes.ts';
 import type { Game, Move } from './explore.ts';
-import { bitsOf, commit, empty, falseClaim, has, type Mirror, settle, takenBack, topOf } from './mirror.ts';
-import { type ListPlayed, Readings } from './played.ts';
-import { asOf, lives, type Rules, replyTo, tick, toMs, toSecond, type World } from './world.ts';
+import {
+  bits,
+  bitsOf,
+  commit,
+  empty,
+  falseClaim,
+  has,
+  type Mirror,
+  settle,
+  takenBack,
+  topOf,
+  walkOf,
+} from './mirror.ts';
+import { isOver, type ListPlayed, Readings } from './played.ts';
+import { asOf, lives, type Rules, refused, replyTo, tick, toMs, toSecond, type World } from './world.ts';
 
 export interface MovingGame {
   readonly world: World;
@@ -25,6 +37,15 @@ interface Run {
   /** The parts that follow; undefined until the list was read to its end. */
   readonly parts: readonly { readonly from: number; readonly to: number }[] | undefined;
   readonly requests: number;
+  readonly begun: Begun;
+}
+/** What a reading begins with. */
+interface Begun {
+  readonly from: number;
+  readonly until: number | undefined;
+  readonly walk: Walk | undefined;
+  /** Nothing of the list has been read before. */
+  readonly firstLoad: boolean;
 }
 type Runs = readonly ('to begin' | Run | 'over')[];
 
@@ -61,26 +82,26 @@ export function movingGame({ world, rules, limits, read }: MovingGame): Game<Sta
   };
   /** Where the backfill ends and the sync begins. */
   const middle = limits.beside === 'backfill' ? 2 : 0;
-  const from = (second: number, until: number | undefined, walk: Walk | undefined) =>
-    readings.from(toMs(second), { ...paging, walk, until: until === undefined ? undefined : toMs(until) });
-
-  const sync = (mirror: Mirror): Run => ({
-    node: from(Math.max(middle, topOf(mirror.covered)), undefined, mirror.walk),
-    claimed: undefined,
-    parts: undefined,
-    requests: 0,
-  });
-  const part = (begin: number, until: number, parts: Run['parts'], requests = 0): Run => ({
-    node: from(begin, until, undefined),
-    claimed: undefined,
-    parts,
-    requests,
-  });
+  const reading = (begun: Begun, parts: Run['parts'], requests = 0): Run => {
+    const { from, until, walk, firstLoad } = begun;
+    const options = { ...paging, walk, until: until === undefined ? undefined : toMs(until), firstLoad };
+    return { node: readings.from(toMs(from), options), claimed: undefined, parts, requests, begun };
+  };
+  const sync = (mirror: Mirror): Run => {
+    const { covered } = mirror;
+    const walk = walkOf(mirror);
+    return reading(
+      { from: Math.max(middle, topOf(covered)), until: undefined, walk, firstLoad: covered === 0 },
+      undefined,
+    );
+  };
+  const part = (from: number, until: number, parts: Run['parts'], requests = 0, walk?: Walk): Run =>
+    reading({ from, until, walk, firstLoad: false }, parts, requests);
   const begun = (place: number, mirror: Mirror): Run | 'over' => {
     if (place === 0 || limits.beside === 'sync') return sync(mirror);
     let begin = 0;
     while (begin < middle && has(mirror.covered, begin)) begin++;
-    return begin === middle ? 'over' : part(begin, middle, []);
+    return begin === middle ? 'over' : part(begin, middle, [], 0, walkOf(mirror, middle));
   };
 
   /** A run has committed this proof: it continues, begins its next part, or is over. */
@@ -105,7 +126,9 @@ export function movingGame({ world, rules, limits, read }: MovingGame): Game<Sta
     const told = 'failed' in node.step ? {} : node.step.done ? node.step.value : node.step.value.proof;
     const proof = added(told, run.claimed);
     const committed =
-      'failed' in node.step ? state.mirror : commit(state.mirror, state.world, rules, reply.rows, proof);
+      'failed' in node.step
+        ? state.mirror
+        : commit(state.mirror, state.world, rules, reply.rows, proof, run.begun.until);
     const read = { ...run, node, claimed: told.covered ?? run.claimed, requests: run.requests + 1 };
     const known = asOf(state.world, rules) - rules.lookback;
     const after = next(read, committed, known);
@@ -123,9 +146,44 @@ export function movingGame({ world, rules, limits, read }: MovingGame): Game<Sta
         ? 'a claim is younger than the lookback allows'
         : read.requests > mostRequests
           ? `a run has sent ${mostRequests} requests and does not end`
-          : falseClaim(after.mirror, state.world, { unsure, excused }),
+          : (refused(step.value.ask, rules) ??
+            needless(state, run, read.node.step, told) ??
+            falseClaim(after.mirror, state.world, { unsure, excused })),
     };
   }
+
+  /** A reading begins where it is told to, asks no more than is wanted, and does not give up. */
+  function needless(
+    { world: now, left }: State,
+    { begun, node: { step, isNew } }: Run,
+    then: ListPlayed['step'],
+    { covered }: Proof,
+  ): string | undefined {
+    const { from, until, walk, firstLoad } = begun;
+    const { ask } = (step as IteratorYieldResult<Step>).value;
+    if ('failed' in then) return then.failed;
+    if (ask.order === undefined && toSecond(ask.since!) < from - 1) return 'what was read before is asked for again';
+    if (until !== undefined && !then.done && covered && toSecond(covered.to) >= until)
+      return 'more is asked for than is wanted';
+    if (rules.hidden && until !== undefined && left.changes === limits.changes && isBehind(ask, until, now))
+      return 'a page behind the end is asked for';
+    if (!rules.hidden && ask.count && (until !== undefined || isNew)) return 'a count is paid for that is not needed';
+    if (!isNew) return undefined;
+    if (!rules.hidden) return walk && isNeeded(walk, from) && !isOf(walk, ask) ? 'a walk does not resume' : undefined;
+    if (!firstLoad && ask.count) return 'a list of one page pays for a count';
+    return walk && ask.page !== walk.page ? 'a walk does not resume at its page' : undefined;
+  }
+
+  /** A page of the list in the order of creation, behind all that stood there at the end of what is wanted. */
+  function isBehind({ since, page, perPage }: Ask, until: number, { items }: World): boolean {
+    if (perPage < rules.perPage || toSecond(since!) >= until) return false;
+    return page > Math.floor(items.filter(({ created }) => created <= until).length / perPage) + 1;
+  }
+
+  /** A walk by creation that proves more than was read. */
+  const isNeeded = ({ updatedSince, asOf: begun }: Walk, from: number) =>
+    updatedSince !== undefined && updatedSince < toMs(from) && toSecond(begun) - rules.lookback > from;
+  const isOf = (walk: Walk, { order, since = 0 }: Ask) => order === 'created' && since >= walk.since - 1000;
 
   /** The seconds of which a page may have missed a record because another one had been deleted, and a copy still showed that. */
   function displaced({ tie, covered }: Proof, { items }: World): number {
@@ -196,9 +254,12 @@ export function movingGame({ world, rules, limits, read }: MovingGame): Game<Sta
     return { ...now, quiet: true, wrong: now.wrong ?? missing(now) };
   }
 
-  function missing({ mirror, excused, left, world: { items } }: State): string | undefined {
-    if (!rules.hidden && left.changes === limits.changes && mirror.gaps !== 0 && isWalkable(items))
+  function missing({ mirror, excused, left, world }: State): string | undefined {
+    const { items } = world;
+    if (left.changes === limits.changes && mirror.gaps !== 0 && isWalkable(items))
       return 'a second is left as a gap that a reading by creation would have filled';
+    const read = bits(middle, asOf(world, rules) - rules.lookback);
+    if ((read & ~(mirror.covered | mirror.gaps)) !== 0) return 'a quiet sync has not read all up to the lookback';
     for (let id = 0; id < items.length; id++) {
       const { versions, gone } = items[id]!;
       const { time, order } = versions.at(-1)!;
@@ -208,11 +269,13 @@ export function movingGame({ world, rules, limits, read }: MovingGame): Game<Sta
     return undefined;
   }
 
-  /** Each second of creation, with the one before it, is within reach of paging. */
+  /** Each second of creation, with the one before it, is within reach of paging. A walk by pages needs the one behind it too, and that both are over. */
   function isWalkable(items: World['items']): boolean {
+    const behind = rules.hidden ? 1 : 0;
     const within = (second: number) =>
-      items.filter(({ created }) => created === second || created === second - 1).length;
-    return items.every(({ created }) => within(created) < paging.depth);
+      items.filter(({ created }) => second - 1 <= created && created <= second + behind).length;
+    const isOver = (second: number) => !rules.hidden || second < asOf(world, rules) - rules.lookback;
+    return items.every(({ created }) => within(created) < paging.depth && isOver(created));
   }
 
   const runs: Runs = limits.beside ? ['to begin', 'to begin'] : [sync(empty)];
@@ -229,10 +292,12 @@ export function movingGame({ world, rules, limits, read }: MovingGame): Game<Sta
       quiet: false,
     },
     moves,
-    wrong: ({ wrong }) => wrong,
+    wrong: ({ wrong, runs: now }) => wrong ?? (now.some(isIdle) ? 'a run ends before its first request' : undefined),
     key,
   };
 }
+
+const isIdle = (run: Runs[number]) => typeof run !== 'string' && run.node.isNew && isOver(run.node);
 
 /** What a proof adds to what the reading has claimed, as list-loop.ts has it. */
 function added(proof: Proof, claimed: Range | undefined): Proof {
@@ -273,10 +338,9 @@ function key({ world, mirror, runs, left, unsure, excused, lately, quiet }: Stat
       Number(held),
     );
   for (const { from, to } of mirror.torn) numbers.push(from, to);
-  const { walk } = mirror;
-  if (walk) {
+  for (const { until = -1, walk } of mirror.walks) {
     const { since, asOf: begun, page, deep, updatedSince = 0 } = walk;
-    numbers.push(toSecond(since), toSecond(begun), page, Number(deep), toSecond(updatedSince));
+    numbers.push(until, toSecond(since), toSecond(begun), page, Number(deep), toSecond(updatedSince));
   }
   for (const run of runs) {
     if (typeof run === 'string') numbers.push(run === 'over' ? -1 : -2);

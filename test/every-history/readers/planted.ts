@@ -1,4 +1,5 @@
 /** Readers that are wrong: the source of the product with one line changed. The page says which small world finds each. */
+import type { Load } from '../examined.ts';
 import { withMistake } from '../planted.ts';
 import type { Readers } from './worlds.ts';
 
@@ -14,11 +15,15 @@ export interface Planted {
 const folder = 'src/engine/reading';
 const modules = ['moving-list', 'page-walk', 'by-creation', 'whole-list', 'by-cursor', 'collection'];
 
+export async function readersOf(load: Load): Promise<Readers> {
+  const loaded = await Promise.all(modules.map(name => load<object>(`${folder}/${name}.ts`)));
+  return Object.assign({}, ...loaded);
+}
+
 /** The readers with this change. */
 export async function withPlanted<T>({ file, line, instead }: Planted, work: (readers: Readers) => T): Promise<T> {
   using copy = await withMistake(`${folder}/${file}`, [{ file: `${folder}/${file}`, from: line, to: instead }]);
-  const loaded = await Promise.all(modules.map(name => copy.load<object>(`${folder}/${name}.ts`)));
-  return work(Object.assign({}, ...loaded));
+  return work(await readersOf(copy.load));
 }
 
 const of =

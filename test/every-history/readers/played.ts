@@ -10,11 +10,16 @@ import { Fatal } from '../../../src/errors.ts';
 export interface Played<Asked, Told, Arrived> {
   /** Two numbers that stand for where it began and the pages that it was given. */
   readonly key: readonly [number, number];
+  /** It has been given no page yet. */
+  readonly isNew: boolean;
   /** A request; the end; or the reader has given up. */
   readonly step: IteratorResult<Asked, Told> | { readonly failed: string };
   /** After one more page. `code` stands for the page: equal pages have equal codes. */
   readonly after: (code: number, page: () => Arrived) => Played<Asked, Told, Arrived>;
 }
+
+export const isOver = ({ step }: { readonly step: { readonly failed: string } | IteratorResult<unknown, unknown> }) =>
+  'failed' in step || step.done === true;
 
 interface Given<Arrived> {
   readonly page: Arrived;
@@ -36,6 +41,7 @@ export function play<Asked, Told, Arrived>(
   if (++kept > mostKept) [kept, epoch] = [0, epoch + 1];
   return {
     key,
+    isNew: given === undefined,
     step: stepOf(start, given),
     after: (code, page) => {
       if (since !== epoch) [next, since] = [undefined, epoch];
@@ -83,8 +89,8 @@ export class Readings {
   }
 
   from(from: number, options: ReadingOptions): ListPlayed {
-    const { until, walk } = options;
-    const name = `${from} ${until} ${JSON.stringify(walk)}`;
+    const { until, walk, firstLoad } = options;
+    const name = `${from} ${until} ${JSON.stringify(walk)} ${firstLoad}`;
     let known = this.#known.get(name);
     if (known === undefined) {
       const key = [...name].reduce<[number, number]>((hash, letter) => follow(hash, letter.charCodeAt(0)), [17, 42]);

@@ -1,10 +1,11 @@
 /**
  * The game of a shelf, whose pages are cut by place. What is found whole must have been on the shelf, in this order, at
- * the time that the reading names; unless a change was undone while it read (collection.ts).
+ * the time that the reading names; unless a change was undone while it read (collection.ts). If nothing changes it must
+ * be found whole, or unchanged, with no request more than needed.
  */
 import { readShelf, type ShelfAsk, type ShelfPage, type ShelfRead } from '../../../src/engine/reading/collection.ts';
 import type { Game, Move } from './explore.ts';
-import { type Played, play } from './played.ts';
+import { isOver, type Played, play } from './played.ts';
 
 type Read = typeof readShelf;
 export interface ShelfGame {
@@ -18,6 +19,10 @@ export interface ShelfGame {
   readonly counted: boolean;
   /** Replies that lack their records. */
   readonly lies: number;
+  /** The first so many volumes cannot be read. */
+  readonly unreadable?: number;
+  /** Pages hold one volume, whatever is asked for; or each shows the whole shelf. */
+  readonly pages?: 'short' | 'ignored' | undefined;
   readonly read?: Read;
 }
 
@@ -33,7 +38,6 @@ export interface Reading {
   readonly wrong: string | undefined;
 }
 
-const nameOf = (volume: number) => `v${volume}`;
 const same = (one: readonly number[], other: readonly number[]) => one.join() === other.join();
 
 export function shelfGame({
@@ -44,8 +48,11 @@ export function shelfGame({
   look,
   counted,
   lies,
+  unreadable = 0,
+  pages,
   read = readShelf,
 }: ShelfGame): Game<Reading> {
+  const nameOf = (volume: number) => (volume < unreadable ? '' : `v${volume}`);
   const options = {
     known: known?.map(nameOf),
     look,
@@ -58,16 +65,43 @@ export function shelfGame({
     if ('failed' in step || step.done) throw new Error('a reading that is over asks for nothing');
     const { startIndex, maxResults } = step.value;
     const now = state.stood.at(-1)!;
-    const arrived = empty ? [] : now.slice(startIndex, startIndex + maxResults);
+    const size = pages === 'short' ? 1 : maxResults;
+    const arrived = empty ? [] : pages === 'ignored' ? now : now.slice(startIndex, startIndex + size);
     // The time of a reply is the number of the content that it shows.
     const asOf = state.stood.length - 1;
     const code = arrived.reduce((sum, volume) => sum * 16 + volume + 1, asOf + 1);
     const node = state.node.after(code, () => ({ ids: arrived.map(nameOf), asOf }));
-    const shown = startIndex === 0 ? arrived : [...state.shown.slice(0, startIndex), ...arrived];
-    const requests = state.requests + 1;
-    const result = 'failed' in node.step || !node.step.done ? undefined : node.step.value;
-    const wrong = requests > 80 ? 'the reading does not end' : result && untrue(result, shown, state.stood, empty);
-    return { ...state, node, shown, requests, wrong };
+    const isAll = startIndex === 0 || pages === 'ignored';
+    const shown = isAll ? arrived : [...state.shown.slice(0, startIndex), ...arrived];
+    const after = { ...state, node, shown, requests: state.requests + 1 };
+    if (startIndex < 0 || maxResults !== perPage) return { ...after, wrong: `place ${startIndex} is asked for` };
+    return { ...after, wrong: wrong(after, empty) };
+  }
+
+  function wrong({ node, requests, stood, shown, changes: left, lies: more }: Reading, lied: boolean) {
+    if (requests > 80) return 'the reading does not end';
+    if ('failed' in node.step) return node.step.failed;
+    if (unreadable < 2 && stood.length === 1 && more === lies && requests > needed())
+      return 'more is asked for than is needed';
+    if (!node.step.done) return undefined;
+    const { value: result } = node.step;
+    // Volumes that cannot be read look like one page that comes again.
+    if (result.found === 'moved' && changes - left < 2 && unreadable < 2)
+      return 'a shelf that changed once at most is not read';
+    return untrue(result, shown, stood, lied);
+  }
+
+  /** Requests of a shelf that does not change. */
+  function needed(): number {
+    const { length } = volumes;
+    const isKnown = known !== undefined && same(known, volumes);
+    // Pages that are cut in another way than asked for tell nothing of the end.
+    if (isKnown && look && (pages === undefined || length === 0)) return 1;
+    const first = known !== undefined && (look || known.length > 0) ? 1 : 0;
+    if (length === 0) return first + (known !== undefined && known.length > 0 ? 2 : 1);
+    const each = pages === 'ignored' ? 2 : Math.ceil(length / (pages === 'short' ? 1 : perPage)) + 1;
+    const last = counted && pages !== 'ignored' ? each - 1 : each;
+    return first + (isKnown && !look && pages !== 'ignored' ? 0 : each) + last;
   }
 
   /** `known` was the content when it was found; what was undone since then is not seen. */
@@ -83,9 +117,16 @@ export function shelfGame({
       (one, i) => contents.indexOf(one) < i - 1 && contents.lastIndexOf(one) > contents.indexOf(one),
     );
     if (undone) return undefined;
-    if (result.found === 'whole' && !same(shown, stood[result.asOf]!))
+    if (result.found === 'whole' && !same(shown, stood[result.asOf] ?? [-1]))
       return `[${shown}] is found as of when [${stood[result.asOf]}] stood there`;
+    if (result.found === 'unchanged' && !endsLikeKnown(stood[result.asOf]!)) return 'an end that differs is unchanged';
     return undefined;
+  }
+
+  /** As far as one page shows it that would show one volume more. */
+  function endsLikeKnown(now: readonly number[]): boolean {
+    const end = (volumes: readonly number[]) => volumes.slice(Math.max(0, volumes.length - perPage + 1)).map(nameOf);
+    return now.length === known?.length && end(now).join() === end(known).join();
   }
 
   function* moves(state: Reading): Generator<Move<Reading>> {
@@ -102,7 +143,7 @@ export function shelfGame({
       next: { ...state, stood: [...stood, next], changes: state.changes - 1 },
     });
     for (let at = 0; at < now.length; at++) yield changed(`volume ${now[at]} is taken away`, now.toSpliced(at, 1));
-    const fresh = Math.max(-1, ...stood.flat(), ...volumes) + 1;
+    const fresh = Math.max(-1, ...stood.flat(), ...(known ?? [])) + 1;
     for (const at of new Set([0, Math.floor(now.length / 2), now.length]))
       yield changed(`volume ${fresh} is put at place ${at}`, now.toSpliced(at, 0, fresh));
   }
@@ -118,7 +159,7 @@ export function shelfGame({
       wrong: undefined,
     },
     moves,
-    wrong: ({ wrong }) => wrong,
+    wrong: ({ wrong: told, node }) => told ?? (node.isNew && isOver(node) ? 'nothing is asked for' : undefined),
     key: ({ stood, node, shown, changes: left, lies: more }) => [
       left * 8 + more,
       ...node.key,

@@ -2,7 +2,7 @@
  * A small help desk: a few records of one list, whose clock has a grain of a second. It is written from the
  * specification. All times are whole seconds after `epoch`.
  */
-import type { Ask, Page } from '../../../src/engine/reading/reading.ts';
+import type { Ask, Cuts, Page } from '../../../src/engine/reading/reading.ts';
 
 /** Second 0. Far from 1970, where some readers begin. */
 export const epoch = Date.UTC(2026, 2, 1);
@@ -17,6 +17,8 @@ export interface Version {
   readonly made: number;
   /** From this second on every up-to-date copy shows it. */
   readonly shows: number;
+  /** Its type, user and inbox, a bit each. */
+  readonly values?: number;
 }
 
 export interface Item {
@@ -48,6 +50,10 @@ export interface Rules {
   readonly date: 'down' | 'up';
   /** The list stands in the order of creation, which its records do not show. */
   readonly hidden?: boolean;
+  /** Which types, users and inboxes are known, of two each; undefined: none is asked for. */
+  readonly known?: readonly [number, number, number];
+  /** A count stops at what paging reaches. */
+  readonly stops?: boolean;
 }
 
 /** The reply says that it shows everything before this second: its Date, less a second. */
@@ -58,19 +64,25 @@ export const dateOf = ({ now }: World, { date }: Rules) => (date === 'up' ? now 
  * Records of one kind: `times` when they were updated, oldest first. Each was created then, or, `made`, long before, all
  * of them in one second or in a second each.
  */
-export function begin(times: readonly number[], now: number, made: 'then' | 'together' | 'apart' = 'then'): World {
+export function begin(
+  times: readonly number[],
+  now: number,
+  made: 'then' | 'together' | 'apart' = 'then',
+  values: readonly number[] = [],
+): World {
   const items = times.map((time, i) => ({
     created: made === 'then' ? time : made === 'together' ? -20 : -20 + i,
-    versions: [{ time, order: i, made: -20, shows: -20 }],
+    versions: [{ time, order: i, made: -20, shows: -20, values: values[i] ?? 0 }],
     gone: undefined,
   }));
   return { now, orders: times.length, items };
 }
 
-export function withVersion(world: World, id: number, { late = 0, ahead = 0 } = {}): World {
+export function withVersion(world: World, id: number, { late = 0, ahead = 0, turned = 0 } = {}): World {
   const { now, orders } = world;
-  const version = { time: now + ahead, order: orders, made: now, shows: now + late };
   const item = world.items[id];
+  const values = (item?.versions.at(-1)?.values ?? 0) ^ turned;
+  const version = { time: now + ahead, order: orders, made: now, shows: now + late, values };
   const changed = item
     ? { ...item, versions: [...item.versions, version] }
     : { created: now, versions: [version], gone: undefined };
@@ -125,11 +137,30 @@ export function answer(world: World, ask: Ask, rules: Rules, behind = 0): { rows
     const version = shown(item, world.now, behind, rules.lookback);
     if (version === undefined) return;
     const one = { id, time: version.time, created: item.created, version };
-    if (passes(place(one), since) && passes(one.time, updatedSince)) all.push(one);
+    if (passes(place(one), since) && passes(one.time, updatedSince) && isOf(version, ask.only)) all.push(one);
   });
   const tie = (one: Shown) => (ties === 'change' ? one.version.order : ties === 'id' ? one.id : -one.id);
   all.sort((a, b) => place(a) - place(b) || tie(a) - tie(b));
-  return { rows: all.slice((ask.page - 1) * ask.perPage, ask.page * ask.perPage), total: all.length };
+  const total = rules.stops ? Math.min(all.length, rules.pages * rules.perPage) : all.length;
+  return { rows: all.slice((ask.page - 1) * ask.perPage, ask.page * ask.perPage), total };
+}
+
+const fields = ['type', 'user_id', 'inbox_id'] as const;
+const isOf = ({ values = 0 }: Version, only: Ask['only'] = {}) =>
+  fields.every((field, n) => only[field] === undefined || only[field] === String((values >> n) & 1));
+
+/** The known values, as the reader gets them. */
+export function cutsOf({ known }: Rules): Cuts | undefined {
+  if (known === undefined) return undefined;
+  const [types, users, inboxes] = known.map(length => Array.from({ length }, (_, n) => String(n)));
+  return { types: types!, users: users!, inboxes: inboxes! };
+}
+
+/** What the source answers with an error, or has no page for. Without a record on it a page tells a count only. */
+export function refused({ since = 0, page, perPage, count }: Ask, rules: Rules): string | undefined {
+  const sizes = rules.hidden ? [rules.perPage, 1, 0] : rules.known ? [rules.perPage, 0] : [rules.perPage];
+  const isRight = since >= 0 && page >= 1 && page * perPage <= rules.pages * rules.perPage && sizes.includes(perPage);
+  return isRight && (perPage > 0 || count === true) ? undefined : `page ${page} of ${perPage} records is asked for`;
 }
 
 /** A reply as readers get it, and a number that stands for it. */

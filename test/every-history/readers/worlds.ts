@@ -10,8 +10,8 @@ import type { Kind, Limits } from './changes.ts';
 import { creationGame } from './creation.ts';
 import type { Game } from './explore.ts';
 import { movingGame } from './moving.ts';
-import { shelfGame } from './shelf.ts';
-import { wholeGame } from './whole.ts';
+import { type ShelfGame, shelfGame } from './shelf.ts';
+import { type Paging, type WholeGame, wholeGame } from './whole.ts';
 import { begin, type Rules } from './world.ts';
 
 /** The readers as they are, or with a mistake. */
@@ -110,7 +110,10 @@ const titleOf = (times: readonly number[], { changes, ticks, kills, beside }: Se
     .filter(Boolean)
     .join(', ');
 
-function* movingWorlds(size: Size, reader: 'moving list' | 'walk by pages' = 'moving list'): Generator<SmallWorld> {
+export function* movingWorlds(
+  size: Size,
+  reader: 'moving list' | 'walk by pages' = 'moving list',
+): Generator<SmallWorld> {
   const one = settled(size);
   for (const times of one.times)
     for (const made of one.made)
@@ -150,39 +153,124 @@ function* creationWorlds(size: Size, updatedSince?: number): Generator<SmallWorl
         };
 }
 
-function* wholeWorlds(records: number, changes: number): Generator<SmallWorld> {
-  const of = (paging: 'number' | 'last record' | 'place, overlapping') => ({
-    reader: paging === 'number' ? 'whole list' : 'cursor',
-    title: `${count(records, 'record')}, ${count(changes, 'change')}, pages by ${paging}`,
+/** A second of creation that paging does not reach the end of, taken apart by type, user and inbox. */
+function* apartWorlds(
+  changes: number,
+  ticks: number,
+  kinds: readonly Kind[],
+  layouts: readonly (readonly number[])[],
+  knowns: readonly NonNullable<Rules['known']>[] = [
+    [2, 1, 1],
+    [2, 2, 1],
+    [2, 2, 2],
+  ],
+): Generator<SmallWorld> {
+  for (const values of layouts)
+    for (const known of knowns)
+      for (const stops of changes > 0 ? [false] : [false, true])
+        for (const inclusive of [false, true]) {
+          const rules: Rules = { lookback, perPage, pages: 2, inclusive, ties: 'id', date: 'down', known, stops };
+          const times = values.map(value => (value > 7 ? 2 : 1));
+          yield {
+            reader: 'by creation',
+            title: `records of one second with values ${values.join(' ')}, ${known.join(' ')} known, ${count(changes, 'change')}, ${count(ticks, 'second')}, since is ${inclusive ? 'inclusive' : 'exclusive'}${stops ? ', counts stop' : ''}`,
+            size: values.length + changes + ticks,
+            game: ({ readByCreation: read }) =>
+              creationGame({
+                world: begin(
+                  times,
+                  5,
+                  'then',
+                  values.map(value => value % 8),
+                ),
+                rules,
+                limits: { changes, ticks, kills: 0, records: 8, kinds, late: [2], ahead: [3] },
+                read,
+              }),
+          };
+        }
+}
+
+function wholeWorld(
+  records: number,
+  changes: number,
+  paging: Paging,
+  { perPage: size = perPage, unreadable = 0, until, shrinks = false }: Partial<WholeGame> = {},
+): SmallWorld {
+  const more = [
+    size === perPage ? '' : `${size} on a page`,
+    unreadable > 0 ? `${unreadable} cannot be read` : '',
+    until === undefined ? '' : `until second ${until}`,
+    shrinks ? 'only the first is deleted' : '',
+  ].filter(Boolean);
+  const byNumber = paging.startsWith('number');
+  return {
+    reader: byNumber ? 'whole list' : 'cursor',
+    title: [count(records, 'record'), count(changes, 'change'), `pages by ${paging}`, ...more].join(', '),
     size: records + changes,
-    game: ({ readWhole: whole, readByCursor: cursor }: Readers) =>
+    game: ({ readWhole: whole, readByCursor: cursor }) =>
       wholeGame({
-        records,
-        changes,
-        perPage,
-        paging,
-        read: paging === 'number' ? whole : (from, options) => cursor(from, options, paging === 'place, overlapping'),
+        ...{ records, changes, perPage: size, paging, unreadable, until, shrinks },
+        read: byNumber
+          ? whole
+          : paging === 'place, overlapping'
+            ? (from, options) => cursor(from, options, true)
+            : (from, options) => cursor(from, options),
       }),
-  });
-  yield of('number');
-  yield of('last record');
-  yield of('place, overlapping');
+  };
+}
+
+function* wholeWorlds(records: number, changes: number): Generator<SmallWorld> {
+  for (const paging of ['number', 'last record', 'place, overlapping'] as const) {
+    yield wholeWorld(records, changes, paging);
+    if (changes > 1) yield wholeWorld(records, 0, paging, { until: 10 });
+    if (records > 0) yield wholeWorld(records, 1, paging, { unreadable: Math.min(records, perPage) });
+  }
+  for (const paging of ['number', 'number, which is ignored'] as const)
+    for (const unreadable of records > 0 ? [0, 1] : [0])
+      yield wholeWorld(records, 1, paging, { perPage: 1, unreadable });
+  yield wholeWorld(records, 1, 'number, which is ignored');
+  yield wholeWorld(records, 1, 'last record, with empty pages');
+  for (const size of [1, perPage]) yield wholeWorld(records, 1, 'last record, which is ignored', { perPage: size });
 }
 
 /** A reply that lacks its volumes is believed only where nothing else happens: two faults at once may deceive. */
 function* shelfWorlds(length: number, changes: number): Generator<SmallWorld> {
   const volumes = Array.from({ length }, (_, i) => i);
-  for (const known of [undefined, volumes, volumes.slice(1)])
+  const longer = [...volumes, length];
+  const other = [length, ...volumes.slice(1)];
+  for (const known of [undefined, volumes, ...(length > 0 ? [volumes.slice(1), other] : []), longer])
     for (const look of known ? [false, true] : [false])
-      for (const counted of [false, true])
-        for (const lies of [0, 1])
-          yield {
-            reader: 'shelf',
-            title: `${count(volumes.length, 'volume')}, ${count(lies ? 0 : changes, 'change')}, ${count(lies, 'reply', 'replies')} without volumes${known ? `, ${known.length} known` : ''}${look ? ', looked at' : ''}${counted ? ', counted' : ''}`,
-            size: length + changes,
-            game: ({ readShelf: read }) =>
-              shelfGame({ volumes, changes: lies ? 0 : changes, perPage, known, look, counted, lies, read }),
-          };
+      for (const counted of [false, true]) {
+        const one = { volumes, known, look, counted };
+        for (const lies of [0, 1]) yield shelfWorld({ ...one, lies, changes: lies ? 0 : changes });
+        if (changes === 0) continue;
+        for (const pages of ['short', 'ignored'] as const)
+          if (!look) yield shelfWorld({ ...one, pages, changes: Math.min(1, changes) });
+        if (length > 0 && known !== other) yield shelfWorld({ ...one, unreadable: 1, changes: 1 });
+        // Two pages look alike. A look needs a page of two.
+        if (length > 1 && known !== other && !look) yield shelfWorld({ ...one, unreadable: 2, perPage: 1, changes: 1 });
+      }
+}
+
+function shelfWorld(
+  one: Omit<ShelfGame, 'read' | 'lies' | 'perPage'> & { perPage?: number; lies?: number },
+): SmallWorld {
+  const { volumes, changes, known, look, counted, pages, unreadable = 0, lies = 0 } = one;
+  const title = [
+    `${count(volumes.length, 'volume')}, ${count(changes, 'change')}, ${count(lies, 'reply', 'replies')} without volumes`,
+    known === undefined ? '' : `${known.length} known${known[0] === volumes.length ? ', one of them is gone' : ''}`,
+    look ? 'looked at' : '',
+    counted ? 'counted' : '',
+    unreadable > 0 ? `${unreadable} cannot be read` : '',
+    pages === 'short' ? 'one on a page' : pages === 'ignored' ? 'all on each page' : '',
+  ];
+  return {
+    reader: 'shelf',
+    title: title.filter(Boolean).join(', '),
+    size: volumes.length + changes,
+    game: ({ readShelf: read }) => shelfGame({ perPage, ...one, lies, read }),
+  };
 }
 
 /** What a minute is enough for: few records and changes, and what each planted mistake needs to be found. */
@@ -234,16 +322,54 @@ export function* slice(): Generator<SmallWorld> {
     made: ['apart'],
     ties: ['id'],
   });
+  const deep: Size = { times: [[0, 0, 0, 0]], changes: 0, pages: [2], made: ['apart'], ties: ['id'] };
+  yield* movingWorlds({ ...deep, ticks: 1, kills: 1 });
   yield* movingWorlds({ times: upTo(2), changes: 1, ticks: 1, ties: ['id'], beside: 'sync', pages: [2] });
   yield* movingWorlds({ times: upTo(3), changes: 1, ticks: 1, ties: ['id'], beside: 'backfill', pages: [2] });
   yield* movingWorlds({ times: layouts(5), changes: 0, ties: ['id'], pages: [2] }, 'walk by pages');
   yield* movingWorlds({ times: upTo(3), changes: 1, ticks: 1, kills: 1, ties: ['id'] }, 'walk by pages');
+  yield* movingWorlds(
+    {
+      times: [...layouts(4), ...layouts(5, 2), ...layouts(6, 2)],
+      changes: 0,
+      kills: 1,
+      ties: ['id'],
+      beside: 'backfill',
+    },
+    'walk by pages',
+  );
+  yield* movingWorlds(
+    { times: layouts(3, 2), changes: 1, ticks: 1, ties: ['id'], beside: 'backfill', pages: [2] },
+    'walk by pages',
+  );
   yield* creationWorlds({ times: upTo(3), changes: 1, ticks: 1, ties: ['id'] });
   yield* creationWorlds(
     { times: [[0, 2, 2, 2]], made: ['together'], changes: 2, kinds: ['touch', 'delete'], ties: ['id'] },
     1,
   );
+  yield* apartWorlds(0, 0, all, [
+    [0, 0, 0, 0],
+    [0, 0, 0, 1, 1],
+    [0, 0, 1, 1, 8],
+    [0, 0, 1, 1, 8, 8, 9],
+    [0, 1, 2, 3, 0, 1],
+    [0, 0, 0, 2, 2, 2, 1],
+    [0, 0, 0, 4, 4, 4, 1],
+    [0, 0, 0, 0, 0, 1],
+  ]);
+  yield* apartWorlds(2, 0, ['delete'], [[0, 0, 1, 1, 2, 2, 8]], [[2, 2, 1]]);
+  yield* apartWorlds(
+    1,
+    1,
+    ['turn', 'delete', 'touch'],
+    [
+      [0, 0, 1, 1],
+      [0, 0, 0, 1, 1],
+    ],
+  );
   for (let n = 0; n <= 4; n++) yield* wholeWorlds(n, 3);
+  yield wholeWorld(7, 5, 'place, overlapping', { shrinks: true });
+  for (const n of [9, 10, 11, 20]) yield wholeWorld(n, 1, 'number, ten at once', { perPage: 20 });
   for (let n = 0; n <= 3; n++) yield* shelfWorlds(n, 2);
 }
 
