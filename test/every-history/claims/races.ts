@@ -14,6 +14,8 @@ interface Door {
   readonly pool: pg.Pool;
   /** Sends the next statement. It is answered, or waits for a lock; then the next turn waits for its answer. */
   turn(): Promise<'answered' | 'blocked' | 'nothing to send'>;
+  /** Whether its statement waits for a lock. */
+  isStuck(): Promise<boolean>;
   end(): Promise<void>;
 }
 
@@ -54,6 +56,7 @@ async function door(url: string, isBlocked: (pid: number) => Promise<boolean>): 
         if (blocked) return 'blocked';
       }
     },
+    isStuck: async () => sent !== undefined && (await isBlocked(pid)),
     end: () => client.end(),
   };
 }
@@ -152,7 +155,9 @@ async function play(
     const of = may.find(n => n === wanted[turns.length]) ?? may[0]!;
     turns.push({ of, free: may.length === 2 });
     const became = await doors[of]!.turn();
-    stuck = became === 'blocked' ? stuck.map((one, n) => n === of || one) : [false, false];
+    // To give a turn to what still waits for a lock would be the same order again.
+    if (became === 'blocked') stuck = stuck.map((one, n) => n === of || one);
+    else stuck = await Promise.all(stuck.map(async (one, n) => one && n !== of && (await doors[n]!.isStuck())));
   }
   return { answers: await Promise.all(results), turns };
 }
