@@ -51,7 +51,7 @@ describe('every history of who lives', () => {
     expect(await playPresence(db.url, workers, { most: 1 })).toEqual({ histories: 7 });
   });
 
-  test.for(presencePlays.slice(2))('nothing is wrong after more: %j', long, async plays => {
+  test.for(presencePlays.slice(1, -1))('nothing is wrong after more: %j', long, async plays => {
     await using db = await freshDatabase();
     expect(await playPresence(db.url, workers, plays)).not.toHaveProperty('complaint');
   });
