@@ -128,8 +128,13 @@ function* readAscending(from: Ms, options: ReadingOptions): Generator<Step, Proo
   return proof;
 }
 
-/** Both readings show one order, and nothing came in between a forward reading and the backward one that followed it. */
+/**
+ * Both readings show one order, nothing came in between a forward reading and the backward one that followed it, and nothing
+ * moved during that one. A change may reorder records of one second: one that moves behind a page that was read takes the
+ * place of another, and is the only sign of it.
+ */
 function steady(there: readonly string[], back: readonly string[], backwardsLast: boolean): boolean {
   const shown = new Set(there);
-  return backwardsLast && inOneOrder(there, back) && back.every(row => shown.has(row));
+  const isStill = new Set(back).size === back.length;
+  return backwardsLast && isStill && inOneOrder(there, back) && back.every(row => shown.has(row));
 }

@@ -347,6 +347,10 @@ export function* slice(): Generator<SmallWorld> {
     { times: [[0, 2, 2, 2]], made: ['together'], changes: 2, kinds: ['touch', 'delete'], ties: ['id'] },
     1,
   );
+  yield* creationWorlds({
+    ...{ times: [[0, 0, 3, 3]], made: ['then'], changes: 2, ticks: 1 },
+    ...{ kinds: ['touch', 'delete'], ties: ['change'], pages: [2] },
+  });
   yield* apartWorlds(0, 0, all, [
     [0, 0, 0, 0],
     [0, 0, 0, 1, 1],

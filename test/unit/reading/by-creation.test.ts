@@ -146,15 +146,19 @@ describe.each([{ inclusive: false }, { inclusive: true }])('since_created_at, in
   });
 });
 
-test('of a tie, what comes in on the way back may push away what one that left hid on the way there: it is read again', () => {
+test.for([
+  // Page 1, a look at the last page, page 2, for which d has left and f is on page 1; then back: i has come in.
+  ['what comes in on the way back may push away', ['abcde', '', 'ghXXX', 'iabce']],
+  // For page 2 a has left and h is on page 1; then h changes, and stands behind g.
+  ['what changes on the way back may move away', ['abcde', '', 'fgXXX', 'bcdef']],
+] as const)('of a tie, %s what one that left hid on the way there: it is read again', ([, pages]) => {
   const time = start - 400_000;
   const page = (ids: string) => {
     const rows = ids.split('').map(id => ({ id, time: id === 'X' ? time + 9000 : time }));
     return { arrived: rows.length, rows, asOf: start, date: start };
   };
   const reading = readByCreation(time, { lookbackMs: 0, perPage, depth });
-  // Page 1, a look at the last page, page 2, for which d has left and f is on page 1; then back: i has come in.
-  const asked = [reading.next(), ...['abcde', '', 'ghXXX', 'iabce'].map(ids => reading.next(page(ids)))];
+  const asked = [reading.next(), ...pages.map(ids => reading.next(page(ids)))];
   expect(asked.map(({ value }) => 'ask' in value! && value.ask.page)).toEqual([1, 10, 2, 1, 1]);
   expect(asked.at(-1)!.value).toMatchObject({ ask: { since: time - 1000 }, proof: {} });
   expect(asked.at(-1)!.value).not.toHaveProperty('proof.covered');
