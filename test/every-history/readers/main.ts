@@ -56,6 +56,8 @@ export async function playReaders(): Promise<void> {
   const begun = performance.now();
   const sums = new Map<string, { worlds: number; histories: number; states: number }>();
   const wrong: string[] = [];
+  // Large worlds stand together in the list. Spread out, what is left takes as long as what is done.
+  const order = spread(games.length);
   let next = 0;
   let done = 0;
   const said = () => {
@@ -74,7 +76,7 @@ export async function playReaders(): Promise<void> {
     threads.map(
       thread =>
         new Promise<void>((resolve, reject) => {
-          const give = () => (next < games.length ? thread.postMessage(next++) : resolve());
+          const give = () => (next < games.length ? thread.postMessage(order[next++]) : resolve());
           thread.on('error', reject);
           thread.on('message', ({ at, explored }: Told) => {
             done++;
@@ -102,6 +104,12 @@ export async function playReaders(): Promise<void> {
   const all = [...sums.values()].reduce((sum, { histories }) => sum + histories, 0);
   console.log(`${count(all)} histories, ${wrong.length} worlds wrong, ${duration((performance.now() - begun) / 1000)}`);
   process.exitCode = wrong.length > 0 ? 1 : 0;
+}
+
+/** All numbers below `count`, in an order in which neighbours are far from each other. */
+function spread(count: number): number[] {
+  const placeOf = (n: number) => (n * 0.618034) % 1;
+  return Array.from({ length: count }, (_, n) => n).sort((a, b) => placeOf(a) - placeOf(b));
 }
 
 /** The saving loses nothing: without it the same histories are counted, one by one. */
