@@ -27,7 +27,7 @@ export interface Examined {
   readonly complaintOf: (load: Load, file: string) => Promise<string | undefined>;
 }
 
-/** So many histories of the budget are drawn. */
+/** Histories of the budget that are drawn. */
 const histories = 1500;
 /** The worlds of the budget are cut off here. */
 const mostStates = 2000;

@@ -154,7 +154,7 @@ function changed(event: Event, before: Truth): Truth | undefined {
   }
 }
 
-/** All histories of so many events, or of fewer where nothing more can happen. Each event happens once. */
+/** All histories of `most` events, or of fewer where nothing more can happen. Each event happens once. */
 function* historiesOf(most: number, before: Truth, so: readonly Event[]): Generator<readonly Event[]> {
   const next = (Object.keys(events) as Event[]).filter(one => !so.includes(one) && following(one, before));
   if (so.length === most || next.length === 0) return yield so;
@@ -170,7 +170,7 @@ export interface PresencePlayed {
   readonly complaint?: { readonly what: string; readonly story: readonly string[] };
 }
 
-/** All histories of so many events, after these ones. */
+/** All histories of `most` events, after `first`. */
 export interface PresencePlays {
   readonly most: number;
   readonly first?: readonly Event[];
