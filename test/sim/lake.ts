@@ -8,7 +8,7 @@ import { turnOff } from '../../src/lake/state.ts';
 import { type LakeBeside, lakeBeside } from '../support/lake-beside.ts';
 import type { Database } from './database.ts';
 
-/** About as many statements has an export. */
+/** An export that dies does so within this many statements; one that has fewer comes to its end. */
 const statements = 120;
 
 export class SimulatedLake {
@@ -33,7 +33,7 @@ export class SimulatedLake {
     return new SimulatedLake(database, beside, makeRng(seed * 7 + 15));
   }
 
-  /** One in three dies. */
+  /** One in three is to die. */
   async export(): Promise<void> {
     if (this.#rng() < 2 / 3) return this.#wholly();
     let left = between(this.#rng, 1, statements);
