@@ -105,7 +105,6 @@ export function* walkList(from: Ms, options: ReadingOptions): Generator<Step, Pr
         // of an earlier run ended when that run began.
         if (!resumed) return proof;
         start = Math.max(start, claimed);
-        since = Math.max(0, start - secondMs);
       }
     }
     walk = undefined;
@@ -132,12 +131,6 @@ function* split(walk: Walk, met: ReadonlyMap<string, number>, proof: Proof): Gen
   let beyond = Math.max(Math.min(floorSecond(walk.asOf), until), known + secondMs);
   let place = 0;
   let untold = proof;
-  if (until < Infinity) {
-    // The walk may have missed its end, through wrong counts, or because every record that marks the end was deleted.
-    const page: Page = yield { ask: { since: until, page: 1, perPage: 1 }, proof: untold };
-    untold = {};
-    if (page.rows[0] && met.has(page.rows[0].id)) return { since: until };
-  }
   while (beyond - known > secondMs && place < 0.9 * met.size) {
     const middle = floorSecond((known + beyond) / 2);
     const page: Page = yield { ask: { since: middle, page: 1, perPage: 1 }, proof: untold };

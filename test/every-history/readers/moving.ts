@@ -3,7 +3,15 @@
  * and resumes from what it committed. A second run may read concurrently. At the end it is quiet, and one more sync must
  * have everything.
  */
-import type { Ask, Proof, Range, Reader, Step, Walk } from '../../../src/engine/reading/reading.ts';
+import {
+  type Ask,
+  floorSecond,
+  type Proof,
+  type Range,
+  type Reader,
+  type Step,
+  type Walk,
+} from '../../../src/engine/reading/reading.ts';
 import { changesOf, type Limits } from './changes.ts';
 import type { Game, Move } from './explore.ts';
 import {
@@ -37,6 +45,8 @@ interface Run {
   /** The parts that follow; undefined until the list was read to its end. */
   readonly parts: readonly { readonly from: number; readonly to: number }[] | undefined;
   readonly requests: number;
+  /** Up to where its first page showed everything. It follows from the pages of `node`. */
+  readonly asOf: number;
   readonly begun: Begun;
 }
 /** What a reading begins with. */
@@ -85,7 +95,7 @@ export function movingGame({ world, rules, limits, read }: MovingGame): Game<Sta
   const reading = (begun: Begun, parts: Run['parts'], requests = 0): Run => {
     const { from, until, walk, firstLoad } = begun;
     const options = { ...paging, walk, until: until === undefined ? undefined : toMs(until), firstLoad };
-    return { node: readings.from(toMs(from), options), claimed: undefined, parts, requests, begun };
+    return { node: readings.from(toMs(from), options), claimed: undefined, parts, requests, asOf: 0, begun };
   };
   const sync = (mirror: Mirror): Run => {
     const { covered } = mirror;
@@ -129,8 +139,12 @@ export function movingGame({ world, rules, limits, read }: MovingGame): Game<Sta
       'failed' in node.step
         ? state.mirror
         : commit(state.mirror, state.world, rules, reply.rows, proof, run.begun.until);
-    const read = { ...run, node, claimed: told.covered ?? run.claimed, requests: run.requests + 1 };
-    const known = asOf(state.world, rules) - rules.lookback;
+    const shown = asOf(state.world, rules);
+    const read = {
+      ...{ ...run, node, claimed: told.covered ?? run.claimed, requests: run.requests + 1 },
+      asOf: run.node.isNew ? shown : run.asOf,
+    };
+    const known = shown - rules.lookback;
     const after = next(read, committed, known);
     const unsure = state.unsure || behind > 0;
     const excused = state.excused | (unsure ? displaced(told, state.world) : 0);
@@ -148,6 +162,8 @@ export function movingGame({ world, rules, limits, read }: MovingGame): Game<Sta
           ? `a run has sent ${mostRequests} requests and does not end`
           : (refused(step.value.ask, rules) ??
             needless(state, run, read.node.step, told) ??
+            forgotten(step.value.ask, read.node.step, after.mirror.gaps) ??
+            isTooShort(read, committed) ??
             falseClaim(after.mirror, state.world, { unsure, excused })),
     };
   }
@@ -157,12 +173,13 @@ export function movingGame({ world, rules, limits, read }: MovingGame): Game<Sta
     { world: now, left }: State,
     { begun, node: { step, isNew } }: Run,
     then: ListPlayed['step'],
-    { covered }: Proof,
+    { covered, gap }: Proof,
   ): string | undefined {
     const { from, until, walk, firstLoad } = begun;
     const { ask } = (step as IteratorYieldResult<Step>).value;
     if ('failed' in then) return then.failed;
     if (ask.order === undefined && toSecond(ask.since!) < from - 1) return 'what was read before is asked for again';
+    if (gap && toSecond(gap.from) < from) return 'a gap begins before what is wanted';
     if (until !== undefined && !then.done && covered && toSecond(covered.to) >= until)
       return 'more is asked for than is wanted';
     if (rules.hidden && until !== undefined && left.changes === limits.changes && isBehind(ask, until, now))
@@ -172,6 +189,31 @@ export function movingGame({ world, rules, limits, read }: MovingGame): Game<Sta
     if (!rules.hidden) return walk && isNeeded(walk, from) && !isOf(walk, ask) ? 'a walk does not resume' : undefined;
     if (!firstLoad && ask.count) return 'a list of one page pays for a count';
     return walk && ask.page !== walk.page ? 'a walk does not resume at its page' : undefined;
+  }
+
+  /** A sync reads on up to where the list was when it began, also where it resumed an older walk. */
+  function isTooShort({ node: { step }, parts, asOf: begunAsOf }: Run, mirror: Mirror): string | undefined {
+    if (parts !== undefined || 'failed' in step || !step.done) return undefined;
+    const due = bits(middle, begunAsOf - rules.lookback);
+    const unread = due & ~(mirror.covered | mirror.gaps);
+    return mirror.torn.reduce((rest, { from, to }) => rest & ~bits(from, to), unread) === 0
+      ? undefined
+      : 'a sync ends before it has read what was there when it began';
+  }
+
+  /** A run that dies at the next page of a walk resumes there: the place that was committed says so. */
+  function forgotten({ page, perPage, order }: Ask, then: ListPlayed['step'], gaps: number): string | undefined {
+    if ('failed' in then || then.done) return undefined;
+    const { ask, proof } = then.value;
+    if (proof.walk?.asOf === Infinity) return 'a walk is kept that has not begun';
+    // Behind a gap a walk by pages keeps no place (page-walk.ts).
+    if (rules.hidden && perPage === rules.perPage && ask.perPage === perPage && ask.page === page - 1 && gaps === 0)
+      return proof.walk?.page === ask.page ? undefined : 'the place of a walk by pages is not kept';
+    if (order !== 'created' || ask.order !== 'created') return undefined;
+    const { walk } = proof;
+    if (!walk) return 'the place of a walk by creation is not kept';
+    const read = Math.min(ask.since!, floorSecond(walk.asOf - paging.lookbackMs));
+    return walk.since >= read ? undefined : 'the place of a walk by creation is not where it is';
   }
 
   /** A page of the list in the order of creation, behind all that stood there at the end of what is wanted. */
@@ -256,7 +298,7 @@ export function movingGame({ world, rules, limits, read }: MovingGame): Game<Sta
 
   function missing({ mirror, excused, left, world }: State): string | undefined {
     const { items } = world;
-    if (left.changes === limits.changes && mirror.gaps !== 0 && isWalkable(items))
+    if (left.changes === limits.changes && hasNeedlessGap(mirror.gaps, items))
       return 'a second is left as a gap that a reading by creation would have filled';
     const read = bits(middle, asOf(world, rules) - rules.lookback);
     if ((read & ~(mirror.covered | mirror.gaps)) !== 0) return 'a quiet sync has not read all up to the lookback';
@@ -269,13 +311,21 @@ export function movingGame({ world, rules, limits, read }: MovingGame): Game<Sta
     return undefined;
   }
 
-  /** Each second of creation, with the one before it, is within reach of paging. A walk by pages needs the one behind it too, and that both are over. */
-  function isWalkable(items: World['items']): boolean {
+  /**
+   * Each second of creation, with the one before it, is within reach of paging. A walk by pages needs the one behind it too, and that
+   * both are over; but only around the gap, which begins and ends with a second that it may not have needed.
+   */
+  function hasNeedlessGap(gaps: number, items: World['items']): boolean {
     const behind = rules.hidden ? 1 : 0;
     const within = (second: number) =>
       items.filter(({ created }) => second - 1 <= created && created <= second + behind).length;
     const isOver = (second: number) => !rules.hidden || second < asOf(world, rules) - rules.lookback;
-    return items.every(({ created }) => within(created) < paging.depth && isOver(created));
+    const isWalkable = ({ created }: World['items'][number]) => within(created) < paging.depth && isOver(created);
+    if (!rules.hidden) return gaps !== 0 && items.every(isWalkable);
+    const near = (second: number) => items.filter(({ created }) => Math.abs(created - second) <= 2);
+    return Array.from({ length: 30 }, (_, second) => second).some(
+      second => has(gaps, second) && near(second).every(isWalkable),
+    );
   }
 
   const runs: Runs = limits.beside ? ['to begin', 'to begin'] : [sync(empty)];

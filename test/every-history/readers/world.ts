@@ -159,7 +159,12 @@ export function cutsOf({ known }: Rules): Cuts | undefined {
 /** What the source answers with an error, or has no page for. Without a record on it a page tells a count only. */
 export function refused({ since = 0, page, perPage, count }: Ask, rules: Rules): string | undefined {
   const sizes = rules.hidden ? [rules.perPage, 1, 0] : rules.known ? [rules.perPage, 0] : [rules.perPage];
-  const isRight = since >= 0 && page >= 1 && page * perPage <= rules.pages * rules.perPage && sizes.includes(perPage);
+  const isRight =
+    since >= 0 &&
+    since < Infinity &&
+    page >= 1 &&
+    page * perPage <= rules.pages * rules.perPage &&
+    sizes.includes(perPage);
   return isRight && (perPage > 0 || count === true) ? undefined : `page ${page} of ${perPage} records is asked for`;
 }
 

@@ -328,6 +328,17 @@ export function* slice(): Generator<SmallWorld> {
   yield* movingWorlds({ times: upTo(3), changes: 1, ticks: 1, ties: ['id'], beside: 'backfill', pages: [2] });
   yield* movingWorlds({ times: layouts(5), changes: 0, ties: ['id'], pages: [2] }, 'walk by pages');
   yield* movingWorlds({ times: upTo(3), changes: 1, ticks: 1, kills: 1, ties: ['id'] }, 'walk by pages');
+  // More than paging reaches: in the very first second, with a walk behind it, and in several.
+  yield* movingWorlds(
+    {
+      times: [
+        [0, 0, 0, 0, 0, 1, 1],
+        [0, 0, 1, 3],
+      ],
+      ...{ changes: 0, ticks: 1, kills: 1, ties: ['id'] },
+    },
+    'walk by pages',
+  );
   yield* movingWorlds(
     {
       times: [...layouts(4), ...layouts(5, 2), ...layouts(6, 2)],
