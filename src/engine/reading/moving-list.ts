@@ -92,7 +92,6 @@ export function* readMovingList(from: Ms, options: ReadingOptions): Generator<St
     left = tied;
     if (claimed > tied) {
       start = Math.max(start, claimed);
-      read = start;
       most = Infinity;
       since = Math.max(since, start - secondMs);
     } else {
