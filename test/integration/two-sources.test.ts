@@ -15,8 +15,8 @@ const all = ['users', 'customers', 'tickets', 'messages', 'shelves', 'volumes'];
 const isOpen = expect.stringMatching(/^(waiting|running)$/);
 const owners = ['ada', 'mylibrary'];
 
-/** How long a reply of the catalog lies about while it is slow, as that of the help desk does. */
-const slow: Fault = { kind: 'delay', ms: 150 };
+/** How long a reply of a source lies about while it is slow: long enough that the other source is read meanwhile, on any machine. */
+const slow: Fault = { kind: 'delay', ms: 1000 };
 
 interface Both extends Desk {
   /** Opens a run, and has it worked on at once. */
@@ -51,6 +51,7 @@ async function openBoth(options: Partial<DeskOptions> = {}): Promise<Both> {
     settings: sandbox => ({ books: booksConfig(sandbox) }),
     ...options,
   });
+  desk.fault = () => (desk.slow ? slow : undefined);
   const asked = () => desk.sandbox.books.requests.map(({ path }) => path);
   const begin: Both['begin'] = async (streams, more) => {
     const run = await desk.open(streams, more);

@@ -28,7 +28,19 @@ import {
   walkOf,
 } from './mirror.ts';
 import { isOver, type ListPlayed, Readings } from './played.ts';
-import { asOf, lives, type Rules, refused, replyTo, tick, toMs, toSecond, type World } from './world.ts';
+import {
+  asOf,
+  dateOf,
+  lives,
+  type Rules,
+  refused,
+  replyTo,
+  type Shown,
+  tick,
+  toMs,
+  toSecond,
+  type World,
+} from './world.ts';
 
 export interface MovingGame {
   readonly world: World;
@@ -164,6 +176,7 @@ export function movingGame({ world, rules, limits, read }: MovingGame): Game<Sta
             needless(state, run, read.node.step, told) ??
             forgotten(step.value.ask, read.node.step, after.mirror.gaps) ??
             isTooShort(read, committed) ??
+            misjudged(state.world, step.value.ask, told, reply.rows) ??
             falseClaim(after.mirror, state.world, { unsure, excused })),
     };
   }
@@ -194,11 +207,26 @@ export function movingGame({ world, rules, limits, read }: MovingGame): Game<Sta
   /** A sync reads on up to where the list was when it began, also where it resumed an older walk. */
   function isTooShort({ node: { step }, parts, asOf: begunAsOf }: Run, mirror: Mirror): string | undefined {
     if (parts !== undefined || 'failed' in step || !step.done) return undefined;
+    if (walkOf(mirror) !== undefined) return 'a sync ends, and the place of its walk is kept';
     const due = bits(middle, begunAsOf - rules.lookback);
     const unread = due & ~(mirror.covered | mirror.gaps);
     return mirror.torn.reduce((rest, { from, to }) => rest & ~bits(from, to), unread) === 0
       ? undefined
       : 'a sync ends before it has read what was there when it began';
+  }
+
+  /** The members of a tie are the records that its pages show in it, and it is told by the last of its pages. */
+  function misjudged(now: World, { order }: Ask, { tie }: Proof, shown: readonly Shown[]): string | undefined {
+    // A walk by creation comes between the tie and what is told of it.
+    if (!tie || order === 'created') return undefined;
+    const isIn = ({ time }: { readonly time: number }) => toMs(time) < tie.to;
+    const ids = tie.ids.map(id => Number(id.slice(1)));
+    // Of one that has changed the world forgets what it was.
+    const isKnown = ({ versions: [first] }: World['items'][number]) => first!.made < 0;
+    if (ids.some(id => isKnown(now.items[id]!) && !now.items[id]!.versions.some(isIn)))
+      return 'a tie has a member that was never in it';
+    if (shown.some(one => isIn(one) && !ids.includes(one.id))) return 'a tie lacks a member that its last page shows';
+    return toSecond(tie.toldBy) < dateOf(now, rules) ? 'a tie is told by an earlier page than its last' : undefined;
   }
 
   /** A run that dies at the next page of a walk resumes there: the place that was committed says so. */
@@ -298,7 +326,7 @@ export function movingGame({ world, rules, limits, read }: MovingGame): Game<Sta
 
   function missing({ mirror, excused, left, world }: State): string | undefined {
     const { items } = world;
-    if (left.changes === limits.changes && hasNeedlessGap(mirror.gaps, items))
+    if (left.changes === limits.changes && rules.ties !== 'id, turning' && hasNeedlessGap(mirror.gaps, items))
       return 'a second is left as a gap that a reading by creation would have filled';
     const read = bits(middle, asOf(world, rules) - rules.lookback);
     if ((read & ~(mirror.covered | mirror.gaps)) !== 0) return 'a quiet sync has not read all up to the lookback';
@@ -321,11 +349,14 @@ export function movingGame({ world, rules, limits, read }: MovingGame): Game<Sta
       items.filter(({ created }) => second - 1 <= created && created <= second + behind).length;
     const isOver = (second: number) => !rules.hidden || second < asOf(world, rules) - rules.lookback;
     const isWalkable = ({ created }: World['items'][number]) => within(created) < paging.depth && isOver(created);
-    if (!rules.hidden) return gaps !== 0 && items.every(isWalkable);
+    const seconds = Array.from({ length: 30 }, (_, second) => second).filter(second => has(gaps, second));
+    if (!rules.hidden) {
+      const isShort = (second: number) =>
+        items.filter(({ versions: [first] }) => first!.time === second).length < paging.depth;
+      return seconds.some(isShort) || (gaps !== 0 && items.every(isWalkable));
+    }
     const near = (second: number) => items.filter(({ created }) => Math.abs(created - second) <= 2);
-    return Array.from({ length: 30 }, (_, second) => second).some(
-      second => has(gaps, second) && near(second).every(isWalkable),
-    );
+    return seconds.some(second => near(second).every(isWalkable));
   }
 
   const runs: Runs = limits.beside ? ['to begin', 'to begin'] : [sync(empty)];

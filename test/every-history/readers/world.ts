@@ -44,8 +44,8 @@ export interface Rules {
   readonly pages: number;
   /** `since` includes its own second. */
   readonly inclusive: boolean;
-  /** How records of one second stand: the later change later, by id, or by id downwards. */
-  readonly ties: 'change' | 'id' | 'id down';
+  /** How records of one second stand: the later change later, by id, by id downwards, or by id and turned round each second. */
+  readonly ties: 'change' | 'id' | 'id down' | 'id, turning';
   /** Whether the source rounds its `Date` down or up. */
   readonly date: 'down' | 'up';
   /** The list stands in the order of creation, which its records do not show. */
@@ -139,7 +139,8 @@ export function answer(world: World, ask: Ask, rules: Rules, behind = 0): { rows
     const one = { id, time: version.time, created: item.created, version };
     if (passes(place(one), since) && passes(one.time, updatedSince) && isOf(version, ask.only)) all.push(one);
   });
-  const tie = (one: Shown) => (ties === 'change' ? one.version.order : ties === 'id' ? one.id : -one.id);
+  const isDown = ties === 'id down' || (ties === 'id, turning' && world.now % 2 === 1);
+  const tie = (one: Shown) => (ties === 'change' ? one.version.order : isDown ? -one.id : one.id);
   all.sort((a, b) => place(a) - place(b) || tie(a) - tie(b));
   const total = rules.stops ? Math.min(all.length, rules.pages * rules.perPage) : all.length;
   return { rows: all.slice((ask.page - 1) * ask.perPage, ask.page * ask.perPage), total };

@@ -324,6 +324,16 @@ export function* slice(): Generator<SmallWorld> {
   });
   const deep: Size = { times: [[0, 0, 0, 0]], changes: 0, pages: [2], made: ['apart'], ties: ['id'] };
   yield* movingWorlds({ ...deep, ticks: 1, kills: 1 });
+  yield* movingWorlds({ ...deep, kills: 1, beside: 'backfill' });
+  // A second whose order does not stand still: it must not be believed.
+  yield* movingWorlds({
+    times: [
+      [0, 0, 0],
+      [0, 0, 0, 0, 0],
+      [0, 0, 0, 1, 1],
+    ],
+    ...{ changes: 0, ticks: 3, ties: ['id, turning'], pages: [2, 3] },
+  });
   yield* movingWorlds({ times: upTo(2), changes: 1, ticks: 1, ties: ['id'], beside: 'sync', pages: [2] });
   yield* movingWorlds({ times: upTo(3), changes: 1, ticks: 1, ties: ['id'], beside: 'backfill', pages: [2] });
   yield* movingWorlds({ times: layouts(5), changes: 0, ties: ['id'], pages: [2] }, 'walk by pages');
