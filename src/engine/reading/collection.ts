@@ -4,6 +4,9 @@
  * same. Then each place stayed the same from its first reading to its second. The shelf was like that at the moment
  * between the two when the first reading found the end. (A change that is undone between the readings stays unseen.)
  *
+ * A volume that comes twice has moved over a border, or the source has it twice. Where volumes are put in front and taken away in
+ * turn, two readings show the same and lack a volume each. So a reading with a volume twice counts only once three agree.
+ *
  * The list ends where a page brings nothing: pages may be shorter than requested, and totals are guesses.
  */
 import type { Ms } from './reading.ts';
@@ -55,10 +58,10 @@ export function* readShelf({
     const { ids, asOf } = yield { startIndex, maxResults: perPage };
     if (isSame(ids, known.slice(startIndex))) return { found: 'unchanged', asOf };
   }
-  let before: { ids: readonly string[]; repeats: boolean; endAsOf: Ms } | undefined;
+  let before: { ids: readonly string[]; repeats: boolean; endAsOf: Ms; agreed: number } | undefined;
   if (known?.length && !look) {
     const { ids, asOf } = yield { startIndex: known.length, maxResults: perPage };
-    if (ids.length === 0) before = { ids: known, repeats: false, endAsOf: asOf };
+    if (ids.length === 0) before = { ids: known, repeats: false, endAsOf: asOf, agreed: 1 };
   }
   for (let reading = 1; reading <= mostReadings; reading++) {
     const ids: string[] = [];
@@ -76,8 +79,9 @@ export function* readShelf({
         const isEmpty = ids.length === 0 && (before ? before.ids.length === 0 : !known?.length && !count);
         if (isEmpty) return { found: 'whole', asOf };
         const again = agrees && repeats === before!.repeats && ids.length === before!.ids.length;
-        if (again) return { found: 'whole', asOf: before!.endAsOf };
-        before = { ids, repeats, endAsOf: asOf };
+        const agreed = again ? before!.agreed + 1 : 1;
+        if (agreed >= (hasTwice(ids) ? 3 : 2)) return { found: 'whole', asOf: before!.endAsOf };
+        before = { ids, repeats, endAsOf: asOf, agreed };
         break;
       }
       if (isSame(arrived, last)) {
@@ -88,11 +92,17 @@ export function* readShelf({
       ids.push(...arrived);
       if (pages === 0) first = arrived;
       last = arrived;
-      if (agrees && !before!.repeats && ids.length === before!.ids.length && ids.length === count)
+      if (agrees && !before!.repeats && ids.length === before!.ids.length && ids.length === count && !hasTwice(ids))
         return { found: 'whole', asOf: before!.endAsOf };
     }
   }
   return { found: 'moved' };
+}
+
+/** An id that can be read comes twice. */
+function hasTwice(ids: readonly string[]): boolean {
+  const readable = ids.filter(id => id !== '');
+  return new Set(readable).size < readable.length;
 }
 
 /** The same ids in the same order. */

@@ -207,7 +207,9 @@ export function movingGame({ world, rules, limits, read }: MovingGame): Game<Sta
   /** A sync reads on up to where the list was when it began, also where it resumed an older walk. */
   function isTooShort({ node: { step }, parts, asOf: begunAsOf }: Run, mirror: Mirror): string | undefined {
     if (parts !== undefined || 'failed' in step || !step.done) return undefined;
-    if (walkOf(mirror) !== undefined) return 'a sync ends, and the place of its walk is kept';
+    const walk = walkOf(mirror);
+    if (walk && (rules.hidden || isNeeded(walk, topOf(mirror.covered))))
+      return 'a sync ends, and the place of its walk is kept';
     const due = bits(middle, begunAsOf - rules.lookback);
     const unread = due & ~(mirror.covered | mirror.gaps);
     return mirror.torn.reduce((rest, { from, to }) => rest & ~bits(from, to), unread) === 0

@@ -158,7 +158,8 @@ export const planted: readonly Planted[] = [
     'if (next === undefined) return',
     'if (next === undefined || page === 2) return',
   ),
-  shelf('believes one reading', 'if (again) return', 'if (before) return'),
+  shelf('believes one reading', 'const agreed = again ?', 'const agreed = before ?'),
+  shelf('believes a reading in which a volume comes twice', '(hasTwice(ids) ? 3 : 2)', '2'),
   shelf(
     'compares only how long two readings are',
     'agrees &&= arrived.every((id, i) => id === before!.ids[ids.length + i]);',
@@ -166,7 +167,7 @@ export const planted: readonly Planted[] = [
   ),
   shelf(
     'names the time of the second reading',
-    "if (again) return { found: 'whole', asOf: before!.endAsOf };",
-    "if (again) return { found: 'whole', asOf };",
+    "if (agreed >= (hasTwice(ids) ? 3 : 2)) return { found: 'whole', asOf: before!.endAsOf };",
+    "if (agreed >= (hasTwice(ids) ? 3 : 2)) return { found: 'whole', asOf };",
   ),
 ];

@@ -21,6 +21,8 @@ export interface ShelfGame {
   readonly lies: number;
   /** The first so many volumes cannot be read. */
   readonly unreadable?: number;
+  /** Volumes are only put in front, and taken from either end. */
+  readonly ends?: boolean;
   /** Pages hold one volume, whatever is asked for; or each shows the whole shelf. */
   readonly pages?: 'short' | 'ignored' | undefined;
   readonly read?: Read;
@@ -49,6 +51,7 @@ export function shelfGame({
   counted,
   lies,
   unreadable = 0,
+  ends = false,
   pages,
   read = readShelf,
 }: ShelfGame): Game<Reading> {
@@ -142,9 +145,10 @@ export function shelfGame({
       what,
       next: { ...state, stood: [...stood, next], changes: state.changes - 1 },
     });
-    for (let at = 0; at < now.length; at++) yield changed(`volume ${now[at]} is taken away`, now.toSpliced(at, 1));
+    for (let at = 0; at < now.length; at += ends ? Math.max(1, now.length - 1) : 1)
+      yield changed(`volume ${now[at]} is taken away`, now.toSpliced(at, 1));
     const fresh = Math.max(-1, ...stood.flat(), ...(known ?? [])) + 1;
-    for (const at of new Set([0, Math.floor(now.length / 2), now.length]))
+    for (const at of ends ? [0] : new Set([0, Math.floor(now.length / 2), now.length]))
       yield changed(`volume ${fresh} is put at place ${at}`, now.toSpliced(at, 0, fresh));
   }
 

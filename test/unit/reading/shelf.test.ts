@@ -478,6 +478,21 @@ describe('moving', () => {
     checkClaim(driven);
   });
 
+  test('one that comes twice has moved over a border: two readings that show the same are not enough', () => {
+    // Pages of four: one is put in front between the first two pages of each reading, and another is taken away before the next.
+    const begin = (at: number, length: number) => ({ at, ids: Array.from({ length }, (_, i) => `v${i + at}`) });
+    const shown = [begin(0, 4), begin(3, 4), begin(7, 0), begin(0, 4), begin(3, 4), begin(7, 0)];
+    const reading = readShelf({ known: undefined, look: false, perPage });
+    let step = reading.next();
+    for (const [asOf, { ids }] of shown.entries()) {
+      expect(step.done).toBe(false);
+      step = reading.next({ ids, asOf });
+    }
+    expect(step).toMatchObject({ done: false, value: { startIndex: 0 } });
+    for (const [i, { ids }] of shown.slice(0, 3).entries()) step = reading.next({ ids, asOf: 6 + i });
+    expect(step).toEqual({ done: true, value: { found: 'whole', asOf: 5 } });
+  });
+
   test('one taken off behind what was read shows in the first reading', () => {
     const shelf = given(10, { changes: [change('remove', 2, 9)] });
     const driven = drive(readShelf, shelf);
@@ -591,7 +606,7 @@ const all = {
 const planted: { what: string; changes: [string, string][]; by: keyof typeof all; as: RegExp }[] = [
   {
     what: 'one reading is enough',
-    changes: [['before = { ids, repeats, endAsOf: asOf };', `return { found: 'whole', asOf };`]],
+    changes: [['before = { ids, repeats, endAsOf: asOf, agreed };', `return { found: 'whole', asOf };`]],
     by: 'holdsWhereNothingReturns',
     as: wrong,
   },
@@ -634,7 +649,7 @@ const planted: { what: string; changes: [string, string][]; by: keyof typeof all
   {
     what: 'what is known is so as of the end of the reading',
     changes: [
-      ['if (ids.length === 0) before = { ids: known, repeats: false, endAsOf: asOf };', ''],
+      ['if (ids.length === 0) before = { ids: known, repeats: false, endAsOf: asOf, agreed: 1 };', ''],
       ['if (isEmpty)', 'if (isEmpty || (reading === 1 && known && isSame(ids, known)))'],
     ],
     by: 'holdsWhereNothingReturns',
@@ -675,7 +690,7 @@ const planted: { what: string; changes: [string, string][]; by: keyof typeof all
   },
   {
     what: 'believes an end that was shown once',
-    changes: [[' && ids.length === count)', ')']],
+    changes: [[' && ids.length === count && !hasTwice(ids))', ')']],
     by: 'holdsWhereOneIsEmpty',
     as: /^quiet, and not all/,
   },
@@ -687,7 +702,7 @@ const planted: { what: string; changes: [string, string][]; by: keyof typeof all
   },
   {
     what: 'believes how many there are',
-    changes: [[' && ids.length === count)', ' && (count === undefined || ids.length <= count))']],
+    changes: [[' && ids.length === count && !hasTwice(ids))', ' && (count === undefined || ids.length <= count))']],
     by: 'holdsWhereOneIsEmpty',
     as: /^quiet, and not all/,
   },
