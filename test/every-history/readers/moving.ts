@@ -207,7 +207,8 @@ export function movingGame({ world, rules, limits, read }: MovingGame): Game<Sta
   /** A sync reads on up to where the list was when it began, also where it resumed an older walk. */
   function isTooShort({ node: { step }, parts, asOf: begunAsOf }: Run, mirror: Mirror): string | undefined {
     if (parts !== undefined || 'failed' in step || !step.done) return undefined;
-    const walk = walkOf(mirror);
+    // Of two runs the place may be that of the other.
+    const walk = limits.beside ? undefined : walkOf(mirror);
     if (walk && (rules.hidden || isNeeded(walk, topOf(mirror.covered))))
       return 'a sync ends, and the place of its walk is kept';
     const due = bits(middle, begunAsOf - rules.lookback);
