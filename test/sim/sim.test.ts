@@ -88,7 +88,7 @@ test(
   'a process that dies before or after a write of a short script: all runs end with the same tables',
   long,
   async () => {
-    const { points, failed } = await tryCrashes(database, { every: 251 });
+    const { points, failed } = await tryCrashes(database, { every: 101 });
     expect(failed).toEqual([]);
     expect(points).toBeGreaterThan(4);
   },

@@ -402,7 +402,7 @@ export function* slice(): Generator<SmallWorld> {
     yield shelfWorld({ volumes: [0, 1, 2], known: undefined, look: false, counted, changes: 4, ends: true });
 }
 
-/** What two cores play in half an hour. */
+/** All worlds. */
 export function* worlds(): Generator<SmallWorld> {
   const every = ['id', 'id down', 'change'] as const;
   yield* movingWorlds({

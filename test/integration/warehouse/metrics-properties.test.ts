@@ -156,6 +156,6 @@ test('what is stored is what is defined, after whatever has happened; and what i
     }),
     { numRuns, examples: [[cameBackWithoutIts]] },
   );
-  // It was about something. Where few are drawn, chance once came to 7.0 for each.
-  expect(told).toBeGreaterThan(5 * numRuns);
+  // It was about something. Of 20 that chance draws the mean spreads: it once came to 7.0. CI draws the same 120 each time.
+  expect(told).toBeGreaterThan((process.env.CI ? 7 : 5) * numRuns);
 });
