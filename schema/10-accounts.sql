@@ -136,6 +136,22 @@ begin atomic
 end;
 comment on function sync.is_paused is 'True if people have paused the stream, named by its key, or the whole account.';
 
+create table sync.field_rules (
+  account_id text,
+  rule text,
+  since timestamptz not null,
+  applied_at timestamptz,
+  key_mark text,
+  primary key (account_id, rule)
+);
+comment on table sync.field_rules is
+  'Field rules: fields of the source that are left out, hashed, cut or reduced to a domain before they are stored. No process without these rules writes rows of the account.';
+comment on column sync.field_rules.rule is 'The rule as in the setting FIELD_RULES, for example messages.body.';
+comment on column sync.field_rules.since is 'From when on records that arrive follow the rule.';
+comment on column sync.field_rules.applied_at is
+  'When the records of before had been rewritten by the rule. Null: records of before may still hold the field.';
+comment on column sync.field_rules.key_mark is 'Digest of the key of the hashes; null for a rule without hashes.';
+
 create table sync.operations (
   id bigint generated always as identity primary key,
   at timestamptz not null,
@@ -154,9 +170,9 @@ comment on column sync.operations.account_id is 'The operator''s name for the mi
 comment on column sync.operations.who is
   'The person: user and machine of a terminal, or role and address of a browser. The worker, when a customer comes back after an erasure and the worker erases the customer again.';
 comment on column sync.operations.action is
-  'The action: run, pause, resume, retry, cancel, erase, let a reader in, revoke a reader, calendar, target.';
+  'The action: run, pause, resume, retry, cancel, erase, let a reader in, revoke a reader, calendar, target, field rules.';
 comment on column sync.operations.subject is
-  'Object of the action: a stream, a run, a kind of run, a customer, a reader, a calendar or a service target; empty for the whole account.';
+  'Object of the action: a stream, a run, a kind of run, a customer, a reader, a calendar, a service target or field rules; empty for the whole account.';
 comment on column sync.operations.outcome is 'Result of the action, or the reason for the refusal.';
 
 create or replace function sync.in_words(span interval) returns text

@@ -58,6 +58,7 @@ const groups: Record<string, Record<string, () => Promise<AddCommand>>> = {
     search: async () => (await import('./cli/setup/search.ts')).addSearch,
     calendar: async () => (await import('./cli/setup/calendar.ts')).addCalendar,
     target: async () => (await import('./cli/setup/target.ts')).addTarget,
+    fields: async () => (await import('./cli/setup/fields.ts')).addFields,
     erase: async () => (await import('./cli/setup/erase.ts')).addErase,
     completion: async () => (await import('./cli/setup/completion.ts')).addCompletion,
   },

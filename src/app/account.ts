@@ -10,8 +10,12 @@ import type { StreamKey } from '../engine/database/stream-key.ts';
 import { type OpenQueue, openQueues, type Queues } from '../engine/queue/queue.ts';
 import { bindAccount, nameAccount } from '../engine/runs/accounts.ts';
 import { keepTargets } from '../engine/runs/freshness-targets.ts';
+import { pause } from '../engine/runs/operations.ts';
+import { command, isPaused, pausedOf } from '../engine/runs/pauses.ts';
 import { type Attendance, attend, type Presence, type Process } from '../engine/runs/workers.ts';
 import { OpenStack } from '../open-stack.ts';
+import { keepFieldRules } from '../privacy/fields/stored-rules.ts';
+import { findStream } from '../sources/index.ts';
 import type { Config, Fleet } from './config.ts';
 import { boundSources, requireSource, type Warehouse } from './context.ts';
 import { promisesOf } from './freshness-targets.ts';
@@ -86,6 +90,7 @@ export async function openAccountOn(
   if (binds) {
     await forgetLists(ctx.pg, ctx.account, lists);
     await keepTargets(ctx.pg, ctx.account, promisesOf(config));
+    await keepRules(ctx, config);
   }
   const queue = stack.use(ground.queues.open(name));
   const me = { account: ctx.account, works, host: hostname(), pid: process.pid, version: ourVersion() };
@@ -93,6 +98,21 @@ export async function openAccountOn(
   const presence = stack.use(await ground.attendance.enter(page ? { ...me, page } : me));
   const opened = stack.move();
   return { ctx, queue, presence, [Symbol.asyncDispose]: () => opened.disposeAsync() };
+}
+
+/** Streams that a rule leaves out whole are paused. Rows of before stay as they are until `fields apply`. */
+async function keepRules({ pg, account, clock, log }: Context, { fieldRules }: Config): Promise<void> {
+  const now = new Date(clock.now());
+  const pending = await keepFieldRules(pg, account, fieldRules, now);
+  const paused = await pausedOf(pg, account);
+  for (const { kind, whole } of fieldRules?.rules ?? [])
+    if (whole && !isPaused(paused, findStream(kind)!.key))
+      await pause(pg, { account, stream: kind, who: 'FIELD_RULES', reason: 'FIELD_RULES leaves it out' }, now);
+  if (pending.length > 0)
+    log.warn(
+      { rules: pending.map(({ rule }) => rule) },
+      `records of before may still hold fields that a rule leaves out: ${command(account, 'fields apply')} takes them out`,
+    );
 }
 
 function ourVersion(): string {

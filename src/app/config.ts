@@ -2,14 +2,16 @@
  * Reads the configuration from the environment and from `.env` in the working folder; no other file reads them. The
  * environment overrides `.env`. settings.ts defines the settings; accounts-file.ts reads a file with several accounts.
  */
+import { createHmac } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { parseEnv } from 'node:util';
 import { z } from 'zod';
 import type { SweepConfig } from '../engine/context.ts';
+import type { FieldRules } from '../engine/http/field-rules.ts';
 import { UsageError } from '../errors.ts';
 import type { LakePlace } from '../lake/duckdb.ts';
-import { type SourceConfig, sources } from '../sources/index.ts';
+import { kinds, type SourceConfig, sources } from '../sources/index.ts';
 import { type Given, type Refused, readFleetFile } from './accounts-file.ts';
 import type { ValuesOf } from './setting-types.ts';
 import { type ownSettings, settings } from './settings.ts';
@@ -56,6 +58,8 @@ export interface Config extends SourceConfig {
   databaseUrl: string | undefined;
   redisUrl: string | undefined;
   sweep: SweepConfig;
+  /** Undefined: every field is kept. */
+  fieldRules: FieldRules | undefined;
   schedule: Times;
   promises: Promises;
   /** Undefined: no alarms are sent. */
@@ -304,6 +308,13 @@ function contradictions(value: Values, given: Given): UsageError[] {
       ),
     );
   }
+  if (value.FIELD_RULES.some(({ action }) => action.name === 'hash') && value.FIELD_RULES_KEY === undefined)
+    found.push(
+      new UsageError(
+        'FIELD_RULES hashes fields, and FIELD_RULES_KEY is not set',
+        `Set FIELD_RULES_KEY ${given.whereTo} to 16 characters or more, and keep it: other hashes would not match these.`,
+      ),
+    );
   return found;
 }
 
@@ -323,8 +334,21 @@ function configOf(given: Given): Config {
       timeZone: value.SCHEDULE_TIME_ZONE,
     },
     promises: { targets: value.FRESHNESS_TARGETS, nightlyMs: value.NIGHTLY_WITHIN_HOURS * hourMs },
+    fieldRules: fieldRulesOf(account, value),
     alarm: value.ALARM_WEBHOOK_URL && { url: value.ALARM_WEBHOOK_URL, format: value.ALARM_FORMAT },
     logLevel: value.LOG_LEVEL,
+  };
+}
+
+/** Undefined without rules. The key of the hashes is another one for each account. */
+function fieldRulesOf(account: string, { FIELD_RULES: rules, FIELD_RULES_KEY: key }: Values): FieldRules | undefined {
+  if (rules.length === 0) return undefined;
+  return {
+    kinds,
+    rules,
+    key: createHmac('sha256', key ?? '')
+      .update(account)
+      .digest('hex'),
   };
 }
 

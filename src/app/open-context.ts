@@ -10,6 +10,7 @@ import { makeBudget } from '../engine/budget/budget.ts';
 import type { Context, OpenSource } from '../engine/context.ts';
 import { type Fetch, makeSend, openFetch, timeoutMs } from '../engine/http/send.ts';
 import { makeBell } from '../engine/notifier.ts';
+import { writtenOf } from '../privacy/fields/stored-rules.ts';
 import { sources, streams } from '../sources/index.ts';
 import type { Connection, Source } from '../sources/source.ts';
 import type { Config } from './config.ts';
@@ -33,10 +34,18 @@ export function openContext(
     const connection = configured.get(source.name);
     return connection === undefined
       ? []
-      : [openSource(source, connection, { ...common, ledger, account: config.account, fetch })];
+      : [
+          openSource(source, connection, {
+            ...common,
+            ledger,
+            account: config.account,
+            fetch,
+            rules: config.fieldRules,
+          }),
+        ];
   });
   return {
-    ...{ account: config.account, streams, sweep: config.sweep },
+    ...{ account: config.account, streams, sweep: config.sweep, rules: writtenOf(config.fieldRules) },
     ...common,
     ...deps,
     sources: new Map(opened.map(source => [source.name, source])),
@@ -51,6 +60,7 @@ interface SourceDeps {
   clock: Clock;
   random: () => number;
   fetch: Fetch;
+  rules: Config['fieldRules'];
 }
 
 function openSource(declaration: Source, connection: Connection, deps: SourceDeps): OpenSource {

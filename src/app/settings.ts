@@ -4,7 +4,8 @@
  */
 import { createTask, validate } from 'node-cron';
 import { z } from 'zod';
-import { findStream, sources, streams } from '../sources/index.ts';
+import { parseRules, wrongRule } from '../engine/http/field-rules.ts';
+import { findStream, kinds, sources, streams } from '../sources/index.ts';
 import { address, count, credential, percent, type Setting } from './setting-types.ts';
 
 /** The token protects the whole page, so it must be hard to guess. */
@@ -94,6 +95,19 @@ function withUsual(given: Record<string, number>): Record<string, { ms: number; 
   );
 }
 
+/** Field rules, checked against what the sources declare. */
+const fieldRules = z.string().transform((text, ctx) => {
+  try {
+    const rules = parseRules(text);
+    const wrong = wrongRule(kinds, rules);
+    if (wrong === undefined) return rules;
+    ctx.addIssue({ code: 'custom', message: wrong });
+  } catch (error) {
+    ctx.addIssue({ code: 'custom', message: (error as Error).message });
+  }
+  return z.NEVER;
+});
+
 /** Settings of the whole process. */
 const processSettings = {
   DATABASE_URL: {
@@ -182,6 +196,19 @@ const accountSettings = {
     default: freshness,
     says: 'Freshness targets: the highest lag of each stream (s, m, h, d). A stream that is not named keeps its default, which grows if SCHEDULE_FRESH or SCHEDULE_NIGHTLY runs less often.',
     inFile: 'plain',
+  },
+  FIELD_RULES: {
+    schema: fieldRules.default([]),
+    says: 'Fields that never arrive, or only in part: messages.body (left out), contacts.value:hash, messages.from:domain, tickets.subject:truncate=40 (docs/how-to/keep-less.md).',
+    inFile: 'plain',
+  },
+  FIELD_RULES_KEY: {
+    schema: credential.refine(value => value === undefined || value.length >= 16, {
+      error: 'must be 16 characters or more',
+    }),
+    says: 'Key of the hashes of FIELD_RULES. With another key, equal values have other hashes.',
+    secret: true,
+    inFile: 'reference',
   },
   NIGHTLY_WITHIN_HOURS: {
     schema: count(1).default(6),

@@ -26,6 +26,8 @@ export interface Context {
   /** All streams that this program knows, in the order of a full sync. */
   readonly streams: readonly Stream[];
   readonly sweep: SweepConfig;
+  /** The field rules that this process applies, sorted; default: none. */
+  readonly rules?: string;
 }
 
 /** A configured source. A source adds settings of its own to this. */

@@ -34,9 +34,9 @@ export interface WholeList<T extends Row> {
   /** Largest page size. */
   readonly perPage: number;
   /** Builds the request of one page. `ask.cursor` is the next-page cursor from the previous reply. */
-  request(ask: Ask): Request<T>;
+  request(ask: Ask): Omit<Request<T>, 'kind'>;
   /** Builds the request of one record, if the source supports it. With `get`, only a 404 counts as a deletion. */
-  get?(id: string): Request<T>;
+  get?(id: string): Omit<Request<T>, 'kind'>;
   /**
    * The reason why deletions cannot be detected: the list hides existing records. Undefined if the list shows all
    * records.
@@ -74,9 +74,9 @@ export function wholeList<T extends Row>(declared: WholeList<T>): Stream {
     read: (from, options) => readByCursor(from, options, declared.overlap),
     paging: { perPage, depth: Number.POSITIVE_INFINITY },
     fromTheBeginning: true,
-    request: (_list, ask) => declared.request(ask),
+    request: (_list, ask) => ({ ...declared.request(ask), kind: name }),
     orderedBy: () => Number.NaN,
-    ...(get && { get, sampled: true }),
+    ...(get && { get: id => ({ ...get(id), kind: name }), sampled: true }),
     deletions: deletionsUnknown === undefined ? 'whole list' : { unknown: deletionsUnknown },
     ...(changedAt && { changedAt }),
     merge: buildMerge({ name: `${source}.${name}`, from: page, columns }),

@@ -1,6 +1,7 @@
 /** The list of sources. Only this file names them. A new source is one line here. */
 import { z } from 'zod';
 import type { StreamKey } from '../engine/database/stream-key.ts';
+import type { Kinds } from '../engine/http/field-rules.ts';
 import { ownTables, ownViews } from '../lake/own-tables.ts';
 import type { LakeTable } from '../lake/table.ts';
 import { books } from './books/books.ts';
@@ -22,6 +23,16 @@ type Intersection<U> = (U extends unknown ? (one: U) => void : never) extends (a
 
 /** All streams, in the order of a full sync. */
 export const streams: readonly Stream[] = sources.flatMap(source => source.streams);
+
+/** The kinds of records of a source. */
+const kindsOf = ({ kinds: declared, streams }: Pick<Source, 'kinds' | 'streams'>): Kinds =>
+  declared ??
+  Object.fromEntries(
+    streams.map(({ name, fields }) => [name, { fields: [...fields], within: {}, needed: ['id'], plain: [] }]),
+  );
+
+/** The kinds of records of all sources. */
+export const kinds: Kinds = Object.assign({}, ...sources.map(kindsOf));
 
 /** All tables of the lake. */
 export const lakeTables: readonly LakeTable[] = [...ownTables, ...sources.flatMap(source => source.lakeTables ?? [])];

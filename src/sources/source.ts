@@ -18,6 +18,7 @@ import { type StreamKey, streamKey } from '../engine/database/stream-key.ts';
 import type { Planning, Question } from '../engine/forecast/plan.ts';
 import type { Part as Requests } from '../engine/forecast/plan-time.ts';
 import type { Dialect, Token } from '../engine/http/dialect.ts';
+import type { Kinds } from '../engine/http/field-rules.ts';
 import type { Request, SourceName } from '../engine/http/request.ts';
 import type { Replaying } from '../engine/load/replay.ts';
 import type { Reads } from '../engine/load/run-stream.ts';
@@ -45,6 +46,8 @@ export interface Source<Part extends object = object, Whole = Part> {
   readonly address: string;
   /** The settings that a connection needs, as text for messages. */
   readonly requires: string;
+  /** The kinds of records, for the field rules of operators. Default: one for each stream, of which only the id is needed. */
+  readonly kinds?: Kinds;
   /** Streams, in the order of a full sync. */
   readonly streams: readonly Stream[];
   /**

@@ -15,10 +15,12 @@ import type { JobContext } from '../../src/engine/context.ts';
 import { register } from '../../src/engine/coverage/coverage.ts';
 import { makePool } from '../../src/engine/database/pool.ts';
 import { fixedToken } from '../../src/engine/http/dialect.ts';
+import type { FieldRules } from '../../src/engine/http/field-rules.ts';
 import { makeSend, timeoutMs } from '../../src/engine/http/send.ts';
 import { backfillList, syncList } from '../../src/engine/load/list-loop.ts';
 import { runStream } from '../../src/engine/load/run-stream.ts';
 import { type NewRun, readProgress, type StreamProgress } from '../../src/engine/runs/runs.ts';
+import { keepFieldRules, writtenOf } from '../../src/privacy/fields/stored-rules.ts';
 import { sweepStream } from '../../src/sources/helpdesk/deletions/sweep.ts';
 import { helpdeskDialect } from '../../src/sources/helpdesk/dialect.ts';
 import { hydrate } from '../../src/sources/helpdesk/messages/detail-loop.ts';
@@ -48,6 +50,8 @@ export interface InProcess extends AsyncDisposable {
   readonly asked: Exchange[];
   /** Called before each request is answered: the source answers a status instead, or what it has at another path; or somebody on the way does. */
   before: (path: string, query: URLSearchParams) => number | string | { status: number; text: string } | undefined;
+  /** What becomes of the text of a reply on its way. */
+  reword: (text: string, path: string) => string;
   /** Called before each request is sent: it may wait for a credit. */
   between: () => void | Promise<void>;
   readonly rules: { set(rules: readonly FaultRule[]): void; clear(): void };
@@ -76,6 +80,8 @@ export async function inProcess(
     ours?: () => number;
     /** With `ours`: asks and settles one after the other, so that nobody has to try again, and the same happens each time. */
     inTurn?: boolean;
+    /** Fields that are kept only in part; see `useRules`. */
+    fieldRules?: FieldRules;
     /** Smaller pages, so that a small world has many of them. */
     paging?: { perPage: number; depth: number };
   } = {},
@@ -122,6 +128,7 @@ export async function inProcess(
     clock,
     random: () => 0,
     log,
+    rules: options.fieldRules,
     fetch: async (url, headers, method) => {
       const path = decodeURIComponent(url.pathname.replace('/api/v1', ''));
       nowMs += latencyMs / 2;
@@ -138,7 +145,7 @@ export async function inProcess(
       const lower = Object.fromEntries(
         Object.entries(reply.headers).map(([name, value]) => [name.toLowerCase(), value]),
       );
-      return { status, headers: lower, text };
+      return { status, headers: lower, text: here.reword(text, path) };
     },
   });
   const account = 'default';
@@ -152,12 +159,13 @@ export async function inProcess(
     streams,
     sources: sourcesOf(openHelpdesk(send, { lookbackMs: options.lookbackMs ?? lookbackMs })),
     sweep: options.sweep ?? { ageMs: 7 * 86_400_000, mostDeleted: 0.2 },
-    claimant: { worker: 0, job: 'job' },
+    claimant: { worker: 0, job: 'job', rules: writtenOf(options.fieldRules) },
   };
   const lists = streams.flatMap(one =>
     one.kind === 'list' ? one.lists.map(({ name }) => ({ stream: one.key, list: name })) : [],
   );
   await register(pool, account, options.sinceMs ?? 0, lists, new Date(nowMs));
+  await keepFieldRules(pool, account, options.fieldRules, new Date(nowMs));
 
   const here: InProcess = {
     pool,
@@ -173,6 +181,7 @@ export async function inProcess(
     },
     asked: [],
     before: () => undefined,
+    reword: text => text,
     between: () => {},
     rules: services.rules,
     rows: async (sql, ...values) => (await pool.query<Record<string, unknown>>(sql, values)).rows,

@@ -44,6 +44,7 @@ export function configFor(
     books: undefined,
     schedule: { fresh: '', nightly: '', timeZone: 'UTC' },
     promises: { targets: {}, nightlyMs: 6 * 3_600_000 },
+    fieldRules: undefined,
     alarm: undefined,
     logLevel: 'silent',
     ...more,

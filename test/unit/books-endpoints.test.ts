@@ -59,7 +59,10 @@ test.for<[name: string, request: object, expected: object]>([
   ],
 ])('%s', ([, request, expected]) => {
   const { record, ...rest } = request as { record: unknown };
-  expect(rest).toEqual({ shape: 'items', cost: 1, ...expected });
+  // For the field rules.
+  const { path, shape = 'items' } = expected as { path: string; shape?: string };
+  const kind = shape === 'nothing' ? 'none' : /volumes(\/[^/]+)?$/.test(path) ? 'volumes' : 'shelves';
+  expect(rest).toEqual({ shape: 'items', cost: 1, kind, ...expected });
   expect(record).toBeDefined();
 });
 

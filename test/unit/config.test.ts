@@ -6,6 +6,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { readConfig } from '../../src/app/config.ts';
 import { settings } from '../../src/app/settings.ts';
 import { exitCodes, UsageError } from '../../src/errors.ts';
+import { kinds } from '../../src/sources/index.ts';
 
 /** A folder with this `.env`, or without one. */
 async function folderWith(env?: string): Promise<string> {
@@ -108,6 +109,8 @@ describe('what is given', () => {
       NIGHTLY_WITHIN_HOURS: '8',
       ALARM_WEBHOOK_URL: 'https://hooks.example/services/hush',
       ALARM_FORMAT: 'slack',
+      FIELD_RULES: 'messages.body, contacts.value:hash',
+      FIELD_RULES_KEY: 'hush-hush-hush-hush',
     };
     // A token that lasts is set instead of what gets one.
     expect([...Object.keys(all), 'BOOKS_ACCESS_TOKEN'].sort()).toEqual(Object.keys(settings).sort());
@@ -144,6 +147,14 @@ describe('what is given', () => {
         nightlyMs: 28_800_000,
       },
       alarm: { url: new URL('https://hooks.example/services/hush'), format: 'slack' },
+      fieldRules: {
+        kinds,
+        rules: [
+          { kind: 'messages', path: ['body'], action: { name: 'leave out' }, written: 'messages.body', whole: false },
+          { kind: 'contacts', path: ['value'], action: { name: 'hash' }, written: 'contacts.value:hash', whole: false },
+        ],
+        key: expect.stringMatching(/^[0-9a-f]{64}$/),
+      },
       logLevel: 'debug',
     });
   });
@@ -161,6 +172,18 @@ describe('what is given', () => {
 
   test('a date alone is its midnight, UTC', () => {
     expect(read({ HELPDESK_SINCE: '2024-01-01' }).sinceMs).toBe(Date.UTC(2024, 0, 1));
+  });
+
+  test.for([
+    ['messages.bdy', 'the nearest is messages.body'],
+    ['mesages.body', 'which is none of tickets, messages'],
+    ['tickets.updated_at', 'without which nothing can be mirrored'],
+    ['tickets.number:hash', 'it can only be left out'],
+    ['tickets.messages.body', 'write messages.body'],
+    ['tickets', 'only messages, customers, users can be left out whole'],
+    ['contacts.value:hash', 'FIELD_RULES_KEY is not set'],
+  ])('field rules that cannot be followed are refused: %s', ([rules, why]) => {
+    expect(refusal({ ...helpdesk, FIELD_RULES: rules! }).message).toContain(why);
   });
 
   test('each setting without a value has the default that it is documented with', () => {
@@ -379,6 +402,7 @@ describe('a secret is never shown', () => {
       'BOOKS_CLIENT_SECRET',
       'BOOKS_REFRESH_TOKEN',
       'BOOKS_TOKEN_URL',
+      'FIELD_RULES_KEY',
       'ALARM_WEBHOOK_URL',
       'SHELFDESK_WEB_TOKEN',
       'SHELFDESK_WEB_VIEWER_TOKEN',

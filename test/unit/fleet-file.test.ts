@@ -285,6 +285,7 @@ test('what lets people in is a reference in the file, and what is of the process
     'BOOKS_ACCESS_TOKEN',
     'BOOKS_CLIENT_SECRET',
     'BOOKS_REFRESH_TOKEN',
+    'FIELD_RULES_KEY',
     'ALARM_WEBHOOK_URL',
   ]);
   expect(of(undefined).filter(name => !/^(SHELFDESK|ALARM|LAKE)_/.test(name))).toEqual([

@@ -55,7 +55,14 @@ test('credits are counted with the reply: one that is refused later takes back n
   const { send, at, replies } = opened();
   at(31_000);
   const request = (cost: number) =>
-    ({ path: '/x', query: {}, cost, shape: 'single', record: z.looseObject({ id: z.string() }) }) as const;
+    ({
+      path: '/x',
+      query: {},
+      cost,
+      kind: 'things',
+      shape: 'single',
+      record: z.looseObject({ id: z.string() }),
+    }) as const;
   const one = send(request(4), { lane: 'backfill', tries: 1 }).catch(error => error);
   const other = send(request(2), { lane: 'fresh' });
   await pass();
@@ -75,6 +82,7 @@ test('waits for credits and for the next try are told, with what is left of them
     path: '/x',
     query: {},
     cost: 1,
+    kind: 'things',
     shape: 'single',
     record: z.looseObject({ id: z.string() }),
   } as const;

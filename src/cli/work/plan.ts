@@ -17,6 +17,7 @@ import { command } from '../../engine/runs/pauses.ts';
 import { wasRead } from '../../engine/verify/findings.ts';
 import { exitCodes, UsageError } from '../../errors.ts';
 import { readLakeStatus } from '../../lake/state.ts';
+import { lostBy, rulesIn } from '../../privacy/fields/losses.ts';
 import { cannotOf } from '../../sources/cannot.ts';
 import { sources, streams } from '../../sources/index.ts';
 import { count } from '../../words.ts';
@@ -48,6 +49,8 @@ export interface PlanResult extends Planned {
   readonly cannot: readonly string[];
   /** Nightly runs that start before the end of this run. Their sweep gets a tenth of the credits meanwhile. */
   readonly nights_meanwhile: readonly string[];
+  /** Field rules, and what works no more, or with less, by each. */
+  readonly field_rules: readonly { readonly rule: string; readonly lost: readonly string[] }[];
 }
 
 export function addPlan(program: Command, deps: Deps, act: Act): void {
@@ -178,6 +181,7 @@ export async function runPlan(
     messages_in_at: inAt('messages'),
     cannot: streams.filter(({ key }) => question.streams.includes(key)).flatMap(cannotOf),
     nights_meanwhile: nightsIn(config, planned, ctx.clock.now()),
+    field_rules: rulesIn(config.fieldRules).map(rule => ({ rule, lost: lostBy(config.fieldRules, rule) })),
   };
 }
 
@@ -224,6 +228,8 @@ function show(planned: PlanResult): void {
   );
   say(`Assumed: ${assumptions.join('; ')}.`);
   for (const said of planned.cannot) say(said);
+  for (const { rule, lost } of planned.field_rules)
+    say(`Field rule ${rule}${lost.length > 0 ? `: lost with it: ${lost.join(', ')}` : ''}.`);
   if (incomplete) say('Some amounts are unknown and were not requested: the run takes more than this.');
 }
 

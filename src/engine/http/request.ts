@@ -26,6 +26,8 @@ export interface Request<T> {
   readonly within?: string;
   /** For a list: the cursor of the next page in the reply; undefined at the end. `header` takes lower-case names. */
   next?(body: unknown, header: (name: string) => string | undefined): string | undefined;
+  /** The kind of its records, as the source's field rules name it: `tickets`. */
+  readonly kind: string;
   /** Acts as the authenticated user, so it needs a token of that user. */
   readonly as?: 'user';
   /** Checks one record. Unknown fields and unknown enumeration values pass. */

@@ -10,8 +10,9 @@ import type { Clock } from '../../clock.ts';
 import { Retry, type ShelfdeskError, Spent } from '../../errors.ts';
 import { count } from '../../words.ts';
 import type { Booked, Budget, Lane } from '../budget/budget.ts';
-import { fieldsOf } from '../json-text.ts';
+import { fieldsOf, objectOf } from '../json-text.ts';
 import type { Dialect, Said, Token } from './dialect.ts';
+import { applyRules, concernsKind, type FieldRules } from './field-rules.ts';
 import { check, type IdTypes, isObject, type Reply, type Request, type Unreadable } from './request.ts';
 
 /** Time-out of a request, in all. If a process dies, the budget holds the credits of its request at least this long. */
@@ -126,8 +127,9 @@ export function makeSend(deps: {
   random: () => number;
   log: Logger;
   fetch: Fetch;
+  rules?: FieldRules | undefined;
 }): Send {
-  const { budget, clock, log, dialect } = deps;
+  const { budget, clock, log, dialect, rules } = deps;
   let seen: { date: number; at: number; durationMs: number } | undefined;
   const waits = new Set<Omit<Wait, 'ms'> & { readonly untilMs: number }>();
   let inFlight = 0;
@@ -212,7 +214,7 @@ export function makeSend(deps: {
     if (!isSuccess) throw failure(request, said, asOf);
     raw.text = clean(raw.text, leastSecret);
     if (Number.isNaN(date)) throw new Retry(`${label(request)}: the reply has no Date header`);
-    return { ...parse(request, raw, dialect), asOf, date, ...(clockMovedMs !== undefined && { clockMovedMs }) };
+    return { ...parse(request, raw, dialect, rules), asOf, date, ...(clockMovedMs !== undefined && { clockMovedMs }) };
   }
 
   /** Removes our secrets, which a source may echo, also as they stand in a URL or in JSON. */
@@ -308,19 +310,18 @@ function parse<T>(
   request: Request<T>,
   raw: RawReply,
   dialect: Dialect,
+  rules: FieldRules | undefined,
 ): Pick<Reply<T>, 'text' | 'records' | 'unreadable' | 'arrived' | 'total' | 'next'> {
   if (request.shape === 'nothing') {
     return { text: raw.text, records: [], unreadable: [], arrived: 0, total: undefined };
   }
-  let body: unknown;
-  try {
-    body = JSON.parse(raw.text);
-  } catch (error) {
-    throw new Retry(`${label(request)}: the reply is not JSON (${raw.text.length} characters)`, error);
-  }
+  const sent = jsonIn(request, raw.text);
+  const ruled =
+    rules !== undefined && concernsKind(rules, request.kind) ? minimised(rules, request, raw.text) : raw.text;
+  const body = ruled === raw.text ? sent : JSON.parse(ruled);
   const header = (name: string) => single(raw.headers[name]);
   const next = request.next?.(body, header);
-  const text = request.within === undefined ? raw.text : textWithin(raw.text, body, request.within);
+  const text = request.within === undefined ? ruled : textWithin(ruled, body, request.within);
   const all = recordsIn(valueWithin(body, request.within), request.shape, dialect.idTypes);
   if (all === undefined) throw new Retry(`${label(request)}: the reply is JSON, but no ${shapes[request.shape]}`);
   const records: T[] = [];
@@ -332,6 +333,26 @@ function parse<T>(
   });
   const total = request.shape === 'items' ? totalItems(body) : totalCount(single(raw.headers['total-count']));
   return { text, records, unreadable, arrived: all.length, total, ...(next !== undefined && { next }) };
+}
+
+function jsonIn(request: Request<unknown>, text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    // The error of the parser quotes the text.
+    throw new Retry(`${label(request)}: the reply is not JSON (${text.length} characters)`);
+  }
+}
+
+/** The body with the records that the rules of the account leave. The other parts of it stay. */
+function minimised(rules: FieldRules, { kind, shape, within }: Request<unknown>, text: string): string {
+  const names = [...(within?.split('.') ?? []), ...(shape === 'items' ? ['items'] : [])];
+  const at = (json: string, [name, ...rest]: readonly string[]): string => {
+    if (name === undefined) return applyRules(rules, kind, json);
+    if (!json.trimStart().startsWith('{')) return json;
+    return objectOf([...fieldsOf(json)].map(([field, value]) => [field, field === name ? at(value, rest) : value]));
+  };
+  return at(text, names);
 }
 
 /** The value at `data.items`. */

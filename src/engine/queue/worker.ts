@@ -109,7 +109,10 @@ export function work(
     const log = keepRequestLog(ctx, { run: job.data.run, stream: named?.key ?? stream });
     try {
       const sources = apart(ctx.sources, log.heard);
-      await definition.run({ ...ctx, ...own, sources, claimant: { worker, job: id } }, job.data);
+      await definition.run(
+        { ...ctx, ...own, sources, claimant: { worker, job: id, rules: ctx.rules ?? '' } },
+        job.data,
+      );
     } finally {
       await log.end();
     }

@@ -3,7 +3,7 @@
  * fail under an old one. So a worker that was taken for dead, and wakes up, can change nothing.
  */
 import type pg from 'pg';
-import { FencedOff } from '../../errors.ts';
+import { FencedOff, UsageError } from '../../errors.ts';
 import { acknowledgedOf, counted } from '../commit/acknowledged.ts';
 import { transaction } from '../database/pool.ts';
 import { nameOfKey, type StreamKey } from '../database/stream-key.ts';
@@ -27,6 +27,8 @@ export type Work = Pick<Claim, 'account' | 'run' | 'stream'>;
 export interface Claimant {
   readonly worker: number;
   readonly job: string;
+  /** The field rules that its process applies, as `writtenOf` has them; default: none. */
+  readonly rules?: string;
 }
 
 export type TakenUp =
@@ -54,6 +56,7 @@ export async function takeUp(db: pg.Pool, key: Work, by: Claimant, time: () => D
       `select s.state, r.kind, r.again,
          s.state = 'running' and s.job is distinct from $3 and (s.worker = $4 or sync.is_alive(s.worker)) as held,
          sync.is_paused(s.account_id, s.stream_key) as paused,
+         (select coalesce(string_agg(f.rule, ' ' order by f.rule collate "C"), '') from sync.field_rules f where f.account_id = s.account_id) as rules,
          (select o.run_id from sync.stored_run_streams o join sync.stored_runs p on p.id = o.run_id
           where o.account_id = s.account_id and o.stream_key = s.stream_key and o.run_id <> s.run_id and o.state = 'running'
             and (${readerClass('p.kind')} = ${readerClass('r.kind')}
@@ -67,6 +70,11 @@ export async function takeUp(db: pg.Pool, key: Work, by: Claimant, time: () => D
     );
     const found = rows[0];
     if (found === undefined || !['waiting', 'running'].includes(found.state) || found.held) return { over: true };
+    if (found.rules !== (by.rules ?? ''))
+      throw new UsageError(
+        `account '${key.account}' has other field rules than this process: ${found.rules || 'none'}`,
+        'Start this process anew, with FIELD_RULES as the warehouse has it.',
+      );
     if (found.paused || found.busy !== null) {
       // The previous claimant may have died.
       await client.query(

@@ -24,7 +24,8 @@ export type Action =
   | 'let a reader in'
   | 'revoke a reader'
   | 'calendar'
-  | 'target';
+  | 'target'
+  | 'field rules';
 
 export interface Operation {
   readonly account: string;

@@ -8,8 +8,9 @@ import { booksDialect } from './dialect.ts';
 import { myLibrary } from './endpoints.ts';
 import { lakeTables } from './lake.ts';
 import { type BooksSettings, sourceName } from './open.ts';
+import { shelfFields, volumeFields } from './records.ts';
 import { type BooksConfig, type BooksPart, booksOf, booksSettings } from './settings.ts';
-import { shelves } from './shelves/shelves.ts';
+import { places, shelves } from './shelves/shelves.ts';
 import type { Catalog } from './verify/compare.ts';
 import { countLeft } from './volumes/volume-rows.ts';
 import { volumes } from './volumes/volumes.ts';
@@ -49,6 +50,21 @@ function makeBooks(catalog: Catalog): Source<BooksPart> {
     identityOf: ({ books: access }) => {
       const secret = access?.accessToken ?? access?.refresh?.refreshToken;
       return secret === undefined ? undefined : JSON.stringify([access!.baseUrl.href, secret]);
+    },
+    kinds: {
+      shelves: {
+        ...{ fields: [...shelfFields], within: {}, plain: ['volumeCount'], uses: { title: ['question shelves'] } },
+        // They say when a shelf has to be read.
+        needed: ['id', 'updated', 'volumesLastUpdated', 'volumeCount'],
+      },
+      volumes: {
+        fields: [...volumeFields],
+        within: {},
+        plain: [],
+        needed: ['id'],
+        tables: [places],
+        uses: { volumeInfo: ['question shelves'], saleInfo: ['question shelves'] },
+      },
     },
     streams: [
       {

@@ -22,25 +22,35 @@ export interface Page {
 /** The specification names no paging here. `startIndex` serves a source that pages anyway. */
 export function listShelves(owner: string, page: Partial<Page> = {}): Request<Shelf> {
   const { startIndex = 0, maxResults = paging.perPage } = page;
-  return { ...get(owner, shelvesOf(owner), pageOf({ startIndex, maxResults })), shape: 'items', record: shelf };
+  return {
+    ...get(owner, shelvesOf(owner), pageOf({ startIndex, maxResults })),
+    shape: 'items',
+    kind: 'shelves',
+    record: shelf,
+  };
 }
 
 export function getShelf(owner: string, shelfId: string): Request<Shelf> {
-  return { ...get(owner, shelfOf(owner, shelfId)), shape: 'single', record: shelf };
+  return { ...get(owner, shelfOf(owner, shelfId)), shape: 'single', kind: 'shelves', record: shelf };
 }
 
 /** Rows of a shelf, in its order: shortened volumes. */
 export function listVolumes(owner: string, shelfId: string, page: Page): Request<Volume> {
-  return { ...get(owner, `${shelfOf(owner, shelfId)}/volumes`, pageOf(page)), shape: 'items', record: volume };
+  return {
+    ...get(owner, `${shelfOf(owner, shelfId)}/volumes`, pageOf(page)),
+    shape: 'items',
+    kind: 'volumes',
+    record: volume,
+  };
 }
 
 /** One volume in full. */
 export function getVolume(volumeId: string): Request<Volume> {
-  return { ...get('', `/volumes/${encodeURIComponent(volumeId)}`), shape: 'single', record: volume };
+  return { ...get('', `/volumes/${encodeURIComponent(volumeId)}`), shape: 'single', kind: 'volumes', record: volume };
 }
 
 export function searchVolumes(q: string, page: Page): Request<Volume> {
-  return { ...get('', '/volumes', { q, ...pageOf(page) }), shape: 'items', record: volume };
+  return { ...get('', '/volumes', { q, ...pageOf(page) }), shape: 'items', kind: 'volumes', record: volume };
 }
 
 export function addVolume(shelfId: string, volumeId: string): Request<unknown> {
@@ -60,7 +70,7 @@ export function clearVolumes(shelfId: string): Request<unknown> {
   return post(shelfId, 'clearVolumes', {});
 }
 
-type Asked = Omit<Request<unknown>, 'shape' | 'record'>;
+type Asked = Omit<Request<unknown>, 'shape' | 'kind' | 'record'>;
 
 function get(owner: string, path: string, query: Record<string, string> = {}): Asked {
   return { path, query, cost: 1, ...(owner === myLibrary && { as: 'user' }) };
@@ -69,7 +79,7 @@ function get(owner: string, path: string, query: Record<string, string> = {}): A
 /** Parameters are in the query, without a body. The reply has no content (field notes: 200 `{}` or 204). */
 function post(shelfId: string, verb: string, query: Record<string, string>): Request<unknown> {
   const path = `${shelfOf(myLibrary, shelfId)}/${verb}`;
-  return { method: 'POST', path, query, cost: 1, as: 'user', shape: 'nothing', record: z.unknown() };
+  return { method: 'POST', path, query, cost: 1, as: 'user', shape: 'nothing', kind: 'none', record: z.unknown() };
 }
 
 function shelvesOf(owner: string): string {

@@ -56,11 +56,25 @@ export interface CustomersQuery extends ListQuery {
 export type Embed = 'user' | 'inbox' | 'customer' | 'labels' | 'messages';
 
 export function listTickets(query: TicketsQuery): Request<Ticket> {
-  return { path: '/tickets', query: encode(query), cost: query.count ? 2 : 1, shape: 'list', record: ticket };
+  return {
+    path: '/tickets',
+    query: encode(query),
+    cost: query.count ? 2 : 1,
+    shape: 'list',
+    kind: 'tickets',
+    record: ticket,
+  };
 }
 
 export function getTicket(id: string): Request<Ticket> {
-  return { path: `/tickets/${encodeURIComponent(id)}`, query: {}, cost: 1, shape: 'single', record: ticket };
+  return {
+    path: `/tickets/${encodeURIComponent(id)}`,
+    query: {},
+    cost: 1,
+    shape: 'single',
+    kind: 'tickets',
+    record: ticket,
+  };
 }
 
 /** Request for one ticket with all its messages and further embedded types. */
@@ -74,27 +88,49 @@ export function getTicketInDetail(
     query: encode({ embed }),
     cost: 1 + embed.length,
     shape: 'single',
+    kind: 'tickets',
     record: ticketInDetail,
   };
 }
 
 export function getAttachment(id: string): Request<Attachment> {
-  return { path: `/attachments/${encodeURIComponent(id)}`, query: {}, cost: 1, shape: 'single', record: attachment };
+  return {
+    path: `/attachments/${encodeURIComponent(id)}`,
+    query: {},
+    cost: 1,
+    shape: 'single',
+    kind: 'attachments',
+    record: attachment,
+  };
 }
 
 /**
  * The spec defines no paging here. A source with paging understands `page`; a source without it ignores the parameter.
  */
 export function listUsers(query: { page: number; per_page: number }): Request<User> {
-  return { path: '/users', query: encode(query), cost: 1, shape: 'list', record: user };
+  return { path: '/users', query: encode(query), cost: 1, shape: 'list', kind: 'users', record: user };
 }
 
 export function listCustomers(query: CustomersQuery): Request<Customer> {
-  return { path: '/customers', query: encode(query), cost: query.count ? 2 : 1, shape: 'list', record: customer };
+  return {
+    path: '/customers',
+    query: encode(query),
+    cost: query.count ? 2 : 1,
+    shape: 'list',
+    kind: 'customers',
+    record: customer,
+  };
 }
 
 export function getCustomer(id: string): Request<Customer> {
-  return { path: `/customers/${encodeURIComponent(id)}`, query: {}, cost: 1, shape: 'single', record: customer };
+  return {
+    path: `/customers/${encodeURIComponent(id)}`,
+    query: {},
+    cost: 1,
+    shape: 'single',
+    kind: 'customers',
+    record: customer,
+  };
 }
 
 /** Encodes query parameters. Lists are comma separated, times are UTC in whole seconds, undefined values are omitted. */

@@ -11,6 +11,7 @@ import { lakeTables, lakeViews } from './lake.ts';
 import { messages } from './messages/messages.ts';
 import { changedAt, countLeft } from './messages/waiting.ts';
 import { type AuditSettings, sourceName } from './open.ts';
+import { kinds } from './personal/kinds.ts';
 import { configureHelpdesk, type HelpdeskPart, helpdeskContradictions, helpdeskSettings } from './settings.ts';
 import { tickets } from './tickets.ts';
 import { users } from './users.ts';
@@ -53,6 +54,7 @@ export function makeHelpdesk(desk: Desk): Source<HelpdeskPart> {
     configure: configureHelpdesk,
     contradictions: helpdeskContradictions,
     identityOf: ({ helpdesk: access }) => access && JSON.stringify([access.baseUrl.href, access.token]),
+    kinds,
     streams: [
       { ...desk.users, replay, relations: ['users', 'dim_user'], jobs: { ...listJobs(desk.users), verify } },
       {

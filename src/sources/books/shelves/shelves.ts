@@ -29,7 +29,7 @@ const table: Table = {
 };
 
 /** Content of one shelf for comparison: $7 owner, $8 shelf, $9 positions. */
-const places: Table = {
+export const places: Table = {
   name: 'books.shelf_volumes',
   from: page,
   key: ['owner_id', 'shelf_id', 'volume_id'],

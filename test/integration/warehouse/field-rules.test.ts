@@ -1,0 +1,133 @@
+/** Field rules: what they leave out arrives nowhere, and what was there before they came is taken out. */
+import { expect, test } from 'vitest';
+import { type FieldRules, parseRules } from '../../../src/engine/http/field-rules.ts';
+import { takeUp } from '../../../src/engine/runs/claims.ts';
+import { applyToStored } from '../../../src/privacy/fields/apply.ts';
+import { keepFieldRules, liftRule, storedRules, writtenOf } from '../../../src/privacy/fields/stored-rules.ts';
+import { kinds, streams } from '../../../src/sources/index.ts';
+import { type InProcess, inProcess } from '../../support/in-process.ts';
+
+const rulesOf = (text: string, key = 'a key of sixteen'): FieldRules => ({ kinds, rules: parseRules(text), key });
+const all = rulesOf('tickets.* messages.* attachments.* customers.* contacts.* users.* labels.* inboxes.*');
+
+/** Rows of any table that hold the text. */
+async function holding(s: InProcess, text: string): Promise<string[]> {
+  const tables = await s.rows(
+    `select format('%I.%I', n.nspname, c.relname) as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
+     where c.relkind in ('r', 'm') and n.nspname !~ '^(pg_|information_schema)' order by 1`,
+  );
+  const found: string[] = [];
+  for (const { name } of tables)
+    for (const { row } of await s.rows(`select t::text as row from ${name} t where strpos(t::text, $1) > 0`, text))
+      found.push(`${name}: ${row}`);
+  return found;
+}
+
+let canaries = 0;
+/** Each text of a record is a canary, and its odd fields hold some more. */
+function spoiled(text: string): string {
+  const spoil = (value: unknown, name = ''): unknown => {
+    if (Array.isArray(value)) return value.map(one => spoil(one, name));
+    if (typeof value === 'object' && value !== null)
+      return {
+        ...Object.fromEntries(Object.entries(value).map(([key, one]) => [key, spoil(one, key)])),
+        ...('id' in value && {
+          [`CANARY_${canaries}`]: 1,
+          unknown: `CANARY-${++canaries}`,
+          deep: [{ CANARY: [`CANARY-${++canaries}`, 1.5] }],
+          ssn: canaries,
+        }),
+      };
+    const isText = typeof value === 'string' && !/id$|_at$|^(id|type|state|direction|updated_at)$/.test(name);
+    return isText ? `CANARY-${++canaries} \u0000 <b>${value}</b>` : value;
+  };
+  return text.startsWith('{') || text.startsWith('[') ? JSON.stringify(spoil(JSON.parse(text))) : text;
+}
+
+test('nothing of what is left out is in any table: after a sync, changes, a backfill, a sweep, rejects and drift', async () => {
+  await using s = await inProcess({ tickets: 12, seed: 5, fieldRules: all });
+  let isOdd = false;
+  s.reword = text => {
+    const odd = spoiled(text);
+    // Every third message cannot be read.
+    return isOdd ? odd.replaceAll(/"body":"CANARY-(\d+)3 /g, '"created_at":["CANARY"],"body":"CANARY-$1 ') : odd;
+  };
+  await s.sync();
+  isOdd = true;
+  for (const ticket of [...s.world.tickets.values()].slice(0, 4)) s.world.touch(ticket.id);
+  s.nowMs += 3_600_000;
+  await s.sync();
+  await s.run('sweep', ['customers']);
+  await s.run('sweep', ['tickets']);
+  expect(canaries).toBeGreaterThan(500);
+  expect(await s.rows('select count(*)::int as n from helpdesk.tickets')).toEqual([{ n: 12 }]);
+  expect(await holding(s, 'CANARY')).toEqual([]);
+});
+
+test('what was there before a rule is taken out, once it is applied; then a sync changes nothing', async () => {
+  await using s = await inProcess({ tickets: 12, seed: 5 });
+  await s.sync();
+  for (const ticket of [...s.world.tickets.values()].slice(0, 3)) ticket.subject = 'SECRET was here';
+  for (const ticket of [...s.world.tickets.values()].slice(0, 3)) s.world.touch(ticket.id);
+  s.nowMs += 3_600_000;
+  await s.sync();
+  for (const ticket of [...s.world.tickets.values()].slice(0, 3)) {
+    ticket.subject = 'public again';
+    s.world.touch(ticket.id);
+  }
+  s.nowMs += 3_600_000;
+  await s.sync();
+  expect((await holding(s, 'SECRET')).map(row => row.split(':')[0])).toEqual(Array(6).fill('sync.changes'));
+  const [before] = await s.rows('select count(*)::int as n, count(body_text) as texts from internal.messages');
+  expect(before).toMatchObject({ n: expect.any(Number) });
+  const rules = rulesOf('tickets.subject messages.body:truncate=5 messages.from:domain contacts.value:hash');
+  const now = new Date(s.nowMs);
+  expect((await keepFieldRules(s.pool, 'default', rules, now)).map(({ rule }) => rule)).toHaveLength(4);
+  const told: string[] = [];
+  const applying = {
+    ...{ streams, now, signal: new AbortController().signal },
+    told: ({ of }: { of: string }) => void told.push(of),
+  };
+  const changed = await applyToStored(s.pool, 'default', rules, applying);
+  expect(changed).toMatchObject({ 'helpdesk.tickets': 12, changes: 3 + 3, rejects: 0 });
+  expect(told).toContain('helpdesk.messages');
+  expect(await holding(s, 'SECRET')).toEqual([]);
+  expect(
+    await s.rows(`select count(*)::int as n from helpdesk.messages where length(body) > 5 or length(body_text) > 5
+      or from_address not like '@%' or _payload ->> 'from' not like '@%'`),
+  ).toEqual([{ n: 0 }]);
+  expect(await s.rows(`select count(*)::int as n from helpdesk.contacts where value !~ '^h:[0-9a-f]{32}$'`)).toEqual([
+    { n: 0 },
+  ]);
+  expect((await storedRules(s.pool, 'default')).every(({ applied_at }) => applied_at !== null)).toBe(true);
+  expect(Object.values(await applyToStored(s.pool, 'default', rules, applying))).toEqual(
+    Object.values(changed).map(() => 0),
+  );
+});
+
+test('a process without the rules of the warehouse is refused, and one that runs already commits no more', async () => {
+  await using s = await inProcess({ tickets: 4, seed: 5 });
+  const now = new Date(s.nowMs);
+  const run = await s.open('sync', ['tickets']);
+  const work = { account: 'default', run, stream: 'helpdesk.tickets' } as const;
+  const old = { worker: 0, job: 'job' };
+  expect(await takeUp(s.pool, work, old, () => now)).toMatchObject({ taken: { token: 1 } });
+  const rules = rulesOf('messages.body contacts.value:hash');
+  await keepFieldRules(s.pool, 'default', rules, now);
+  expect(await s.rows('select state, token from sync.stored_run_streams')).toEqual([{ state: 'waiting', token: 2 }]);
+  await expect(takeUp(s.pool, work, old, () => now)).rejects.toThrow(/other field rules .*contacts.value:hash/);
+  expect(await takeUp(s.pool, work, { ...old, rules: writtenOf(rules) }, () => now)).toMatchObject({
+    taken: { token: 3 },
+  });
+  for (const [of, why] of [
+    [undefined, /keeps less of account 'default': contacts.value:hash/],
+    [rulesOf('contacts.value:hash'), /messages.body, which FIELD_RULES does not have/],
+    [rulesOf('messages.body contacts.value:hash', 'another key, as long'), /another key than FIELD_RULES_KEY/],
+  ] as const)
+    await expect(keepFieldRules(s.pool, 'default', of, now)).rejects.toThrow(why);
+  await liftRule(s.pool, { account: 'default', who: 'me', rule: 'messages.body' }, now);
+  await keepFieldRules(s.pool, 'default', rulesOf('contacts.value:hash'), now);
+  await expect(liftRule(s.pool, { account: 'default', who: 'me', rule: 'messages.body' }, now)).rejects.toThrow(
+    /has no rule messages.body/,
+  );
+});
