@@ -80,6 +80,7 @@ export async function openVirtual({
       scheduler,
       database,
       defect: {},
+      rules: undefined,
       rng: makeRng(seed + 8),
       databaseNow: now,
     },

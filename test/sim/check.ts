@@ -195,13 +195,19 @@ export class Check {
     }
   }
 
+  /** A rule takes the subjects out, now or later. */
+  get #isLeftOut(): boolean {
+    return this.#plan.fields.includes('subject');
+  }
+
   /** I2: the newest known version of a ticket only grows, and an equal one is no older. */
   #versions({ tickets, count }: Seen): void {
     for (const row of tickets) {
       const [id, updatedMs, observedMs] = row;
       const before = this.#before.get(id);
       this.#before.set(id, row);
-      this.#shown.set(id, JSON.stringify(row[4]));
+      const [subject, ...others] = row[4];
+      this.#shown.set(id, JSON.stringify([this.#isLeftOut ? null : subject, ...others]));
       if (before === undefined || this.#plan.jumpMs > 0 || this.#history.ahead.has(id)) continue;
       if (updatedMs < before[1])
         this.complain(`I2: ticket ${id} went back from ${iso(before[1])} to ${iso(updatedMs)}`);
@@ -215,7 +221,7 @@ export class Check {
   #coverage({ coverage, ties, rejected }: Seen): void {
     if (rejected.includes('')) return;
     for (const ticket of this.#world.tickets.values()) {
-      const is = () => JSON.stringify(shownOf(ticket, this.erased.has(ticket.customer_id)));
+      const is = () => JSON.stringify(shownOf(ticket, this.#isLeftOut || this.erased.has(ticket.customer_id)));
       if (this.#history.silent.has(ticket.id) || rejected.includes(ticket.id)) continue;
       const updatedMs = Date.parse(ticket.updated_at);
       const list = this.#listOf(ticket);
@@ -239,8 +245,8 @@ export class Check {
   }
 }
 
-const shownOf = (t: WorldTicket, isErased: boolean) => [
-  isErased ? null : t.subject,
+const shownOf = (t: WorldTicket, isBare: boolean) => [
+  isBare ? null : t.subject,
   t.state,
   t.user_id,
   t.label_ids,

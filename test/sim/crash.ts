@@ -21,7 +21,7 @@ const script: Partial<Plan> = {
     slow: 0,
     foreign: 0,
   },
-  ...{ erasures: 0, volumes: 5, shelfPage: 3, exports: 0 },
+  ...{ erasures: 0, fields: ['name', 'body'], fieldsComeLate: true, volumes: 5, shelfPage: 3, exports: 0 },
   ...{ workers: 1, deaths: 0, troubles: 0, clocksMs: 0, events: 0, turmoilMs: 265_000, turmoilSteps: 3000 },
   limits: { credits: 1_000_000, periodMs: 60_000, requestsPerSecond: 1_000_000, reserve: 0 },
 };
@@ -39,6 +39,7 @@ const events = [
   [61, 'the catalog changes'],
   [62, 'a person is erased'],
   [70, 'catalog'],
+  [150, 'fields are left out'],
   [160, 'sweep'],
   [200, 'a reply'],
   [201, 'again'],
@@ -50,7 +51,7 @@ const events = [
 const needed = ['deletion_candidates', 'swept', 'tombstones', 'walks'];
 
 /** What else it has to come by. */
-const happened = ['erased', 'catalog', 'ahead', 'batches'] as const;
+const happened = ['erased', 'ruled', 'catalog', 'ahead', 'batches'] as const;
 
 export interface Crashes {
   /** Deaths tried so far. */

@@ -7,7 +7,12 @@ import type { Queue } from './queue.ts';
 import { type Asked, namesOf, type Runs } from './runs.ts';
 import type { Scheduler } from './scheduler.ts';
 
-export type Scripted = Asked | keyof typeof happenings | 'a person is erased' | 'the catalog changes';
+export type Scripted =
+  | Asked
+  | keyof typeof happenings
+  | 'a person is erased'
+  | 'fields are left out'
+  | 'the catalog changes';
 export type Script = readonly (readonly [seconds: number, what: Scripted])[];
 export type Event = [atMs: number, label: string, act: () => void];
 
@@ -22,6 +27,7 @@ export interface Stage {
   readonly queue: Queue;
   readonly happens: Happens;
   readonly erase: () => void;
+  readonly leaveOut: () => void;
   readonly changeCatalog: () => void;
   readonly exportLake: () => void;
   readonly jumpWithin: (ms: number) => void;
@@ -51,6 +57,8 @@ export function eventsOf(stage: Stage, endMs: number): Event[] {
   // Early ones are likelier: a seed may have done its effects long before its time is over.
   const someTime = () => scheduler.nowMs + Math.floor(beside() ** 3 * (endMs - scheduler.nowMs));
   for (let n = plan.erasures; n > 0; n--) events.push([someTime(), 'a person is erased', () => stage.erase()]);
+  if (plan.fields.length > 0 && plan.fieldsComeLate)
+    events.push([someTime(), 'fields are left out', () => stage.leaveOut()]);
   for (let n = plan.exports; n > 0; n--) events.push([someTime(), 'an export to the lake', () => stage.exportLake()]);
   for (let n = plan.volumes > 0 ? between(beside, 2, 5) : 0; n > 0; n--) {
     const kind = pick(beside, ['catalog', 'catalog', 'catalog again'] as const);
@@ -66,6 +74,7 @@ export function eventsOf(stage: Stage, endMs: number): Event[] {
 export function scripted(stage: Stage, script: Script): Event[] {
   const special: Partial<Record<Scripted, () => void>> = {
     'a person is erased': stage.erase,
+    'fields are left out': stage.leaveOut,
     'the catalog changes': stage.changeCatalog,
   };
   return script.map(([seconds, what]) => [

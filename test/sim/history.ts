@@ -15,6 +15,9 @@ export interface Span {
   readonly silent: boolean;
 }
 
+/** Texts that somebody wrote, by what they are. */
+export type Said = 'subject' | 'body' | 'name' | 'address';
+
 type Kept = Pick<WorldTicket, 'state' | 'user_id' | 'inbox_id' | 'label_ids' | 'spam' | 'trash'>;
 export const keptOf = ({ state, user_id, inbox_id, label_ids, spam, trash }: Kept): string =>
   JSON.stringify([state, user_id, inbox_id, [...new Set(label_ids)].sort(), spam, trash]);
@@ -37,6 +40,11 @@ export class History {
   changes = 0;
   /** By customer, what ever was written of them, or by them, in words that nobody else has. */
   readonly texts = new Map<string, Set<string>>();
+  /** All of them, by what they are. */
+  readonly said: Readonly<Record<Said, Set<string>>> = {
+    ...{ subject: new Set(), body: new Set() },
+    ...{ name: new Set(), address: new Set() },
+  };
   /** Whose each ticket is, or was. */
   readonly customerOf = new Map<string, string>();
   /** Span by span, of tickets that came, changed or went. */
@@ -132,18 +140,32 @@ export class History {
 
   #remember({ id, customer_id, subject, messages }: WorldTicket): void {
     this.customerOf.set(id, customer_id);
-    this.#write(customer_id, [subject, ...messages.map(({ body }) => body)]);
+    this.#write(customer_id, 'subject', [subject]);
+    this.#write(
+      customer_id,
+      'body',
+      messages.map(({ body }) => body),
+    );
   }
 
   #rememberPerson(world: World, id: string): void {
     const { first_name, last_name, contacts } = world.customer(id);
-    this.#write(id, [first_name, last_name, ...contacts.map(({ value }) => value)]);
+    this.#write(id, 'name', [first_name, last_name]);
+    this.#write(
+      id,
+      'address',
+      contacts.map(({ value }) => value),
+    );
   }
 
-  #write(customer: string, texts: readonly (string | null)[]): void {
+  #write(customer: string, what: Said, texts: readonly (string | null)[]): void {
     const known = this.texts.get(customer) ?? new Set();
     this.texts.set(customer, known);
-    for (const text of texts) if (text !== null && /~|@|^[0-9a-f]{8,}$/.test(text)) known.add(text);
+    for (const text of texts) {
+      if (text === null || !/~|@|^[0-9a-f]{8,}$/.test(text)) continue;
+      known.add(text);
+      this.said[what].add(text);
+    }
   }
 
   #live(

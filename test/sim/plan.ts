@@ -2,6 +2,8 @@
 
 import { between, makeRng, pick, type Rng, weighted } from '../../packages/sandbox/src/random.ts';
 import type { ServicesOptions } from '../../packages/sandbox/src/services.ts';
+import { ruled } from './fields.ts';
+import type { Said } from './history.ts';
 
 export interface Plan {
   readonly seed: number;
@@ -36,6 +38,9 @@ export interface Plan {
   // --- beside
   /** People who are erased while runs go on. */
   readonly erasures: number;
+  /** Fields that are left out, or hashed, and whether from the beginning or while runs go on. */
+  readonly fields: readonly Said[];
+  readonly fieldsComeLate: boolean;
   /** Of the book catalog; 0: there is none beside the help desk. */
   readonly volumes: number;
   readonly shelfPage: number;
@@ -152,7 +157,10 @@ function besideOf(seed: number, rules: readonly object[], calm: boolean) {
   const shelfPage = between(rng, 2, 9);
   const lake = makeRng(seed * 7 + 14);
   const exports = lake() < 0.01 ? between(lake, 1, 4) : 0;
+  const kept = makeRng(seed * 7 + 16);
+  const fields = kept() < 0.25 ? ruled.filter(() => kept() < 0.5) : [];
   return {
+    ...{ fields, fieldsComeLate: kept() < 0.7 },
     erasures,
     volumes,
     shelfPage,

@@ -21,12 +21,14 @@ import type { Clock } from '../../src/clock.ts';
 import { makeBudget } from '../../src/engine/budget/budget.ts';
 import type { Context } from '../../src/engine/context.ts';
 import { type Dialect, fixedToken } from '../../src/engine/http/dialect.ts';
+import type { FieldRules } from '../../src/engine/http/field-rules.ts';
 import { type Fetch, makeSend, type Send, timeoutMs } from '../../src/engine/http/send.ts';
 import type { Job } from '../../src/engine/queue/job.ts';
 import type { JobQueue } from '../../src/engine/queue/queue.ts';
 import { keepReconciling, openWaiting, type Reconciling, reconcile } from '../../src/engine/queue/reconcile.ts';
 import { type Working, work } from '../../src/engine/queue/worker.ts';
 import { Interrupted } from '../../src/errors.ts';
+import { writtenOf } from '../../src/privacy/fields/stored-rules.ts';
 import { booksDialect } from '../../src/sources/books/dialect.ts';
 import { helpdeskDialect } from '../../src/sources/helpdesk/dialect.ts';
 import { streams } from '../../src/sources/index.ts';
@@ -61,6 +63,8 @@ export interface Around {
   readonly queueOf: (by: Actor) => JobQueue;
   readonly jobs: readonly Job[];
   readonly rng: Rng;
+  /** The field rules that a process which begins now has. */
+  rules: FieldRules | undefined;
   readonly databaseNow: () => number;
   readonly trouble: Door['trouble'];
   readonly lateMs: () => number;
@@ -105,8 +109,9 @@ export class Process {
     });
     const own = { pg, clock, log, random: rng };
     const fetch = around.fetchOf(by);
+    const { rules } = around;
     const send = makeSend({
-      ...{ ...own, fetch },
+      ...{ ...own, fetch, rules },
       baseUrl: addresses.helpdesk,
       dialect: defect.dialect ?? helpdeskDialect,
       token: fixedToken(TOKEN),
@@ -115,7 +120,7 @@ export class Process {
     const desk = openHelpdesk(defect.send ? defect.send(send, clock) : send, { lookbackMs });
     const { key, tokens } = around.catalog;
     const sendToCatalog = makeSend({
-      ...{ ...own, fetch },
+      ...{ ...own, fetch, rules },
       baseUrl: addresses.books,
       dialect: booksDialect({ apiKey: key, hasToken: true }),
       token: fixedToken(tokens.token),
@@ -125,7 +130,7 @@ export class Process {
     const ages = { shelfAgeMs: 365 * dayMs, volumeAgeMs: 365 * dayMs };
     const catalog = openBooks(sendToCatalog, { owners, ...ages });
     this.ctx = {
-      ...{ account, pg, clock, log, random: rng },
+      ...{ account, pg, clock, log, random: rng, rules: writtenOf(rules) },
       signal: this.#leaving.signal,
       streams,
       sources: sourcesOf(desk, ...(plan.volumes > 0 ? [catalog] : [])),

@@ -11,15 +11,15 @@ import type { Job } from '../../src/engine/queue/job.ts';
 import { bindAccount } from '../../src/engine/runs/accounts.ts';
 import { endAbandonedRuns } from '../../src/engine/runs/runs.ts';
 import { keyOf } from '../support/keys.ts';
-import { differences } from '../support/mirror.ts';
 import { boundTo, deskLists } from '../support/sources.ts';
 import { Catalog, owners, setShelfPaging } from './catalog.ts';
 import { uncertain } from './certain.ts';
 import { Check } from './check.ts';
 import { Crew } from './crew.ts';
 import type { Database, Trouble } from './database.ts';
-import { Erasing, eraseNow, heldOf, textsOf, tracesOf } from './erasing.ts';
+import { Erasing, eraseNow, textsOf, tracesOf } from './erasing.ts';
 import { eventsOf, type Script, type Stage, scripted } from './events.ts';
+import { applyRules, fieldRulesOf, isApplied, leftOf, storeRules } from './fields.ts';
 import { type Happens, happen, makeWorld } from './happenings.ts';
 import { History } from './history.ts';
 import { SimulatedLake } from './lake.ts';
@@ -28,7 +28,7 @@ import { type Plan, planOf } from './plan.ts';
 import { type Around, account, addresses, type Defect } from './process.ts';
 import { Queue } from './queue.ts';
 import { namesOf, Runs } from './runs.ts';
-import { actor, Scheduler } from './scheduler.ts';
+import { type Actor, actor, Scheduler } from './scheduler.ts';
 import { Truth } from './truth.ts';
 
 export interface Told {
@@ -42,7 +42,8 @@ export interface Told {
   readonly changes: number;
   readonly requests: number;
   readonly deaths: number;
-  /** People, changes in the catalog, changes that were dated ahead, and transactions of several pages. */
+  /** Whether field rules came late, people, changes in the catalog, changes that were dated ahead, and transactions of several pages. */
+  readonly ruled: number;
   readonly erased: number;
   readonly catalog: number;
   readonly ahead: number;
@@ -139,6 +140,10 @@ class Simulation {
   /** The number of the next transaction. */
   #position = '';
   readonly #runs: Runs;
+  /** Commands that apply field rules. */
+  readonly #applying = new Set<Actor>();
+  /** Field rules came while runs were at work. */
+  #ruled = 0;
   readonly #truth: Truth;
   #lake: SimulatedLake | undefined;
 
@@ -176,6 +181,7 @@ class Simulation {
     this.#queue = new Queue(scheduler, rng(7));
     const { services, check } = this;
     this.#around = {
+      rules: undefined,
       ...{ plan, scheduler, database, defect, jobs, rng: rng(8), catalog: services.books },
       fetchOf: networkOf({ scheduler, services, rng: rng(9), slow: plan.slow, arrived: check.exchange }),
       queueOf: by => this.#queue.of(by),
@@ -197,7 +203,14 @@ class Simulation {
       failed: this.#around.failed,
     });
     const { world: desk } = this.services.helpdesk;
-    this.#truth = new Truth({ world: desk, history: this.history, check, database, unreadable: this.#runs.unreadable });
+    this.#truth = new Truth({
+      fields: plan.fields,
+      world: desk,
+      history: this.history,
+      check,
+      database,
+      unreadable: this.#runs.unreadable,
+    });
     database.watch = (statement, _by, { rowCount }) => {
       check.statement(statement, rowCount);
       if (this.#wild && rowCount) this.#wrote.add(wroteBy(statement.text));
@@ -221,12 +234,7 @@ class Simulation {
     this.#erasing = new Erasing({
       nowMs: () => scheduler.nowMs,
       isAlive: () => this.#wild,
-      begin: () => {
-        const by = actor(this.#crew.nameNext('E'));
-        const { databaseNow: now, trouble, lateMs } = this.#around;
-        const doors = { ...(defect.rewrite && { rewrite: defect.rewrite }) };
-        return { by, pool: database.poolFor({ by, scheduler, now, trouble, lateMs, ...doors }) };
-      },
+      begin: () => this.#beginCommand('E'),
       later: act => scheduler.at(scheduler.nowMs + 5000, this.#director, 'the command is given again', act),
     });
   }
@@ -243,6 +251,7 @@ class Simulation {
       const lists = deskLists.flatMap(({ key, lists }) => lists.map(list => ({ stream: key, list: list.name })));
       const shelves = this.plan.volumes > 0 ? owners.map(list => ({ stream: keyOf('shelves'), list })) : [];
       await register(this.#calm, account, 0, [...lists, ...shelves], new Date(beginMs));
+      if (!this.plan.fieldsComeLate) await this.#applyFields();
     });
   }
 
@@ -261,6 +270,7 @@ class Simulation {
     this.#rules.clear();
     await this.#crew.killAll();
     for (const command of this.#erasing.commands.keys()) scheduler.kill(command);
+    for (const command of this.#applying) scheduler.kill(command);
     scheduler.kill(this.#director);
     this.#director.dead = false;
     // What the dead have sent arrives all the same.
@@ -282,6 +292,7 @@ class Simulation {
     // From now on nothing happens any more, not even what is due.
     world.tickets.deadlines.settle = () => {};
     this.#queue.flush();
+    await this.#direct(() => this.#applyFields());
     this.#crew.start();
     await this.#direct(() => endAbandonedRuns(this.#calm, account, new Date(this.scheduler.nowMs)));
     await this.#eraseAll();
@@ -299,7 +310,7 @@ class Simulation {
     if (deleted || messagesEdited || silent.size > 0) await this.#runs.finish('backfill', ['messages'], messagesEdited);
     if (this.plan.volumes > 0) await this.#runs.finish('backfill', ['shelves', 'volumes'], true);
     const excused = await this.#truth.excused();
-    for (const what of await differences(this.#truth.reads(), heldOf(world, check.erased))) {
+    for (const what of await this.#truth.differences()) {
       const [table = '', id = ''] = what.split(/[ :]/);
       // An inbox that only deleted tickets were in is nobody's any more.
       const nobodys = table === 'inboxes' && history.deleted && what.endsWith('too many');
@@ -313,6 +324,7 @@ class Simulation {
       for (const what of await uncertain(this.#database, history, of)) check.complain(what);
     }
     for (const what of await tracesOf(this.#database, history, check.erased)) check.complain(`at rest: ${what}`);
+    for (const what of await leftOf(this.#database, history, this.plan.fields)) check.complain(`at rest: ${what}`);
     if (this.plan.volumes > 0)
       for (const what of await this.catalog.differences(this.#truth.reads()))
         check.complain(`at rest: catalog: ${what}`);
@@ -340,6 +352,7 @@ class Simulation {
       requests: services.helpdesk.totals.requests,
       deaths: this.#crew.deaths,
       erased: check.erased.size,
+      ruled: this.#ruled,
       catalog: this.catalog.changes,
       ahead: history.ahead.size,
       batches: check.batches,
@@ -357,7 +370,7 @@ class Simulation {
       'select pg_snapshot_xmax(pg_current_snapshot())::text as position',
     );
     const { position } = rows[0];
-    const isProcess = by.startsWith('E') || this.#crew.processes.some(one => one.by.name === by);
+    const isProcess = /^[EF]/.test(by) || this.#crew.processes.some(one => one.by.name === by);
     if (isProcess) this.#effects.push(this.scheduler.steps);
     if (isProcess && (position !== this.#position || label.startsWith('queue:')))
       this.#writes.push(this.scheduler.steps);
@@ -385,6 +398,14 @@ class Simulation {
       this.#erasing.died(command);
       return true;
     }
+    const applying = [...this.#applying].find(by => by.name === name);
+    if (applying !== undefined) {
+      this.#crew.deaths++;
+      this.scheduler.kill(applying);
+      this.#applying.delete(applying);
+      this.#ruleAgain();
+      return true;
+    }
     const process = this.#crew.processes.find(({ by }) => by.name === name);
     if (process === undefined || process.by.dead) return false;
     await this.#crew.die(process);
@@ -404,6 +425,7 @@ class Simulation {
       ...{ plan, scheduler, rng: this.#rng, beside: this.#beside, happens: this.#happens },
       ...{ runs: this.#runs, crew: this.#crew, queue: this.#queue },
       erase: () => this.#erase(),
+      leaveOut: () => this.#leaveOut(),
       changeCatalog: () => this.catalog.change(this.#beside),
       exportLake: () => this.#exportLake(),
       jumpWithin: ms => this.#jumpWithin(ms),
@@ -411,6 +433,53 @@ class Simulation {
       useCredits: () => this.services.helpdesk.takeCredits(plan.foreign),
       takeAway: forMs => this.#takeAway(forMs),
     };
+  }
+
+  /** As `fields apply` does, unless it has been done: from the first moment on, who begins has the rules. */
+  async #applyFields(): Promise<void> {
+    const { fields } = this.plan;
+    if (fields.length === 0) return;
+    const rules = fieldRulesOf(fields);
+    this.#around.rules = rules;
+    await storeRules(this.#calm, rules, this.scheduler.nowMs);
+    if (!(await isApplied(this.#calm))) await applyRules(this.#calm, rules, this.scheduler.nowMs);
+  }
+
+  /** A command is a process of its own. */
+  #beginCommand(letter: string) {
+    const by = actor(this.#crew.nameNext(letter));
+    const { databaseNow: now, trouble, lateMs, defect } = this.#around;
+    const doors = { ...(defect.rewrite && { rewrite: defect.rewrite }) };
+    return { by, pool: this.#database.poolFor({ by, scheduler: this.scheduler, now, trouble, lateMs, ...doors }) };
+  }
+
+  /** `fields apply` is given until it succeeds. Who is at work knows nothing of the rules, and is started anew a while later. */
+  #leaveOut(): void {
+    const { scheduler } = this;
+    const { by, pool } = this.#beginCommand('F');
+    this.#applying.add(by);
+    const rules = fieldRulesOf(this.plan.fields);
+    const startAnew = () => {
+      this.#around.rules = rules;
+      const old = this.#crew.living();
+      const later = scheduler.nowMs + between(this.#beside, 100, 20_000);
+      scheduler.at(later, this.#director, 'those without the rules end', () => {
+        for (const process of old) if (!process.by.dead) this.#crew.kill(process);
+      });
+    };
+    storeRules(pool, rules, scheduler.nowMs)
+      .then(() => {
+        if (this.#around.rules === undefined) startAnew();
+        if (this.#wild) this.#ruled = 1;
+        return applyRules(pool, rules, scheduler.nowMs);
+      })
+      .catch(() => this.#ruleAgain());
+  }
+
+  #ruleAgain(): void {
+    const { scheduler } = this;
+    if (this.#wild)
+      scheduler.at(scheduler.nowMs + 5000, this.#director, 'the rules are given again', () => this.#leaveOut());
   }
 
   #exportLake(): void {

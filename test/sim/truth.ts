@@ -4,7 +4,8 @@ import { differences } from '../support/mirror.ts';
 import type { Check } from './check.ts';
 import type { Database } from './database.ts';
 import { heldOf } from './erasing.ts';
-import type { History } from './history.ts';
+import { lessOf } from './fields.ts';
+import type { History, Said } from './history.ts';
 import { account } from './process.ts';
 
 export interface AroundTruth {
@@ -12,6 +13,8 @@ export interface AroundTruth {
   readonly history: History;
   readonly check: Check;
   readonly database: Database;
+  /** What field rules take out. */
+  readonly fields: readonly Said[];
   /** Streams that said that a part of them cannot be read. */
   readonly unreadable: ReadonlySet<string>;
 }
@@ -43,7 +46,7 @@ export class Truth {
 
   /** Before a sweep may bring back in silence what was lost: a ticket whose time has moved, and a customer who is new. */
   async compareAnnounced(): Promise<void> {
-    const { history, check, world, unreadable } = this.#at;
+    const { history, check, unreadable } = this.#at;
     const { rows } = await this.#at.database.query(
       {
         text: `select coalesce(record_id, '') as id from sync.rejects where account_id = $1 and cleared_at is null`,
@@ -53,7 +56,7 @@ export class Truth {
     );
     const unread = new Set<string>([...rows.map(({ id }) => id), ...(await this.excused())]);
     if (unread.has('')) return;
-    for (const what of await differences(this.reads(), heldOf(world, check.erased))) {
+    for (const what of await this.differences()) {
       const [table = '', id = ''] = what.split(/[ :]/);
       const announced =
         table === 'tickets'
@@ -61,6 +64,12 @@ export class Truth {
           : table === 'customers' && what.endsWith('missing') && !history.away.has(id);
       if (announced && !unreadable.has(table) && !unread.has(id)) check.complain(`at rest, before the sweep: ${what}`);
     }
+  }
+
+  /** Of the tables and the help desk, but for what is erased or left out. */
+  differences(): Promise<string[]> {
+    const { world, check, fields } = this.#at;
+    return differences(this.reads(), lessOf(heldOf(world, check.erased), fields));
   }
 
   async hasRejects(): Promise<boolean> {

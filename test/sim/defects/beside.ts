@@ -8,6 +8,11 @@ const erasing = (plan: Plan): Partial<Plan> => ({
   ...{ tickets: Math.max(plan.tickets, 9), customers: 3, rules: [] },
 });
 
+const minimised = (plan: Plan): Partial<Plan> => ({
+  ...erasing(plan),
+  ...{ erasures: 0, fields: ['subject', 'body'], fieldsComeLate: true },
+});
+
 const shelved = (): Partial<Plan> => ({
   ...{ volumes: 12, shelfPage: 4, changes: 0.08, deaths: 0, troubles: 0, rules: [] },
 });
@@ -58,6 +63,21 @@ export const beside: Readonly<Record<string, Planted>> = {
     defect: replacing(text => text.includes('with emptied as ('), 'where c.id = e.id', 'where false and c.id = e.id'),
     by: /^(at rest: )?I23:/,
     recorded: { seed: 7, sharpened: erasing },
+  },
+  'field rules fence nobody who is at work': {
+    defect: replacing(
+      text =>
+        text.includes('update sync.stored_run_streams set token = token + 1') && text.includes("state = 'waiting'"),
+      'where account_id = $1',
+      'where false and account_id = $1',
+    ),
+    by: /^(at rest: )?I24:/,
+    recorded: { seed: 3, sharpened: minimised },
+  },
+  'field rules leave the log of changes': {
+    defect: replacing(text => text.startsWith('update sync.changes c set changes = r.changes'), 'c.id = r.id', 'false'),
+    by: /^(at rest: )?I24:/,
+    recorded: { seed: 3, sharpened: minimised },
   },
   'a volume that left its shelf stays': {
     defect: replacing(
