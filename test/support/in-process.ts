@@ -80,7 +80,7 @@ export async function inProcess(
     ours?: () => number;
     /** With `ours`: asks and settles one after the other, so that nobody has to try again, and the same happens each time. */
     inTurn?: boolean;
-    /** Fields that are kept only in part; see `useRules`. */
+    /** Fields that are kept only in part. */
     fieldRules?: FieldRules;
     /** Smaller pages, so that a small world has many of them. */
     paging?: { perPage: number; depth: number };

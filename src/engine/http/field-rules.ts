@@ -159,7 +159,9 @@ export const isRuled = ({ rules }: Pick<FieldRules, 'rules'>, kind: string, fiel
 
 /** A value of a field, or an array of them, as the rules of its record want it. Undefined: it is left out. */
 export function ruledValue(of: FieldRules, kind: string, field: string, json: string): string | undefined {
-  if (of.kinds[kind]!.needed.includes(field)) return json;
+  const { within, needed } = of.kinds[kind]!;
+  if (within[field] !== undefined) return applyRules(of, within[field], json);
+  if (needed.includes(field)) return json;
   return ruledBy(
     of,
     of.rules.filter(rule => rule.kind === kind),

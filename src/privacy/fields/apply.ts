@@ -6,7 +6,14 @@ import type pg from 'pg';
 import type { Column } from '../../engine/commit/merge.ts';
 import { rowsOf, shortName, without } from '../../engine/commit/merge.ts';
 import { type Client, transaction } from '../../engine/database/pool.ts';
-import { applyRules, type FieldRules, isRuled, ruledValue, type Stored } from '../../engine/http/field-rules.ts';
+import {
+  applyRules,
+  concernsKind,
+  type FieldRules,
+  isRuled,
+  ruledValue,
+  type Stored,
+} from '../../engine/http/field-rules.ts';
 import { fieldsOf, objectOf } from '../../engine/json-text.ts';
 import type { DetailStream, Row, Stream } from '../../sources/source.ts';
 
@@ -28,8 +35,8 @@ export interface Applying {
   readonly changed: number;
 }
 
-/** The tables that hold records of a kind that a rule concerns. */
-export function tablesOf({ kinds, rules }: FieldRules, streams: readonly Stream[]): Kept[] {
+/** The tables that hold records that a rule concerns, or payloads with such records in them. */
+export function tablesOf(of: FieldRules, streams: readonly Stream[]): Kept[] {
   const merged = streams.flatMap((stream): Kept[] => {
     const { root, others } = stream.merge.declared;
     return [root, ...others].map(table => ({
@@ -37,8 +44,11 @@ export function tablesOf({ kinds, rules }: FieldRules, streams: readonly Stream[
       ...(table === root && stream.kind === 'detail' && { detail: stream }),
     }));
   });
-  const further = Object.entries(kinds).flatMap(([kind, { tables = [] }]) => tables.map(table => ({ kind, table })));
-  return [...merged, ...further].filter(({ kind }) => rules.some(rule => rule.kind === kind));
+  const further = Object.entries(of.kinds).flatMap(([kind, { tables = [] }]) => tables.map(table => ({ kind, table })));
+  return [...merged, ...further].filter(({ kind, table: { leftOut = [] } }) => {
+    const within = Object.entries(of.kinds[kind]?.within ?? {}).filter(([field]) => !leftOut.includes(field));
+    return of.rules.some(rule => rule.kind === kind) || within.some(([, inner]) => concernsKind(of, inner));
+  });
 }
 
 /** `told` hears of each batch. */

@@ -80,9 +80,13 @@ test('what was there before a rule is taken out, once it is applied; then a sync
   expect((await holding(s, 'SECRET')).map(row => row.split(':')[0])).toEqual(Array(6).fill('sync.changes'));
   const [before] = await s.rows('select count(*)::int as n, count(body_text) as texts from internal.messages');
   expect(before).toMatchObject({ n: expect.any(Number) });
-  const rules = rulesOf('tickets.subject messages.body:truncate=5 messages.from:domain contacts.value:hash');
+  const addresses = (await s.rows('select value from helpdesk.contacts')).map(({ value }) => String(value));
+  expect(addresses.length).toBeGreaterThan(3);
+  const rules = rulesOf(
+    'tickets.subject tickets.reply_* messages.body:truncate=5 messages.from:domain messages.to:hash contacts.value:hash',
+  );
   const now = new Date(s.nowMs);
-  expect((await keepFieldRules(s.pool, 'default', rules, now)).map(({ rule }) => rule)).toHaveLength(4);
+  expect((await keepFieldRules(s.pool, 'default', rules, now)).map(({ rule }) => rule)).toHaveLength(6);
   const told: string[] = [];
   const applying = {
     ...{ streams, now, signal: new AbortController().signal },
@@ -92,6 +96,7 @@ test('what was there before a rule is taken out, once it is applied; then a sync
   expect(changed).toMatchObject({ 'helpdesk.tickets': 12, changes: 3 + 3, rejects: 0 });
   expect(told).toContain('helpdesk.messages');
   expect(await holding(s, 'SECRET')).toEqual([]);
+  for (const address of addresses) expect(await holding(s, address)).toEqual([]);
   expect(
     await s.rows(`select count(*)::int as n from helpdesk.messages where length(body) > 5 or length(body_text) > 5
       or from_address not like '@%' or _payload ->> 'from' not like '@%'`),
