@@ -1,6 +1,14 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { applyRules, type FieldRules, type Kinds, parseRules } from '../../src/engine/http/field-rules.ts';
+import {
+  applyRules,
+  type FieldRules,
+  type Kinds,
+  parseRules,
+  ruledValue,
+  wrongRule,
+} from '../../src/engine/http/field-rules.ts';
+import { kinds as declared } from '../../src/sources/index.ts';
 
 const plain: readonly string[] = [];
 const kinds: Kinds = {
@@ -50,11 +58,61 @@ test('hash, domain and truncate', () => {
   });
 });
 
-test('a rule that is applied again changes nothing', () => {
+test('a rule that is applied again changes nothing, and a fresh value that looks changed is changed', () => {
+  const again = (text: string, record: unknown) =>
+    JSON.parse(applyRules({ ...rules(text), isAgain: true }, 'contacts', JSON.stringify(record)));
+  expect(apply('contacts.value:hash', 'contacts', { id: 'k', value: `h:${'0'.repeat(32)}` }).value).not.toMatch(/^h:0/);
+  expect(apply('contacts.value:domain', 'contacts', { id: 'k', value: '@jane.doe' })).toEqual({ id: 'k' });
   for (const action of ['hash', 'domain', 'truncate=2']) {
     const once = apply(`contacts.value:${action}`, 'contacts', { id: 'k', value: ['Ann <a@B.com>', 'c@d.e', 1, null] });
-    expect(apply(`contacts.value:${action}`, 'contacts', once)).toEqual(once);
+    expect(again(`contacts.value:${action}`, once)).toEqual(once);
   }
+});
+
+test('names that every object of JavaScript has are names of fields like others', () => {
+  const text = '{"id":"t","constructor":{"a":"C"},"toString":"C","__proto__":["C"],"valueOf":1,"subject":"x"}';
+  expect(applyRules(rules('tickets.* messages.*'), 'tickets', text)).toBe('{"id":"t"}');
+  expect(applyRules(rules('tickets.subject'), 'tickets', text)).toBe(text.replace(',"subject":"x"', ''));
+  expect(wrongRule(kinds, parseRules('constructor.x'))).toContain('names constructor, which is none of tickets');
+  expect(wrongRule(kinds, parseRules('tickets.constructor'))).toContain('which is no field of tickets');
+});
+
+test('a kind that is left out whole takes the records within it along', () => {
+  const one = { id: 'c', first_name: 'Ann', contacts: [{ id: 'k', value: 'a@b.c' }] };
+  expect(apply('customers', 'customers', one)).toEqual({ id: 'c', contacts: [{ id: 'k' }] });
+  expect(apply('customers', 'tickets', { id: 't', customer: one, subject: 'x' })).toEqual({
+    id: 't',
+    customer: { id: 'c', contacts: [{ id: 'k' }] },
+    subject: 'x',
+  });
+});
+
+test('what stands where a record should be, and is none, is left out', () => {
+  const rule = 'contacts.value messages.body';
+  expect(apply(rule, 'customers', { id: 'c', contacts: { a: { value: 'C' } } })).toEqual({ id: 'c', contacts: null });
+  expect(apply(rule, 'tickets', { id: 't', messages: { data: [{ body: 'C' }] } })).toEqual({ id: 't', messages: null });
+  expect(apply(rule, 'tickets', [{ ticket: { body: 'C' } }, 'C', [{ id: 't' }]])).toEqual([null, null, null]);
+  // A field that a record needs is never an object.
+  expect(apply('tickets.*', 'tickets', { id: 't', updated_at: { at: 'C' } })).toEqual({ id: 't' });
+});
+
+test('what is no text is left out by every rule, and arrays of any depth are another shape', () => {
+  const plainly = { ...kinds, tickets: { ...kinds.tickets!, plain: ['number', 'label_ids'] } };
+  const of = { ...rules('tickets.*:hash'), kinds: plainly };
+  const text = '{"id":"t","number":7,"label_ids":["a"],"subject":"x"}';
+  expect(Object.keys(JSON.parse(applyRules(of, 'tickets', text)))).toEqual(['id', 'subject']);
+  const deep = `{"id":"t","subject":${'['.repeat(20_000)}"C"${']'.repeat(20_000)}}`;
+  for (const rule of ['tickets.subject:hash', 'tickets.subject:domain', 'tickets.sub*.x'])
+    expect(applyRules(rules(rule), 'tickets', deep)).toBe('{"id":"t","subject":[null]}');
+  const nested = deep.replace('subject', 'customer');
+  expect(applyRules(rules('contacts.value'), 'tickets', nested)).toBe('{"id":"t","customer":[null]}');
+});
+
+test('old and new values of a field follow the rules one by one', () => {
+  expect(ruledValue(rules('tickets.subject'), 'tickets', 'subject', '["a","b"]')).toBeUndefined();
+  expect(ruledValue(rules('tickets.subject:truncate=1'), 'tickets', 'subject', '["ab",null]')).toBe('["a",null]');
+  const contacts = '[[{"id":"k","value":"a"}],[]]';
+  expect(ruledValue(rules('contacts.value'), 'customers', 'contacts', contacts)).toBe('[[{"id":"k"}],[]]');
 });
 
 test('numbers keep their digits, and a record without a rule is the same text', () => {
@@ -90,6 +148,23 @@ test.for([
   ['messages.body:forget', 'forget is none'],
   ['tickets.subject:truncate', 'truncate is none'],
   ['tickets.subject:hash=4', '=4 is none'],
+  ['tickets.', 'tickets. is none'],
+  ['tickets.a..b', 'tickets.a..b is none'],
 ])('refused: %s', ([text, why]) => {
   expect(() => parseRules(text!)).toThrow(why);
+});
+
+test.for([
+  ['tickets.*:hash tickets.subject:truncate=3', 'which change the same field'],
+  ['tickets.subject:hash tickets.subject:truncate=3', 'which change the same field'],
+  ['volumes.volumeInfo.descripton', 'the nearest is volumes.volumeInfo.description'],
+  ['volumes.id.x', 'without which'],
+  ['tickets.subject.x', 'tickets.subject has no fields of its own'],
+])('not to be followed: %s', ([text, why]) => {
+  expect(wrongRule(declared, parseRules(text!))).toContain(why);
+});
+
+test('one rule leaves out what another one changes', () => {
+  expect(wrongRule(declared, parseRules('tickets.* tickets.subject:hash'))).toBeUndefined();
+  expect(wrongRule(declared, parseRules('volumes.volumeInfo.description volumes.*.title'))).toBeUndefined();
 });

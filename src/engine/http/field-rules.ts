@@ -36,6 +36,8 @@ export interface Kind {
   readonly fields: readonly string[];
   /** Fields that hold records of other kinds, with the kind. */
   readonly within: Readonly<Record<string, string>>;
+  /** Fields that hold an object, with the names of its fields. */
+  readonly inside?: Readonly<Record<string, readonly string[]>>;
   /** Fields without which a record cannot be mirrored. No rule applies to them. */
   readonly needed: readonly string[];
   /** Fields that hold no text: they can only be left out. */
@@ -57,7 +59,11 @@ export interface FieldRules {
   readonly rules: readonly FieldRule[];
   /** Key of the hashes of this account. */
   readonly key: string;
+  /** For stored records, some of which followed the rules when they came: a value that looks so stays. */
+  readonly isAgain?: boolean;
 }
+
+type Chosen = Pick<FieldRules, 'kinds' | 'rules'>;
 
 /** Throws Error that says what is wrong, for people. */
 export function parseRules(text: string): FieldRule[] {
@@ -68,7 +74,8 @@ export function parseRules(text: string): FieldRule[] {
       if (/^[a-z_]+$/.test(written))
         return { kind: written, path: ['*'], action: { name: 'leave out' }, written, whole: true };
       const [, kind, path, action = 'leave-out', length] =
-        /^([a-z_]+)\.([^:=]+?)(?::(leave-out|hash|domain|truncate)(?:=(\d{1,6}))?)?$/.exec(written) ?? [];
+        /^([a-z_]+)\.([^:=.]+(?:\.[^:=.]+)*?)(?::(leave-out|hash|domain|truncate)(?:=(\d{1,6}))?)?$/.exec(written) ??
+        [];
       const isLong = action === 'truncate';
       if (kind === undefined || path === undefined || isLong !== (length !== undefined))
         throw new Error(
@@ -85,26 +92,57 @@ function actionOf(name: string, length: number): Action {
 
 /** Why a rule cannot be followed, for people; undefined if all can. */
 export function wrongRule(kinds: Kinds, rules: readonly FieldRule[]): string | undefined {
-  for (const { kind: name, path, action, written, whole } of rules) {
-    const kind = kinds[name];
-    if (kind === undefined) return `names ${name}, which is none of ${Object.keys(kinds).join(', ')}`;
-    if (whole && !kind.omittable)
-      return `names ${written} whole; only ${Object.keys(kinds)
-        .filter(one => kinds[one]!.omittable)
-        .join(', ')} can be left out whole: name fields, such as ${written}.${kind.fields[1] ?? '*'}`;
-    const [field = ''] = path;
-    const inner = kind.within[field];
-    if (inner !== undefined && path.length > 1) return `names ${written}; write ${inner}.${path.slice(1).join('.')}`;
-    if (inner !== undefined) return `names ${written}, which holds ${inner}: name fields of ${inner} instead`;
-    if (kind.needed.includes(field)) return `names ${written}, without which nothing can be mirrored`;
-    if (action.name !== 'leave out' && kind.plain.includes(field))
-      return `names ${written}, but ${field} is no text: it can only be left out`;
-    if (field.includes('*') || kind.fields.includes(field)) continue;
-    const near = nearest(field, kind.fields);
-    return `names ${name}.${field}, which is no field of ${name}; the nearest is ${name}.${near} (a field that the specification does not name needs a *, such as ${name}.${field}*)`;
+  for (const rule of rules) {
+    const wrong = wrongName(kinds, rule) ?? wrongAction(kinds, rule) ?? wrongPair(kinds, rule, rules);
+    if (wrong !== undefined) return `names ${wrong}`;
   }
   return undefined;
 }
+
+function wrongName(kinds: Kinds, { kind: name, path, written, whole }: FieldRule): string | undefined {
+  if (!Object.hasOwn(kinds, name)) return `${name}, which is none of ${Object.keys(kinds).join(', ')}`;
+  const kind = kinds[name]!;
+  if (whole && !kind.omittable)
+    return `${written} whole; only ${Object.keys(kinds)
+      .filter(one => kinds[one]!.omittable)
+      .join(', ')} can be left out whole: name fields, such as ${written}.${kind.fields[1] ?? '*'}`;
+  const [field = '', inside] = path;
+  const inner = innerOf(kind, field);
+  if (inner !== undefined && path.length > 1) return `${written}; write ${inner}.${path.slice(1).join('.')}`;
+  if (inner !== undefined) return `${written}, which holds ${inner}: name fields of ${inner} instead`;
+  if (kind.needed.includes(field)) return `${written}, without which nothing can be mirrored`;
+  if (field.includes('*')) return undefined;
+  if (!kind.fields.includes(field)) return unknown(name, field, kind.fields);
+  if (inside === undefined) return undefined;
+  const names = kind.inside?.[field];
+  if (names === undefined) return `${written}, but ${name}.${field} has no fields of its own`;
+  return inside.includes('*') || names.includes(inside) ? undefined : unknown(`${name}.${field}`, inside, names);
+}
+
+const unknown = (of: string, field: string, names: readonly string[]) =>
+  `${of}.${field}, which is no field of ${of}; the nearest is ${of}.${nearest(field, names)} (a field that the specification does not name needs a *, such as ${of}.${field}*)`;
+
+function wrongAction(kinds: Kinds, { kind, path: [field = ''], action, written }: FieldRule): string | undefined {
+  return action.name !== 'leave out' && kinds[kind]!.plain.includes(field)
+    ? `${written}, but ${field} is no text: it can only be left out`
+    : undefined;
+}
+
+/** What two rules make of a value would depend on their order. */
+function wrongPair(kinds: Kinds, rule: FieldRule, rules: readonly FieldRule[]): string | undefined {
+  const other = rules.find(
+    ({ kind, path, action }) =>
+      kind === rule.kind &&
+      [action, rule.action].every(({ name }) => name !== 'leave out') &&
+      JSON.stringify(action) !== JSON.stringify(rule.action) &&
+      path.length === rule.path.length &&
+      path.every((one, i) => overlap(one, rule.path[i]!, kinds[kind]!.fields)),
+  );
+  return other && `${rule.written} and ${other.written}, which change the same field: keep one of them`;
+}
+
+const overlap = (one: string, other: string, names: readonly string[]) =>
+  matches(one, other) || matches(other, one) || names.some(name => matches(one, name) && matches(other, name));
 
 /** The name with the fewest changes of letters. */
 function nearest(name: string, names: readonly string[]): string {
@@ -121,13 +159,26 @@ function nearest(name: string, names: readonly string[]): string {
   return [...names].sort((a, b) => distance(name, a) - distance(name, b))[0] ?? '';
 }
 
+/** The kind of the records in a field. Fields have the names of strangers: `constructor` is one. */
+const innerOf = ({ within }: Kind, field: string): string | undefined =>
+  Object.hasOwn(within, field) ? within[field] : undefined;
+
+/** The rules of a kind: its own, and those that leave out a kind whole that has it within. */
+export function rulesFor({ kinds, rules }: Chosen, kind: string): FieldRule[] {
+  const holders = new Set([kind]);
+  for (const holder of holders)
+    for (const [name, { within }] of Object.entries(kinds))
+      if (Object.values(within).includes(holder)) holders.add(name);
+  return rules.filter(rule => rule.kind === kind || (rule.whole && holders.has(rule.kind)));
+}
+
 /** Whether any rule concerns a record of this kind, or one within it. */
-export function concernsKind({ kinds, rules }: Pick<FieldRules, 'kinds' | 'rules'>, kind: string): boolean {
+export function concernsKind(of: Chosen, kind: string): boolean {
   const found = new Set<string>();
   const look = (one: string): boolean => {
     if (found.has(one)) return false;
     found.add(one);
-    return rules.some(rule => rule.kind === one) || Object.values(kinds[one]?.within ?? {}).some(look);
+    return rulesFor(of, one).length > 0 || Object.values(of.kinds[one]?.within ?? {}).some(look);
   };
   return look(kind);
 }
@@ -135,44 +186,59 @@ export function concernsKind({ kinds, rules }: Pick<FieldRules, 'kinds' | 'rules
 /** The text of a record, or of an array of them, as the rules want it. The text must be valid JSON. */
 export function applyRules(of: FieldRules, kind: string, json: string): string {
   const text = json.trim();
-  if (text === 'null') return text;
-  if (text.startsWith('['))
-    return `[${elementsOf(text)
-      .map(one => applyRules(of, kind, one))
-      .join(',')}]`;
-  // What has another shape than a record may hold anything.
-  if (!text.startsWith('{')) return concernsKind(of, kind) ? 'null' : text;
-  const { within, needed } = of.kinds[kind]!;
-  const rules = of.rules.filter(rule => rule.kind === kind).map(({ path, action }) => ({ path, action }));
-  const kept = [...fieldsOf(text)].flatMap(([name, value]): [string, string][] => {
-    if (within[name] !== undefined) return [[name, applyRules(of, within[name], value)]];
-    if (needed.includes(name)) return [[name, value]];
-    const ruled = ruledBy(of, rules, name, value);
-    return ruled === undefined ? [] : [[name, ruled]];
-  });
-  return objectOf(kept);
+  if (!concernsKind(of, kind) || text === 'null') return text;
+  if (!text.startsWith('[')) return recordOf(of, kind, text);
+  return `[${elementsOf(text)
+    .map(one => recordOf(of, kind, one))
+    .join(',')}]`;
+}
+
+/** What has another shape than a record may hold anything: it is left out. */
+function recordOf(of: FieldRules, kind: string, text: string): string {
+  if (!text.startsWith('{')) return 'null';
+  const fields = fieldsOf(text);
+  if (!/^["\d-]/.test(fields.get('id') ?? '')) return 'null';
+  const rules = rulesFor(of, kind);
+  return objectOf(
+    [...fields].flatMap(([name, value]): [string, string][] => {
+      const ruled = valueOf(of, rules, kind, name, value);
+      return ruled === undefined ? [] : [[name, ruled]];
+    }),
+  );
 }
 
 /** Whether a rule concerns this field of a record. */
-export const isRuled = ({ rules }: Pick<FieldRules, 'rules'>, kind: string, field: string): boolean =>
-  rules.some(rule => rule.kind === kind && matches(rule.path[0]!, field));
+export const isRuled = (of: Chosen, kind: string, field: string): boolean =>
+  rulesFor(of, kind).some(({ path }) => matches(path[0]!, field));
 
-/** A value of a field, or an array of them, as the rules of its record want it. Undefined: it is left out. */
-export function ruledValue(of: FieldRules, kind: string, field: string, json: string): string | undefined {
-  const { within, needed } = of.kinds[kind]!;
-  if (within[field] !== undefined) return applyRules(of, within[field], json);
-  if (needed.includes(field)) return json;
-  return ruledBy(
-    of,
-    of.rules.filter(rule => rule.kind === kind),
-    field,
-    json,
-  );
+/** The old and the new value of a field, an array, as the rules of its record want them. Undefined: they are left out. */
+export function ruledValue(of: FieldRules, kind: string, field: string, values: string): string | undefined {
+  const rules = rulesFor(of, kind);
+  const ruled = elementsOf(values).map(one => valueOf(of, rules, kind, field, one));
+  return ruled.every(one => one === undefined) ? undefined : `[${ruled.map(one => one ?? 'null').join(',')}]`;
+}
+
+/** The value of a field; undefined: it is left out. */
+function valueOf(
+  of: FieldRules,
+  all: readonly FieldRule[],
+  name: string,
+  field: string,
+  value: string,
+): string | undefined {
+  const kind = of.kinds[name]!;
+  const inner = innerOf(kind, field);
+  if (inner !== undefined) return applyRules(of, inner, value);
+  const rules = all.filter(({ path }) => matches(path[0]!, field));
+  const isScalar = !/^[[{]/.test(value);
+  if (kind.needed.includes(field)) return isScalar || rules.length === 0 ? value : undefined;
+  const isPlain = kind.plain.includes(field) && value !== 'null';
+  if (isPlain && rules.some(({ path, action }) => path.length === 1 && action.name !== 'leave out')) return undefined;
+  return ruledBy(of, rules, field, value);
 }
 
 type Part = Pick<FieldRule, 'path' | 'action'>;
 
-/** The value of a field; undefined: it is left out. */
 function ruledBy(of: FieldRules, rules: readonly Part[], name: string, value: string): string | undefined {
   const inner: Part[] = [];
   let text: string | undefined = value;
@@ -181,14 +247,19 @@ function ruledBy(of: FieldRules, rules: readonly Part[], name: string, value: st
     if (path.length > 1) inner.push({ path: path.slice(1), action });
     else if (text !== undefined) text = changed(of, action, text);
   }
-  return text === undefined || inner.length === 0 ? text : deeper(of, inner, text);
+  if (text === undefined || inner.length === 0) return text;
+  return eachOf(text, one => deeper(of, inner, one));
+}
+
+/** An array directly within another one is another shape than any value has, and may be of any depth. */
+function eachOf(value: string, act: (one: string) => string | undefined): string | undefined {
+  if (!value.startsWith('[')) return act(value);
+  return `[${elementsOf(value)
+    .map(one => (one.startsWith('[') ? 'null' : (act(one) ?? 'null')))
+    .join(',')}]`;
 }
 
 function deeper(of: FieldRules, rules: readonly Part[], value: string): string | undefined {
-  if (value.startsWith('['))
-    return `[${elementsOf(value)
-      .map(one => deeper(of, rules, one) ?? 'null')
-      .join(',')}]`;
   // A value that has no fields is not what the rule means by its path, and may hold the same.
   if (!value.startsWith('{')) return value === 'null' ? value : undefined;
   return objectOf(
@@ -210,24 +281,30 @@ export const matches = (pattern: string, name: string): boolean =>
       's',
     ).test(name));
 
-/** What is changed already stays: rules apply to stored records too, and to some of them again. */
 function changed(of: FieldRules, action: Action, value: string): string | undefined {
   if (action.name === 'leave out') return undefined;
-  if (value === 'null') return value;
-  if (value.startsWith('['))
-    return `[${elementsOf(value)
-      .map(one => changed(of, action, one) ?? 'null')
-      .join(',')}]`;
-  const text = value.startsWith('"') ? (JSON.parse(value) as string) : undefined;
-  if (action.name === 'hash') return JSON.stringify(hashOf(of.key, text ?? value));
-  if (text === undefined) return undefined;
-  if (action.name === 'truncate') return JSON.stringify([...text].slice(0, action.length).join(''));
-  const domains = domainsOf(text);
-  return domains === undefined ? undefined : JSON.stringify(domains);
+  return eachOf(value, one => changedOne(of, action, one));
 }
 
-const hashOf = (key: string, text: string): string =>
-  /^h:[0-9a-f]{32}$/.test(text) ? text : `h:${createHmac('sha256', key).update(text).digest('hex').slice(0, 32)}`;
+function changedOne(of: FieldRules, action: Exclude<Action, { name: 'leave out' }>, value: string): string | undefined {
+  if (value === 'null') return value;
+  const text = value.startsWith('"') ? (JSON.parse(value) as string) : undefined;
+  if (action.name === 'hash') {
+    const isHash = of.isAgain && text !== undefined && /^h:[0-9a-f]{32}$/.test(text);
+    return isHash
+      ? value
+      : JSON.stringify(
+          `h:${createHmac('sha256', of.key)
+            .update(text ?? value)
+            .digest('hex')
+            .slice(0, 32)}`,
+        );
+  }
+  if (text === undefined) return undefined;
+  if (action.name === 'truncate') return JSON.stringify([...text].slice(0, action.length).join(''));
+  const domains = of.isAgain && alone.test(text) ? text : domainsOf(text);
+  return domains === undefined ? undefined : JSON.stringify(domains);
+}
 
 const domain = String.raw`@[\p{L}\p{N}-]+(?:\.[\p{L}\p{N}-]+)+`;
 const alone = new RegExp(`^${domain}(?:, ${domain})*$`, 'u');
@@ -235,7 +312,6 @@ const addresses = new RegExp(`(?<=[^\\s@<>",;])${domain}`, 'gu');
 
 /** `@b.com, @c.de`; undefined if there is none. */
 function domainsOf(text: string): string | undefined {
-  if (alone.test(text)) return text;
   const found = [...text.matchAll(addresses)].map(([one]) => one.toLowerCase());
   return found.length === 0 ? undefined : [...new Set(found)].join(', ');
 }

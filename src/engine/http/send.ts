@@ -225,7 +225,8 @@ export function makeSend(deps: {
   }
 
   function failure(request: Request<unknown>, said: Said, asOf: number): ShelfdeskError {
-    return dialect.failure(request, said, { shown: label(request), clean, asOf });
+    // What a source says of an error may hold what a rule leaves out.
+    return dialect.failure(request, said, { shown: label(request), clean: rules ? () => '' : clean, asOf });
   }
 
   async function patiently<T>(request: Request<T>, options: SendOptions, used: Used): Promise<Reply<T>> {

@@ -12,6 +12,7 @@ import {
   type FieldRules,
   isRuled,
   ruledValue,
+  rulesFor,
   type Stored,
 } from '../../engine/http/field-rules.ts';
 import { fieldsOf, objectOf } from '../../engine/json-text.ts';
@@ -47,7 +48,7 @@ export function tablesOf(of: FieldRules, streams: readonly Stream[]): Kept[] {
   const further = Object.entries(of.kinds).flatMap(([kind, { tables = [] }]) => tables.map(table => ({ kind, table })));
   return [...merged, ...further].filter(({ kind, table: { leftOut = [] } }) => {
     const within = Object.entries(of.kinds[kind]?.within ?? {}).filter(([field]) => !leftOut.includes(field));
-    return of.rules.some(rule => rule.kind === kind) || within.some(([, inner]) => concernsKind(of, inner));
+    return rulesFor(of, kind).length > 0 || within.some(([, inner]) => concernsKind(of, inner));
   });
 }
 
@@ -55,7 +56,7 @@ export function tablesOf(of: FieldRules, streams: readonly Stream[]): Kept[] {
 export async function applyToStored(
   db: pg.Pool,
   account: string,
-  of: FieldRules,
+  rules: FieldRules,
   {
     streams,
     signal,
@@ -68,6 +69,7 @@ export async function applyToStored(
     told: (one: Applying) => void;
   },
 ): Promise<Readonly<Record<string, number>>> {
+  const of = { ...rules, isAgain: true };
   const tables = tablesOf(of, streams);
   const keys = streams
     .filter(stream => tables.some(({ kind }) => kindsOf(stream).includes(kind)))

@@ -8,7 +8,7 @@ import { booksDialect } from './dialect.ts';
 import { myLibrary } from './endpoints.ts';
 import { lakeTables } from './lake.ts';
 import { type BooksSettings, sourceName } from './open.ts';
-import { shelfFields, volumeFields } from './records.ts';
+import { shelfFields, volumeFields, volumeInside } from './records.ts';
 import { type BooksConfig, type BooksPart, booksOf, booksSettings } from './settings.ts';
 import { places, shelves } from './shelves/shelves.ts';
 import type { Catalog } from './verify/compare.ts';
@@ -60,6 +60,7 @@ function makeBooks(catalog: Catalog): Source<BooksPart> {
       volumes: {
         fields: [...volumeFields],
         within: {},
+        inside: volumeInside,
         plain: [],
         needed: ['id'],
         tables: [places],

@@ -103,3 +103,11 @@ export const known = {
 /** Top-level fields that the notes name. */
 export const shelfFields: ReadonlySet<string> = new Set(Object.keys(shelfExpected.shape));
 export const volumeFields: ReadonlySet<string> = new Set(Object.keys(volumeExpected.shape));
+
+/** Of the fields of a volume that hold an object: the names in it. */
+export const volumeInside: Readonly<Record<string, readonly string[]>> = Object.fromEntries(
+  Object.entries(volumeExpected.shape).flatMap(([name, schema]) => {
+    const inner = schema instanceof z.ZodOptional ? schema.unwrap() : schema;
+    return inner instanceof z.ZodObject ? [[name, Object.keys(inner.shape)]] : [];
+  }),
+);
