@@ -201,7 +201,7 @@ function recordOf(of: FieldRules, kind: string, text: string): string {
   const rules = rulesFor(of, kind);
   return objectOf(
     [...fields].flatMap(([name, value]): [string, string][] => {
-      const ruled = valueOf(of, rules, kind, name, value);
+      const ruled = ruledField(of, rules, kind, name, value);
       return ruled === undefined ? [] : [[name, ruled]];
     }),
   );
@@ -214,12 +214,12 @@ export const isRuled = (of: Chosen, kind: string, field: string): boolean =>
 /** The old and the new value of a field, an array, as the rules of its record want them. Undefined: they are left out. */
 export function ruledValue(of: FieldRules, kind: string, field: string, values: string): string | undefined {
   const rules = rulesFor(of, kind);
-  const ruled = elementsOf(values).map(one => valueOf(of, rules, kind, field, one));
+  const ruled = elementsOf(values).map(one => ruledField(of, rules, kind, field, one));
   return ruled.every(one => one === undefined) ? undefined : `[${ruled.map(one => one ?? 'null').join(',')}]`;
 }
 
 /** The value of a field; undefined: it is left out. */
-function valueOf(
+function ruledField(
   of: FieldRules,
   all: readonly FieldRule[],
   name: string,
