@@ -343,6 +343,8 @@ export interface DetailStream<P extends Row, T extends Row> extends Described {
   readonly member: z.ZodType<T>;
   /** Computes the expensive value of a member. Yields to the event loop. */
   derive(member: T): Promise<Derived>;
+  /** The fields that `derive` reads. */
+  readonly derivesFrom: readonly string[];
   /**
    * Further merge parameters, from $7 on, each a list with one value for each member: made of the derived values of the
    * members, their positions in the record, from 0, and the as_of of the reply.

@@ -17,6 +17,8 @@ export interface Column {
   readonly field?: string;
   /** The outermost field, if the value is nested. */
   readonly within?: string;
+  /** The path of the value in the record, if `_payload` lacks the value and its changes do not count. */
+  readonly unstored?: readonly string[];
   /** SQL for the part of a value that stays the same from reply to reply. Only this part is compared. */
   readonly alike?: (value: string) => string;
 }

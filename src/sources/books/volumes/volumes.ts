@@ -101,7 +101,7 @@ function yearOf(path: string, name: string): Column {
 /** A link with tokens and varying hosts: only its path is meaningful. */
 function linkAt(path: string, name: string): Column {
   const alike = (value: string) => `regexp_replace(${value}, '^[a-z]+://[^/?#]*|[?#].*$', '', 'g')`;
-  return { name, sql: textAt(path, name).sql, alike };
+  return { name, unstored: path.split('.'), sql: textAt(path, name).sql, alike };
 }
 
 function identifier(type: string, name: string): Column {

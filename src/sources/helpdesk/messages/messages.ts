@@ -29,6 +29,7 @@ export const messages: DetailStream<TicketInDetail, Message> = {
   membersField: 'messages',
   member: message,
   derive: textOf,
+  derivesFrom: ['body', 'htmlized'],
   parameters: (texts, places, asOfMs) => [texts, places.map(place => place + 1), places.map(() => new Date(asOfMs))],
   version: record => timeOf(record.updated_at),
   merge: buildMerge(

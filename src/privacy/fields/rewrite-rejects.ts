@@ -1,0 +1,93 @@
+/** Field rules on what is kept beside rows: rejects, and texts that may quote a value. */
+import { shortName } from '../../engine/commit/merge.ts';
+import type { Client } from '../../engine/database/pool.ts';
+import type { FieldRules } from '../../engine/http/field-rules.ts';
+import { fieldsOf } from '../../engine/json-text.ts';
+import type { Stream } from '../../sources/source.ts';
+import { type Batch, nextRange, type Place } from './batches.ts';
+import { ruledText, same } from './ruled-texts.ts';
+
+/** The reason of a reject whose payload followed no rule. */
+const taken = 'its payload held fields that a rule leaves out';
+/** Instead of a text that may quote a value. */
+const quoted = 'taken out: it may quote a field that a rule leaves out';
+
+/** The kinds of the records that a reject of the stream may hold. */
+function kindsIn(stream: Stream, { payload, recordId, askId }: Rejected): string[] {
+  if (stream.kind === 'shelves') return [stream.name, shortName(stream.members.merge.declared.root)];
+  if (stream.kind !== 'detail') return [stream.name];
+  const fields = payload.trimStart().startsWith('{') ? fieldsIn(payload) : [];
+  if (fields.includes(stream.membersField)) return [stream.of.name];
+  // Of a record without an id nothing tells which one it is.
+  return recordId === null || recordId === askId ? [stream.of.name, stream.name] : [stream.name];
+}
+
+function fieldsIn(payload: string): string[] {
+  try {
+    return [...fieldsOf(payload).keys()];
+  } catch (error) {
+    if (error instanceof SyntaxError) return [];
+    throw error;
+  }
+}
+
+interface Rejected {
+  readonly payload: string;
+  readonly recordId: string | null;
+  readonly askId: string | null;
+}
+
+export async function rewriteRejects(
+  client: Client,
+  account: string,
+  of: FieldRules,
+  stream: Stream,
+  after: Place,
+): Promise<Batch> {
+  const range = await nextRange(
+    client,
+    account,
+    {
+      ...{ rows: 'sync.rejects', key: ['id'], size: 'pg_column_size(t.payload)' },
+      ...{ where: 't.payload is not null and t.stream_key = $2', values: [stream.key] },
+    },
+    after,
+  );
+  if (range === undefined) return { seen: 0, changed: 0, last: undefined };
+  const { rows } = await client.query<Rejected & { id: number }>(
+    `select t.id::float8 as id, t.payload, t.record_id as "recordId", t.ask_id as "askId" from sync.rejects t
+     where ${range.where} for update`,
+    [...range.values],
+  );
+  const ruled = rows.flatMap(row => {
+    const text = kindsIn(stream, row).reduce<string | undefined>(
+      (one, kind) => (one === undefined ? undefined : ruledText(of, kind, one)),
+      row.payload,
+    );
+    return text !== undefined && same(text, row.payload) ? [] : [{ id: row.id, text: text ?? null }];
+  });
+  await client.query(
+    `update sync.rejects j set payload = r.payload, reason = $3, replayable = j.replayable and r.payload is not null
+     from unnest($1::bigint[], $2::text[]) r (id, payload) where j.id = r.id`,
+    [ruled.map(({ id }) => id), ruled.map(({ text }) => text), taken],
+  );
+  return { seen: rows.length, changed: ruled.length, last: range.last };
+}
+
+/** Texts about failures of these streams, from before the rules. Returns their number. */
+export async function blankReasons(client: Client, account: string, keys: readonly string[]): Promise<number> {
+  let changed = 0;
+  for (const [table, column, further] of [
+    ['sync.rejects', 'reason', 'payload is null'],
+    ['sync.stored_run_streams', 'error', 'true'],
+    ['sync.deletion_candidates', 'error', 'true'],
+    ['sync.gap_reasons', 'reason', 'true'],
+  ]) {
+    const { rowCount } = await client.query(
+      `update ${table} set ${column} = $3 where account_id = $1 and stream_key = any ($2) and ${column} not in ($3, $4) and ${further}`,
+      [account, keys, quoted, taken],
+    );
+    changed += rowCount ?? 0;
+  }
+  return changed;
+}

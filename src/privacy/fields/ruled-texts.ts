@@ -1,0 +1,49 @@
+/** Field rules on stored JSON texts. Pure. */
+import type { Column } from '../../engine/commit/merge.ts';
+import { applyRules, concernsKind, type FieldRules, isRuled } from '../../engine/http/field-rules.ts';
+import { fieldsOf, objectOf } from '../../engine/json-text.ts';
+
+/** A record as the rules want it. A record that is nested too deep for the rules keeps only the fields that it needs. */
+export function ruledRecord(of: FieldRules, kind: string, text: string): string {
+  try {
+    return applyRules(of, kind, text);
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    const { needed } = of.kinds[kind]!;
+    return objectOf([...fieldsOf(text)].filter(([name]) => needed.includes(name)));
+  }
+}
+
+/** As `ruledRecord`, for a text that may be no JSON. Undefined: the text may hold anything. */
+export function ruledText(of: FieldRules, kind: string, text: string): string | undefined {
+  if (of.kinds[kind] === undefined || !concernsKind(of, kind)) return text;
+  try {
+    JSON.parse(text);
+    return applyRules(of, kind, text);
+  } catch (error) {
+    if (error instanceof SyntaxError || error instanceof RangeError) return undefined;
+    throw error;
+  }
+}
+
+/** True if two JSON texts say the same: PostgreSQL writes other spaces. Texts that are nested too deep count as different. */
+export function same(one: string, other: string): boolean {
+  if (one === other) return true;
+  try {
+    return JSON.stringify(JSON.parse(one)) === JSON.stringify(JSON.parse(other));
+  } catch (error) {
+    if (error instanceof RangeError) return false;
+    throw error;
+  }
+}
+
+/** The outermost field of the record that a column reads. */
+export const fieldOf = ({ name, field, within, unstored }: Column): string => field ?? within ?? unstored?.[0] ?? name;
+/** True if the SQL of a column reads a field of the record. */
+export const readsRecord = ({ sql }: Column): boolean => sql.includes('record');
+/** True if the SQL of a column reads a parameter of the merge. */
+export const isDerived = ({ sql }: Column): boolean => /\$\d/.test(sql);
+
+/** True if a rule concerns a field in the SQL of a column. */
+export const readsRuled = (of: FieldRules, kind: string, { sql }: Column): boolean =>
+  [...sql.matchAll(/'([A-Za-z_]+)'/g)].some(([, field]) => isRuled(of, kind, field!));
