@@ -21,6 +21,9 @@ comment on column sync.operations.action is
 comment on column sync.operations.subject is
   'Object of the action: a stream, a run, a kind of run, a customer, a reader, a calendar, a service target or field rules; empty for the whole account.';
 
+comment on column sync.lake_pending.unit is
+  'ticket, customer, volume or shelf: all rows of that record. account: all rows of the account. list: only the short lists of the account. all: the tables without an account. tickets, messages, attachments, customers or contacts, only if erased: one row of that table. rules, only if erased: field rules have rewritten rows of the account; the next export removes all older snapshots.';
+
 create or replace function sync.keep_ticket_history() returns trigger
 language plpgsql
 as $$

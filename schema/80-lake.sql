@@ -36,7 +36,7 @@ create table sync.lake_pending (
 comment on table sync.lake_pending is
   'What changed since the last export of the lake. One row for each record and statement that changed it; the same record may be here often.';
 comment on column sync.lake_pending.unit is
-  'ticket, customer, volume or shelf: all rows of that record. account: all rows of the account. list: only the short lists of the account. all: the tables without an account. tickets, messages, attachments, customers or contacts, only if erased: one row of that table.';
+  'ticket, customer, volume or shelf: all rows of that record. account: all rows of the account. list: only the short lists of the account. all: the tables without an account. tickets, messages, attachments, customers or contacts, only if erased: one row of that table. rules, only if erased: field rules have rewritten rows of the account; the next export removes all older snapshots.';
 comment on column sync.lake_pending.account_id is 'The account; empty for the unit all.';
 comment on column sync.lake_pending.id is 'Id of the record or row; owner/shelf for a shelf. Empty for the units account, list and all.';
 comment on column sync.lake_pending.month is

@@ -27,8 +27,13 @@ interface File {
 /** Files in one statement. */
 const chunk = 500;
 
+/** The unit of an account whose stored values field rules have rewritten. */
+export const ruled = 'rules';
+
 export interface Erasure {
   readonly files: number;
+  /** Field rules have rewritten values of any table: after the export only its own snapshot may stay (`keepNewest`). */
+  readonly ruled: boolean;
   /** The snapshot of PostgreSQL whose erasures are done. */
   readonly seen: string;
 }
@@ -41,6 +46,7 @@ export async function eraseFromFiles(lake: Lake, client: Client, tables: readonl
     'select distinct unit, account_id as account, id from sync.lake_pending where erased',
   );
   await client.query('commit');
+  const isRuled = erased.rows.some(({ unit }) => unit === ruled);
   let files = 0;
   for (const table of tables) {
     if (table.personal === undefined) continue;
@@ -53,7 +59,7 @@ export async function eraseFromFiles(lake: Lake, client: Client, tables: readonl
     // What a dead export has left.
     await lake.run(`call ducklake_delete_orphaned_files('lake', cleanup_all => true)`);
   }
-  return { files, seen: seen.rows[0]!.seen };
+  return { files, ruled: isRuled, seen: seen.rows[0]!.seen };
 }
 
 async function eraseFromTable(
@@ -188,22 +194,48 @@ async function rewrite(lake: Lake, client: Client, table: LakeTable, file: File,
  */
 export async function hideBounds(client: Client, tables: readonly LakeTable[]): Promise<void> {
   const personal = tables.flatMap(table => (table.personal ?? []).map(column => `${table.name}.${column}`));
-  const hide = (stats: string, set = '', unlike = 'false') =>
-    client.query(
-      `update ${catalogSchema}.${stats} s set min_value = b.least, max_value = b.most${set}
-       from ${catalogSchema}.ducklake_column c
-       join ${catalogSchema}.ducklake_table t on t.table_id = c.table_id
-       join ${catalogSchema}.ducklake_schema n on n.schema_id = t.schema_id
-       cross join lateral (
-         select case when u.is_text then '' end as least, case when u.is_text then repeat(chr(1114111), 8) end as most
-         from (select c.column_type in ('varchar', 'json') as is_text) u) b
-       where c.table_id = s.table_id and c.column_id = s.column_id
-         and n.schema_name || '.' || t.table_name || '.' || c.column_name = any ($1)
-         and (${unlike} or num_nonnulls(s.min_value, s.max_value) > 0 and (s.min_value, s.max_value) is distinct from (b.least, b.most))`,
-      [personal],
-    );
-  await hide('ducklake_file_column_stats');
-  await hide('ducklake_table_column_stats', ', contains_null = true', 'contains_null is not true');
+  await hideIn(client, 'ducklake_file_column_stats', personal);
+  await hideInTables(client, personal);
+}
+
+const hideInTables = (client: Client, columns?: readonly string[]) =>
+  hideIn(client, 'ducklake_table_column_stats', columns, {
+    set: ', contains_null = true',
+    unlike: 'contains_null is not true',
+  });
+
+/** Without `columns`: of all. */
+const hideIn = (
+  client: Client,
+  stats: string,
+  columns?: readonly string[],
+  { set = '', unlike = 'false' }: { set?: string; unlike?: string } = {},
+) =>
+  client.query(
+    `update ${catalogSchema}.${stats} s set min_value = b.least, max_value = b.most${set}
+     from ${catalogSchema}.ducklake_column c
+     join ${catalogSchema}.ducklake_table t on t.table_id = c.table_id
+     join ${catalogSchema}.ducklake_schema n on n.schema_id = t.schema_id
+     cross join lateral (
+       select case when u.is_text then '' end as least, case when u.is_text then repeat(chr(1114111), 8) end as most
+       from (select c.column_type in ('varchar', 'json') as is_text) u) b
+     where c.table_id = s.table_id and c.column_id = s.column_id
+       and ($1::text[] is null or n.schema_name || '.' || t.table_name || '.' || c.column_name = any ($1))
+       and (${unlike} or num_nonnulls(s.min_value, s.max_value) > 0 and (s.min_value, s.max_value) is distinct from (b.least, b.most))`,
+    [columns ?? null],
+  );
+
+/**
+ * Makes the newest snapshot the only one, and deletes all that it does not need: files of older snapshots, rows that its files
+ * have and it does not, and bounds of columns. Queries that have begun may lose their files.
+ */
+export async function keepNewest(lake: Lake, client: Client): Promise<void> {
+  await lake.run(`call ducklake_rewrite_data_files('lake', delete_threshold => 0)`);
+  await lake.run(`call ducklake_expire_snapshots('lake', older_than => now() + interval 1 day)`);
+  await lake.run(`call ducklake_cleanup_old_files('lake', cleanup_all => true)`);
+  await lake.run(`call ducklake_delete_orphaned_files('lake', cleanup_all => true)`);
+  // The bounds of a table only grow.
+  await hideInTables(client);
 }
 
 /** By its field id the lake knows a column of a file. */

@@ -5,7 +5,7 @@
  */
 import type { Client } from '../engine/database/pool.ts';
 import type { Lake } from './duckdb.ts';
-import { type Erasure, eraseFromFiles, hideBounds } from './erase-files.ts';
+import { type Erasure, eraseFromFiles, hideBounds, keepNewest } from './erase-files.ts';
 import {
   accountOf,
   creation,
@@ -114,6 +114,7 @@ export async function exportTo(
       throw error;
     }
     await client.query('commit');
+    if (erasure.ruled) await keepNewest(lake, client);
     await hideBounds(client, tables);
     await clear(client, snapshot, erasure);
     const [newest] = await lake.rows<{ id: string }>(`select max(snapshot_id)::varchar as id from lake.snapshots()`);

@@ -83,7 +83,8 @@ export async function applyToStored(
   }
   await rewriteHistories(at, of, add);
   add('changes', await stepThrough(at, (client, after) => rewriteChanges(client, account, of, tables, after)));
-  await rewriting(db, client => settle(client, account, of, { keys: keysOf(of, streams), now, add }));
+  const anyChanged = () => Object.values(counts).some(changed => changed > 0);
+  await rewriting(db, client => settle(client, account, of, { keys: keysOf(of, streams), now, add, anyChanged }));
   return counts;
 }
 
@@ -92,7 +93,12 @@ async function settle(
   client: Client,
   account: string,
   of: FieldRules,
-  { keys, now, add }: { keys: readonly string[]; now: Date; add: (name: string, changed: number) => void },
+  {
+    keys,
+    now,
+    add,
+    anyChanged,
+  }: { keys: readonly string[]; now: Date; add: (name: string, changed: number) => void; anyChanged: () => boolean },
 ): Promise<void> {
   const drift = await client.query('delete from sync.drift where account_id = $1 and stream_key = any ($2)', [
     account,
@@ -111,6 +117,12 @@ async function settle(
     'update sync.field_rules set applied_at = $3 where account_id = $1 and rule = any ($2) and applied_at is null',
     [account, of.rules.map(({ written }) => written), now],
   );
+  const isFirst = (pending ?? 0) > 0;
   // Later texts quote what the rules have left.
-  add('reasons', (pending ?? 0) > 0 ? await blankReasons(client, account, keys) : 0);
+  add('reasons', isFirst ? await blankReasons(client, account, keys) : 0);
+  if (isFirst || anyChanged())
+    await client.query(
+      `insert into sync.lake_pending (unit, account_id, id, erased) select 'rules', $1, '', true where exists (select from sync.lake)`,
+      [account],
+    );
 }

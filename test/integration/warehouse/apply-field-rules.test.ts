@@ -66,6 +66,7 @@ test('a reject that is nested deep keeps what they do not name', async () => {
 
 test('a reject of a detail follows the rules of its own kind, and one of a shelf also those of volumes', async () => {
   await using s = await scripted();
+  await s.sync('users');
   await reject(s.pool, 'helpdesk.messages', 'm1', 't1', '{"id":"m1","type":"reply","body":"SECRET"}');
   await reject(
     s.pool,
