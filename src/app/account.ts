@@ -10,12 +10,11 @@ import type { StreamKey } from '../engine/database/stream-key.ts';
 import { type OpenQueue, openQueues, type Queues } from '../engine/queue/queue.ts';
 import { bindAccount, nameAccount } from '../engine/runs/accounts.ts';
 import { keepTargets } from '../engine/runs/freshness-targets.ts';
-import { pause } from '../engine/runs/operations.ts';
-import { command, isPaused, pausedOf } from '../engine/runs/pauses.ts';
+import { command } from '../engine/runs/pauses.ts';
 import { type Attendance, attend, type Presence, type Process } from '../engine/runs/workers.ts';
 import { OpenStack } from '../open-stack.ts';
-import { keepFieldRules } from '../privacy/fields/stored-rules.ts';
-import { findStream } from '../sources/index.ts';
+import { keepFieldRules, pauseLeftOut } from '../privacy/fields/stored-rules.ts';
+import { streams } from '../sources/index.ts';
 import type { Config, Fleet } from './config.ts';
 import { boundSources, requireSource, type Warehouse } from './context.ts';
 import { promisesOf } from './freshness-targets.ts';
@@ -104,10 +103,7 @@ export async function openAccountOn(
 async function keepRules({ pg, account, clock, log }: Context, { fieldRules }: Config): Promise<void> {
   const now = new Date(clock.now());
   const pending = await keepFieldRules(pg, account, fieldRules, now);
-  const paused = await pausedOf(pg, account);
-  for (const { kind, whole } of fieldRules?.rules ?? [])
-    if (whole && !isPaused(paused, findStream(kind)!.key))
-      await pause(pg, { account, stream: kind, who: 'FIELD_RULES', reason: 'FIELD_RULES leaves it out' }, now);
+  await pauseLeftOut(pg, account, fieldRules, streams, now);
   if (pending.length > 0)
     log.warn(
       { rules: pending.map(({ rule }) => rule) },

@@ -7,7 +7,7 @@ import { exitCodes, UsageError } from '../../errors.ts';
 import { readLakeStatus } from '../../lake/state.ts';
 import { applyToStored } from '../../privacy/fields/apply.ts';
 import { lostBy, rulesIn } from '../../privacy/fields/losses.ts';
-import { keepFieldRules, liftRule, storedRules } from '../../privacy/fields/stored-rules.ts';
+import { keepFieldRules, liftRule, pauseLeftOut, storedRules } from '../../privacy/fields/stored-rules.ts';
 import { streams } from '../../sources/index.ts';
 import { count } from '../../words.ts';
 import { openChosen } from '../choose-account.ts';
@@ -82,6 +82,7 @@ export function addFields(program: Command, deps: Deps, act: Act): void {
           );
         const now = new Date(systemClock.now());
         await keepFieldRules(warehouse.pg, account, fieldRules, now);
+        await pauseLeftOut(warehouse.pg, account, fieldRules, streams, now);
         let last = '';
         const changed = await applyToStored(warehouse.pg, account, fieldRules, {
           ...{ streams, signal: deps.signal, now },
@@ -106,7 +107,7 @@ export function addFields(program: Command, deps: Deps, act: Act): void {
         else print(table(['rewritten', 'rows'], Object.entries(changed)));
         if ((await readLakeStatus(warehouse.pg)) !== undefined)
           say(
-            'The files of the lake have the values until its next export. `npx shelfdesk lake export` takes them out now.',
+            'The files of the lake have the values until its next export, which removes all older snapshots. `npx shelfdesk lake export` does it now.',
           );
         say(
           'Old row versions remain in the database files until `vacuum full`, and in backups: see docs/how-to/keep-less.md.',
@@ -125,8 +126,10 @@ export function addFields(program: Command, deps: Deps, act: Act): void {
         await using opened = await openChosen(deps);
         const { warehouse, config } = opened;
         const { account } = config;
-        await liftRule(warehouse.pg, { account, who: operator(), rule }, new Date(systemClock.now()));
-        if (json) printJson({ account, lifted: rule });
+        const now = new Date(systemClock.now());
+        const resumed = await liftRule(warehouse.pg, { account, who: operator(), rule }, now);
+        if (json) printJson({ account, lifted: rule, resumed: resumed ?? null });
+        if (resumed !== undefined) say(`The stream ${resumed} is no longer paused.`);
         const again = command(account, 'backfill --again');
         say(
           `Take ${rule} out of FIELD_RULES too. New and changed records bring the field; ${command(account, 'plan backfill --again')} says what it costs to fetch the others again, and ${again} fetches them.`,

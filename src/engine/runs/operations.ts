@@ -98,13 +98,26 @@ export async function pause(
   });
 }
 
-/** Ends a pause of the stream or of the whole account. Streams that were paused separately stay paused. */
+/**
+ * Ends a pause of the stream or of the whole account. Streams that were paused separately stay paused. Refused while a stored field
+ * rule leaves the stream out whole.
+ */
 export async function resume(
   db: pg.Pool,
   { account, stream = '', who }: By & { stream?: string | undefined },
   now: Date,
 ): Promise<void> {
   await operate(db, { account, who, action: 'resume', subject: stream }, now, async client => {
+    const { rows: rules } = await client.query<{ rule: string }>(
+      `select f.rule from sync.field_rules f join sync.streams k on k.stream = f.rule
+       where f.account_id = $1 and $2 <> '' and k.stream_key = sync.key_of($2)`,
+      [account, stream],
+    );
+    if (rules[0] !== undefined)
+      throw new UsageError(
+        `a field rule leaves out ${what(account, stream)}`,
+        `To read it again, run ${command(account, `fields lift ${rules[0].rule}`)} and take ${rules[0].rule} out of FIELD_RULES.`,
+      );
     const { rowCount } = await client.query(
       `delete from sync.paused where account_id = $1 and stream_key = case $2 when '' then '' else sync.key_of($2) end`,
       [account, stream],
