@@ -18,7 +18,7 @@ function kindsIn(stream: Stream, { payload, recordId, askId }: Rejected): string
   if (stream.kind !== 'detail') return [stream.name];
   const fields = payload.trimStart().startsWith('{') ? fieldsIn(payload) : [];
   if (fields.includes(stream.membersField)) return [stream.of.name];
-  // Of a record without an id nothing tells which one it is.
+  // Such a record may be the parent or a member.
   return recordId === null || recordId === askId ? [stream.of.name, stream.name] : [stream.name];
 }
 
@@ -60,16 +60,19 @@ export async function rewriteRejects(
     [...range.values],
   );
   const ruled = rows.flatMap(row => {
-    const text = kindsIn(stream, row).reduce<string | undefined>(
+    const kinds = kindsIn(stream, row);
+    const text = kinds.reduce<string | undefined>(
       (one, kind) => (one === undefined ? undefined : ruledText(of, kind, one)),
       row.payload,
     );
-    return text !== undefined && same(text, row.payload) ? [] : [{ id: row.id, text: text ?? null }];
+    if (text !== undefined && same(text, row.payload)) return [];
+    // A record that followed the rules of another kind too has lost fields that its row keeps.
+    return [{ id: row.id, text: text ?? null, whole: text !== undefined && kinds.length === 1 }];
   });
   await client.query(
-    `update sync.rejects j set payload = r.payload, reason = $3, replayable = j.replayable and r.payload is not null
-     from unnest($1::bigint[], $2::text[]) r (id, payload) where j.id = r.id`,
-    [ruled.map(({ id }) => id), ruled.map(({ text }) => text), taken],
+    `update sync.rejects j set payload = r.payload, reason = $3, replayable = j.replayable and r.whole
+     from unnest($1::bigint[], $2::text[], $4::boolean[]) r (id, payload, whole) where j.id = r.id`,
+    [ruled.map(({ id }) => id), ruled.map(({ text }) => text), taken, ruled.map(({ whole }) => whole)],
   );
   return { seen: rows.length, changed: ruled.length, last: range.last };
 }

@@ -76,6 +76,7 @@ test('a reject of a detail follows the rules of its own kind, and one of a shelf
     '{"id":"t2","type":"SECRET","messages":[{"id":"m2","type":"reply"}]}',
   );
   await reject(s.pool, 'helpdesk.messages', null, 't3', '{"id":3,"type":"SECRET","body":"SECRET"}');
+  await reject(s.pool, 'helpdesk.messages', 't5', 't5', '{"id":"t5","type":"SECRET","state":"open","body":"SECRET"}');
   await reject(s.pool, 'books.shelves', 'v1', 'ada/1/volumes', '{"id":"v1","volumeInfo":{"description":"SECRET"}}');
   await reject(s.pool, 'helpdesk.tickets', 't4', 't4', null);
   await reject(s.pool, 'helpdesk.users', 'u1', 'u1', null);
@@ -85,10 +86,12 @@ test('a reject of a detail follows the rules of its own kind, and one of a shelf
     '{"id":"m1","type":"reply"}',
     '{"id":"t2","messages":[{"id":"m2","type":"reply"}]}',
     '{"id":3}',
+    '{"id":"t5","state":"open"}',
     '{"id":"v1","volumeInfo":{}}',
     null,
     null,
   ]);
+  expect(left.map(({ replayable }) => replayable)).toEqual([true, true, false, false, false, false, false]);
   expect(left.filter(({ reason }) => /SECRET/.test(reason)).map(({ id }) => id)).toEqual(['u1']);
 });
 
