@@ -10,7 +10,7 @@ import { erase, hasPeople, isKnown, peopleIn, type Removed } from '../../privacy
 import { count } from '../../words.ts';
 import { type Client, transaction } from '../database/pool.ts';
 import { nameOfKey, type StreamKey, sourceAndStream } from '../database/stream-key.ts';
-import { command, minute, pausedOf, unlessPaused, what } from './pauses.ts';
+import { command, minute, pausedOf, unlessLeftOut, unlessPaused, what } from './pauses.ts';
 import { resumeMs } from './ranges.ts';
 import { closeRun, isOpen, openRun, type RunKind, type RunState, withAccount } from './runs.ts';
 
@@ -108,16 +108,7 @@ export async function resume(
   now: Date,
 ): Promise<void> {
   await operate(db, { account, who, action: 'resume', subject: stream }, now, async client => {
-    const { rows: rules } = await client.query<{ rule: string }>(
-      `select f.rule from sync.field_rules f join sync.streams k on k.stream = f.rule
-       where f.account_id = $1 and $2 <> '' and k.stream_key = sync.key_of($2)`,
-      [account, stream],
-    );
-    if (rules[0] !== undefined)
-      throw new UsageError(
-        `a field rule leaves out ${what(account, stream)}`,
-        `To read it again, run ${command(account, `fields lift ${rules[0].rule}`)} and take ${rules[0].rule} out of FIELD_RULES.`,
-      );
+    await unlessLeftOut(client, account, stream);
     const { rowCount } = await client.query(
       `delete from sync.paused where account_id = $1 and stream_key = case $2 when '' then '' else sync.key_of($2) end`,
       [account, stream],

@@ -50,6 +50,22 @@ export async function unlessPaused(
   );
 }
 
+/** Throws UsageError if a stored field rule leaves out the stream whole. */
+export async function unlessLeftOut(db: Queryable, account: string, stream: string): Promise<void> {
+  if (stream === '') return;
+  const { rows } = await db.query<{ rule: string }>(
+    `select f.rule from sync.field_rules f join sync.streams k on k.stream = f.rule
+     where f.account_id = $1 and k.stream_key = sync.key_of($2)`,
+    [account, stream],
+  );
+  if (rows[0] === undefined) return;
+  const { rule } = rows[0];
+  throw new UsageError(
+    `a field rule leaves out ${what(account, stream)}`,
+    `To read it again, run ${command(account, `fields lift ${rule}`)} and take ${rule} out of FIELD_RULES.`,
+  );
+}
+
 /** `since 2026-01-31T12:00Z by ada@desk (the desk moves)` */
 export const since = ({ paused_at, paused_by, reason }: Paused): string =>
   `since ${minute(paused_at)} by ${paused_by}${reason === null ? '' : ` (${reason})`}`;

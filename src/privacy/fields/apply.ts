@@ -8,7 +8,7 @@ import type { Client } from '../../engine/database/pool.ts';
 import { concernsKind, type FieldRules, rulesFor } from '../../engine/http/field-rules.ts';
 import type { Stream } from '../../sources/source.ts';
 import { rewriting, stepThrough } from './batches.ts';
-import { blankReasons, rewriteRejects } from './rewrite-rejects.ts';
+import { blankReasons, membersIn, rewriteRejects } from './rewrite-rejects.ts';
 import { type Kept, rewriteChanges, rewriteHistories, rewriteRows } from './rewrite-rows.ts';
 
 export interface Applying {
@@ -43,10 +43,8 @@ function keysOf(of: FieldRules, streams: readonly Stream[]): string[] {
 /** The kinds of records in the replies of a stream. */
 function kindsOf(stream: Stream): string[] {
   const { root, others } = stream.merge.declared;
-  const kinds = [root, ...others].map(shortName);
-  if (stream.kind === 'detail') kinds.push(stream.of.name);
-  if (stream.kind === 'shelves') kinds.push(shortName(stream.members.merge.declared.root));
-  return kinds;
+  const parents = stream.kind === 'detail' ? [stream.of.name] : [];
+  return [...[root, ...others].map(shortName), ...parents, ...membersIn(stream)];
 }
 
 /** `told` hears of each batch. */

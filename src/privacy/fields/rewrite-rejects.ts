@@ -12,10 +12,13 @@ const taken = 'its payload held fields that a rule leaves out';
 /** Instead of a text that may quote a value. */
 const quoted = 'taken out: it may quote a field that a rule leaves out';
 
+/** The kind of the records within those of a stream, if a merge of its own stores them. */
+export const membersIn = (stream: Stream): string[] =>
+  stream.kind !== 'detail' && 'members' in stream ? [shortName(stream.members.merge.declared.root)] : [];
+
 /** The kinds of the records that a reject of the stream may hold. */
 function kindsIn(stream: Stream, { payload, recordId, askId }: Rejected): string[] {
-  if (stream.kind === 'shelves') return [stream.name, shortName(stream.members.merge.declared.root)];
-  if (stream.kind !== 'detail') return [stream.name];
+  if (stream.kind !== 'detail') return [stream.name, ...membersIn(stream)];
   const fields = payload.trimStart().startsWith('{') ? fieldsIn(payload) : [];
   if (fields.includes(stream.membersField)) return [stream.of.name];
   // Such a record may be the parent or a member.

@@ -36,7 +36,7 @@ export async function rewriteRows(
   if (range === undefined) return { seen: 0, changed: 0, last: undefined };
   const { rows } = await client.query<{ place: string; record: string }>(
     `select t.ctid::text as place, (${recordOf(table, apart)})::text as record from ${rowsOf(table)} t
-     where ${range.where} for update`,
+     where ${range.where} order by ${key.map(name => `t.${name}`).join(', ')} for update`,
     [...range.values],
   );
   const changed = rows.flatMap(row => {
