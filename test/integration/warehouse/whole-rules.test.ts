@@ -59,3 +59,17 @@ test('it is resumed with the rule, and not before', async () => {
     { action: 'resume', subject: 'users' },
   ]);
 });
+
+test('rules are kept and lifted durably, and so are their pauses', async () => {
+  await using s = await scripted();
+  await s.rows(`create function public.durable() returns trigger language plpgsql as $$ begin
+    if current_setting('synchronous_commit') = 'off' then raise exception 'a crash may lose it'; end if;
+    return coalesce(new, old); end $$`);
+  for (const table of ['sync.field_rules', 'sync.paused'])
+    await s.rows(
+      `create trigger durable before insert or delete on ${table} for each row execute function public.durable()`,
+    );
+  await begin(s);
+  await liftRule(s.pool, { ...me, rule: 'customers' }, at(3));
+  expect(await paused(s)).toEqual([{ stream: 'users', paused_by: 'FIELD_RULES' }]);
+});
