@@ -5,7 +5,7 @@ import {
   type FieldRules,
   type Kinds,
   parseRules,
-  ruledValue,
+  ruledValues,
   wrongRule,
 } from '../../src/engine/http/field-rules.ts';
 import { kinds as declared } from '../../src/sources/index.ts';
@@ -109,10 +109,10 @@ test('what is no text is left out by every rule, and arrays of any depth are ano
 });
 
 test('old and new values of a field follow the rules one by one', () => {
-  expect(ruledValue(rules('tickets.subject'), 'tickets', 'subject', '["a","b"]')).toBeUndefined();
-  expect(ruledValue(rules('tickets.subject:truncate=1'), 'tickets', 'subject', '["ab",null]')).toBe('["a",null]');
+  expect(ruledValues(rules('tickets.subject'), 'tickets', 'subject', '["a","b"]')).toBeUndefined();
+  expect(ruledValues(rules('tickets.subject:truncate=1'), 'tickets', 'subject', '["ab",null]')).toBe('["a",null]');
   const contacts = '[[{"id":"k","value":"a"}],[]]';
-  expect(ruledValue(rules('contacts.value'), 'customers', 'contacts', contacts)).toBe('[[{"id":"k"}],[]]');
+  expect(ruledValues(rules('contacts.value'), 'customers', 'contacts', contacts)).toBe('[[{"id":"k"}],[]]');
 });
 
 test('numbers keep their digits, and a record without a rule is the same text', () => {

@@ -211,10 +211,13 @@ function recordOf(of: FieldRules, kind: string, text: string): string {
 export const isRuled = (of: Chosen, kind: string, field: string): boolean =>
   rulesFor(of, kind).some(({ path }) => matches(path[0]!, field));
 
+/** A value of a field, as the rules of its record want it. Undefined: it is left out. */
+export const ruledValue = (of: FieldRules, kind: string, field: string, value: string): string | undefined =>
+  ruledField(of, rulesFor(of, kind), kind, field, value);
+
 /** The old and the new value of a field, an array, as the rules of its record want them. Undefined: they are left out. */
-export function ruledValue(of: FieldRules, kind: string, field: string, values: string): string | undefined {
-  const rules = rulesFor(of, kind);
-  const ruled = elementsOf(values).map(one => ruledField(of, rules, kind, field, one));
+export function ruledValues(of: FieldRules, kind: string, field: string, values: string): string | undefined {
+  const ruled = elementsOf(values).map(one => ruledValue(of, kind, field, one));
   return ruled.every(one => one === undefined) ? undefined : `[${ruled.map(one => one ?? 'null').join(',')}]`;
 }
 

@@ -3,7 +3,7 @@ import type pg from 'pg';
 import type { Column } from '../../engine/commit/merge.ts';
 import { rowsOf, shortName, without } from '../../engine/commit/merge.ts';
 import type { Client } from '../../engine/database/pool.ts';
-import { type FieldRules, isRuled, ruledValue, type Stored } from '../../engine/http/field-rules.ts';
+import { type FieldRules, isRuled, ruledValue, ruledValues, type Stored } from '../../engine/http/field-rules.ts';
 import { fieldsOf, objectOf } from '../../engine/json-text.ts';
 import type { DetailStream, Row } from '../../sources/source.ts';
 import { type Batch, nextRange, type Place, type Rewriting, stepThrough } from './batches.ts';
@@ -189,7 +189,7 @@ export async function rewriteChanges(
       if (one === undefined && ours.get(name)!.includes(column)) return [[column, values]];
       if (one && !readsRecord(one)) return [[column, values]];
       if (one && isDerived(one)) return readsRuled(of, kind, one) ? [] : [[column, values]];
-      const ruled = ruledValue(of, kind, one ? fieldOf(one) : column, values);
+      const ruled = ruledValues(of, kind, one ? fieldOf(one) : column, values);
       return ruled === undefined ? [] : [[column, ruled]];
     });
     const text = objectOf(left);
