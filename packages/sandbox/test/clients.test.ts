@@ -427,7 +427,7 @@ describe('counted again by hand', () => {
             history.push({ who, at, cost, admitted, remaining, until: at + reset * 1000 });
           }
         }),
-        { numRuns: 150 },
+        { numRuns: 1000 },
       );
       expect([...whys].toSorted()).toEqual(['early', 'foreign use', 'own use', 'told']);
     },
