@@ -7,13 +7,11 @@ const questions = (...names: string[]) => names.map(name => `question ${name}`);
 export const uses: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {
   tickets: {
     number: [...questions('due-next', 'who-waits-longest')],
-    user_id: [...questions('as-of', 'backlog-by-week', 'created-and-closed', 'handovers', 'load-by-agent')],
+    user_id: [...questions('as-of', 'backlog-by-week', 'handovers', 'load-by-agent')],
     inbox_id: [
       ...questions(
         'backlog-by-inbox',
-        'backlog-by-week',
         'business-hours',
-        'created-and-closed',
         'due-next',
         'first-response-by-inbox-and-week',
         'first-response-in-time',
@@ -24,7 +22,7 @@ export const uses: Readonly<Record<string, Readonly<Record<string, readonly stri
         'who-waits-longest',
       ),
     ],
-    label_ids: [...questions('backlog-by-week', 'created-and-closed', 'labels')],
+    label_ids: [...questions('labels')],
     state: [
       ...questions(
         'age-of-open-tickets',
