@@ -1,5 +1,5 @@
 /**
- * I24: field rules come while runs are at work. What they take out is in no table from then on, and all else is as it would be
+ * I24: field rules come while streams are running. What they take out is in no table afterwards, and the rest is as it would be
  * without them.
  */
 import { createHmac } from 'node:crypto';

@@ -44,7 +44,7 @@ export async function many({ seeds, from, workers }: { seeds: number; from: numb
     `${stopped ? `Stopped after ${number(done)} of ${number(seeds)}` : number(done)} seeds from ${from}: ${failed.length} failed. ` +
       `${number(total.steps)} effects, ${number(total.requests)} requests, ${number(total.changes)} changes at the help desk, ` +
       `${number(total.ahead)} tickets dated ahead, ${number(total.catalog)} changes in the catalog, ${number(total.erased)} people erased, ` +
-      `${number(total.ruled)} times field rules while runs were at work, ` +
+      `${number(total.ruled)} times field rules during runs, ` +
       `${number(total.exports)} exports to a lake and ${number(total.exportsDied)} that died, ` +
       `${number(total.batches)} transactions of several pages, ${number(total.deaths)} processes killed, ` +
       `${number(total.checks)} looks at the tables, ${span(seconds())}.`,

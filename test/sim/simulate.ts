@@ -142,7 +142,7 @@ class Simulation {
   readonly #runs: Runs;
   /** Commands that apply field rules. */
   readonly #applying = new Set<Actor>();
-  /** Field rules came while runs were at work. */
+  /** 1 if field rules came during runs. */
   #ruled = 0;
   readonly #truth: Truth;
   #lake: SimulatedLake | undefined;
@@ -453,7 +453,7 @@ class Simulation {
     return { by, pool: this.#database.poolFor({ by, scheduler: this.scheduler, now, trouble, lateMs, ...doors }) };
   }
 
-  /** `fields apply` is given until it succeeds. Who is at work knows nothing of the rules, and is started anew a while later. */
+  /** `fields apply` is repeated until it succeeds. Running processes do not have the rules, and are restarted a while later. */
   #leaveOut(): void {
     const { scheduler } = this;
     const { by, pool } = this.#beginCommand('F');

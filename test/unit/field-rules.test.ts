@@ -8,6 +8,7 @@ import {
   ruledValues,
   wrongRule,
 } from '../../src/engine/http/field-rules.ts';
+import { lostBy } from '../../src/privacy/fields/losses.ts';
 import { kinds as declared } from '../../src/sources/index.ts';
 
 const plain: readonly string[] = [];
@@ -167,4 +168,12 @@ test.for([
 test('one rule leaves out what another one changes', () => {
   expect(wrongRule(declared, parseRules('tickets.* tickets.subject:hash'))).toBeUndefined();
   expect(wrongRule(declared, parseRules('volumes.volumeInfo.description volumes.*.title'))).toBeUndefined();
+});
+
+test('a kind that is left out whole costs what the kinds within it cost', () => {
+  const of = (text: string): FieldRules => ({ kinds: declared, rules: parseRules(text), key: '' });
+  const lost = lostBy(of('contacts.value'), 'contacts.value');
+  expect(lost).toContain('search of addresses');
+  expect(lostBy(of('customers'), 'customers')).toEqual(lost);
+  expect(lostBy(of('customers.first_name'), 'customers.first_name')).toEqual([]);
 });

@@ -13,7 +13,7 @@ export type Action =
   | { readonly name: 'leave out' }
   | { readonly name: 'hash' }
   | { readonly name: 'domain' }
-  /** To so many characters. */
+  /** Keeps the first `length` characters. */
   | { readonly name: 'truncate'; readonly length: number };
 
 export interface FieldRule {

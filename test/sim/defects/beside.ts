@@ -64,7 +64,7 @@ export const beside: Readonly<Record<string, Planted>> = {
     by: /^(at rest: )?I23:/,
     recorded: { seed: 7, sharpened: erasing },
   },
-  'field rules fence nobody who is at work': {
+  'new field rules do not end the claims of running streams': {
     defect: replacing(
       text =>
         text.includes('update sync.stored_run_streams set token = token + 1') && text.includes("state = 'waiting'"),
