@@ -7,7 +7,7 @@ import type pg from 'pg';
 import { transaction } from '../../../src/engine/database/pool.ts';
 import type { Walk } from '../../../src/engine/reading/reading.ts';
 import type { Claim } from '../../../src/engine/runs/claims.ts';
-import { Fatal } from '../../../src/errors.ts';
+import { isNamed } from '../planted.ts';
 import { type Compare, claimOf, date, type Keeping, lookback, same, store, stream, table } from './in-sql.ts';
 import { bits, has, topOf } from './mirror.ts';
 import { toMs, toSecond } from './world.ts';
@@ -215,7 +215,7 @@ const gaps: Compare = async (keeping, pool) => {
         for (const list of ['default', 'spam']) await keeping.placeWalk(client, claim, list, walkAt(1), until);
       const next = () => keeping.nextGap(client, claim, 'default', one.isFirst, toMs(one.before));
       if (one.set !== 0 && one.since !== null && one.since > topOf(one.set)) {
-        const refused = await next().then(String, (error: unknown) => error instanceof Fatal);
+        const refused = await next().then(String, (error: unknown) => isNamed(error, 'Fatal'));
         return same(`${name}: a gap below would be left`, refused, true);
       }
       // A run that reads everything again begins its walks anew, once.
