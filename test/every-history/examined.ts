@@ -5,14 +5,14 @@ import { startOwnServer } from '../support/own-server.ts';
 import { databaseFor } from './claims/database.ts';
 import { playPresence, presencePlays } from './claims/presence.ts';
 import { befores, exploreClaims, loadProduct, raceClaims } from './claims.ts';
+import { comparisons, keepingOf } from './coverage/in-sql.ts';
+import { listComparisons } from './coverage/lists-in-sql.ts';
 import { clocksWrong } from './ledger/clocks.ts';
 import { drawnWrong, rememberedWrong, resetsWrong } from './ledger/drawn.ts';
 import { type Budgets, rowWrong } from './ledger/row.ts';
 import type { Ledger } from './ledger/steps.ts';
 import { exploreWorld, worlds } from './ledger.ts';
 import { explore } from './readers/explore.ts';
-import { comparisons, keepingOf } from './readers/in-sql.ts';
-import { listComparisons } from './readers/lists-in-sql.ts';
 import { readersOf } from './readers/planted.ts';
 import { slice } from './readers/worlds.ts';
 

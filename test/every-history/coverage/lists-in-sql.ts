@@ -9,8 +9,8 @@ import type { Walk } from '../../../src/engine/reading/reading.ts';
 import type { Claim } from '../../../src/engine/runs/claims.ts';
 import { isNamed } from '../planted.ts';
 import { type Compare, claimOf, date, type Keeping, lookback, same, store, stream, table } from './in-sql.ts';
-import { bits, has, topOf } from './mirror.ts';
-import { toMs, toSecond } from './world.ts';
+import { bits, has, topOf } from '../readers/mirror.ts';
+import { toMs, toSecond } from '../readers/world.ts';
 
 const lists = [
   { stream, list: 'default' },
