@@ -7,7 +7,23 @@ import type { Page, Proof, Step } from '../../../src/engine/reading/reading.ts';
 import { changesOf, type Limits } from './changes.ts';
 import type { Game, Move } from './explore.ts';
 import { isOver, type ListPlayed, play } from './played.ts';
-import { asOf, cutsOf, lives, type Rules, refused, replyTo, tick, toMs, toSecond, type World } from './world.ts';
+import {
+  asOf,
+  beginningAt,
+  cutsOf,
+  lives,
+  placeOf,
+  type Rules,
+  refused,
+  replyTo,
+  secondName,
+  tick,
+  toSecond,
+  undated,
+  unevenIn,
+  type World,
+  year1970,
+} from './world.ts';
 
 export interface CreationGame {
   readonly world: World;
@@ -24,6 +40,8 @@ export interface Sweep {
   /** The latest change of each record that a page has shown since the last proof. */
   readonly shown: readonly (number | undefined)[];
   readonly requests: number;
+  /** Everything before this second is claimed, or is a gap. */
+  readonly end: number;
   readonly left: { readonly changes: number; readonly ticks: number };
   readonly moved: number;
   /** Pages came from copies of different age. */
@@ -36,17 +54,20 @@ const mostRequests = 120;
 /** All records of a second and of the one before, or else all that have the same known values. */
 function isWithinReach({ items }: World, { pages, perPage, known, stops }: Rules): boolean {
   const depth = pages * perPage;
-  const around = (second: number) => items.filter(({ created }) => created === second || created === second - 1);
+  const around = (second: number) => items.filter(({ created }) => [second, second - 1].includes(placeOf(created)));
   const isDeep = (list: World['items']) => list.length >= depth;
   const counts = new Set(items.map(one => items.filter(({ created }) => created >= one.created).length));
   return items.every(({ created }) => {
-    if (!isDeep(around(created))) return true;
+    if (!isDeep(around(placeOf(created)))) return true;
     // A count of just as many may be one that stops there.
     if (known === undefined || stops || counts.has(depth)) return false;
     const valuesOf = ({ versions }: World['items'][number]) => versions.at(-1)!.values ?? 0;
     const isKnown = items.every(one => known.every((count, n) => ((valuesOf(one) >> n) & 1) < count));
     return (
-      isKnown && !around(created).some(one => isDeep(around(created).filter(two => valuesOf(two) === valuesOf(one))))
+      isKnown &&
+      !around(placeOf(created)).some(one =>
+        isDeep(around(placeOf(created)).filter(two => valuesOf(two) === valuesOf(one))),
+      )
     );
   });
 }
@@ -58,7 +79,7 @@ export function creationGame({ world, rules, limits, read = readByCreation, upda
     perPage,
     depth: pages * perPage,
     cuts: cutsOf(rules),
-    ...(updatedSince !== undefined && { updatedSince: toMs(updatedSince) }),
+    ...(updatedSince !== undefined && { updatedSince: beginningAt(updatedSince, rules) }),
   };
 
   function replied(sweep: Sweep, behind: number): Sweep {
@@ -76,16 +97,27 @@ export function creationGame({ world, rules, limits, read = readByCreation, upda
       node,
       shown: proof.covered ? [] : shown,
       requests,
+      end: endOf(proof, sweep.end),
       unsure,
       moved: -1,
       wrong:
         requests > mostRequests
           ? 'the reading does not end'
           : (refused(step.value.ask, rules) ??
+            unevenIn(proof) ??
+            apart(proof, sweep.end) ??
             needless(sweep, node.step) ??
             unshown(proof, shown, sweep.world, unsure)),
     };
   }
+
+  /** A claim begins where the last one, or the gap behind it, ended. A gap may follow what is too young to be claimed. */
+  function apart({ covered, gap }: Proof, end: number): string | undefined {
+    if (covered && toSecond(covered.from) !== end) return 'a claim does not begin where the last one ended';
+    return gap && toSecond(gap.from) < end ? 'a gap begins in what is claimed' : undefined;
+  }
+  const endOf = ({ covered, gap }: Proof, end: number): number =>
+    covered ? toSecond(covered.to) : gap && toSecond(gap.from) === end ? toSecond(gap.to) : end;
 
   /** If nothing changes, a second that can be read is no gap, and all is claimed that may be. */
   function needless({ left, world: now }: Sweep, then: ListPlayed['step']): string | undefined {
@@ -110,12 +142,13 @@ export function creationGame({ world, rules, limits, read = readByCreation, upda
     if (unsure && !items.every(lives)) return undefined;
     for (let id = 0; id < items.length; id++) {
       const { created, versions, gone } = items[id]!;
-      if (gone !== undefined || created < from || created >= to) continue;
+      // Of a record without a time of creation a reading by creation says nothing.
+      if (gone !== undefined || created === undated || placeOf(created) < from || placeOf(created) >= to) continue;
       const certain = versions.findLast(({ made }) => made < known - lookback);
       if (certain === undefined || (updatedSince !== undefined && certain.time <= updatedSince)) continue;
       const seen = shown[id];
-      if (seen === undefined) return `record ${id} of second ${created} is there and was not shown`;
-      if (seen < certain.order) return `record ${id} of second ${created} was shown in an old version only`;
+      if (seen === undefined) return `record ${id} of second ${secondName(created)} is there and was not shown`;
+      if (seen < certain.order) return `record ${id} of second ${secondName(created)} was shown in an old version only`;
     }
     return undefined;
   }
@@ -154,6 +187,7 @@ export function creationGame({ world, rules, limits, read = readByCreation, upda
       node: play(() => read(0, options), [1, 1]),
       shown: [],
       requests: 0,
+      end: year1970,
       left: limits,
       moved: -1,
       unsure: false,

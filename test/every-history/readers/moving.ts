@@ -30,8 +30,11 @@ import {
 import { isOver, type ListPlayed, Readings } from './played.ts';
 import {
   asOf,
+  beginningAt,
   dateOf,
+  endAt,
   lives,
+  placeOf,
   type Rules,
   refused,
   replyTo,
@@ -39,6 +42,7 @@ import {
   tick,
   toMs,
   toSecond,
+  unevenIn,
   type World,
 } from './world.ts';
 
@@ -106,8 +110,15 @@ export function movingGame({ world, rules, limits, read }: MovingGame): Game<Sta
   const middle = limits.beside === 'backfill' ? 2 : 0;
   const reading = (begun: Begun, parts: Run['parts'], requests = 0): Run => {
     const { from, until, walk, firstLoad } = begun;
-    const options = { ...paging, walk, until: until === undefined ? undefined : toMs(until), firstLoad };
-    return { node: readings.from(toMs(from), options), claimed: undefined, parts, requests, asOf: 0, begun };
+    const options = { ...paging, walk, until: until === undefined ? undefined : endAt(until, rules), firstLoad };
+    return {
+      node: readings.from(beginningAt(from, rules), options),
+      claimed: undefined,
+      parts,
+      requests,
+      asOf: 0,
+      begun,
+    };
   };
   const sync = (mirror: Mirror): Run => {
     const { covered } = mirror;
@@ -173,6 +184,7 @@ export function movingGame({ world, rules, limits, read }: MovingGame): Game<Sta
         : read.requests > mostRequests
           ? `a run has sent ${mostRequests} requests and does not end`
           : (refused(step.value.ask, rules) ??
+            unevenIn(told) ??
             needless(state, run, read.node.step, told) ??
             forgotten(step.value.ask, read.node.step, after.mirror.gaps) ??
             isTooShort(read, committed) ??
@@ -243,7 +255,7 @@ export function movingGame({ world, rules, limits, read }: MovingGame): Game<Sta
     if (order !== 'created' || ask.order !== 'created') return undefined;
     const { walk } = proof;
     if (!walk) return 'the place of a walk by creation is not kept';
-    const read = Math.min(ask.since!, floorSecond(walk.asOf - paging.lookbackMs));
+    const read = Math.min(ask.since ?? 0, floorSecond(walk.asOf - paging.lookbackMs));
     return walk.since >= read ? undefined : 'the place of a walk by creation is not where it is';
   }
 
@@ -349,9 +361,10 @@ export function movingGame({ world, rules, limits, read }: MovingGame): Game<Sta
   function hasNeedlessGap(gaps: number, items: World['items']): boolean {
     const behind = rules.hidden ? 1 : 0;
     const within = (second: number) =>
-      items.filter(({ created }) => second - 1 <= created && created <= second + behind).length;
+      items.filter(({ created }) => second - 1 <= placeOf(created) && placeOf(created) <= second + behind).length;
     const isOver = (second: number) => !rules.hidden || second < asOf(world, rules) - rules.lookback;
-    const isWalkable = ({ created }: World['items'][number]) => within(created) < paging.depth && isOver(created);
+    const isWalkable = ({ created }: World['items'][number]) =>
+      within(placeOf(created)) < paging.depth && isOver(created);
     const seconds = Array.from({ length: 30 }, (_, second) => second).filter(second => has(gaps, second));
     if (!rules.hidden) {
       const isShort = (second: number) =>

@@ -12,7 +12,7 @@ import type { Game } from './explore.ts';
 import { movingGame } from './moving.ts';
 import { type ShelfGame, shelfGame } from './shelf.ts';
 import { type Paging, type WholeGame, wholeGame } from './whole.ts';
-import { begin, type Rules } from './world.ts';
+import { begin, type Made, type Rules, secondName } from './world.ts';
 
 /** The readers as they are, or with a mistake. */
 export interface Readers {
@@ -61,9 +61,10 @@ export interface Size {
   readonly ahead?: readonly number[];
   readonly ties?: readonly Rules['ties'][];
   readonly pages?: readonly number[];
+  readonly date?: readonly Rules['date'][];
   readonly beside?: Limits['beside'];
   /** When the records were created: see `begin`. */
-  readonly made?: readonly ('then' | 'together' | 'apart')[];
+  readonly made?: readonly Made[];
 }
 
 interface Settled extends Required<Omit<Size, 'beside'>> {
@@ -78,14 +79,15 @@ const settled = (size: Size): Settled => ({
   ahead: [3],
   ties: ['id', 'change'],
   pages: [2, 3],
+  date: ['down', 'up'],
   made: ['then'],
   beside: undefined,
   ...size,
 });
 
-function* rulesOf({ ties, pages }: Settled, hidden = false): Generator<Rules> {
+function* rulesOf({ ties, pages, date: dates }: Settled, hidden = false): Generator<Rules> {
   for (const inclusive of [false, true])
-    for (const date of ['down', 'up'] as const)
+    for (const date of dates)
       for (const tie of ties)
         for (const page of pages) yield { lookback, perPage, pages: page, inclusive, ties: tie, date, hidden };
 }
@@ -112,7 +114,7 @@ const sizeOf = (times: readonly number[], { changes, ticks, kills, beside }: Set
 
 const titleOf = (times: readonly number[], one: Settled, rules: Rules, made: string) =>
   [
-    `records of seconds ${times.join(' ') || 'none'}`,
+    `records of seconds ${times.map(secondName).join(' ') || 'none'}`,
     made === 'then' ? '' : `created ${made}`,
     `${count(one.changes, 'change')}, ${count(one.ticks, 'second')}, ${count(one.kills, 'kill')}`,
     one.changes > 0 ? changesTitle(one) : '',
@@ -120,7 +122,7 @@ const titleOf = (times: readonly number[], one: Settled, rules: Rules, made: str
     `${rules.pages} pages`,
     `since is ${rules.inclusive ? 'inclusive' : 'exclusive'}`,
     `ties by ${rules.ties}`,
-    `Date rounded ${rules.date}`,
+    rules.date === 'with a fraction' ? 'Date with a fraction' : `Date rounded ${rules.date}`,
   ]
     .filter(Boolean)
     .join(', ');

@@ -13,6 +13,7 @@ import {
   wholeWorld,
   wholeWorlds,
 } from './small-worlds.ts';
+import { undated, year1970 } from './world.ts';
 
 export const nameOf = ({ reader, title }: SmallWorld): string => `${reader}: ${title}`;
 
@@ -114,6 +115,23 @@ export function* slice(): Generator<SmallWorld> {
   yield* creationWorlds({
     ...{ times: [[0, 0, 3, 3]], made: ['then'], changes: 2, ticks: 1 },
     ...{ kinds: ['touch', 'delete'], ties: ['change'], pages: [2] },
+  });
+  // A first page without a time of creation, and what is older than 1970 behind it.
+  const old = [
+    [undated, undated],
+    [undated, undated, year1970 - 1],
+    [undated, undated, year1970 - 1, 0],
+    [undated, year1970 - 1, year1970, year1970 + 1],
+    [year1970, year1970, year1970 + 1, 0],
+    [undated, undated, undated, undated, year1970 - 1, 0],
+  ];
+  yield* creationWorlds({ times: old, changes: 1, kinds: ['touch', 'delete', 'behind'], ties: ['id'] });
+  yield* movingWorlds({
+    times: [
+      [0, 0, 0, 0, 0],
+      [0, 0, 0, 0, 0, 1],
+    ],
+    ...{ made: ['apart, three of them long ago'], changes: 1, kinds: ['touch', 'delete'], ties: ['id'], pages: [2] },
   });
   yield* apartWorlds(0, 0, all, [
     [0, 0, 0, 0],
