@@ -69,6 +69,14 @@ export function* slice(): Generator<SmallWorld> {
   const deep: Size = { times: [[0, 0, 0, 0]], changes: 0, pages: [2], made: ['apart'], ties: ['id'] };
   yield* movingWorlds({ ...deep, ticks: 1, kills: 1 });
   yield* movingWorlds({ ...deep, kills: 1, beside: 'backfill' });
+  // Times with a fraction, of the source and of what is wanted.
+  const fraction = { ...{ changes: 0, ticks: 1, kills: 1 }, date: ['with a fraction'], ties: ['id'] } as const;
+  const few = [[], [1], [0, 0], [0, 2], [0, 0, 0], [0, 1, 3], [0, 0, 0, 0], [0, 0, 2, 2]];
+  yield* movingWorlds({ ...fraction, times: [...few, [3, 3, 3, 3]], made: ['then', 'apart'] });
+  yield* movingWorlds({ ...fraction, times: few, made: ['then', 'apart'], ticks: 0, beside: 'backfill' });
+  yield* movingWorlds({ ...fraction, times: few, beside: 'backfill' }, 'walk by pages');
+  yield* creationWorlds({ ...fraction, times: few });
+  yield* creationWorlds({ ...fraction, times: few, changes: 1 }, 1);
   // A second whose order does not stand still: it must not be believed.
   yield* movingWorlds({
     times: [
