@@ -144,11 +144,15 @@ export const takenBack = ({ torn, covered }: Mirror) =>
 export function falseClaim(
   mirror: Mirror,
   { items }: World,
-  { unsure, excused }: { unsure: boolean; excused: number },
+  {
+    unsure,
+    excused,
+    unreadable = [],
+  }: { unsure: boolean; excused: number; unreadable?: readonly number[] | undefined },
 ): string | undefined {
   for (let id = 0; id < items.length; id++) {
     const { versions, gone } = items[id]!;
-    if (gone !== undefined) continue;
+    if (gone !== undefined || unreadable.includes(id)) continue;
     const { time, order } = versions.at(-1)!;
     if (!has(mirror.covered, time) || has(excused, time)) continue;
     if (mirror.ties.some(tie => tie.from <= time && time < tie.to && (unsure || tie.held))) continue;

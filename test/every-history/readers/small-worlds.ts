@@ -7,11 +7,11 @@ import { walkList } from '../../../src/engine/reading/page-walk.ts';
 import { readWhole } from '../../../src/engine/reading/whole-list.ts';
 import { count } from '../../../src/words.ts';
 import type { Kind, Limits } from './changes.ts';
-import { creationGame } from './creation.ts';
 import type { Game } from './explore.ts';
-import { movingGame } from './moving.ts';
-import { type ShelfGame, shelfGame } from './shelf.ts';
-import { type Paging, type WholeGame, wholeGame } from './whole.ts';
+import { type CreationGame, creationGame } from './games/creation.ts';
+import { movingGame } from './games/moving.ts';
+import { type ShelfGame, shelfGame } from './games/shelf.ts';
+import { type Paging, type WholeGame, wholeGame } from './games/whole.ts';
 import { begin, type Made, type Rules, secondName } from './world.ts';
 
 /** The readers as they are, or with a mistake. */
@@ -62,6 +62,9 @@ export interface Size {
   readonly ties?: readonly Rules['ties'][];
   readonly pages?: readonly number[];
   readonly date?: readonly Rules['date'][];
+  /** A count stops at what paging reaches. */
+  readonly stops?: boolean;
+  readonly faults?: Pick<Rules, 'reversed' | 'unreadable'>;
   readonly beside?: Limits['beside'];
   /** When the records were created: see `begin`. */
   readonly made?: readonly Made[];
@@ -80,16 +83,19 @@ const settled = (size: Size): Settled => ({
   ties: ['id', 'change'],
   pages: [2, 3],
   date: ['down', 'up'],
+  stops: false,
+  faults: {},
   made: ['then'],
   beside: undefined,
   ...size,
 });
 
-function* rulesOf({ ties, pages, date: dates }: Settled, hidden = false): Generator<Rules> {
+function* rulesOf({ ties, pages, date: dates, stops, faults }: Settled, hidden = false): Generator<Rules> {
   for (const inclusive of [false, true])
     for (const date of dates)
       for (const tie of ties)
-        for (const page of pages) yield { lookback, perPage, pages: page, inclusive, ties: tie, date, hidden };
+        for (const page of pages)
+          yield { lookback, perPage, pages: page, inclusive, ties: tie, date, hidden, stops, ...faults };
 }
 
 const limitsOf = (
@@ -121,6 +127,9 @@ const titleOf = (times: readonly number[], one: Settled, rules: Rules, made: str
     one.beside ? `with a concurrent ${one.beside}` : '',
     `${rules.pages} pages`,
     `since is ${rules.inclusive ? 'inclusive' : 'exclusive'}`,
+    rules.stops ? 'counts stop' : '',
+    rules.reversed ? 'pages reversed' : '',
+    rules.unreadable ? `records ${rules.unreadable.join(' ')} cannot be read` : '',
     `ties by ${rules.ties}`,
     rules.date === 'with a fraction' ? 'Date with a fraction' : `Date rounded ${rules.date}`,
   ]
@@ -148,7 +157,10 @@ export function* movingWorlds(
       }
 }
 
-export function* creationWorlds(size: Size, updatedSince?: number): Generator<SmallWorld> {
+export function* creationWorlds(
+  size: Size,
+  { updatedSince, from, until }: Pick<CreationGame, 'updatedSince' | 'from' | 'until'> = {},
+): Generator<SmallWorld> {
   const one = settled({
     ...size,
     kinds: size.kinds ?? all.filter(kind => updatedSince === undefined || kind !== 'behind'),
@@ -156,12 +168,15 @@ export function* creationWorlds(size: Size, updatedSince?: number): Generator<Sm
   for (const times of one.times)
     for (const made of one.made)
       for (const rules of rulesOf(one)) {
-        const parts = { world: begin(times, 4, made), rules, limits: limitsOf(times, one), updatedSince };
+        const parts = { world: begin(times, 4, made), rules, limits: limitsOf(times, one), updatedSince, from, until };
         yield {
           reader: 'by creation',
-          title:
-            titleOf(times, one, rules, made) +
-            (updatedSince === undefined ? '' : `, updated since second ${updatedSince}`),
+          title: [
+            titleOf(times, one, rules, made),
+            ...(updatedSince === undefined ? [] : [`updated since second ${updatedSince}`]),
+            ...(from === undefined ? [] : [`from second ${from}`]),
+            ...(until === undefined ? [] : [`until second ${until}`]),
+          ].join(', '),
           size: sizeOf(times, one),
           parts,
           game: ({ readByCreation: read }) => creationGame({ ...parts, read }),

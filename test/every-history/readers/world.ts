@@ -69,6 +69,10 @@ export interface Rules {
   readonly known?: readonly [number, number, number];
   /** A count stops at what paging reaches. */
   readonly stops?: boolean;
+  /** The source keeps to no order: each page stands the other way round. */
+  readonly reversed?: boolean;
+  /** These records cannot be read. */
+  readonly unreadable?: readonly number[];
 }
 
 /** The reply says that it shows everything before this second: its Date, less a second. */
@@ -205,20 +209,27 @@ export function refused({ since = 0, page, perPage, count, order }: Ask, rules: 
   return isRight && (perPage > 0 || count === true) ? undefined : `page ${page} of ${perPage} records is asked for`;
 }
 
-/** A reply as readers get it, and a number that stands for it. */
-export function replyTo(world: World, ask: Ask, rules: Rules, behind: number) {
-  const { rows, total } = answer(world, ask, rules, behind);
+/**
+ * A reply as readers get it, and a number that stands for it. `faulty`: its records stand in no order, or none of a full page
+ * can be read.
+ */
+export function replyTo(world: World, ask: Ask, rules: Rules, behind: number, reversed = rules.reversed === true) {
+  const { rows: all, total } = answer(world, ask, rules, behind);
+  if (reversed) all.reverse();
+  const rows = all.filter(({ id }) => !rules.unreadable?.includes(id));
   let code = asOf(world, rules) + 8;
   const timeOf = ({ time, created }: Shown) => (ask.order === 'created' ? created : time);
-  for (const row of rows) code = code * 512 + row.id * 64 + (rules.hidden ? 0 : shortOf(timeOf(row)) + 24);
+  for (const row of rows) code = code * 1024 + row.id * 64 + (rules.hidden ? 0 : shortOf(timeOf(row)) + 24);
   const told = (time: number) => (rules.hidden || time === undated ? Number.NaN : toMs(time));
-  code = (code * 8 + rows.length) * 16 + (ask.count ? total + 1 : 0);
+  code = (code * 8 + all.length) * 16 + (ask.count ? total + 1 : 0);
   const page = (): Page => ({
-    arrived: rows.length,
+    arrived: all.length,
     rows: rows.map(row => ({ id: `r${row.id}`, time: told(timeOf(row)) })),
     asOf: toMs(asOf(world, rules)) + fractionOf(rules),
     date: toMs(dateOf(world, rules)) + fractionOf(rules),
     total: ask.count ? total : undefined,
   });
-  return { rows, code, page };
+  const isTurned = rows.some((row, i) => i > 0 && timeOf(row) < timeOf(rows[i - 1]!));
+  const faulty = isTurned || (rows.length === 0 && all.length > 0 && all.length === ask.perPage);
+  return { rows, code, page, arrived: all.length, faulty };
 }

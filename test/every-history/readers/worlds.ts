@@ -69,6 +69,22 @@ export function* slice(): Generator<SmallWorld> {
   const deep: Size = { times: [[0, 0, 0, 0]], changes: 0, pages: [2], made: ['apart'], ties: ['id'] };
   yield* movingWorlds({ ...deep, ticks: 1, kills: 1 });
   yield* movingWorlds({ ...deep, kills: 1, beside: 'backfill' });
+  // Times ahead of the clock, on several pages.
+  const ahead = [[6], [6, 6, 6], [1, 6, 6, 6], [4, 5, 6, 7], [0, 0, 0, 6, 6, 6], [5, 5, 5, 5, 5]];
+  yield* movingWorlds({ times: ahead, changes: 0, ticks: 1, ties: ['id'] });
+  // Pages in no order, and pages of records that cannot be read.
+  const some = [
+    [0, 1],
+    [0, 0, 1],
+    [0, 0, 0],
+    [0, 1, 2],
+    [0, 0, 0, 1],
+    [0, 1, 1, 2, 2],
+  ];
+  yield* movingWorlds({ times: some, changes: 2, kinds: ['shuffled'], ticks: 1, ties: ['id'] });
+  yield* movingWorlds({ times: some, changes: 0, faults: { reversed: true }, ties: ['id'] });
+  for (const unreadable of [[0], [1], [0, 1], [2], [2, 3]])
+    yield* movingWorlds({ times: some, changes: 0, faults: { unreadable }, ties: ['id'] });
   // Times with a fraction, of the source and of what is wanted.
   const fraction = { ...{ changes: 0, ticks: 1, kills: 1 }, date: ['with a fraction'], ties: ['id'] } as const;
   const few = [[], [1], [0, 0], [0, 2], [0, 0, 0], [0, 1, 3], [0, 0, 0, 0], [0, 0, 2, 2]];
@@ -76,7 +92,7 @@ export function* slice(): Generator<SmallWorld> {
   yield* movingWorlds({ ...fraction, times: few, made: ['then', 'apart'], ticks: 0, beside: 'backfill' });
   yield* movingWorlds({ ...fraction, times: few, beside: 'backfill' }, 'walk by pages');
   yield* creationWorlds({ ...fraction, times: few });
-  yield* creationWorlds({ ...fraction, times: few, changes: 1 }, 1);
+  yield* creationWorlds({ ...fraction, times: few, changes: 1 }, { updatedSince: 1 });
   // A second whose order does not stand still: it must not be believed.
   yield* movingWorlds({
     times: [
@@ -115,15 +131,47 @@ export function* slice(): Generator<SmallWorld> {
     { times: layouts(3, 2), changes: 1, ticks: 1, ties: ['id'], beside: 'backfill', pages: [2] },
     'walk by pages',
   );
+  // Counts that stop at what paging reaches.
+  yield* movingWorlds(
+    { times: [...layouts(4, 2), [0, 0, 0, 0, 1, 2]], changes: 0, ties: ['id'], stops: true, beside: 'backfill' },
+    'walk by pages',
+  );
+  // Ten records of a walk, so that a tenth is one of them.
+  const tenth = [
+    [0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2],
+    [0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 2, 2],
+    [0, 0, 1, 1, 1, 1, 1, 2, 2, 2, 2],
+    [0, 0, 0, 0, 0, 0, 1, 1, 1, 3, 3, 3],
+  ];
+  yield* movingWorlds({ times: tenth, changes: 0, ticks: 1, ties: ['id'], pages: [5] }, 'walk by pages');
   yield* creationWorlds({ times: upTo(3), changes: 1, ticks: 1, ties: ['id'] });
   yield* creationWorlds(
     { times: [[0, 2, 2, 2]], made: ['together'], changes: 2, kinds: ['touch', 'delete'], ties: ['id'] },
-    1,
+    { updatedSince: 1 },
   );
   yield* creationWorlds({
     ...{ times: [[0, 0, 3, 3]], made: ['then'], changes: 2, ticks: 1 },
     ...{ kinds: ['touch', 'delete'], ties: ['change'], pages: [2] },
   });
+  // A part of the list.
+  for (const part of [{ until: 2 }, { from: 1, until: 3 }, { from: 2 }, { from: 1, until: 2 }]) {
+    yield* creationWorlds({ ...{ times: upTo(4), changes: 0, ticks: 1 }, ties: ['id'], date: ['up'] }, part);
+    yield* creationWorlds(
+      {
+        ...{
+          times: [
+            [1, 1, 1],
+            [0, 1, 2],
+            [2, 2, 2, 2],
+          ],
+          changes: 1,
+          kinds: ['touch', 'delete'],
+        },
+        ties: ['id'],
+      },
+      part,
+    );
+  }
   // A first page without a time of creation, and what is older than 1970 behind it.
   const old = [
     [undated, undated],
@@ -231,7 +279,7 @@ export function* larger(): Generator<SmallWorld> {
   yield* movingWorlds({ times: upTo(4), changes: 2, ticks: 1, kills: 1, ties: ['id'] }, 'walk by pages');
   yield* movingWorlds({ times: layouts(4), changes: 3, ties: ['id'] }, 'walk by pages');
   yield* creationWorlds({ times: upTo(4), changes: 2, ticks: 1, late: [1, 2] });
-  yield* creationWorlds({ times: layouts(3), changes: 2, ticks: 1, ties: ['id'] }, 1);
+  yield* creationWorlds({ times: layouts(3), changes: 2, ticks: 1, ties: ['id'] }, { updatedSince: 1 });
   for (let n = 0; n <= 6; n++) yield* wholeWorlds(n, 4);
   for (let n = 0; n <= 4; n++) yield* shelfWorlds(n, n < 2 ? 4 : 3);
   yield shelfWorld({ volumes: [0, 1], known: undefined, look: false, counted: true, changes: 4 });

@@ -2,15 +2,16 @@
  * The game of a reading by creation, as a sweep does it: what is not shown in a range that it proves counts as gone. So
  * everything that stood there, as of the time of the proof, must have been shown, in its version of then or a later one.
  */
-import { type CreationOptions, readByCreation } from '../../../src/engine/reading/by-creation.ts';
-import type { Page, Proof, Step } from '../../../src/engine/reading/reading.ts';
-import { changesOf, type Limits } from './changes.ts';
-import type { Game, Move } from './explore.ts';
-import { isOver, type ListPlayed, play } from './played.ts';
+import { type CreationOptions, readByCreation } from '../../../../src/engine/reading/by-creation.ts';
+import type { Page, Proof, Step } from '../../../../src/engine/reading/reading.ts';
+import { changesOf, type Limits } from '../changes.ts';
+import type { Game, Move } from '../explore.ts';
+import { isOver, type ListPlayed, play } from '../played.ts';
 import {
   asOf,
   beginningAt,
   cutsOf,
+  endAt,
   lives,
   placeOf,
   type Rules,
@@ -23,7 +24,8 @@ import {
   unevenIn,
   type World,
   year1970,
-} from './world.ts';
+} from '../world.ts';
+import { type Heard, hearing, nothingHeard } from './frugal.ts';
 
 export interface CreationGame {
   readonly world: World;
@@ -32,6 +34,9 @@ export interface CreationGame {
   readonly read?: (from: number, options: CreationOptions) => Generator<Step, Proof, Page>;
   /** Only what was updated since this second. */
   readonly updatedSince?: number | undefined;
+  /** Only what was created from this second on, or before this one. Default: from the very beginning, to the end. */
+  readonly from?: number | undefined;
+  readonly until?: number | undefined;
 }
 
 export interface Sweep {
@@ -42,6 +47,8 @@ export interface Sweep {
   readonly requests: number;
   /** Everything before this second is claimed, or is a gap. */
   readonly end: number;
+  /** What it was told. It follows from the pages of `node`. */
+  readonly heard: Heard;
   readonly left: { readonly changes: number; readonly ticks: number };
   readonly moved: number;
   /** Pages came from copies of different age. */
@@ -72,14 +79,16 @@ function isWithinReach({ items }: World, { pages, perPage, known, stops }: Rules
   });
 }
 
-export function creationGame({ world, rules, limits, read = readByCreation, updatedSince }: CreationGame): Game<Sweep> {
+export function creationGame({ world, rules, limits, read = readByCreation, ...wanted }: CreationGame): Game<Sweep> {
   const { lookback, perPage, pages } = rules;
+  const { updatedSince, from = year1970, until } = wanted;
   const options: CreationOptions = {
     lookbackMs: lookback * 1000,
     perPage,
     depth: pages * perPage,
     cuts: cutsOf(rules),
     ...(updatedSince !== undefined && { updatedSince: beginningAt(updatedSince, rules) }),
+    ...(until !== undefined && { until: endAt(until, rules) }),
   };
 
   function replied(sweep: Sweep, behind: number): Sweep {
@@ -92,12 +101,15 @@ export function creationGame({ world, rules, limits, read = readByCreation, upda
     const unsure = sweep.unsure || behind > 0;
     const proof = 'failed' in node.step ? {} : node.step.done ? node.step.value : node.step.value.proof;
     const requests = sweep.requests + 1;
+    const end = endOf(proof, sweep.end);
+    const heard = hearing(rules, wanted, 'created').heard(sweep.heard, step.value.ask, reply.rows);
     return {
       ...sweep,
       node,
       shown: proof.covered ? [] : shown,
       requests,
-      end: endOf(proof, sweep.end),
+      end,
+      heard,
       unsure,
       moved: -1,
       wrong:
@@ -106,7 +118,7 @@ export function creationGame({ world, rules, limits, read = readByCreation, upda
           : (refused(step.value.ask, rules) ??
             unevenIn(proof) ??
             apart(proof, sweep.end) ??
-            needless(sweep, node.step) ??
+            needless(sweep, node.step, heard, end) ??
             unshown(proof, shown, sweep.world, unsure)),
     };
   }
@@ -120,17 +132,22 @@ export function creationGame({ world, rules, limits, read = readByCreation, upda
     covered ? toSecond(covered.to) : gap && toSecond(gap.from) === end ? toSecond(gap.to) : end;
 
   /** If nothing changes, a second that can be read is no gap, and all is claimed that may be. */
-  function needless({ left, world: now }: Sweep, then: ListPlayed['step']): string | undefined {
+  function needless(
+    { left, world: now }: Sweep,
+    then: ListPlayed['step'],
+    heard: Heard,
+    end: number,
+  ): string | undefined {
     if ('failed' in then) return then.failed;
-    const { gap, covered } = then.done ? then.value : then.value.proof;
+    const { gap } = then.done ? then.value : then.value.proof;
+    if (until !== undefined && (end > until || (end === until && !then.done))) return 'more is read than is wanted';
     // Where records are only deleted, a second is read again while it changes.
     const isSteady = limits.changes - left.changes < (limits.kinds.join() === 'delete' ? 3 : 1);
     if (gap && isReadable && isSteady && left.ticks === limits.ticks) return `a gap is left: ${gap.reason}`;
     if (left.changes < limits.changes || left.ticks < limits.ticks) return undefined;
-    const claimed = asOf(now, rules) - lookback;
-    if (then.done && isReadable && claimed > 0 && covered && toSecond(covered.to) < claimed)
-      return 'not all is claimed that may be';
-    return undefined;
+    const claimed = Math.min(asOf(now, rules) - lookback, until ?? Infinity);
+    if (then.done && isReadable && end < claimed) return 'not all is claimed that may be';
+    return hearing(rules, wanted, 'created').needlessBehind(heard, then);
   }
   const isReadable = isWithinReach(world, rules);
 
@@ -184,10 +201,11 @@ export function creationGame({ world, rules, limits, read = readByCreation, upda
   return {
     begin: {
       world,
-      node: play(() => read(0, options), [1, 1]),
+      node: play(() => read(from === year1970 ? 0 : beginningAt(from, rules), options), [1, 1]),
       shown: [],
       requests: 0,
-      end: year1970,
+      end: from,
+      heard: nothingHeard,
       left: limits,
       moved: -1,
       unsure: false,
