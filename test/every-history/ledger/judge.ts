@@ -93,6 +93,7 @@ const knowsAlone = (world: World, state: Now) =>
 export function toldWrong(
   world: World,
   ledger: Ledger,
+  before: Now,
   done: Acquired & { granted: false },
   now: Moment,
   wanted: Ask,
@@ -107,20 +108,27 @@ export function toldWrong(
   } else if (waitMs > (unmarked === undefined ? patienceMs : unmarkedMs) + 1) {
     return `a process is to sleep ${waitMs} ms, and may oversleep`;
   }
-  return unmarked === undefined && !tooLong ? unmarkedWrong(world, ledger, done, now, wanted) : undefined;
+  return unmarked === undefined && !tooLong ? unmarkedWrong(world, ledger, before, done, now, wanted) : undefined;
 }
 
-/** Whoever waits has left a mark: at the time when it asks again and is served, nobody who comes later is served instead. */
+/**
+ * Whoever waits has left a mark: at the time when it asks again and is served, nobody who comes later is served instead. Where
+ * not all have room who wait, any of them may be the first when all is free.
+ */
 function unmarkedWrong(
-  { rules }: World,
+  world: World,
   ledger: Ledger,
+  before: Now,
   { state, waitUntilMs }: Acquired & { granted: false },
   now: Moment,
   wanted: Ask,
 ): string | undefined {
-  if (isSlow(wanted.lane)) return undefined;
+  const { rules } = world;
+  const waiting = before.processes.filter(({ doing }) => doing.is === 'waiting');
+  const isFull = sumOf(waiting) + 1 > allowance(world, before) || waiting.length + 1 > rules.requestsPerSecond;
+  if (isSlow(wanted.lane) || isFull || before.marksMs > 0 || before.othersMs > 0) return undefined;
   const then = { earliestMs: waitUntilMs, latestMs: waitUntilMs + now.latestMs - now.earliestMs };
-  const later = ledger.acquire(state, then, { id: 'later', lane: wanted.lane, cost: wanted.cost }, rules);
+  const later = ledger.acquire(state, then, { id: 'later', lane: wanted.lane, cost: 1 }, rules);
   if (!later.granted || !ledger.acquire(state, then, wanted, rules).granted) return undefined;
   const answered = ledger.settle(later.state, then, 'later', { headers: {}, refused: false }, rules).state;
   return ledger.acquire(answered, then, wanted, rules).granted
