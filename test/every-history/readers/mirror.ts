@@ -1,6 +1,6 @@
 /**
  * What the mirror holds and claims, as the commit of a page leaves it. The tables are small enough to be numbers: a set of
- * seconds is a number whose bits are the seconds. That PostgreSQL does the same is shown by coverage/same-in-sql.test.ts.
+ * seconds is a number whose bits are the seconds. That PostgreSQL does the same is shown by in-sql/same-in-sql.test.ts.
  */
 import type { Proof, Range, Tie, Walk } from '../../../src/engine/reading/reading.ts';
 import type { Rules, Shown, World } from './world.ts';
