@@ -136,7 +136,7 @@ export function tryProgram(
     const child = fork(program, words, {
       ...{
         stdio: 'pipe',
-        timeout: seconds * 1000,
+        timeout: Math.ceil(seconds * 1000),
         killSignal: 'SIGKILL',
         env: { ...process.env, ...env, TMPDIR: folder },
       },

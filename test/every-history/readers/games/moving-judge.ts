@@ -24,15 +24,19 @@ export function judgeOf(rules: Rules, limits: Limits, middle: number, begunAsOf:
     if ('failed' in then) return undefined;
     if (ask.order === undefined && toSecond(ask.since!) < from - 1) return 'what was read before is asked for again';
     if (gap && toSecond(gap.from) < from) return 'a gap begins before what is wanted';
-    if (until !== undefined && !then.done && covered && toSecond(covered.to) >= until)
-      return 'more is asked for than is wanted';
+    const end = toSecond(Math.max(covered?.to ?? 0, gap?.to ?? 0));
+    if (until !== undefined && !then.done && end >= until) return 'more is asked for than is wanted';
+    if (rules.hidden && !then.done && covered && then.value.ask.since! < covered.to - 1000)
+      return 'what is claimed is asked for once more';
     if (rules.hidden && until !== undefined && left.changes === limits.changes && isBehind(ask, until, now))
       return 'a page behind the end is asked for';
     if (!rules.hidden && ask.count && (until !== undefined || isNew)) return 'a count is paid for that is not needed';
     if (!isNew) return undefined;
-    if (!rules.hidden) return walk && isNeeded(walk, from) && !isOf(walk, ask) ? 'a walk does not resume' : undefined;
+    // The walk of another end is no help.
+    const own = begun.isOwn ? walk : undefined;
+    if (!rules.hidden) return own && isNeeded(own, from) && !isOf(own, ask) ? 'a walk does not resume' : undefined;
     if (!firstLoad && ask.count) return 'a list of one page pays for a count';
-    return walk && ask.page !== walk.page ? 'a walk does not resume at its page' : undefined;
+    return own && ask.page !== own.page ? 'a walk does not resume at its page' : undefined;
   }
 
   /** A page that shows nothing in an order is asked for again, five times in all. Then the reading gives up, and only then. */
@@ -51,9 +55,10 @@ export function judgeOf(rules: Rules, limits: Limits, middle: number, begunAsOf:
     if (left.changes < limits.changes || left.ticks < limits.ticks || rules.ties === 'id, turning') return undefined;
     if (rules.reversed || rules.unreadable) return undefined;
     const { needlessOfMoving, needlessOfWalk } = hearing(rules, begun);
-    if (!rules.hidden) return needlessOfMoving(heard, then, claimed?.to, begun.walk !== undefined);
+    if (!rules.hidden) return needlessOfMoving(heard, then, claimed?.to, begun.isOwn);
     const { proof } = (node.step as IteratorYieldResult<Step>).value;
-    return needlessOfWalk(heard, now, then, proof.walk?.asOf ?? begun.walk?.asOf, begun.walk === undefined);
+    const own = begun.isOwn ? begun.walk : undefined;
+    return needlessOfWalk(heard, now, then, proof.walk?.asOf ?? own?.asOf, own === undefined);
   }
 
   /** A sync reads on up to where the list was when it began, also where it resumed an older walk. */

@@ -23,7 +23,9 @@ export interface Run {
 export interface Begun {
   readonly from: number;
   readonly until: number | undefined;
+  /** The walk of this end, or else, where two runs read, that of another end. */
   readonly walk: Walk | undefined;
+  readonly isOwn: boolean;
   /** Nothing of the list has been read before. */
   readonly firstLoad: boolean;
 }

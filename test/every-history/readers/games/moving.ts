@@ -3,7 +3,7 @@
  * and resumes from what it committed. A second run may read concurrently. At the end it is quiet, and one more sync must
  * have everything.
  */
-import type { Reader, Walk } from '../../../../src/engine/reading/reading.ts';
+import type { Reader } from '../../../../src/engine/reading/reading.ts';
 import { changesOf, type Limits } from '../changes.ts';
 import type { Game, Move } from '../explore.ts';
 import { commit, empty, falseClaim, has, type Mirror, settle, takenBack, topOf, walkOf } from '../mirror.ts';
@@ -58,19 +58,25 @@ export function movingGame({ world, rules, limits, read }: MovingGame): Game<Sta
   };
   const sync = (mirror: Mirror): Run => {
     const { covered } = mirror;
-    const walk = walkOf(mirror);
-    return reading(
-      { from: Math.max(middle, topOf(covered)), until: undefined, walk, firstLoad: covered === 0 },
-      undefined,
-    );
+    const from = Math.max(middle, topOf(covered));
+    return reading({ from, until: undefined, ...walkFor(mirror), firstLoad: covered === 0 }, undefined);
   };
-  const part = (from: number, until: number, parts: Run['parts'], requests = 0, walk?: Walk): Run =>
-    reading({ from, until, walk, firstLoad: false }, parts, requests);
+  const walkFor = (mirror: Mirror, until?: number) => {
+    const own = walkOf(mirror, until);
+    return { walk: own ?? mirror.walks[0]?.walk, isOwn: own !== undefined };
+  };
+  const part = (
+    from: number,
+    until: number,
+    parts: Run['parts'],
+    requests = 0,
+    walk: Pick<Begun, 'walk' | 'isOwn'> = { walk: undefined, isOwn: false },
+  ): Run => reading({ from, until, ...walk, firstLoad: false }, parts, requests);
   const begun = (place: number, mirror: Mirror): Run | 'over' => {
     if (place === 0 || limits.beside === 'sync') return sync(mirror);
     let begin = 0;
     while (begin < middle && has(mirror.covered, begin)) begin++;
-    return begin === middle ? 'over' : part(begin, middle, [], 0, walkOf(mirror, middle));
+    return begin === middle ? 'over' : part(begin, middle, [], 0, walkFor(mirror, middle));
   };
 
   /** A run has committed this proof: it continues, begins its next part, or is over. */
