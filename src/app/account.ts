@@ -10,6 +10,7 @@ import type { StreamKey } from '../engine/database/stream-key.ts';
 import { type OpenQueue, openQueues, type Queues } from '../engine/queue/queue.ts';
 import { bindAccount, nameAccount } from '../engine/runs/accounts.ts';
 import { keepTargets } from '../engine/runs/freshness-targets.ts';
+import { type HandOffSettings, keepHandOffSettings } from '../engine/runs/hand-offs.ts';
 import { command } from '../engine/runs/pauses.ts';
 import { type Attendance, attend, type Presence, type Process } from '../engine/runs/workers.ts';
 import { OpenStack } from '../open-stack.ts';
@@ -90,6 +91,8 @@ export async function openAccountOn(
     await forgetLists(ctx.pg, ctx.account, lists);
     await keepTargets(ctx.pg, ctx.account, promisesOf(config));
     await keepRules(ctx, config);
+    const handOffs = handOffSettingsOf(config);
+    await keepHandOffSettings(ctx.pg, ctx.account, handOffs, new Date(ctx.clock.now()), works);
   }
   const queue = stack.use(ground.queues.open(name));
   const me = { account: ctx.account, works, host: hostname(), pid: process.pid, version: ourVersion() };
@@ -109,6 +112,17 @@ async function keepRules({ pg, account, clock, log }: Context, { fieldRules }: C
       { rules: pending.map(({ rule }) => rule) },
       `records of before may still hold fields that a rule leaves out: ${command(account, 'fields apply')} takes them out`,
     );
+}
+
+function handOffSettingsOf({ handOff, schedule }: Config): HandOffSettings | undefined {
+  if (handOff === undefined) return undefined;
+  const { webhook, command: line, notify = null, runs, rejectsAllowed, due } = handOff;
+  return {
+    channels: [...(webhook ? (['webhook'] as const) : []), ...(line ? (['command'] as const) : [])],
+    ...{ notify, runs, rejectsAllowed, timeZone: schedule.timeZone },
+    dueBy: due && 'by' in due ? due.by : null,
+    dueWithinMs: due && 'withinMs' in due ? due.withinMs : null,
+  };
 }
 
 function ourVersion(): string {
