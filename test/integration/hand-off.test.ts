@@ -202,10 +202,39 @@ describe('which run has one', () => {
     ]);
   });
 
+  test('to say that a large backlog is not complete costs no more than a small one', async () => {
+    await using s = await world();
+    await s.sync('tickets');
+    const add = (from: number, to: number) =>
+      s.rows(
+        `insert into helpdesk.tickets (account_id, id, updated_at, _first_seen_at, _synced_at, _observed_at, _payload)
+         select 'default', n, $1::timestamptz + n * interval '1 ms', now(), now(), now(), jsonb_build_object('n', repeat('x', 500))
+         from generate_series($2::int, $3::int) n`,
+        ...[at(10), from, to],
+      );
+    const blocks = async () => {
+      const [row] = await s.rows(
+        `explain (analyze, buffers, format json) select sync.why_incomplete('default', 'helpdesk.messages', '${iso(90)}')`,
+      );
+      const [{ Plan: plan }] = row!['QUERY PLAN'] as [{ Plan: Record<string, number> }];
+      return plan['Shared Hit Blocks']! + plan['Shared Read Blocks']!;
+    };
+    await add(1, 10);
+    expect(await s.rows(`select sync.why_incomplete('default', 'helpdesk.messages', $1) as why`, at(90))).toEqual([
+      { why: expect.stringMatching(/^helpdesk.messages is complete through 2026-01-01 00:00:10/) },
+    ]);
+    await blocks();
+    const few = await blocks();
+    await add(11, 5000);
+    await blocks();
+    expect(await blocks()).toBeLessThan(few + 100);
+  });
+
   test('what a command adds stays, and a worker takes back what it does not have', async () => {
     await using s = await world();
     const kept = () => s.rows('select channels, notify, rejects_allowed, since from sync.hand_off_settings');
-    await keepHandOffSettings(s.pool, 'default', { ...settings, channels: ['command'], notify: 'done' }, at(9), false);
+    const other = { ...settings, channels: ['command' as const], notify: 'done', rejectsAllowed: 9 };
+    await keepHandOffSettings(s.pool, 'default', other, at(9), false);
     const both = { channels: ['command', 'webhook'], notify: 'done', rejects_allowed: 0, since: at(0) };
     expect(await kept()).toEqual([both]);
     await keepHandOffSettings(s.pool, 'default', undefined, at(9), false);

@@ -22,7 +22,7 @@ export interface HandOffSettings {
 
 /**
  * Stores the settings where the end of a run finds them. `serves`: this process is a worker, whose settings count, so
- * that it also takes back what is not set. Another process only adds.
+ * that it also takes back what is not set. Another process only adds ways of delivery.
  */
 export async function keepHandOffSettings(
   db: pg.Pool,
@@ -41,8 +41,11 @@ export async function keepHandOffSettings(
          channels = case when $10 then excluded.channels else (
            select coalesce(array_agg(distinct c order by c), '{}') from unnest(s.channels || excluded.channels) c) end,
          notify = coalesce(excluded.notify, case when not $10 then s.notify end),
-         runs = excluded.runs, rejects_allowed = excluded.rejects_allowed, due_within = excluded.due_within,
-         due_by = excluded.due_by, time_zone = excluded.time_zone`,
+         runs = case when $10 then excluded.runs else s.runs end,
+         rejects_allowed = case when $10 then excluded.rejects_allowed else s.rejects_allowed end,
+         due_within = case when $10 then excluded.due_within else s.due_within end,
+         due_by = case when $10 then excluded.due_by else s.due_by end,
+         time_zone = case when $10 then excluded.time_zone else s.time_zone end`,
       [account, channels, notify, runs, rejectsAllowed, dueWithinMs, dueBy, timeZone, now, serves],
     );
   }

@@ -86,10 +86,14 @@ export function keepHandOffs(deps: Deps, subscribers: () => readonly Subscriber[
           .flatMap(waysOf)
           .filter(way => !sending.has(keyOf(way)));
         for (const way of await dueLines(deps.pg, idle, new Date(deps.clock.now()))) {
-          const sent = sendAll(given, way).then(() => {}, failed);
+          const sent = sendAll(given, way).then(() => true, failed);
           sending.set(
             keyOf(way),
-            sent.finally(() => sending.delete(keyOf(way))),
+            sent.then(isDone => {
+              sending.delete(keyOf(way));
+              // A run may have ended since the last take.
+              if (isDone) bell.ring();
+            }),
           );
         }
       } catch (error) {
