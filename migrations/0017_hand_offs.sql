@@ -356,9 +356,10 @@ found as (
   having min(h.issued_at) < now() - interval '1 day'
   union all
   select l.account_id, null, 'hand_off_late', 'warning',
-    format('The last hand-off is that of %s; the next one was due %s.',
-      coalesce(format('run %s, issued %s ago', l.run_id, sync.in_words(now() - l.issued_at)), 'no run'),
-      case when l.due_within is not null then sync.in_words(l.due_within) || ' after it' else 'by ' || to_char(l.due_by, 'HH24:MI') end),
+    format('%s; the next one was due %s.',
+      case when l.run_id is null then 'No hand-off was taken yet'
+        else format('The last hand-off is that of run %s, issued %s ago', l.run_id, sync.in_words(now() - l.issued_at)) end,
+      case when l.due_within is not null then 'within ' || sync.in_words(l.due_within) else 'by ' || to_char(l.due_by, 'HH24:MI') end),
     format('See `npx shelfdesk hand-off list%s` for what withholds it, and `npx shelfdesk status%1$s`.', sync.option_of(l.account_id)),
     l.due_at
   from (

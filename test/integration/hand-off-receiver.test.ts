@@ -22,7 +22,7 @@ test('it verifies, keeps what it answers, runs its command once for each id, and
   const told = async () => (await readFile(join(folder, 'ran'), 'utf8').catch(() => '')).split('\n').filter(Boolean);
   let receiver: ChildProcess | undefined;
   const start = async (): Promise<string> => {
-    const line = `echo "$COMPLETE_THROUGH $HANDOFF_SECRET" >> ran; test -e gate`;
+    const line = `echo "$COMPLETE_THROUGH$HANDOFF_SECRET" >> ran; test -e gate`;
     receiver = spawn('python3', [join(root, 'dbt/hand-off/receive.py'), 'sh', '-c', line], {
       cwd: folder,
       env: { PATH: process.env.PATH, PORT: '0', HANDOFF_SECRET: handOffSecret },
