@@ -50,12 +50,13 @@ async function kill(times: number): Promise<void> {
   const due = () => rows(`update sync.hand_off_deliveries set next_try_at = '2026-01-01' where delivered_at is null`);
   const cover = (how: '+' | '-') =>
     rows(`update sync.coverage set covered = covered ${how} ${gap} where stream = 'tickets' and list = 'default'`);
-  let gaps = 0;
+  let [gaps, syncs] = [0, 0];
   try {
     for (let n = 0; n < times; n++) {
       const args = n % 3 === 2 ? ['start'] : ['sync', 'tickets'];
       moment = moments[Math.floor(n / 3) % moments.length]!;
       const running = shelfdesk(args, env);
+      if (args[0] === 'sync') syncs++;
       victim = () => void running.process.kill('SIGKILL');
       const { signal, stderr } = await running.finished;
       expect(signal, `${n}: ${stderr}`).toBe('SIGKILL');
@@ -82,7 +83,8 @@ async function kill(times: number): Promise<void> {
     const got = receiver.got.map(({ message: { data } }) => data.run as number);
     // In their order, none missing, and none with a gap.
     expect([...new Set(got)]).toEqual(issued);
-    expect(issued.length).toBeGreaterThanOrEqual(times);
+    // Each `sync` was killed after its commit. A worker may be killed while it sends what another one has left.
+    expect(issued.length).toBeGreaterThanOrEqual(syncs);
     expect(withheld.length).toBeGreaterThanOrEqual(gaps);
     for (const { message } of receiver.got)
       for (const { gaps: many } of message.data.streams as { gaps: number }[]) expect(many).toBe(0);
