@@ -1,5 +1,5 @@
 /** Hand-offs: when a run has one, what it says, and that it arrives: by real receivers, whatever they answer. */
-import { readFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { type AddressInfo, createServer as createTcpServer } from 'node:net';
 import { join } from 'node:path';
 import pg from 'pg';
@@ -666,6 +666,43 @@ describe('as people run it', () => {
       worker.process.kill('SIGKILL');
       await worker.finished;
       await sandbox.close();
+    }
+  });
+
+  test('each account of a file has its own receiver, and one that never answers delays no other', async () => {
+    await using db = await freshDatabase();
+    await using folder = await temporary();
+    await using silent = await openReceiver(() => {});
+    await using receiver = await openReceiver();
+    const sandboxes = [
+      await startSandbox({ ...noSandboxLimits, tickets: 2 }),
+      await startSandbox({ ...noSandboxLimits, tickets: 2 }),
+    ];
+    const file = join(folder.path, 'accounts.yml');
+    const account = (name: string, n: number) =>
+      `  ${name}:\n    HELPDESK_BASE_URL: ${sandboxes[n]!.url}\n    HELPDESK_TOKEN: { env: TOKEN }\n    HANDOFF_WEBHOOK_URL: { env: HOOK_${n} }\n`;
+    const { HELPDESK_BASE_URL: _, HELPDESK_TOKEN: token, ...limits } = settingsFor(db.url, sandboxes[0]!);
+    const hooks = { HOOK_0: silent.url.href, HOOK_1: receiver.url.href, SECRET: handOffSecret };
+    await writeFile(
+      file,
+      `defaults:\n  HELPDESK_CREDITS: 1000000000\n  HELPDESK_REQUESTS_PER_SECOND: 1000000\n  SCHEDULE_NIGHTLY: '* * * * * *'\n  SCHEDULE_FRESH: ''\n  HANDOFF_SECRET: { env: SECRET }\naccounts:\n${account('mute', 0)}${account('heard', 1)}`,
+    );
+    const worker = shelfdesk(['start'], { ...limits, ...hooks, TOKEN: token, SHELFDESK_CONFIG: file });
+    try {
+      await eventually(() => {
+        expect(silent.got).toHaveLength(1);
+        expect(receiver.got.length).toBeGreaterThan(1);
+      });
+      expect(silent.got[0]!.message.data.account).toBe('mute');
+      expect(new Set(receiver.got.map(({ message: { data } }) => data.account))).toEqual(new Set(['heard']));
+      worker.process.kill('SIGTERM');
+      expect((await worker.finished).code).toBe(0);
+      const left = await db.pool.query(`select from sync.hand_off_deliveries where held_by is not null`);
+      expect(left.rows).toEqual([]);
+    } finally {
+      worker.process.kill('SIGKILL');
+      await worker.finished;
+      for (const one of sandboxes) await one.close();
     }
   });
 
