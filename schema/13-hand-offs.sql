@@ -40,6 +40,7 @@ create table sync.hand_offs (
   unique (account_id, run_id),
   constraint hand_offs_issued_or_withheld check ((certificate is null) = (issued_at is null) and (certificate is null) = (withheld is not null))
 );
+create index hand_offs_issued on sync.hand_offs (account_id, id desc) where (issued_at is not null);
 comment on table sync.hand_offs is
   'Runs that ended and that hand off: each with its certificate, or with the reason why it has none. The transaction that ends the run writes the row. Kept for 35 days, and until each delivery has succeeded.';
 comment on column sync.hand_offs.id is 'Place in the order of delivery.';

@@ -91,8 +91,7 @@ export async function openAccountOn(
     await forgetLists(ctx.pg, ctx.account, lists);
     await keepTargets(ctx.pg, ctx.account, promisesOf(config));
     await keepRules(ctx, config);
-    const handOffs = handOffSettingsOf(config);
-    await keepHandOffSettings(ctx.pg, ctx.account, handOffs, new Date(ctx.clock.now()), works);
+    await keepHandOffs(ctx, config, works);
   }
   const queue = stack.use(ground.queues.open(name));
   const me = { account: ctx.account, works, host: hostname(), pid: process.pid, version: ourVersion() };
@@ -112,6 +111,13 @@ async function keepRules({ pg, account, clock, log }: Context, { fieldRules }: C
       { rules: pending.map(({ rule }) => rule) },
       `records of before may still hold fields that a rule leaves out: ${command(account, 'fields apply')} takes them out`,
     );
+}
+
+/** A worker takes back the ways of delivery that it has no settings for. */
+async function keepHandOffs({ pg, account, clock, log }: Context, config: Config, works: boolean): Promise<void> {
+  const ended = await keepHandOffSettings(pg, account, handOffSettingsOf(config), new Date(clock.now()), works);
+  if (ended > 0)
+    log.warn({ ended }, 'hand-offs that waited are not sent, because the settings name no receiver for them');
 }
 
 function handOffSettingsOf({ handOff, schedule }: Config): HandOffSettings | undefined {

@@ -11,6 +11,7 @@ import { addHandOff } from '../../src/cli/work/hand-off.ts';
 import type { Clock } from '../../src/clock.ts';
 import { type HandOffSettings, keepHandOffSettings } from '../../src/engine/runs/hand-offs.ts';
 import { forgetOld } from '../../src/engine/runs/slots.ts';
+import { lookAfterAlarms } from '../../src/ops/alarms/send-alarms.ts';
 import { keepHandOffs, sendHandOffs, waysOf } from '../../src/ops/hand-offs/send-hand-offs.ts';
 import { settingsFor, shelfdesk } from '../support/cli.ts';
 import { command } from '../support/command.ts';
@@ -247,7 +248,7 @@ describe('which run has one', () => {
       { channel: 'notify' },
       { channel: 'webhook' },
     ]);
-    await keepHandOffSettings(s.pool, 'default', settings, at(9), true);
+    expect(await keepHandOffSettings(s.pool, 'default', settings, at(9), true)).toBe(1);
     expect(await kept()).toEqual([{ ...both, channels: ['webhook'], notify: null }]);
     expect(await s.rows('select channel from sync.hand_off_deliveries order by 1')).toEqual([
       { channel: 'notify' },
@@ -541,6 +542,22 @@ describe('problems', () => {
     expect(late!.says).toBe('The last hand-off is that of run 1, issued 27 h ago; the next one was due within 26 h.');
     const [due] = await w.rows(`select issued_at + interval '26 hours' as at from sync.hand_offs`);
     expect(late!.since).toEqual(due!.at);
+  });
+
+  test('both are alarms', async () => {
+    await using w = await waiting(1);
+    await using hook = await openReceiver();
+    await w.rows(`insert into sync.hand_off_settings (account_id, channels, runs, due_within, since)
+      values ('acme', '{webhook}', '{sync}', '26 hours', now() - interval '30 days')`);
+    await w.rows(`update sync.hand_offs set issued_at = now() - interval '2 days'`);
+    for (let minute = 0; minute < 3; minute++) {
+      const to = { url: hook.url, format: 'json' as const };
+      await lookAfterAlarms({ pg: w.db.pool, clock: w.clock, log: w.log }, [{ account: 'acme', alarm: to }]);
+      w.pass(60);
+    }
+    // Alarms are not signed, so this receiver takes none.
+    const told = new Set(hook.forged.map(text => JSON.parse(text).problem));
+    expect(told).toEqual(new Set(['hand_off_late', 'hand_off_undelivered']));
   });
 
   test('late by time of day: a hand-off of the day before does not count, in any zone', async () => {

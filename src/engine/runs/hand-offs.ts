@@ -22,7 +22,8 @@ export interface HandOffSettings {
 
 /**
  * Stores the settings where the end of a run finds them. `serves`: this process is a worker, whose settings count, so
- * that it also takes back what is not set. Another process only adds ways of delivery.
+ * that it also takes back what is not set. Another process only adds ways of delivery. Returns how many deliveries ended
+ * because their way is not set any more.
  */
 export async function keepHandOffSettings(
   db: pg.Pool,
@@ -30,7 +31,7 @@ export async function keepHandOffSettings(
   settings: HandOffSettings | undefined,
   now: Date,
   serves: boolean,
-): Promise<void> {
+): Promise<number> {
   if (settings !== undefined) {
     const { channels, notify, runs, rejectsAllowed, dueWithinMs, dueBy, timeZone } = settings;
     await db.query(
@@ -49,13 +50,14 @@ export async function keepHandOffSettings(
       [account, channels, notify, runs, rejectsAllowed, dueWithinMs, dueBy, timeZone, now, serves],
     );
   }
-  if (!serves) return;
+  if (!serves) return 0;
   if (settings === undefined) await db.query('delete from sync.hand_off_settings where account_id = $1', [account]);
   // Nobody would ever send these.
-  await db.query(
+  const { rowCount } = await db.query(
     `delete from sync.hand_off_deliveries where account_id = $1 and delivered_at is null and channel <> all ($2)`,
     [account, settings?.channels ?? []],
   );
+  return rowCount ?? 0;
 }
 
 /** 'SHHO': held from the decision to the commit, so that hand-offs of an account become visible in their order. */
