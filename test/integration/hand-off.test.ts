@@ -264,8 +264,11 @@ async function waiting(n: number, channels: readonly string[] = ['webhook']) {
   const clock: Clock = {
     now: () => nowMs,
     monotonic: () => nowMs,
-    sleep: (_ms, signal) =>
-      new Promise((_, reject) => signal?.addEventListener('abort', () => reject(signal.reason), { once: true })),
+    // It ends with its signal only.
+    sleep: async (_ms, signal) => {
+      signal?.throwIfAborted();
+      await new Promise((_, reject) => signal?.addEventListener('abort', () => reject(signal.reason), { once: true }));
+    },
   };
   const rows = async (sql: string, ...values: unknown[]) =>
     (await db.pool.query<Record<string, unknown>>(sql, values)).rows;
