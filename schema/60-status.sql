@@ -319,3 +319,23 @@ end
 $$;
 comment on function sync.require_complete is
   'Guard at the beginning of a report. Returns complete_through of the stream if it reaches the given time; otherwise raises an error that says what is missing. Also raises if more than rejects_allowed records are rejected.';
+
+create or replace function sync.why_incomplete(account text, stream text, through timestamptz, rejects_allowed bigint default 0)
+returns text
+language plpgsql stable
+as $$
+declare
+  complete constant timestamptz := sync.complete_through(account, stream);
+begin
+  -- The error of sync.require_complete counts the records that wait, which takes long while many do.
+  if coalesce(complete < through, true) then
+    return format('%s is complete through %s, not through %s', stream, coalesce(complete::text, 'nothing'), through);
+  end if;
+  perform sync.require_complete(account, stream, through, rejects_allowed);
+  return null;
+exception when object_not_in_prerequisite_state or no_data_found then
+  return sqlerrm;
+end
+$$;
+comment on function sync.why_incomplete is
+  'Why sync.require_complete would raise an error, in one sentence; null if it would not. Cheap while many records wait.';

@@ -298,6 +298,45 @@ found as (
   from sync.alarms m where m.next_try_at is not null and m.last_error is not null
   group by m.account_id
   union all
+  select d.account_id, null, 'hand_off_undelivered', 'warning',
+    format('For more than a day the %s did not take %s, the first of run %s: %s.', d.channel, sync.counted(count(*), 'hand-off'),
+      (array_agg(h.run_id order by h.id))[1],
+      coalesce((array_agg(d.last_error order by h.id))[1], 'no process has sent it')),
+    format('Look at its receiver, and at the settings that begin with HANDOFF_; it is tried again once an hour, or by `npx shelfdesk hand-off send%s`.',
+      sync.option_of(d.account_id)),
+    min(h.issued_at)
+  from sync.hand_off_deliveries d join sync.hand_offs h on h.id = d.hand_off_id
+  where d.delivered_at is null
+  group by d.account_id, d.channel
+  having min(h.issued_at) < now() - interval '1 day'
+  union all
+  select l.account_id, null, 'hand_off_late', 'warning',
+    format('%s; the next one was due %s.',
+      case when l.run_id is null then 'No hand-off was taken yet'
+        else format('The last hand-off is that of run %s, issued %s ago', l.run_id, sync.in_words(now() - l.issued_at)) end,
+      case when l.due_within is not null then 'within ' || sync.in_words(l.due_within) else 'by ' || to_char(l.due_by, 'HH24:MI') end),
+    format('See `npx shelfdesk hand-off list%s` for what withholds it, and `npx shelfdesk status%1$s`.', sync.option_of(l.account_id)),
+    l.due_at
+  from (
+    select s.account_id, s.due_within, s.due_by, last.run_id, last.issued_at, d.due_at
+    from sync.hand_off_settings s
+    -- The last local time due_by that has passed.
+    cross join lateral (
+      select p.day - case when p.day > p.local then interval '1 day' else interval '0' end as by_local
+      from (select now() at time zone s.time_zone as local, date_trunc('day', now() at time zone s.time_zone) + s.due_by as day) p) b
+    left join lateral (
+      select h.run_id, h.started_at, h.issued_at from sync.hand_offs h
+      where h.account_id = s.account_id and h.issued_at is not null and not exists (
+        select from sync.hand_off_deliveries o where o.hand_off_id = h.id and o.delivered_at is null)
+      order by h.id desc limit 1) last on true
+    cross join lateral (
+      select case when s.due_within is not null then greatest(last.issued_at, s.since) + s.due_within
+        -- A hand-off of the day before that came late is not that of this day.
+        when b.by_local at time zone s.time_zone > s.since
+          and coalesce(last.started_at <= (b.by_local - interval '1 day') at time zone s.time_zone, true)
+          then b.by_local at time zone s.time_zone end as due_at) d
+    where d.due_at < now()) l
+  union all
   select p.account_id, nullif(p.stream_key, ''), 'paused', 'info',
     format('%s was told to wait by %s%s.', coalesce(nullif(p.stream, ''), 'The account'), p.paused_by, coalesce(': ' || p.reason, '')),
     format('Run `npx shelfdesk resume%s%s`.', coalesce(' ' || nullif(p.stream, ''), ''), sync.option_of(p.account_id)),
@@ -313,7 +352,7 @@ select f.account_id, split_part(f.stream_key, '.', 2) as stream, f.problem, f.se
   split_part(f.stream_key, '.', 1) as source, f.stream_key
 from found f
 left join sync.streams k on k.stream_key = f.stream_key
-where f.problem in ('paused', 'alarms_undelivered') or not exists (
+where f.problem in ('paused', 'alarms_undelivered', 'hand_off_undelivered') or not exists (
   select from sync.paused p
   where p.account_id = f.account_id
     and p.stream_key in ('', f.stream_key, case when f.problem = 'past_target' then k.source || '.' || k.follows end));
@@ -323,7 +362,7 @@ comment on column sync.problems.account_id is 'The account.';
 comment on column sync.problems.stream is
   'The stream, the first one if one cause stops several of a source; null for the whole account.';
 comment on column sync.problems.problem is
-  'Code of the problem: token_refused, run_failed, nightly_failed, nightly_late, past_target, credits_refused, mass_deletion_stopped, audit_found_drift, gap, rejects_open, no_worker, page_not_served, alarms_undelivered, paused, recommendation.';
+  'Code of the problem: token_refused, run_failed, nightly_failed, nightly_late, past_target, credits_refused, mass_deletion_stopped, audit_found_drift, gap, rejects_open, no_worker, page_not_served, alarms_undelivered, hand_off_undelivered, hand_off_late, paused, recommendation.';
 comment on column sync.problems.severity is
   'critical: work has stopped until a person acts, or a failure delays a stream beyond its target, or a night failed; warning; info.';
 comment on column sync.problems.says is 'Description in one sentence.';

@@ -50,6 +50,7 @@ const groups: Record<string, Record<string, () => Promise<AddCommand>>> = {
     resume: async () => (await import('./cli/work/resume.ts')).addResume,
     schedule: async () => (await import('./cli/work/schedule.ts')).addSchedule,
     health: async () => (await import('./cli/look/health.ts')).addHealth,
+    'hand-off': async () => (await import('./cli/work/hand-off.ts')).addHandOff,
   },
   'Set up:': {
     init: async () => (await import('./cli/setup/init.ts')).addInit,

@@ -10,6 +10,7 @@ import type { StreamKey } from '../engine/database/stream-key.ts';
 import { type OpenQueue, openQueues, type Queues } from '../engine/queue/queue.ts';
 import { bindAccount, nameAccount } from '../engine/runs/accounts.ts';
 import { keepTargets } from '../engine/runs/freshness-targets.ts';
+import { type HandOffSettings, keepHandOffSettings } from '../engine/runs/hand-offs.ts';
 import { command } from '../engine/runs/pauses.ts';
 import { type Attendance, attend, type Presence, type Process } from '../engine/runs/workers.ts';
 import { OpenStack } from '../open-stack.ts';
@@ -90,6 +91,7 @@ export async function openAccountOn(
     await forgetLists(ctx.pg, ctx.account, lists);
     await keepTargets(ctx.pg, ctx.account, promisesOf(config));
     await keepRules(ctx, config);
+    await keepHandOffs(ctx, config, works);
   }
   const queue = stack.use(ground.queues.open(name));
   const me = { account: ctx.account, works, host: hostname(), pid: process.pid, version: ourVersion() };
@@ -109,6 +111,24 @@ async function keepRules({ pg, account, clock, log }: Context, { fieldRules }: C
       { rules: pending.map(({ rule }) => rule) },
       `records of before may still hold fields that a rule leaves out: ${command(account, 'fields apply')} takes them out`,
     );
+}
+
+/** A worker takes back the ways of delivery that it has no settings for. */
+async function keepHandOffs({ pg, account, clock, log }: Context, config: Config, works: boolean): Promise<void> {
+  const ended = await keepHandOffSettings(pg, account, handOffSettingsOf(config), new Date(clock.now()), works);
+  if (ended > 0)
+    log.warn({ ended }, 'hand-offs that waited are not sent, because the settings name no receiver for them');
+}
+
+function handOffSettingsOf({ handOff, schedule }: Config): HandOffSettings | undefined {
+  if (handOff === undefined) return undefined;
+  const { webhook, command: line, notify = null, runs, rejectsAllowed, due } = handOff;
+  return {
+    channels: [...(webhook ? (['webhook'] as const) : []), ...(line ? (['command'] as const) : [])],
+    ...{ notify, runs, rejectsAllowed, timeZone: schedule.timeZone },
+    dueBy: due && 'by' in due ? due.by : null,
+    dueWithinMs: due && 'withinMs' in due ? due.withinMs : null,
+  };
 }
 
 function ourVersion(): string {

@@ -64,6 +64,8 @@ export interface Config extends SourceConfig {
   promises: Promises;
   /** Undefined: no alarms are sent. */
   alarm: AlarmConfig | undefined;
+  /** Undefined: nobody is told of complete loads. */
+  handOff: HandOffConfig | undefined;
   logLevel: string;
 }
 
@@ -77,6 +79,18 @@ export interface Promises {
 export interface AlarmConfig {
   url: URL;
   format: 'json' | 'slack';
+}
+
+export interface HandOffConfig {
+  webhook: { url: URL; secret: string } | undefined;
+  /** Command line for a shell. */
+  command: string | undefined;
+  /** Channel of pg_notify. */
+  notify: string | undefined;
+  /** Kinds of runs. */
+  runs: readonly string[];
+  rejectsAllowed: number;
+  due: { by: string } | { withinMs: number } | undefined;
 }
 
 /** Cron expressions; an empty one switches its schedule off. */
@@ -308,6 +322,13 @@ function contradictions(value: Values, given: Given): UsageError[] {
       ),
     );
   }
+  if (value.HANDOFF_WEBHOOK_URL !== undefined && value.HANDOFF_SECRET === undefined)
+    found.push(
+      new UsageError(
+        'HANDOFF_WEBHOOK_URL is set, and HANDOFF_SECRET is not',
+        `Set HANDOFF_SECRET ${given.whereTo}, for example to the output of: echo "whsec_$(openssl rand -base64 32)"`,
+      ),
+    );
   if (value.FIELD_RULES.some(({ action }) => action.name === 'hash') && value.FIELD_RULES_KEY === undefined)
     found.push(
       new UsageError(
@@ -336,7 +357,20 @@ function configOf(given: Given): Config {
     promises: { targets: value.FRESHNESS_TARGETS, nightlyMs: value.NIGHTLY_WITHIN_HOURS * hourMs },
     fieldRules: fieldRulesOf(account, value),
     alarm: value.ALARM_WEBHOOK_URL && { url: value.ALARM_WEBHOOK_URL, format: value.ALARM_FORMAT },
+    handOff: handOffOf(value),
     logLevel: value.LOG_LEVEL,
+  };
+}
+
+/** Undefined if nobody is to be told, and no time is set. */
+function handOffOf(value: Values): HandOffConfig | undefined {
+  const { HANDOFF_WEBHOOK_URL: url, HANDOFF_SECRET: secret = '', HANDOFF_DUE: due } = value;
+  const [command, notify] = [value.HANDOFF_COMMAND || undefined, value.HANDOFF_NOTIFY];
+  if ([url, command, notify, due].every(one => one === undefined)) return undefined;
+  return {
+    webhook: url && { url, secret },
+    ...{ command, notify, due },
+    ...{ runs: value.HANDOFF_RUNS, rejectsAllowed: value.HANDOFF_REJECTS_ALLOWED },
   };
 }
 
@@ -366,6 +400,10 @@ function wrongSetting(name: string, message: string, given: Given): UsageError {
 }
 
 const lowerFirst = (text: string) => text.charAt(0).toLowerCase() + text.slice(1);
+
+/** The environment for a command of the operator: without the settings, because some are secrets. */
+export const commandEnvironment = (): Environment =>
+  Object.fromEntries(Object.entries(process.env).filter(([name]) => !Object.hasOwn(settings, name)));
 
 /** Whether `npx` started this process. Its shell does not forward signals. */
 export const startedByNpx = (): boolean => process.env.npm_command === 'exec';

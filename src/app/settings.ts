@@ -108,6 +108,25 @@ const fieldRules = z.string().transform((text, ctx) => {
   return z.NEVER;
 });
 
+const handingOff = ['nightly', 'sync', 'backfill', 'fresh'];
+
+/** Kinds of runs, separated by spaces. */
+const handOffRuns = z
+  .string()
+  .transform(text => [...new Set(text.split(/[\s,]+/).filter(part => part !== ''))])
+  .refine(runs => runs.length > 0 && runs.every(run => handingOff.includes(run)), {
+    error: `must list some of ${handingOff.join(', ')}`,
+  });
+
+/** A time of day, or a duration. */
+const handOffDue = z.string().transform((text, ctx): { by: string } | { withinMs: number } => {
+  if (/^([01]\d|2[0-3]):[0-5]\d$/.test(text)) return { by: text };
+  const [, amount, unit] = /^([1-9]\d{0,4})([mhd])$/.exec(text) ?? [];
+  if (unit !== undefined) return { withinMs: Number(amount) * unitMs[unit]! };
+  ctx.addIssue({ code: 'custom', message: 'must be a time of day such as 06:30, or a duration such as 26h' });
+  return z.NEVER;
+});
+
 /** Settings of the whole process. */
 const processSettings = {
   DATABASE_URL: {
@@ -226,6 +245,53 @@ const accountSettings = {
     schema: z.enum(['json', 'slack'], { error: 'must be json or slack' }).default('json'),
     default: 'json',
     says: 'Format of alarms: json, or slack for an incoming webhook of Slack.',
+    inFile: 'plain',
+  },
+  HANDOFF_WEBHOOK_URL: {
+    schema: address.optional(),
+    says: 'Webhook that is told when a load is complete, with a signed certificate (docs/how-to/hand-off.md). HTTPS, with the same exceptions.',
+    secret: true,
+    inFile: 'reference',
+  },
+  HANDOFF_SECRET: {
+    schema: z
+      .string()
+      .regex(/^whsec_[A-Za-z0-9+/]{32,88}={0,2}$/, {
+        error: 'must be whsec_ and 24 to 64 random bytes in base64',
+      })
+      .optional(),
+    says: 'Key of the signatures of hand-offs: whsec_ and 24 to 64 random bytes in base64, as Standard Webhooks has it. Required for HANDOFF_WEBHOOK_URL.',
+    secret: true,
+    inFile: 'reference',
+  },
+  HANDOFF_COMMAND: {
+    schema: z.string().trim().optional(),
+    says: 'Command line that a worker runs in a shell for each hand-off, with the certificate on stdin. Exit code 0 takes the hand-off; else it is repeated.',
+    inFile: 'plain',
+  },
+  HANDOFF_NOTIFY: {
+    schema: z
+      .string()
+      .regex(/^[a-z_][a-z0-9_]{0,62}$/, { error: 'must be a name of small letters, digits and _' })
+      .optional(),
+    says: 'Channel of PostgreSQL that is notified of each hand-off with its id, for sessions that LISTEN.',
+    inFile: 'plain',
+  },
+  HANDOFF_RUNS: {
+    schema: handOffRuns.default(['nightly', 'sync', 'backfill']),
+    default: 'nightly sync backfill',
+    says: 'Kinds of runs that hand off when they are complete: nightly, sync, backfill, fresh.',
+    inFile: 'plain',
+  },
+  HANDOFF_REJECTS_ALLOWED: {
+    schema: count(0).default(0),
+    default: '0',
+    says: 'Highest number of open rejects of a stream with which it still is handed off.',
+    inFile: 'plain',
+  },
+  HANDOFF_DUE: {
+    schema: handOffDue.optional(),
+    says: 'When a hand-off is late, which is an alarm: a time of day such as 06:30, by which it has come, in SCHEDULE_TIME_ZONE; or the longest time between two, such as 26h.',
     inFile: 'plain',
   },
   SHELFDESK_WEB_PORT: {

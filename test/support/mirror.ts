@@ -46,6 +46,7 @@ export function configFor(
     promises: { targets: {}, nightlyMs: 6 * 3_600_000 },
     fieldRules: undefined,
     alarm: undefined,
+    handOff: undefined,
     logLevel: 'silent',
     ...more,
   };

@@ -56,6 +56,7 @@ describe('what is given', () => {
       schedule: { fresh: '* * * * *', nightly: '0 2 * * *', timeZone: 'UTC' },
       promises: { targets: usually, nightlyMs: 21_600_000 },
       alarm: undefined,
+      handOff: undefined,
       logLevel: 'warn',
     });
   });
@@ -109,6 +110,13 @@ describe('what is given', () => {
       NIGHTLY_WITHIN_HOURS: '8',
       ALARM_WEBHOOK_URL: 'https://hooks.example/services/hush',
       ALARM_FORMAT: 'slack',
+      HANDOFF_WEBHOOK_URL: 'https://hooks.example/done/hush',
+      HANDOFF_SECRET: `whsec_${'hush'.repeat(8)}`,
+      HANDOFF_COMMAND: ' dbt build ',
+      HANDOFF_NOTIFY: 'load_done',
+      HANDOFF_RUNS: 'sync, fresh sync',
+      HANDOFF_REJECTS_ALLOWED: '3',
+      HANDOFF_DUE: '06:30',
       FIELD_RULES: 'messages.body, contacts.value:hash',
       FIELD_RULES_KEY: 'hush-hush-hush-hush',
     };
@@ -147,6 +155,11 @@ describe('what is given', () => {
         nightlyMs: 28_800_000,
       },
       alarm: { url: new URL('https://hooks.example/services/hush'), format: 'slack' },
+      handOff: {
+        webhook: { url: new URL('https://hooks.example/done/hush'), secret: `whsec_${'hush'.repeat(8)}` },
+        ...{ command: 'dbt build', notify: 'load_done', runs: ['sync', 'fresh'], rejectsAllowed: 3 },
+        due: { by: '06:30' },
+      },
       fieldRules: {
         kinds,
         rules: [
@@ -404,6 +417,8 @@ describe('a secret is never shown', () => {
       'BOOKS_TOKEN_URL',
       'FIELD_RULES_KEY',
       'ALARM_WEBHOOK_URL',
+      'HANDOFF_WEBHOOK_URL',
+      'HANDOFF_SECRET',
       'SHELFDESK_WEB_TOKEN',
       'SHELFDESK_WEB_VIEWER_TOKEN',
     ]);

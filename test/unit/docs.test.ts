@@ -77,6 +77,7 @@ describe('settings', () => {
       'COMPOSE_PROJECT_NAME', // of Compose
       'ON_ERROR_STOP', // of psql
       'ACME_TOKEN', // of the examples
+      'SHELFDESK_HAND_OFF', // what a command of HANDOFF_COMMAND gets
     ]);
     const service = /^(POSTGRES|REDIS)_(USER|DB|PASSWORD)$/;
     const named = [...read(path).matchAll(/\b[A-Z]+(?:_[A-Z]+)+\b/g)].map(([name]) => name);

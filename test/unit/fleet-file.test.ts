@@ -287,6 +287,8 @@ test('what lets people in is a reference in the file, and what is of the process
     'BOOKS_REFRESH_TOKEN',
     'FIELD_RULES_KEY',
     'ALARM_WEBHOOK_URL',
+    'HANDOFF_WEBHOOK_URL',
+    'HANDOFF_SECRET',
   ]);
   expect(of(undefined).filter(name => !/^(SHELFDESK|ALARM|LAKE)_/.test(name))).toEqual([
     'DATABASE_URL',

@@ -16,7 +16,8 @@ import { ambiguous } from '../../engine/runs/operations.ts';
 import { command, pausedOf, since, unlessPaused } from '../../engine/runs/pauses.ts';
 import { adoptRun, endAbandonedRuns, endRun, readProgress, type StreamProgress } from '../../engine/runs/runs.ts';
 import { isAlone, liveWorkers } from '../../engine/runs/workers.ts';
-import { describeOutage, exitCodes, ShelfdeskError, UsageError } from '../../errors.ts';
+import { describeOutage, exitCodes, isAway, ShelfdeskError, UsageError } from '../../errors.ts';
+import { sendHandOffs, waysOf } from '../../ops/hand-offs/send-hand-offs.ts';
 import { sources, streams } from '../../sources/index.ts';
 import type { Stream } from '../../sources/source.ts';
 import { count } from '../../words.ts';
@@ -188,10 +189,36 @@ export async function followRun(
     }
   };
   // `await` keeps the resources above open until the result is read.
-  return await untilBack(result, async error => {
+  const its = await untilBack(result, async error => {
     if (signal.aborted) throw interruptedInOutage(run, error);
     await pause(error);
   });
+  await handOff(config, ctx, presence.id);
+  return its;
+}
+
+/** Longest wait of a command for webhooks. */
+const webhooksMs = 30_000;
+
+/**
+ * One attempt at what is due. What a webhook does not take in time is left to the next worker. A command of the settings
+ * is awaited.
+ */
+async function handOff(config: Config, { pg, clock, log, signal }: Context, worker: number): Promise<void> {
+  if (config.handOff === undefined || signal.aborted) return;
+  try {
+    const ways = waysOf({ ...config, worker });
+    const isWebhook = ({ channel }: { channel: string }) => channel === 'webhook';
+    const limit = AbortSignal.any([signal, AbortSignal.timeout(webhooksMs)]);
+    await sendHandOffs({ pg, clock, log, signal: limit }, ways.filter(isWebhook));
+    await sendHandOffs(
+      { pg, clock, log, signal },
+      ways.filter(way => !isWebhook(way)),
+    );
+  } catch (error) {
+    if (!isAway(error)) throw error;
+    log.warn({ reason: error.message }, 'hand-offs were not sent, the next worker sends them');
+  }
 }
 
 /** An interrupt during an outage leaves the state of the run unknown, so the command has no result. */

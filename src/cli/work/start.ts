@@ -11,6 +11,7 @@ import { untilBack } from '../../engine/outage.ts';
 import { describeOutage, exitCodes, Interrupted, ShelfdeskError } from '../../errors.ts';
 import { OpenStack } from '../../open-stack.ts';
 import { keepAlarms, toldOf } from '../../ops/alarms/send-alarms.ts';
+import { keepHandOffs } from '../../ops/hand-offs/send-hand-offs.ts';
 import { lakeTables, lakeViews } from '../../sources/index.ts';
 import { count } from '../../words.ts';
 import { type Act, aborted, type Deps, note } from '../command.ts';
@@ -114,10 +115,17 @@ async function lakeOn({ lake }: Fleet, { warehouse, queues, log }: Ground, { lak
 }
 
 async function serveAlone(config: Config, ground: Ground, { jobs, signal }: Deps, patient: Patient): Promise<void> {
-  const report = reporterOf({ pg: ground.warehouse.pg, clock: systemClock, several: false });
+  const tell = reporterOf({ pg: ground.warehouse.pg, clock: systemClock, several: false });
+  let ring = () => {};
+  const report: typeof tell = async members => {
+    await tell(members);
+    ring();
+  };
   await using rounds = keepRounds(ground, signal, report);
   await using served = await patient(() => serve(rounds, config, jobs));
-  await using _alarms = keepAlarms(alarmsOn(ground), () => [config]);
+  await using handOffs = keepHandOffs(tellersOn(ground), () => [{ ...config, worker: served.worker }]);
+  ring = handOffs.ring;
+  await using _alarms = keepAlarms(tellersOn(ground), () => [config]);
   say(`Worker ${served.worker} is running for account '${config.account}'. Press Ctrl-C to stop.`);
   showSchedule(await patient(() => scheduleOf(ground.warehouse.pg, config)));
   await Promise.race([aborted(signal), served.failed, rounds.failed]);
@@ -131,12 +139,17 @@ async function serveFleet(
   { jobs, signal, fleet }: Deps,
   { asked, patient }: { asked: HangUp; patient: Patient },
 ): Promise<void> {
-  const served = new Map<string, { given: string; serving: Served }>();
+  const served = new Map<string, { given: string; config: Config; serving: Served }>();
   let known = first;
   const alarms = new Map<string, Config['alarm']>();
   const told = new Map<string, string>();
   await using stack = new OpenStack();
-  const report = reporterOf({ pg: ground.warehouse.pg, clock: systemClock, several: true });
+  const reporter = reporterOf({ pg: ground.warehouse.pg, clock: systemClock, several: true });
+  let ring = () => {};
+  const report: typeof reporter = async members => {
+    await reporter(members);
+    ring();
+  };
   const rounds = stack.use(keepRounds(ground, signal, report));
   stack.defer(async () => {
     await Promise.all([...served.values()].map(({ serving }) => serving[Symbol.asyncDispose]()));
@@ -160,7 +173,7 @@ async function serveFleet(
     await leave(account);
     try {
       const serving = await patient(() => serve(rounds, config, jobs));
-      served.set(account, { given, serving });
+      served.set(account, { given, config, serving });
       if (told.delete(account)) say(`${style('green', `✓ ${account}:`, process.stderr)} is running now`);
       serving.failed.catch(async error => {
         tell(account, error);
@@ -191,7 +204,9 @@ async function serveFleet(
   say(
     `Running for ${namesOf([...served.keys()])}. Press Ctrl-C to stop. See the schedules with \`npx shelfdesk schedule list\`.`,
   );
-  stack.use(keepAlarms(alarmsOn(ground), () => toldOf(known, alarms)));
+  stack.use(keepAlarms(tellersOn(ground), () => toldOf(known, alarms)));
+  const subscribers = () => [...served.values()].map(({ config, serving }) => ({ ...config, worker: serving.worker }));
+  ring = stack.use(keepHandOffs(tellersOn(ground), subscribers)).ring;
   while (!signal.aborted) {
     const pause = systemClock.sleep(settleMs, AbortSignal.any([signal, asked.signal()])).catch(() => {});
     await Promise.race([pause, rounds.failed]);
@@ -227,7 +242,8 @@ function watchHangUp(): HangUp {
   };
 }
 
-const alarmsOn = ({ warehouse, log }: Ground) => ({ pg: warehouse.pg, clock: systemClock, log });
+/** What alarms and hand-offs need. */
+const tellersOn = ({ warehouse, log }: Ground) => ({ pg: warehouse.pg, clock: systemClock, log });
 
 const handingOver = 'Stopping after the current page…';
 

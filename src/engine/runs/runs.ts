@@ -4,6 +4,7 @@ import { exitCodes, Interrupted, ShelfdeskError, Spent } from '../../errors.ts';
 import { type Client, durably, transaction } from '../database/pool.ts';
 import { type StreamKey, sourceAndStream } from '../database/stream-key.ts';
 import { cleanText } from '../json-text.ts';
+import { noteHandOffs } from './hand-offs.ts';
 
 /**
  * sync, backfill, verify: commands. fresh and nightly: the schedule. sweep: a command, or the nightly schedule.
@@ -335,7 +336,8 @@ export async function endRun(db: pg.Pool, run: number, now: Date, error: unknown
 
 /**
  * A run ends with its last stream, or immediately when a person interrupts it. If a source refuses the token, its
- * waiting streams do not start. `ended`: the exit code of the stream that has just ended.
+ * waiting streams do not start. `ended`: the exit code of the stream that has just ended. The end of a run also writes
+ * its hand-off, so this is the last step of its transaction.
  */
 export async function closeRun(client: Client, run: number, now: Date, ended?: number): Promise<void> {
   const goesOn = ended !== undefined && ended !== exitCodes.interrupted && ended !== exitCodes.refused;
@@ -343,16 +345,18 @@ export async function closeRun(client: Client, run: number, now: Date, ended?: n
   // Streams of two sources may end at once. Each would see the other one as running, and the run would never end. So the
   // second one waits here for the commit of the first. A statement of its own, because the next one must see that commit.
   await client.query('select from sync.stored_runs where id = $1 for no key update', [run]);
-  await client.query(
+  const { rows } = await client.query<{ account: string }>(
     `update sync.stored_runs r set finished_at = $2,
        state = (select case
            when bool_or(s.state = 'failed') then 'failed' when bool_or(s.state = 'interrupted') then 'interrupted'
            when bool_or(s.state = 'partial') then 'partial' else 'completed' end
          from sync.stored_run_streams s where s.run_id = $1)
      where r.id = $1 and r.state = 'running' and not exists (
-       select from sync.stored_run_streams s where s.run_id = $1 and s.state in ('waiting', 'running'))`,
+       select from sync.stored_run_streams s where s.run_id = $1 and s.state in ('waiting', 'running'))
+     returning r.account_id as account`,
     [run, now],
   );
+  for (const { account } of rows) await noteHandOffs(client, account, run, now);
 }
 
 async function endWaiting(client: Client, run: number, now: Date): Promise<void> {

@@ -7,6 +7,7 @@ import type pg from 'pg';
 import { foldCredits } from '../budget/credits.ts';
 import { forgetAges } from '../commit/change-latency.ts';
 import type { StreamKey } from '../database/stream-key.ts';
+import { forgetHandOffs } from './hand-offs.ts';
 import { isPaused, pausedOf } from './pauses.ts';
 import { isNext, isOpen, openRun, type RunKind, withAccount } from './runs.ts';
 
@@ -116,6 +117,7 @@ export async function forgetOld(db: pg.Pool, account: string, now: Date): Promis
     `delete from sync.stored_runs where account_id = $1 and kind in ('fresh', 'hydrate', 'audit') and finished_at < $2`,
     [account, before],
   );
+  await forgetHandOffs(db, account, before);
   await forgetAges(db, account, now);
   await foldCredits(db, account, now);
   await db.query('delete from sync.audit where account_id = $1 and differences is null and checked_at < $2', [

@@ -12,7 +12,14 @@ import { isAway } from '../../errors.ts';
 import { type Alarm, compareProblems, noteTold, noteUntold, takeAlarm } from './open-alarms.ts';
 
 /** Problems of sync.problems that raise an alarm. */
-const alarming = ['nightly_late', 'past_target', 'credits_refused', 'audit_found_drift'];
+const alarming = [
+  'nightly_late',
+  'past_target',
+  'credits_refused',
+  'audit_found_drift',
+  'hand_off_undelivered',
+  'hand_off_late',
+];
 
 /** Interval of the check. A shorter problem, such as a restart, raises no alarm. */
 const everyMs = 60_000;

@@ -194,10 +194,11 @@ const decoded = (password: string) => {
   }
 };
 
-function secretsOf({ helpdesk, books, databaseUrl, redisUrl, alarm }: Config): string[] {
+function secretsOf({ helpdesk, books, databaseUrl, redisUrl, alarm, handOff }: Config): string[] {
   const of = [databaseUrl, redisUrl, helpdesk?.token, books?.accessToken, books?.apiKey];
   const more = [books?.refresh?.clientSecret, books?.refresh?.refreshToken, alarm?.url.href];
-  return [...of, ...more].filter(one => one !== undefined);
+  const told = [handOff?.webhook?.url.href, handOff?.webhook?.secret];
+  return [...of, ...more, ...told].filter(one => one !== undefined);
 }
 
 async function commandLines(): Promise<{ pid: string; text: string }[] | undefined> {

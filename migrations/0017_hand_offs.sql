@@ -1,0 +1,409 @@
+-- Up Migration
+
+create table sync.hand_off_settings (
+  account_id text primary key,
+  channels text[] not null,
+  notify text,
+  runs text[] not null,
+  rejects_allowed integer default 0 not null,
+  due_within interval,
+  due_by time,
+  time_zone text default 'UTC' not null,
+  since timestamptz not null
+);
+comment on table sync.hand_off_settings is
+  'Accounts with hand-offs, and how they are told. Copied from the settings at each start. The transaction that ends a run reads it.';
+comment on column sync.hand_off_settings.channels is 'The ways of delivery: webhook, command.';
+comment on column sync.hand_off_settings.notify is
+  'Channel of pg_notify that carries the id of each hand-off; null: none.';
+comment on column sync.hand_off_settings.runs is 'Kinds of runs that hand off: nightly, sync, backfill, fresh.';
+comment on column sync.hand_off_settings.rejects_allowed is
+  'A hand-off is sent with at most so many open rejects of a stream.';
+comment on column sync.hand_off_settings.due_within is
+  'The last hand-off is younger than this, else sync.problems has hand_off_late; null: no such limit.';
+comment on column sync.hand_off_settings.due_by is
+  'Local time of each day by which a hand-off has come, else sync.problems has hand_off_late; null: no such time.';
+comment on column sync.hand_off_settings.time_zone is 'Time zone of due_by.';
+comment on column sync.hand_off_settings.since is
+  'Since when the account has hand-offs. Runs that ended before have none.';
+
+create table sync.hand_offs (
+  id bigint generated always as identity primary key,
+  account_id text not null,
+  run_id bigint not null,
+  kind text not null,
+  started_at timestamptz not null,
+  ended_at timestamptz not null,
+  issued_at timestamptz,
+  certificate jsonb,
+  withheld text,
+  unique (account_id, run_id),
+  constraint hand_offs_issued_or_withheld check ((certificate is null) = (issued_at is null) and (certificate is null) = (withheld is not null))
+);
+create index hand_offs_issued on sync.hand_offs (account_id, id desc) where (issued_at is not null);
+comment on table sync.hand_offs is
+  'Runs that ended and that hand off: each with its certificate, or with the reason why it has none. The transaction that ends the run writes the row. Kept for 35 days, and until each delivery has succeeded.';
+comment on column sync.hand_offs.id is 'Place in the order of delivery.';
+comment on column sync.hand_offs.kind is 'Kind of the run.';
+comment on column sync.hand_offs.started_at is 'Start of the run.';
+comment on column sync.hand_offs.ended_at is
+  'End of the run. A night is handed off later, when its sweep has ended and its details are stored.';
+comment on column sync.hand_offs.issued_at is 'When the certificate was written; null while it is withheld.';
+comment on column sync.hand_offs.certificate is
+  'The message: for each stream complete_through, gaps, rejects, the last check of deletions and the audit confidence, as of issued_at. Null while it is withheld.';
+comment on column sync.hand_offs.withheld is
+  'Why the run has no certificate, in the words of sync.require_complete; null if it has one.';
+
+create table sync.hand_off_deliveries (
+  hand_off_id bigint,
+  channel text,
+  account_id text not null,
+  tries integer default 0 not null,
+  next_try_at timestamptz not null,
+  held_by integer,
+  delivered_at timestamptz,
+  last_error text,
+  primary key (hand_off_id, channel),
+  foreign key (hand_off_id) references sync.hand_offs(id) on delete cascade
+);
+create index hand_off_deliveries_open on sync.hand_off_deliveries (account_id, channel, hand_off_id) where (delivered_at is null);
+comment on table sync.hand_off_deliveries is
+  'Deliveries of hand-offs, one row for each channel. Written with the hand-off, in the transaction that ends the run. The oldest open one of an account and channel goes first.';
+comment on column sync.hand_off_deliveries.hand_off_id is 'The hand-off; joins sync.hand_offs.id.';
+comment on column sync.hand_off_deliveries.channel is 'webhook, command or notify.';
+comment on column sync.hand_off_deliveries.tries is 'Number of failed attempts.';
+comment on column sync.hand_off_deliveries.next_try_at is 'Time of the next attempt.';
+comment on column sync.hand_off_deliveries.held_by is
+  'The process of sync.workers that is sending it, or died while sending it; null: none.';
+comment on column sync.hand_off_deliveries.delivered_at is 'When the receiver took it; null if it has not.';
+comment on column sync.hand_off_deliveries.last_error is 'Error of the last attempt; null if none failed.';
+
+create or replace function sync.why_incomplete(account text, stream text, through timestamptz, rejects_allowed bigint default 0)
+returns text
+language plpgsql stable
+as $$
+declare
+  complete constant timestamptz := sync.complete_through(account, stream);
+begin
+  -- The error of sync.require_complete counts the records that wait, which takes long while many do.
+  if coalesce(complete < through, true) then
+    return format('%s is complete through %s, not through %s', stream, coalesce(complete::text, 'nothing'), through);
+  end if;
+  perform sync.require_complete(account, stream, through, rejects_allowed);
+  return null;
+exception when object_not_in_prerequisite_state or no_data_found then
+  return sqlerrm;
+end
+$$;
+comment on function sync.why_incomplete is
+  'Why sync.require_complete would raise an error, in one sentence; null if it would not. Cheap while many records wait.';
+
+create or replace view sync.problems as
+with streams as not materialized (
+  select distinct c.account_id, k.stream_key
+  from sync.coverage c join sync.streams k on c.source = k.source and c.stream in (k.stream, k.follows)),
+last_runs as (
+  -- The last finished run that synced a stream, and the last that swept it.
+  select s.account_id, k.stream, s.stream_key, k.source, false as sweeps, d.*
+  from streams s join sync.streams k using (stream_key)
+  cross join lateral (
+    select r.run_id, (select u.kind from sync.stored_runs u where u.id = r.run_id) as kind,
+      r.state, r.error, r.remedy, r.exit_code, r.finished_at
+    from sync.stored_run_streams r
+    where r.account_id = s.account_id and r.stream_key = s.stream_key and r.state not in ('waiting', 'running')
+      and (select u.kind from sync.stored_runs u where u.id = r.run_id) not in ('sweep', 'audit', 'verify', 'backfill')
+    order by r.run_id desc limit 1) d
+  union all
+  select s.account_id, k.stream, s.stream_key, k.source, true, d.*
+  from streams s join sync.streams k using (stream_key)
+  cross join lateral (
+    select r.run_id, u.kind, r.state, r.error, r.remedy, r.exit_code, r.finished_at
+    from (
+      select i.id, i.kind from sync.stored_runs i
+      where i.account_id = s.account_id and i.kind = 'sweep' order by i.id desc offset 0) u
+    cross join lateral (
+      select * from sync.stored_run_streams i
+      where i.run_id = u.id and i.stream_key = s.stream_key and i.state not in ('waiting', 'running') offset 0) r
+    order by u.id desc limit 1) d),
+failing as not materialized (
+  select d.*, regexp_replace(d.error, '^[A-Z]+ /\S*: ', '') as cause, t.behind > t.target as is_late, n.of_night,
+    case
+      when d.exit_code = 4 and not p.proven then case when not d.sweeps then 'token_refused' end
+      when d.sweeps and d.error like '%seem to have been deleted at the source%' then 'mass_deletion_stopped'
+      else 'run_failed' end as problem,
+    (select coalesce(min(f.finished_at), d.finished_at)
+     from sync.stored_run_streams f
+     where f.account_id = d.account_id and f.stream_key = d.stream_key and f.state = 'failed'
+       and case when d.sweeps then (select u.kind from sync.stored_runs u where u.id = f.run_id) = 'sweep'
+         else (select u.kind from sync.stored_runs u where u.id = f.run_id) not in ('sweep', 'audit', 'verify', 'backfill') end
+       and f.run_id > coalesce((
+         select g.run_id from sync.stored_run_streams g
+         where g.account_id = d.account_id and g.stream_key = d.stream_key and g.state in ('completed', 'partial')
+           and case when d.sweeps then (select u.kind from sync.stored_runs u where u.id = g.run_id) = 'sweep'
+             else (select u.kind from sync.stored_runs u where u.id = g.run_id) not in ('sweep', 'audit', 'verify', 'backfill') end
+         order by g.run_id desc limit 1), 0)) as failing_since
+  from last_runs d
+  -- Any later reply proves that the source accepts the token.
+  cross join lateral (
+    select exists (
+      select from sync.streams k join sync.stored_run_streams o on o.account_id = d.account_id and o.stream_key = k.stream_key
+      where k.source = d.source and o.run_id > d.run_id and o.state in ('completed', 'partial') and o.credits > 0) as proven) p
+  left join lateral (
+    select t.target, sync.behind(d.account_id, d.stream_key) as behind
+    from sync.targets t where (t.account_id, t.subject) = (d.account_id, d.stream_key) offset 0) t on true
+  -- The sweep of a night is a run of its own, opened with its slot.
+  cross join lateral (
+    select d.kind = 'nightly' or d.sweeps and exists (
+      select from sync.schedule_slots p join sync.stored_runs r on (r.account_id, r.started_at) = (p.account_id, p.claimed_at)
+      where r.id = d.run_id and p.schedule = 'nightly') as of_night) n
+  where d.state = 'failed' and not sync.is_paused(d.account_id, d.stream_key)),
+nights as (
+  select a.account_id, n.slot, n.run_id, coalesce(t.target, interval '6 hours') as target
+  from sync.accounts a
+  cross join lateral (
+    select s.slot, s.run_id from sync.schedule_slots s
+    where s.account_id = a.account_id and s.schedule = 'nightly' and s.run_id is not null
+    order by s.slot desc limit 1) n
+  left join sync.targets t on (t.account_id, t.subject) = (a.account_id, 'nightly')),
+-- A query of its own, because pg_locks cannot be filtered by account: otherwise each account would pay for all.
+alive as materialized (
+  select w.account_id, w.works, w.host, w.page_url, w.page_error, w.started_at from sync.live_workers w),
+unattended as not materialized (
+  select a.account_id, s.last_at
+  from sync.accounts a
+  cross join lateral (
+    select max(l.claimed_at) as last_at
+    from (values ('fresh'), ('nightly')) w (schedule)
+    cross join lateral (
+      select p.claimed_at from sync.schedule_slots p
+      where p.account_id = a.account_id and p.schedule = w.schedule
+      order by p.slot desc limit 1) l) s
+  where s.last_at is not null
+    -- A person reads the stream without the scheduler, for example with cron.
+    and not coalesce((
+      select r.started_at > greatest(s.last_at, now() - interval '26 hours') from sync.stored_runs r
+      where r.account_id = a.account_id and r.kind = 'sync' order by r.id desc limit 1), false)
+    and exists (select from sync.targets t where t.account_id = a.account_id)
+    and not exists (select from alive w where w.account_id = a.account_id and w.works)),
+found as (
+  -- One cause makes several streams of a source fail: the row names all, and carries the first.
+  select r.account_id, (array_agg(r.stream_key order by r.place))[1] as stream_key, r.problem,
+    case when r.problem <> 'run_failed' or bool_or(r.is_late or r.of_night) then 'critical' else 'warning' end as severity,
+    case r.problem
+      when 'token_refused' then format('The source refuses our token: %s.', min(r.error))
+      when 'run_failed' then
+        case when count(distinct r.stream_key) = 1
+          then string_agg(format('Run %s (%s) of %s failed: %s.', r.run_id, r.kind, r.stream, r.error), ' ' order by r.run_id)
+          else format('Runs of %s failed, the last is run %s: %s.', string_agg(distinct r.stream, ', '), max(r.run_id), min(r.cause)) end
+      else format('%s and perhaps more seem to have been deleted at the source, too many to be believed; none was marked as deleted here.',
+        sync.counted(min(g.many), rtrim(min(r.stream), 's'), min(r.stream))) end as says,
+    case r.problem
+      when 'token_refused' then coalesce(min(r.remedy), 'Set a token that is valid, and start the workers again.')
+      when 'run_failed' then string_agg(distinct coalesce(r.remedy, 'Look at the log.'), ' ')
+      else format('Look there whether it is so; if it is, run `npx shelfdesk sweep %s --accept-deletions%s`; if not, the next sweep asks again.',
+        min(r.stream), sync.option_of(r.account_id)) end as remedy,
+    min(coalesce(g.since, r.failing_since)) as since
+  from (select f.*, k.place from failing f join sync.streams k using (stream_key)) r
+  left join lateral (
+    select count(*) as many, min(o.gone_since) as since from sync.open_deletion_candidates o
+    where o.account_id = r.account_id and o.stream_key = r.stream_key and o.gone_at is not null) g on r.problem = 'mass_deletion_stopped'
+  where r.problem <> 'mass_deletion_stopped' or g.many > 0
+  group by r.account_id, r.source, r.problem,
+    case r.problem when 'token_refused' then '' when 'run_failed' then r.cause else r.stream_key end
+  union all
+  select n.account_id, null, 'nightly_failed', 'critical',
+    string_agg(format(case n.kind when 'sweep' then 'The sweep of the night (run %s) %s.' else 'The nightly run %s %s.' end, n.id,
+      case n.state when 'failed' then 'failed' else 'was interrupted and not resumed' end), ' ' order by n.id),
+    string_agg(format('See `npx shelfdesk runs show %s%s`; then run `npx shelfdesk runs retry %1$s%2$s`, or wait for the next night.',
+      n.id, sync.option_of(n.account_id)), ' ' order by n.id),
+    min(n.finished_at)
+  from (
+    select r.* from sync.accounts a
+    cross join lateral (
+      select r.account_id, r.kind, r.id, r.state, r.finished_at from sync.stored_runs r
+      where r.account_id = a.account_id and r.kind = 'nightly' and r.finished_at is not null
+      order by r.id desc limit 1) r
+    union all
+    -- The sweep of a night is a run of its own, opened with its slot.
+    select r.* from sync.accounts a
+    cross join lateral (
+      select r.account_id, r.kind, r.id, r.state, r.finished_at from sync.stored_runs r
+      where r.account_id = a.account_id and r.kind = 'sweep' and r.finished_at is not null and exists (
+        select from sync.schedule_slots p
+        where p.account_id = r.account_id and p.schedule = 'nightly' and p.claimed_at = r.started_at
+        offset 0)
+      order by r.id desc limit 1) r
+    where not exists (
+        select from sync.stored_runs o
+        where o.account_id = r.account_id and o.kind = 'sweep' and o.id > r.id and o.state in ('completed', 'partial')
+        offset 0)
+      -- A run that stopped for a mass deletion has a problem of its own.
+      and exists (
+        select from sync.stored_run_streams s
+        where s.run_id = r.id and s.state in ('failed', 'interrupted')
+          and coalesce(s.error, '') not like '%seem to have been deleted at the source%'
+        offset 0)) n
+  where n.state = 'failed'
+    -- What still fails has a problem of its own.
+    and not exists (select from failing f where f.account_id = n.account_id and f.run_id = n.id)
+    or n.state = 'interrupted' and not exists (
+    -- The person who canceled the run knows about it.
+    select from sync.operations o
+    where o.account_id = n.account_id and o.action = 'cancel' and o.subject = n.id::text and o.outcome = 'done'
+    offset 0)
+  group by n.account_id
+  union all
+  select n.account_id, null, 'nightly_late', 'warning',
+    format('The nightly run %s was due %s ago and is still running; its target is %s.',
+      n.run_id, sync.in_words(now() - n.slot), sync.in_words(n.target)),
+    format('See what it does by `npx shelfdesk runs show %s%s`; if it needs that long, raise NIGHTLY_WITHIN_HOURS.',
+      n.run_id, sync.option_of(n.account_id)),
+    n.slot + n.target
+  from nights n
+  where now() > n.slot + n.target and exists (select from alive w where w.account_id = n.account_id and w.works) and exists (
+    select from sync.stored_runs r join sync.stored_run_streams s on s.run_id = r.id
+    where r.id = n.run_id and r.state = 'running' and s.state in ('waiting', 'running')
+      and not sync.is_paused(s.account_id, s.stream_key)
+    offset 0)
+  union all
+  select b.account_id, b.stream_key, 'past_target', 'warning',
+    format('%s is %s behind; %s were promised.', b.stream, sync.in_words(b.behind), sync.in_words(b.target)),
+    format('See `npx shelfdesk status%s` for what holds it up; if more cannot be had at these limits, raise FRESHNESS_TARGETS.',
+      sync.option_of(b.account_id)),
+    now() - (b.behind - b.target)
+  from (
+    select s.account_id, k.stream, s.stream_key, t.target, l.behind
+    from streams s join sync.streams k using (stream_key) join sync.targets t on (t.account_id, t.subject) = (s.account_id, s.stream_key)
+    cross join lateral (select sync.behind(s.account_id, s.stream_key) as behind offset 0) l) b
+  -- A run that failed and a worker that is missing have problems of their own.
+  where b.behind > b.target and not exists (select from unattended u where u.account_id = b.account_id) and not coalesce((
+    select r.state = 'failed' or r.sleeps_until > now() from sync.stored_run_streams r
+    where r.account_id = b.account_id and r.stream_key = b.stream_key and r.state not in ('waiting', 'running')
+      and (select u.kind from sync.stored_runs u where u.id = r.run_id) not in ('sweep', 'audit', 'verify', 'backfill')
+    order by r.run_id desc limit 1), false)
+  union all
+  select c.account_id, null, 'credits_refused', 'warning',
+    format('Within the last 15 minutes %s refused for want of credits (429): %s.',
+      case sum(c.refused) when 1 then '1 request was' else sum(c.refused) || ' requests were' end,
+      string_agg(case c.source when 'books' then 'by the book catalog ' else 'by the help desk ' end || c.refused, ', ' order by c.source desc)),
+    'Somebody else uses more than the reserve, or the limits are lower than the settings say: compare HELPDESK_CREDITS, HELPDESK_REQUESTS_PER_SECOND and HELPDESK_RESERVE (of the catalog BOOKS_REQUESTS_PER_DAY) with what the source allows.',
+    min(c.since)
+  from (
+    select m.account_id, m.source, sum(m.refused) as refused, min(m.minute) as since
+    from sync.accounts a join sync.credit_minutes m using (account_id)
+    where m.source in ('helpdesk', 'books') and m.minute > now() - interval '15 minutes' and m.refused > 0
+    group by 1, 2) c
+  group by c.account_id
+  union all
+  select d.account_id, d.stream_key, 'audit_found_drift', 'warning',
+    format('Within the last 24 hours %s of %s %s found to differ from the source: %s.', sync.counted(count(distinct d.record_id), 'record'), d.stream,
+      case count(distinct d.record_id) when 1 then 'was' else 'were' end,
+      string_agg(distinct d.kind, '; ')),
+    format('See `npx shelfdesk sql "select * from sync.audit where account_id = %L and kind is not null"` for what differs. It ends by itself after 24 hours without another one.',
+      d.account_id),
+    min(d.checked_at)
+  from (
+    select u.account_id, coalesce(k.stream, 'tickets') as stream, coalesce(k.stream_key, 'helpdesk.tickets') as stream_key, u.stream || ' ' || u.record_id as record_id, u.kind, u.checked_at
+    from sync.accounts a join sync.audit u using (account_id) left join sync.streams k on k.stream_key = u.stream_key
+    where u.kind is not null and u.checked_at > now() - interval '24 hours') d
+  group by d.account_id, d.stream, d.stream_key
+  union all
+  select h.account_id, h.stream_key, 'gap', 'warning',
+    format('%s of %s could not be read, the first from %s on: %s.', sync.counted(count(*), 'range'), h.stream,
+      to_char(min(h.gap_from) at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), min(h.reason)),
+    format('Run `npx shelfdesk backfill %s%s`.', h.stream, sync.option_of(h.account_id)),
+    (select min(r.found_at) from sync.gap_reasons r where r.account_id = h.account_id and r.stream_key = h.stream_key)
+  from sync.gaps h where h.reason is not null
+  group by h.account_id, h.stream, h.stream_key
+  union all
+  select r.account_id, r.stream_key, 'rejects_open', 'warning',
+    format('%s of %s could not be stored, or read.', sync.counted(count(*), 'record'), r.stream),
+    format('See `npx shelfdesk rejects list%s`; what can be asked for again is asked for again by itself.', sync.option_of(r.account_id)),
+    min(r.first_seen_at)
+  from sync.rejects r where r.cleared_at is null
+  group by r.account_id, r.stream, r.stream_key
+  union all
+  select a.account_id, null, 'no_worker', 'critical', 'No worker is running for this account, so its schedule is not kept.',
+    format('Run `npx shelfdesk start`; if the account is to rest, `npx shelfdesk pause%s`.', sync.option_of(a.account_id)),
+    a.last_at
+  from unattended a
+  union all
+  select w.account_id, null, 'page_not_served', 'warning',
+    format('The worker on %s does not serve the page: %s.', min(w.host), min(w.page_error)),
+    'End the other program, or set another SHELFDESK_WEB_PORT; then restart the worker.', min(w.started_at)
+  from alive w
+  -- Another process of the machine may serve it.
+  where w.page_error is not null and not exists (
+    select from alive o where o.account_id = w.account_id and o.host = w.host and o.page_url is not null)
+  group by w.account_id
+  union all
+  select m.account_id, null, 'alarms_undelivered', 'warning',
+    format('The webhook does not take %s: %s.', sync.counted(count(*), 'alarm'), (array_agg(m.last_error order by m.id desc))[1]),
+    'Look at its receiver, and at ALARM_WEBHOOK_URL and ALARM_FORMAT; it is tried again, in the end once an hour.',
+    min(m.began_at)
+  from sync.alarms m where m.next_try_at is not null and m.last_error is not null
+  group by m.account_id
+  union all
+  select d.account_id, null, 'hand_off_undelivered', 'warning',
+    format('For more than a day the %s did not take %s, the first of run %s: %s.', d.channel, sync.counted(count(*), 'hand-off'),
+      (array_agg(h.run_id order by h.id))[1],
+      coalesce((array_agg(d.last_error order by h.id))[1], 'no process has sent it')),
+    format('Look at its receiver, and at the settings that begin with HANDOFF_; it is tried again once an hour, or by `npx shelfdesk hand-off send%s`.',
+      sync.option_of(d.account_id)),
+    min(h.issued_at)
+  from sync.hand_off_deliveries d join sync.hand_offs h on h.id = d.hand_off_id
+  where d.delivered_at is null
+  group by d.account_id, d.channel
+  having min(h.issued_at) < now() - interval '1 day'
+  union all
+  select l.account_id, null, 'hand_off_late', 'warning',
+    format('%s; the next one was due %s.',
+      case when l.run_id is null then 'No hand-off was taken yet'
+        else format('The last hand-off is that of run %s, issued %s ago', l.run_id, sync.in_words(now() - l.issued_at)) end,
+      case when l.due_within is not null then 'within ' || sync.in_words(l.due_within) else 'by ' || to_char(l.due_by, 'HH24:MI') end),
+    format('See `npx shelfdesk hand-off list%s` for what withholds it, and `npx shelfdesk status%1$s`.', sync.option_of(l.account_id)),
+    l.due_at
+  from (
+    select s.account_id, s.due_within, s.due_by, last.run_id, last.issued_at, d.due_at
+    from sync.hand_off_settings s
+    -- The last local time due_by that has passed.
+    cross join lateral (
+      select p.day - case when p.day > p.local then interval '1 day' else interval '0' end as by_local
+      from (select now() at time zone s.time_zone as local, date_trunc('day', now() at time zone s.time_zone) + s.due_by as day) p) b
+    left join lateral (
+      select h.run_id, h.started_at, h.issued_at from sync.hand_offs h
+      where h.account_id = s.account_id and h.issued_at is not null and not exists (
+        select from sync.hand_off_deliveries o where o.hand_off_id = h.id and o.delivered_at is null)
+      order by h.id desc limit 1) last on true
+    cross join lateral (
+      select case when s.due_within is not null then greatest(last.issued_at, s.since) + s.due_within
+        -- A hand-off of the day before that came late is not that of this day.
+        when b.by_local at time zone s.time_zone > s.since
+          and coalesce(last.started_at <= (b.by_local - interval '1 day') at time zone s.time_zone, true)
+          then b.by_local at time zone s.time_zone end as due_at) d
+    where d.due_at < now()) l
+  union all
+  select p.account_id, nullif(p.stream_key, ''), 'paused', 'info',
+    format('%s was told to wait by %s%s.', coalesce(nullif(p.stream, ''), 'The account'), p.paused_by, coalesce(': ' || p.reason, '')),
+    format('Run `npx shelfdesk resume%s%s`.', coalesce(' ' || nullif(p.stream, ''), ''), sync.option_of(p.account_id)),
+    p.paused_at
+  from sync.paused p
+  union all
+  select p.account_id, coalesce(k.stream_key, 'helpdesk.tickets'), 'recommendation', 'info',
+    format('Comparisons found of %s, more than once: %s.', coalesce(k.stream, 'tickets'), string_agg(distinct p.kind, '; ')),
+    string_agg(distinct p.remedy, ' '), max(p.last_at)
+  from sync.recommendations p left join sync.streams k on k.stream_key = p.stream_key
+  group by p.account_id, k.stream, k.stream_key)
+select f.account_id, split_part(f.stream_key, '.', 2) as stream, f.problem, f.severity, f.says, f.remedy, f.since,
+  split_part(f.stream_key, '.', 1) as source, f.stream_key
+from found f
+left join sync.streams k on k.stream_key = f.stream_key
+where f.problem in ('paused', 'alarms_undelivered', 'hand_off_undelivered') or not exists (
+  select from sync.paused p
+  where p.account_id = f.account_id
+    and p.stream_key in ('', f.stream_key, case when f.problem = 'past_target' then k.source || '.' || k.follows end));
+comment on column sync.problems.problem is
+  'Code of the problem: token_refused, run_failed, nightly_failed, nightly_late, past_target, credits_refused, mass_deletion_stopped, audit_found_drift, gap, rejects_open, no_worker, page_not_served, alarms_undelivered, hand_off_undelivered, hand_off_late, paused, recommendation.';
+
+select sync.settle_comments();
+select sync.settle_roles();

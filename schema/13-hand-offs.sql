@@ -1,0 +1,79 @@
+-- Hand-offs: messages that a load is complete, and their deliveries.
+
+create table sync.hand_off_settings (
+  account_id text primary key,
+  channels text[] not null,
+  notify text,
+  runs text[] not null,
+  rejects_allowed integer default 0 not null,
+  due_within interval,
+  due_by time,
+  time_zone text default 'UTC' not null,
+  since timestamptz not null
+);
+comment on table sync.hand_off_settings is
+  'Accounts with hand-offs, and how they are told. Copied from the settings at each start. The transaction that ends a run reads it.';
+comment on column sync.hand_off_settings.channels is 'The ways of delivery: webhook, command.';
+comment on column sync.hand_off_settings.notify is
+  'Channel of pg_notify that carries the id of each hand-off; null: none.';
+comment on column sync.hand_off_settings.runs is 'Kinds of runs that hand off: nightly, sync, backfill, fresh.';
+comment on column sync.hand_off_settings.rejects_allowed is
+  'A hand-off is sent with at most so many open rejects of a stream.';
+comment on column sync.hand_off_settings.due_within is
+  'The last hand-off is younger than this, else sync.problems has hand_off_late; null: no such limit.';
+comment on column sync.hand_off_settings.due_by is
+  'Local time of each day by which a hand-off has come, else sync.problems has hand_off_late; null: no such time.';
+comment on column sync.hand_off_settings.time_zone is 'Time zone of due_by.';
+comment on column sync.hand_off_settings.since is
+  'Since when the account has hand-offs. Runs that ended before have none.';
+
+create table sync.hand_offs (
+  id bigint generated always as identity primary key,
+  account_id text not null,
+  run_id bigint not null,
+  kind text not null,
+  started_at timestamptz not null,
+  ended_at timestamptz not null,
+  issued_at timestamptz,
+  certificate jsonb,
+  withheld text,
+  unique (account_id, run_id),
+  constraint hand_offs_issued_or_withheld check ((certificate is null) = (issued_at is null) and (certificate is null) = (withheld is not null))
+);
+create index hand_offs_issued on sync.hand_offs (account_id, id desc) where (issued_at is not null);
+comment on table sync.hand_offs is
+  'Runs that ended and that hand off: each with its certificate, or with the reason why it has none. The transaction that ends the run writes the row. Kept for 35 days, and until each delivery has succeeded.';
+comment on column sync.hand_offs.id is 'Place in the order of delivery.';
+comment on column sync.hand_offs.kind is 'Kind of the run.';
+comment on column sync.hand_offs.started_at is 'Start of the run.';
+comment on column sync.hand_offs.ended_at is
+  'End of the run. A night is handed off later, when its sweep has ended and its details are stored.';
+comment on column sync.hand_offs.issued_at is 'When the certificate was written; null while it is withheld.';
+comment on column sync.hand_offs.certificate is
+  'The message: for each stream complete_through, gaps, rejects, the last check of deletions and the audit confidence, as of issued_at. Null while it is withheld.';
+comment on column sync.hand_offs.withheld is
+  'Why the run has no certificate, in the words of sync.require_complete; null if it has one.';
+
+create table sync.hand_off_deliveries (
+  hand_off_id bigint,
+  channel text,
+  account_id text not null,
+  tries integer default 0 not null,
+  next_try_at timestamptz not null,
+  held_by integer,
+  delivered_at timestamptz,
+  last_error text,
+  primary key (hand_off_id, channel),
+  foreign key (hand_off_id) references sync.hand_offs(id) on delete cascade
+);
+create index hand_off_deliveries_open on sync.hand_off_deliveries (account_id, channel, hand_off_id) where (delivered_at is null);
+comment on table sync.hand_off_deliveries is
+  'Deliveries of hand-offs, one row for each channel. Written with the hand-off, in the transaction that ends the run. The oldest open one of an account and channel goes first.';
+comment on column sync.hand_off_deliveries.hand_off_id is 'The hand-off; joins sync.hand_offs.id.';
+comment on column sync.hand_off_deliveries.channel is 'webhook, command or notify.';
+comment on column sync.hand_off_deliveries.tries is 'Number of failed attempts.';
+comment on column sync.hand_off_deliveries.next_try_at is 'Time of the next attempt.';
+comment on column sync.hand_off_deliveries.held_by is
+  'The process of sync.workers that is sending it, or died while sending it; null: none.';
+comment on column sync.hand_off_deliveries.delivered_at is 'When the receiver took it; null if it has not.';
+comment on column sync.hand_off_deliveries.last_error is 'Error of the last attempt; null if none failed.';

@@ -1,0 +1,153 @@
+/** `hand-off list | send | test`: what was told of complete loads, and to whom. */
+import { type Command, InvalidArgumentError } from 'commander';
+import { openAccount } from '../../app/account.ts';
+import type { Config, HandOffConfig } from '../../app/config.ts';
+import { systemClock } from '../../clock.ts';
+import { command } from '../../engine/runs/pauses.ts';
+import { exitCodes, ShelfdeskError, UsageError } from '../../errors.ts';
+import { type HandOff, listHandOffs, readHandOff } from '../../ops/hand-offs/deliveries.ts';
+import { deliver, type Deps as SendDeps, sendAll, type Way, waysOf } from '../../ops/hand-offs/send-hand-offs.ts';
+import { openChosen } from '../choose-account.ts';
+import { type Act, type Deps, note } from '../command.ts';
+import { cellText, print, printJson, say, table } from '../output/terminal.ts';
+import { warehouseOf } from '../warehouse.ts';
+
+const shownRows = 20;
+
+/** What became of a message in one way of delivery. */
+interface Outcome {
+  readonly channel: string;
+  readonly sent: number;
+  /** Why it was not taken; null if it was. */
+  readonly error: string | null;
+}
+
+export function addHandOff(program: Command, deps: Deps, act: Act): void {
+  const handOff = program
+    .command('hand-off')
+    .summary('list and send messages that a load is complete')
+    .description('hand-offs: signed messages that a load is complete');
+  handOff
+    .command('list')
+    .description('list the last hand-offs, newest first, with their deliveries, or why a run has none')
+    .option('--all', 'all that are kept: 35 days')
+    .option('--json', 'print one JSON document on stdout')
+    .action(
+      act(async (options: { all?: boolean; json?: boolean }) => {
+        await using opened = await openChosen(deps);
+        const { config, warehouse } = opened;
+        const found = await listHandOffs(warehouse.pg, config.account, options.all ? null : shownRows);
+        if (options.json) printJson(found);
+        else print(list(found));
+        if (found.length === 0) say('No hand-offs.');
+        return exitCodes.ok;
+      }),
+    );
+  handOff
+    .command('send')
+    .description('send what was not taken yet, in order; or the hand-off of one run again')
+    .addHelpText('after', note('A hand-off that is sent again has the same id, so that its receiver can drop it.'))
+    .argument('[run]', 'number of a run in `hand-off list`', number)
+    .option('--json', 'print one JSON document on stdout')
+    .action(
+      act(async (run: number | undefined, options: { json?: boolean }) => {
+        const config = withHandOff(deps.config());
+        const outcomes = await onWays(config, deps, async (given, ways) => {
+          if (run === undefined) return each(ways, way => sendAll(given, way, true));
+          const message = await readHandOff(given.pg, config.account, run);
+          if (message === undefined)
+            throw new ShelfdeskError(
+              `run ${run} has no hand-off`,
+              `See ${command(config.account, 'hand-off list')} for those that there are, and why a run has none.`,
+              exitCodes.failed,
+            );
+          return each(ways, async way => sentOnce(await deliver(given, way, message)));
+        });
+        return report(outcomes, options);
+      }),
+    );
+  handOff
+    .command('test')
+    .description('send a message of the type hand_off.test, to see whether the receiver takes it')
+    .option('--json', 'print one JSON document on stdout')
+    .action(
+      act(async (options: { json?: boolean }) => {
+        const config = withHandOff(deps.config());
+        const outcomes = await onWays(config, deps, (given, ways) => {
+          const now = given.clock.now();
+          const id = `handoff_test_${now}`;
+          const body = { type: 'hand_off.test', id, timestamp: new Date(now).toISOString() };
+          const message = { id, body: JSON.stringify({ ...body, data: { account: config.account } }) };
+          return each(ways, async way => sentOnce(await deliver(given, way, message)));
+        });
+        return report(outcomes, options);
+      }),
+    );
+}
+
+/** Throws UsageError if nobody is told. */
+function withHandOff(config: Config): Config & { handOff: HandOffConfig } {
+  const { handOff } = config;
+  if (handOff?.webhook !== undefined || handOff?.command !== undefined) return { ...config, handOff };
+  throw new UsageError(
+    `account '${config.account}' has no receiver of hand-offs`,
+    'Set HANDOFF_WEBHOOK_URL and HANDOFF_SECRET, or HANDOFF_COMMAND.',
+  );
+}
+
+/** Sends as a process of sync.workers, so that no worker sends the same at the same time. */
+async function onWays(
+  config: Config,
+  deps: Deps,
+  send: (given: SendDeps, ways: readonly Way[]) => Promise<Outcome[]>,
+): Promise<Outcome[]> {
+  await using warehouse = await warehouseOf(config, deps.signal);
+  await using account = await openAccount(config, warehouse, { signal: deps.signal, works: false, binds: false });
+  const { pg, log } = account.ctx;
+  const given = { pg, log, clock: systemClock, signal: deps.signal };
+  return await send(given, waysOf({ ...config, worker: account.presence.id }));
+}
+
+const sentOnce = (why: string | undefined) => (why === undefined ? { sent: 1 } : { sent: 0, why });
+
+const each = (ways: readonly Way[], send: (way: Way) => Promise<{ sent: number; why?: string }>): Promise<Outcome[]> =>
+  Promise.all(
+    ways.map(async way => {
+      const { sent, why = null } = await send(way);
+      return { channel: way.channel, sent, error: why };
+    }),
+  );
+
+function report(outcomes: readonly Outcome[], { json = false }): number {
+  if (json) printJson(outcomes);
+  else
+    print(
+      table(
+        ['channel', 'sent', 'error'],
+        outcomes.map(({ channel, sent, error }) => [channel, sent, error]),
+      ),
+    );
+  return outcomes.some(({ error }) => error !== null) ? exitCodes.failed : exitCodes.ok;
+}
+
+function list(found: readonly HandOff[]): string {
+  const columns = ['run', 'kind', 'ended', 'complete through', 'deliveries', 'withheld'];
+  return table(
+    columns,
+    found.map(one => [
+      one.run,
+      one.kind,
+      cellText(one.ended),
+      cellText(one.completeThrough),
+      one.deliveries
+        .map(({ channel, delivered, error }) => `${channel}: ${delivered ? 'taken' : (error ?? 'not sent yet')}`)
+        .join('; '),
+      one.withheld,
+    ]),
+  );
+}
+
+function number(text: string): number {
+  if (/^\d{1,15}$/.test(text)) return Number(text);
+  throw new InvalidArgumentError('It must be the number of a run.');
+}

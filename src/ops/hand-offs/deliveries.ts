@@ -1,0 +1,133 @@
+/**
+ * Deliveries of hand-offs as rows: which is next, and who sends it. The oldest open delivery of an account and channel is
+ * sent first, and by one process only. A process that dies loses its hold, because its lock in sync.workers ends.
+ */
+import type pg from 'pg';
+import { retryMs } from './message.ts';
+
+export interface Delivery {
+  readonly handOff: number;
+  readonly account: string;
+  readonly run: number;
+  readonly channel: string;
+  /** Id of the message. */
+  readonly id: string;
+  /** The certificate as JSON. */
+  readonly body: string;
+  /** Number of failed attempts. */
+  readonly tries: number;
+}
+
+/** Where a process may send: an account and a channel, with its number in sync.workers. */
+export interface Line {
+  readonly account: string;
+  readonly channel: string;
+  readonly worker: number;
+}
+
+const head = `
+  select o.hand_off_id from sync.hand_off_deliveries o
+  where (o.account_id, o.channel) = (l.account_id, l.channel) and o.delivered_at is null order by o.hand_off_id limit 1`;
+const isFree = `(d.held_by is null or d.held_by = l.worker or not sync.is_alive(d.held_by))`;
+
+/** Those of these lines whose next delivery is due and held by no other live process. */
+export async function dueLines<T extends Line>(db: pg.Pool, lines: readonly T[], now: Date): Promise<T[]> {
+  if (lines.length === 0) return [];
+  const { rows } = await db.query<{ place: number }>(
+    `select (l.place - 1)::int as place
+     from unnest($1::text[], $2::text[], $3::int[]) with ordinality l (account_id, channel, worker, place)
+     cross join lateral (${head}) h
+     join sync.hand_off_deliveries d on (d.hand_off_id, d.channel) = (h.hand_off_id, l.channel)
+     where d.next_try_at <= $4 and ${isFree}
+     order by l.place`,
+    [
+      ...[lines.map(({ account }) => account), lines.map(({ channel }) => channel)],
+      ...[lines.map(({ worker }) => worker), now],
+    ],
+  );
+  return rows.map(({ place }) => lines[place]!);
+}
+
+/** Takes the next delivery of a line. `now` null: although it is not due yet. */
+export async function takeDelivery(db: pg.Pool, line: Line, now: Date | null): Promise<Delivery | undefined> {
+  const { rows } = await db.query<Delivery>(
+    `update sync.hand_off_deliveries d set held_by = l.worker
+     from (select $1::text as account_id, $2::text as channel, $3::int as worker) l
+     cross join lateral (${head}) h
+     join sync.hand_offs c on c.id = h.hand_off_id
+     where (d.hand_off_id, d.channel) = (h.hand_off_id, l.channel) and d.delivered_at is null
+       and ($4::timestamptz is null or d.next_try_at <= $4) and ${isFree}
+     returning d.hand_off_id as "handOff", d.account_id as account, c.run_id as run, d.channel,
+       c.certificate ->> 'id' as id, c.certificate::text as body, d.tries`,
+    [line.account, line.channel, line.worker, now],
+  );
+  return rows[0];
+}
+
+/** Not if another process holds it now. */
+const ofHolder = '(hand_off_id, channel) = ($1, $2) and held_by = $3 and delivered_at is null';
+
+export async function noteDelivered(db: pg.Pool, { handOff, channel }: Delivery, worker: number, now: Date) {
+  await db.query(
+    `update sync.hand_off_deliveries set delivered_at = $4, held_by = null, last_error = null where ${ofHolder}`,
+    [handOff, channel, worker, now],
+  );
+}
+
+export async function noteUndelivered(
+  db: pg.Pool,
+  { handOff, channel, tries }: Delivery,
+  worker: number,
+  why: string,
+  now: Date,
+): Promise<void> {
+  await db.query(
+    `update sync.hand_off_deliveries set tries = tries + 1, held_by = null, last_error = $4, next_try_at = $5
+     where ${ofHolder}`,
+    [handOff, channel, worker, why, new Date(now.getTime() + retryMs(tries + 1))],
+  );
+}
+
+/** Gives a delivery back that was not attempted to its end. */
+export async function release(db: pg.Pool, { handOff, channel }: Delivery, worker: number): Promise<void> {
+  await db.query(`update sync.hand_off_deliveries set held_by = null where ${ofHolder}`, [handOff, channel, worker]);
+}
+
+/** A run with its certificate and deliveries, or with the reason why it has none. */
+export interface HandOff {
+  readonly run: number;
+  readonly kind: string;
+  readonly ended: Date;
+  readonly issued: Date | null;
+  readonly withheld: string | null;
+  readonly completeThrough: Date | null;
+  readonly deliveries: readonly { channel: string; delivered: string | null; tries: number; error: string | null }[];
+}
+
+/** The newest first. `limit` null: all. */
+export async function listHandOffs(db: pg.Pool, account: string, limit: number | null): Promise<HandOff[]> {
+  const { rows } = await db.query<HandOff>(
+    `select h.run_id as run, h.kind, h.ended_at as ended, h.issued_at as issued, h.withheld,
+       (h.certificate #>> '{data,complete_through}')::timestamptz as "completeThrough",
+       (select coalesce(jsonb_agg(jsonb_build_object('channel', d.channel, 'delivered', d.delivered_at, 'tries', d.tries,
+           'error', d.last_error) order by d.channel), '[]')
+        from sync.hand_off_deliveries d where d.hand_off_id = h.id) as deliveries
+     from sync.hand_offs h where h.account_id = $1 order by coalesce(h.issued_at, h.ended_at) desc, h.id desc limit $2`,
+    [account, limit],
+  );
+  return rows;
+}
+
+/** The message of a run; undefined if it has none. */
+export async function readHandOff(
+  db: pg.Pool,
+  account: string,
+  run: number,
+): Promise<Pick<Delivery, 'id' | 'body'> | undefined> {
+  const { rows } = await db.query<Pick<Delivery, 'id' | 'body'>>(
+    `select certificate ->> 'id' as id, certificate::text as body from sync.hand_offs
+     where account_id = $1 and run_id = $2 and certificate is not null`,
+    [account, run],
+  );
+  return rows[0];
+}

@@ -1,0 +1,225 @@
+/**
+ * Sends hand-offs to webhook and command: at least once, in order, with the same id each time. A delivery that fails is
+ * retried, and the later ones of its account and channel wait for it. Runs in a loop of its own, so that a slow receiver
+ * delays no other work.
+ */
+import { spawn } from 'node:child_process';
+import type pg from 'pg';
+import type { Logger } from 'pino';
+import { type Dispatcher, request } from 'undici';
+import { commandEnvironment, type HandOffConfig } from '../../app/config.ts';
+import type { Clock } from '../../clock.ts';
+import { makeBell } from '../../engine/notifier.ts';
+import { isAway } from '../../errors.ts';
+import {
+  type Delivery,
+  dueLines,
+  type Line,
+  noteDelivered,
+  noteUndelivered,
+  release,
+  takeDelivery,
+} from './deliveries.ts';
+import { headersOf } from './message.ts';
+
+/** Interval of the look for retries that are due, and for deliveries of a process that died. */
+const everyMs = 15_000;
+const usual = { webhookMs: 15_000, commandMs: 3_600_000 };
+/** Time from SIGTERM to SIGKILL for a command that must end. */
+const killMs = 5000;
+/** Most bytes of an answer that are read, to keep the connection. They mean nothing. */
+const answerBytes = 16_384;
+
+export interface Deps {
+  readonly pg: pg.Pool;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly signal?: AbortSignal;
+  readonly dispatcher?: Dispatcher;
+  /** Longest wait for a webhook, and for a command; tests set shorter ones. */
+  readonly webhookMs?: number;
+  readonly commandMs?: number;
+}
+
+/** An account that this process serves, as `worker` of sync.workers. */
+export interface Subscriber {
+  readonly account: string;
+  readonly worker: number;
+  readonly handOff: HandOffConfig | undefined;
+}
+
+/** A way of delivery that the settings of this process know. */
+export interface Way extends Line {
+  readonly to: HandOffConfig;
+}
+
+export const waysOf = ({ account, worker, handOff: to }: Subscriber): Way[] =>
+  to === undefined
+    ? []
+    : [
+        ...(to.webhook ? [{ account, worker, to, channel: 'webhook' }] : []),
+        ...(to.command ? [{ account, worker, to, channel: 'command' }] : []),
+      ];
+
+export interface Sending extends AsyncDisposable {
+  /** A run may have ended. */
+  ring(): void;
+}
+
+/** Sends what is due until it is disposed of; calls `subscribers` for each look. Never throws. */
+export function keepHandOffs(deps: Deps, subscribers: () => readonly Subscriber[]): Sending {
+  const leaving = new AbortController();
+  const { signal } = leaving;
+  const given = { ...deps, signal };
+  const bell = makeBell();
+  const failed = (error: unknown) => {
+    const reason = error instanceof Error ? error.message : String(error);
+    if (!signal.aborted) deps.log[isAway(error) ? 'debug' : 'error']({ reason }, 'hand-offs could not be looked after');
+  };
+  /** The running deliveries, by account and channel. */
+  const sending = new Map<string, Promise<void>>();
+  const looking = (async () => {
+    while (!signal.aborted) {
+      const rung = bell.next();
+      try {
+        const idle = subscribers()
+          .flatMap(waysOf)
+          .filter(way => !sending.has(keyOf(way)));
+        for (const way of await dueLines(deps.pg, idle, new Date(deps.clock.now()))) {
+          const sent = sendAll(given, way).then(() => true, failed);
+          sending.set(
+            keyOf(way),
+            sent.then(isDone => {
+              sending.delete(keyOf(way));
+              // A run may have ended since the last take.
+              if (isDone) bell.ring();
+            }),
+          );
+        }
+      } catch (error) {
+        failed(error);
+      }
+      await deps.clock.sleep(everyMs, AbortSignal.any([signal, rung])).catch(() => {});
+    }
+    await Promise.all(sending.values());
+  })();
+  return {
+    ring: () => bell.ring(),
+    async [Symbol.asyncDispose]() {
+      leaving.abort();
+      await looking;
+    },
+  };
+}
+
+const keyOf = ({ account, channel }: Line) => `${account} ${channel}`;
+
+/** Sends what is due in each way, once. Another process that is sending is left alone. */
+export async function sendHandOffs(deps: Deps, ways: readonly Way[]): Promise<void> {
+  const due = await dueLines(deps.pg, ways, new Date(deps.clock.now()));
+  const done = await Promise.allSettled(due.map(way => sendAll(deps, way)));
+  for (const one of done) if (one.status === 'rejected') throw one.reason;
+}
+
+/**
+ * Sends until nothing is due or a delivery fails. `early`: also what is not due yet. Returns the number of deliveries,
+ * and why the last one failed.
+ */
+export async function sendAll(deps: Deps, way: Way, early = false): Promise<{ sent: number; why?: string }> {
+  const now = () => new Date(deps.clock.now());
+  for (let sent = 0; ; sent++) {
+    if (deps.signal?.aborted) return { sent };
+    const next = await takeDelivery(deps.pg, way, early ? null : now());
+    if (next === undefined) return { sent };
+    const why = await deliver(deps, way, next);
+    if (why === undefined) await noteDelivered(deps.pg, next, way.worker, now());
+    else if (deps.signal?.aborted) await release(deps.pg, next, way.worker);
+    else await noteUndelivered(deps.pg, next, way.worker, why, now());
+    if (why === undefined) continue;
+    if (!deps.signal?.aborted)
+      deps.log.warn(
+        { account: way.account, run: next.run, channel: way.channel, why },
+        'a hand-off was not taken, it is tried again',
+      );
+    return { sent, why };
+  }
+}
+
+/** Returns why it failed: never an address or a secret. */
+export const deliver = (deps: Deps, { channel, to }: Way, message: Pick<Delivery, 'id' | 'body'>) =>
+  channel === 'webhook' ? post(deps, to.webhook!, message) : run(deps, to.command!, message);
+
+async function post(
+  { clock, dispatcher, signal, webhookMs = usual.webhookMs }: Deps,
+  { url, secret }: NonNullable<HandOffConfig['webhook']>,
+  { id, body }: Pick<Delivery, 'id' | 'body'>,
+): Promise<string | undefined> {
+  using limit = within(webhookMs, signal);
+  try {
+    // A redirect is not followed: the certificate is for this address.
+    const reply = await request(url, {
+      method: 'POST',
+      headers: headersOf(secret, id, body, clock.now()),
+      body,
+      signal: limit.signal,
+      ...(dispatcher && { dispatcher }),
+    });
+    // The status has answered. A body that is long, slow or broken changes nothing.
+    await reply.body.dump({ limit: answerBytes, signal: limit.signal }).catch(() => {});
+    const isTaken = reply.statusCode >= 200 && reply.statusCode < 300;
+    return isTaken ? undefined : `it answered with ${reply.statusCode}`;
+  } catch (error) {
+    if (limit.isOver()) return `no answer within ${webhookMs / 1000} s`;
+    return `no answer (${error instanceof Error && 'code' in error ? String(error.code) : 'the connection failed'})`;
+  }
+}
+
+/** Runs the command in a process group of its own, so that all of it ends when its time is over. Its output goes to stderr. */
+async function run(
+  { signal, commandMs = usual.commandMs }: Deps,
+  line: string,
+  { id, body }: Pick<Delivery, 'id' | 'body'>,
+): Promise<string | undefined> {
+  using limit = within(commandMs, signal);
+  const child = spawn(line, {
+    shell: true,
+    detached: true,
+    stdio: ['pipe', 2, 2],
+    env: { ...commandEnvironment(), SHELFDESK_HAND_OFF: id },
+  });
+  const kill = (how: NodeJS.Signals) => {
+    try {
+      if (child.pid !== undefined) process.kill(-child.pid, how);
+    } catch {
+      // It has ended.
+    }
+  };
+  const stop = () => {
+    kill('SIGTERM');
+    setTimeout(kill, killMs, 'SIGKILL').unref();
+  };
+  limit.signal.addEventListener('abort', stop, { once: true });
+  if (limit.signal.aborted) stop();
+  // A command that does not read its input closes it.
+  child.stdin!.on('error', () => {});
+  child.stdin!.end(body);
+  const ended = await new Promise<string | undefined>(resolve => {
+    child.on('error', error => resolve(`it could not be started (${'code' in error ? error.code : error.message})`));
+    child.on('exit', (code, killed) => {
+      resolve(code === 0 ? undefined : killed === null ? `it ended with ${code}` : `it ended by ${killed}`);
+    });
+  });
+  if (ended !== undefined && limit.isOver()) return `it did not end within ${commandMs / 60_000} min`;
+  return ended;
+}
+
+/** A signal that aborts after this time, or with the other one. */
+function within(ms: number, other: AbortSignal | undefined) {
+  const deadline = new AbortController();
+  const timer = setTimeout(() => deadline.abort(), ms);
+  return {
+    signal: other ? AbortSignal.any([deadline.signal, other]) : deadline.signal,
+    isOver: () => deadline.signal.aborted,
+    [Symbol.dispose]: () => clearTimeout(timer),
+  };
+}
