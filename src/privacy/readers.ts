@@ -37,7 +37,7 @@ const connections = 20;
 const terminateMs = 5000;
 /** A forgotten transaction would keep the server from cleaning up. */
 const forgotten = '15min';
-const groupOf = (pii: boolean) => (pii ? 'shelfdesk_reader_pii' : 'shelfdesk_reader');
+export const groupOf = (pii: boolean) => (pii ? 'shelfdesk_reader_pii' : 'shelfdesk_reader');
 const id = pg.escapeIdentifier;
 
 /** Creates the login. Returns its password. */
@@ -92,7 +92,7 @@ export async function letIn(db: pg.Pool, { name, pii, accounts, who }: NewReader
 }
 
 /** Schemas that such a reader may read. Without personal data the views of `safe` come first. */
-async function searchPathOf(client: Client, pii: boolean): Promise<string> {
+export async function searchPathOf(client: Pick<Client, 'query'>, pii: boolean): Promise<string> {
   const { rows } = await client.query<{ name: string }>(
     `select quote_ident(source) as name from sync.streams group by source having $1 or not bool_or(personal) order by min(place)`,
     [pii],
@@ -182,7 +182,7 @@ export async function revoke(db: pg.Pool, name: string, who: string, now: Date):
 }
 
 /** Ending the sessions of a role requires its rights. The creator of a role may grant them to itself. */
-async function endSessions(db: pg.Pool, name: string): Promise<number> {
+export async function endSessions(db: pg.Pool, name: string): Promise<number> {
   return transaction(db, async client => {
     const { rows } = await client.query(`select pg_has_role($1::name, 'usage') as ours, current_user as me`, [name]);
     if (!rows[0].ours) await join(client, name, rows[0].me);
