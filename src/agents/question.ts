@@ -27,6 +27,8 @@ export interface Question {
   /** The answer has to be certain, up to this time if there is one. */
   readonly certain: boolean;
   readonly through: Date | undefined;
+  /** Aborts when the client asks no longer. */
+  readonly signal: AbortSignal;
 }
 
 export interface Told extends Named {
@@ -47,11 +49,11 @@ export function makeAsk(ground: Ground): Ask {
   return question => turn(() => askOnce(ground, question));
 }
 
-async function askOnce(ground: Ground, { sql, account, pii, certain, through }: Question): Promise<Told> {
+async function askOnce(ground: Ground, { sql, account, pii, certain, through, signal }: Question): Promise<Told> {
   const { warehouse, limits, accounts } = ground;
   if (account !== undefined && accounts !== null && !accounts.includes(account)) throw unknownAccount(account);
   const of = account === undefined ? accounts : [account];
-  return asReader(ground, { pii, accounts: of }, async ({ client, path }) => {
+  return asReader(ground, { pii, accounts: of, signal }, async ({ client, path }) => {
     const covered = await readCovered(warehouse.pg, of, streamsIn(sql, streams, await functionsOf(warehouse.pg)));
     const why = certain ? doubts(covered, through) : [];
     if (why.length > 0)
@@ -70,27 +72,37 @@ async function askOnce(ground: Ground, { sql, account, pii, certain, through }: 
 /** Works on the session of a reader that exists for this work only, and ends with it. */
 export async function asReader<T>(
   { warehouse, clock, limits: { ms } }: Ground,
-  of: { pii: boolean; accounts: readonly string[] | null },
+  of: { pii: boolean; accounts: readonly string[] | null; signal?: AbortSignal },
   work: (reader: OwnReader) => Promise<T>,
 ): Promise<T> {
   await using reader = await openOwnReader(warehouse, { ...of, now: new Date(clock.now()), ms });
-  return await within(ms, reader, () => work(reader));
+  return await within({ ms, signal: of.signal, reader }, () => work(reader));
 }
 
-/** Ends the session of the question after `ms`, whatever it does. */
-async function within<T>(ms: number, reader: OwnReader, work: () => Promise<T>): Promise<T> {
+interface Bound {
+  readonly ms: number;
+  readonly signal: AbortSignal | undefined;
+  readonly reader: OwnReader;
+}
+
+/** Ends the session of the question after `ms`, or when nobody waits for it, whatever it does. */
+async function within<T>({ ms, signal, reader }: Bound, work: () => Promise<T>): Promise<T> {
   let isLate = false;
+  // If the server cannot be asked, the question fails with its connection.
+  const stop = () => void reader.stop().catch(() => {});
   const timer = setTimeout(() => {
     isLate = true;
-    // If the server cannot be asked, the question fails with its connection.
-    reader.stop().catch(() => {});
+    stop();
   }, ms + graceMs);
+  signal?.addEventListener('abort', stop, { once: true });
   try {
+    signal?.throwIfAborted();
     return await work();
   } catch (error) {
     throw isLate || (error as { code?: string }).code === canceled ? tooLong(ms) : error;
   } finally {
     clearTimeout(timer);
+    signal?.removeEventListener('abort', stop);
   }
 }
 

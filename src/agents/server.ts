@@ -80,10 +80,10 @@ export function makeAgents({ ground, looks, questions, version }: Parts): Agents
         }),
         annotations: looking,
       },
-      ({ name, through, ...of }) =>
+      ({ name, through, ...of }, { mcpReq: { signal } }) =>
         answered(async () => {
           const { sql, question } = findQuery(questions, name);
-          return told(await ask({ ...of, ...timeOf(through), sql, pii, account: of.account }), { question });
+          return told(await ask({ ...of, ...timeOf(through), sql, pii, account: of.account, signal }), { question });
         }),
     );
     server.registerTool(
@@ -93,11 +93,11 @@ export function makeAgents({ ground, looks, questions, version }: Parts): Agents
         inputSchema: z.object({ sql: z.string().min(1).max(20_000), account, certain, through }),
         annotations: looking,
       },
-      ({ through, ...of }) =>
+      ({ through, ...of }, { mcpReq: { signal } }) =>
         answered(async () => {
           // Such a question may reach up to now.
           const until = timeOf(through).through ?? new Date(ground.clock.now());
-          return told(await ask({ ...of, pii, account: of.account, through: until }), {});
+          return told(await ask({ ...of, pii, account: of.account, through: until, signal }), {});
         }),
     );
     server.registerTool(

@@ -33,6 +33,8 @@ export interface Reader {
 /** A name that needs no quotes and is short enough for PostgreSQL. */
 const nameLike = /^[a-z][a-z0-9_]{0,62}$/;
 const reserved = /^(pg_|shelfdesk_)|^(public|none)$/;
+/** Logins for questions of agents (sql-role.ts) begin with it. */
+export const ofAgents = 'shelfdesk_agent';
 const connections = 20;
 const terminateMs = 5000;
 /** A forgotten transaction would keep the server from cleaning up. */
@@ -101,6 +103,7 @@ export async function searchPathOf(client: Pick<Client, 'query'>, pii: boolean):
   return (pii ? [...schemas, 'analytics', 'sync'] : ['safe', 'analytics', ...schemas]).join(', ');
 }
 
+/** All but those of a question of an agent, which live as long as the question. */
 export async function readersOf(db: pg.Pool): Promise<Reader[]> {
   const { rows } = await db.query<Reader>(
     `select r.role_name::text as reader, r.pii, r.accounts, r.created_at, r.created_by,
@@ -109,6 +112,7 @@ export async function readersOf(db: pg.Pool): Promise<Reader[]> {
        (select count(*) from pg_stat_activity a where a.usesysid = o.oid) as sessions
      from sync.readers r left join pg_roles o on o.rolname = r.role_name
      left join pg_roles g on g.rolname = case when r.pii then 'shelfdesk_reader_pii' else 'shelfdesk_reader' end
+     where not starts_with(r.role_name::text, '${ofAgents}_')
      order by r.role_name`,
   );
   return rows;
@@ -173,7 +177,7 @@ export async function revoke(db: pg.Pool, name: string, who: string, now: Date):
     }
     const forget = async (client: Client) => {
       await client.query('delete from sync.readers where role_name = $1', [name]);
-      if (reader.state !== 'gone') await drop(client, name);
+      if (reader.state !== 'gone') await dropLogin(client, name);
       await note(client, noted, reader.accounts, now);
     };
     await transaction(db, forget, durably);
@@ -194,7 +198,8 @@ export async function endSessions(db: pg.Pool, name: string): Promise<number> {
   });
 }
 
-async function drop(client: Client, name: string): Promise<void> {
+/** Drops a login with all that was granted to it. */
+export async function dropLogin(client: Client, name: string): Promise<void> {
   try {
     const { rows } = await client.query<{ database: string; granted: boolean }>(
       `select datname as database, exists (

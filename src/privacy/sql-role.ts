@@ -8,11 +8,9 @@ import { lineFor } from '../engine/database/connection-url.ts';
 import { isMirror } from '../engine/database/mirrors.ts';
 import { type Client, sessionOptions, transaction } from '../engine/database/pool.ts';
 import { exitCodes, ShelfdeskError } from '../errors.ts';
-import { endSessions, groupOf, join, newPassword, searchPathOf, verifierOf } from './readers.ts';
+import { dropLogin, endSessions, groupOf, join, newPassword, ofAgents, searchPathOf, verifierOf } from './readers.ts';
 
-/** The logins of `sql` and `query run`, and those of questions of agents. */
 const group = 'shelfdesk_sql';
-const ofAgents = 'shelfdesk_agent';
 /** Lifetime of a login. A login that a killed process left behind expires after it, and the next command drops it. */
 const validMs = 3_600_000;
 const id = pg.escapeIdentifier;
@@ -169,7 +167,7 @@ async function asLogin(db: pg.Pool, url: string, now: Date, login: Login): Promi
 
 const drop = (db: pg.Pool, name: string, { leave }: Login) =>
   transaction(db, async client => {
-    await client.query(`drop role ${id(name)}`);
+    await dropLogin(client, name);
     await leave?.(client, name);
   });
 
