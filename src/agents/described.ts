@@ -1,11 +1,12 @@
 /** The dictionary, as short text: what is there, and the columns of one relation. */
 import { nameOf, type Schema } from '../analytics/catalog.ts';
 import { UsageError } from '../errors.ts';
+import { brief } from './guide.ts';
 
 export function describeAll(schemas: readonly Schema[]): string {
   return schemas
     .map(({ name, comment, relations }) =>
-      [`## ${name}: ${comment}`, ...relations.map(one => `- ${nameOf(one)}: ${one.comment}`)].join('\n'),
+      [`## ${name}: ${comment}`, ...relations.map(one => `- ${nameOf(one)}: ${brief(one.comment)}`)].join('\n'),
     )
     .join('\n\n');
 }

@@ -49,4 +49,5 @@ const rank = ({ name }: Relation): number =>
   /^(countable_|ticket_metrics|fact_)/.test(name) ? 0 : /^dim_/.test(name) ? 1 : 2;
 
 /** The first sentence of a comment. */
-const brief = (comment: string): string => /^.*?[.](?=\s|$)/.exec(comment.replaceAll(/\s+/g, ' '))?.[0] ?? comment;
+export const brief = (comment: string): string =>
+  /^.*?[.](?=\s|$)/.exec(comment.replaceAll(/\s+/g, ' '))?.[0] ?? comment;

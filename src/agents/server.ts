@@ -4,7 +4,7 @@ import type pg from 'pg';
 import { z } from 'zod';
 import { readCatalog, type Schema } from '../analytics/catalog.ts';
 import { findQuery, type Query } from '../analytics/questions.ts';
-import { isAway, ShelfdeskError } from '../errors.ts';
+import { isAway, ShelfdeskError, UsageError } from '../errors.ts';
 import { newPassword } from '../privacy/readers.ts';
 import { type Covered, readCovered } from './covered.ts';
 import { describeAll, describeOne } from './described.ts';
@@ -31,6 +31,8 @@ interface Parts {
   readonly looks: Looks;
   readonly questions: readonly Query[];
   readonly version: string;
+  /** A failure that nothing here expects: a bug. */
+  readonly onBug: (error: unknown) => void;
 }
 
 const account = z.string().max(200).optional().describe('Account; without it: all that you may see.');
@@ -42,7 +44,7 @@ const time = z.iso.datetime({ offset: true }).optional();
 const through = time.describe('Latest time that the question is about, for `certain`.');
 const looking = { readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: false };
 
-export function makeAgents({ ground, looks, questions, version }: Parts): Agents {
+export function makeAgents({ ground, looks, questions, version, onBug }: Parts): Agents {
   const ask = makeAsk(ground);
   const { pg: db } = ground.warehouse;
   const catalogs = new Map<boolean, Promise<Schema[]>>();
@@ -53,8 +55,12 @@ export function makeAgents({ ground, looks, questions, version }: Parts): Agents
     known.catch(() => catalogs.delete(pii));
     return known;
   };
+  const answered = (work: () => Promise<Result>) => resultOf(work, onBug);
   const coveredOf = (account: string | undefined) =>
     readCovered(db, account === undefined ? ground.accounts : [account], undefined);
+
+  const seen = async (look: Promise<unknown>, account: string | undefined, pii: boolean): Promise<Result> =>
+    seenOf(await look, await coveredOf(account), { pii, bytes: ground.limits.bytes });
 
   async function serve(pii: boolean): Promise<McpServer> {
     const shown = pii ? unmasked : masked;
@@ -121,7 +127,7 @@ export function makeAgents({ ground, looks, questions, version }: Parts): Agents
         inputSchema: z.object({ account }),
         annotations: looking,
       },
-      ({ account }) => answered(async () => seen(await looks.status(account, shown), await coveredOf(account), !pii)),
+      ({ account }) => answered(() => seen(looks.status(account, shown), account, pii)),
     );
     server.registerTool(
       'why',
@@ -130,8 +136,7 @@ export function makeAgents({ ground, looks, questions, version }: Parts): Agents
         inputSchema: z.object({ ticket: z.string().max(200).describe('Id or number of the ticket.'), account }),
         annotations: looking,
       },
-      ({ account, ticket }) =>
-        answered(async () => seen(await looks.why(account, ticket, shown), await coveredOf(account), !pii)),
+      ({ account, ticket }) => answered(() => seen(looks.why(account, ticket, shown), account, pii)),
     );
     server.registerTool(
       'plan',
@@ -140,8 +145,7 @@ export function makeAgents({ ground, looks, questions, version }: Parts): Agents
         inputSchema: z.object({ kind: z.enum(['sync', 'backfill', 'sweep', 'verify']).default('sync'), account }),
         annotations: looking,
       },
-      ({ account, kind }) =>
-        answered(async () => seen(await looks.plan(account, kind), await coveredOf(account), !pii)),
+      ({ account, kind }) => answered(() => seen(looks.plan(account, kind), account, pii)),
     );
     addMetrics(server, db);
     return server;
@@ -151,9 +155,12 @@ export function makeAgents({ ground, looks, questions, version }: Parts): Agents
 
 const timeOf = (through: string | undefined) => ({ through: through === undefined ? undefined : new Date(through) });
 
+/** No agent waits for it: it is read when the server starts. */
+const patient = (ground: Ground): Ground => ({ ...ground, limits: { ...ground.limits, ms: 60_000 } });
+
 async function readableCatalog(ground: Ground, pii: boolean): Promise<Schema[]> {
   const schemas = await readCatalog(ground.warehouse.pg);
-  const readable = await asReader(ground, { pii, accounts: [] }, async ({ client }) => {
+  const readable = await asReader(patient(ground), { pii, accounts: [] }, async ({ client }) => {
     const { rows } = await client.query<{ name: string }>(
       `select schema || '.' || relation as name from analytics.data_dictionary where position = 0`,
     );
@@ -233,23 +240,41 @@ const cutWords = (cut: Told['cut']) =>
         cut: `There are more rows: the limit of ${cut} ended the answer here. Do not count these rows; ask for a count.`,
       };
 
-const seen = (value: unknown, covered: readonly Covered[], isMasked: boolean): Result => ({
-  content: [text(JSON.stringify({ masked: isMasked, completeness: covered })), text(fence(JSON.stringify(value)))],
-});
+interface Seen {
+  readonly pii: boolean;
+  readonly bytes: number;
+}
 
-/** A failure that is expected becomes an answer that says what to do. What PostgreSQL says may quote rows, so it is fenced. */
-async function answered(work: () => Promise<Result>): Promise<Result> {
+function seenOf(value: unknown, covered: readonly Covered[], { pii, bytes }: Seen): Result {
+  const json = JSON.stringify(value);
+  const isCut = json.length > bytes;
+  const about = { masked: !pii, ...(isCut && { cut: 'It is longer than the limit of bytes, which ended it here.' }) };
+  return { content: [text(JSON.stringify({ ...about, completeness: covered })), text(fence(json.slice(0, bytes)))] };
+}
+
+/**
+ * A failure that is expected becomes an answer that says what to do. Messages may quote rows: those of PostgreSQL quote
+ * values, and ours the reason of a reject. So they are fenced, except for what is wrong usage.
+ */
+async function resultOf(work: () => Promise<Result>, onBug: (error: unknown) => void): Promise<Result> {
   try {
     return await work();
   } catch (error) {
-    if (isAway(error)) return failed('the warehouse does not answer; try it again in a minute');
-    if (error instanceof ShelfdeskError) return failed(`${error.message}. ${error.remedy}`);
-    if (!isOfDatabase(error)) throw error;
-    return { content: [text('PostgreSQL refused the query.'), text(fence(error.message))], isError: true };
+    if (error instanceof UsageError) return failed(`${error.message}. ${error.remedy}`);
+    if (error instanceof ShelfdeskError) return failed('This cannot be answered.', `${error.message}. ${error.remedy}`);
+    if (isAway(error)) return failed('The warehouse does not answer. Try it again in a minute.');
+    if (isOfDatabase(error)) return failed('PostgreSQL refused the query.', error.message);
+    onBug(error);
+    return failed('This went wrong. The log of the server says why.');
   }
 }
 
-const failed = (words: string): Result => ({ content: [text(words)], isError: true });
+const mostOfMessage = 1000;
+
+const failed = (words: string, quoted?: string): Result => ({
+  content: [text(words), ...(quoted === undefined ? [] : [text(fence(quoted.slice(0, mostOfMessage)))])],
+  isError: true,
+});
 
 /** A DatabaseError of PostgreSQL has an SQLSTATE. */
 const isOfDatabase = (error: unknown): error is Error =>

@@ -29,9 +29,9 @@ const wireBytes = (limit: number) => 4 * limit + 8_000_000;
 export function makeBounded({ rows: mostRows, bytes: mostBytes }: Pick<Limits, 'rows' | 'bytes'>): Bounded {
   const left = { rows: mostRows, bytes: mostBytes };
   let cut: 'rows' | 'bytes' | null = null;
-  /** Null: the row belongs to what is cut. */
-  const taken = (row: Value[]): boolean => {
-    const bytes = Buffer.byteLength(JSON.stringify(row));
+  /** False: the row belongs to what is cut. */
+  const taken = (row: Value[], bytesOfNames: number): boolean => {
+    const bytes = Buffer.byteLength(JSON.stringify(row)) + bytesOfNames;
     if (left.rows === 0) cut = 'rows';
     else if (bytes > left.bytes) cut = 'bytes';
     if (cut !== null) return false;
@@ -42,11 +42,14 @@ export function makeBounded({ rows: mostRows, bytes: mostBytes }: Pick<Limits, '
   return {
     cut: () => cut,
     async answer(client, query) {
+      if (cut !== null) return { fields: [], rows: [] };
       await client.query(statementOf(`declare asked no scroll cursor for ${query}`));
       const rows: Value[][] = [];
       for (;;) {
         const got = await client.query<Value[]>(statementOf(`fetch ${rowsAtOnce} from asked`));
-        for (const row of got.rows) if (taken(row)) rows.push(row);
+        // Each row is shown with the names of its columns.
+        const bytesOfNames = Buffer.byteLength(got.fields.map(({ name }) => `"${name}":`).join(''));
+        for (const row of got.rows) if (taken(row, bytesOfNames)) rows.push(row);
         if (cut === null && got.rows.length > 0) continue;
         await client.query('close asked');
         return { fields: got.fields, rows };

@@ -7,7 +7,7 @@ import pg from 'pg';
 import { lineFor } from '../engine/database/connection-url.ts';
 import { isMirror } from '../engine/database/mirrors.ts';
 import { type Client, sessionOptions, transaction } from '../engine/database/pool.ts';
-import { exitCodes, ShelfdeskError } from '../errors.ts';
+import { exitCodes, isAway, ShelfdeskError } from '../errors.ts';
 import { dropLogin, endSessions, groupOf, join, newPassword, ofAgents, searchPathOf, verifierOf } from './readers.ts';
 
 const group = 'shelfdesk_sql';
@@ -118,7 +118,8 @@ export async function openOwnReader(
     const path = await searchPathOf(db, pii);
     return { ...(await asLogin(db, url, now, login)), path };
   } catch (error) {
-    if (!(error instanceof pg.DatabaseError)) throw error;
+    const isGone: boolean = isAway(error);
+    if (isGone || !(error instanceof pg.DatabaseError)) throw error;
     throw new ShelfdeskError(
       `no reader could be made for this question: ${error.message}`,
       'DATABASE_URL has to be a role that owns the tables and may create readers (docs/how-to/let-readers-in.md).',

@@ -10,6 +10,7 @@ import { systemClock } from '../../clock.ts';
 import { exitCodes } from '../../errors.ts';
 import { chosenAccount } from '../choose-account.ts';
 import { type Act, type Deps, note } from '../command.ts';
+import { say } from '../output/terminal.ts';
 import { tablesOf } from '../warehouse.ts';
 import { looksOf } from './looks-of-agents.ts';
 
@@ -33,6 +34,7 @@ export function addMcp(program: Command, deps: Deps, act: Act): void {
           fleet: () => deps.asked().fleet,
           only: account,
           signal: deps.signal,
+          onBug: error => say(error instanceof Error ? (error.stack ?? error.message) : String(error)),
         });
         await serveOverStdio(agents, unmasked, deps.signal);
         return exitCodes.ok;
@@ -45,12 +47,14 @@ export async function agentsOf(given: {
   fleet: () => Fleet;
   only: string | undefined;
   signal: AbortSignal;
+  onBug: (error: unknown) => void;
 }): Promise<Agents> {
   const { warehouse, fleet, only } = given;
   const { limits } = fleet().agents;
   return makeAgents({
     ground: { warehouse, clock: systemClock, limits, accounts: only === undefined ? null : [only] },
     looks: looksOf(given),
+    onBug: given.onBug,
     questions: await readQueries(),
     version: JSON.parse(readFileSync(new URL('../../../package.json', import.meta.url), 'utf8')).version,
   });

@@ -99,7 +99,13 @@ async function servedAgents(
   ]);
   const ended = new AbortController();
   stack.defer(() => ended.abort());
-  const agents = await agentsOf({ warehouse, fleet, only: undefined, signal: ended.signal });
+  const agents = await agentsOf({
+    warehouse,
+    fleet,
+    only: undefined,
+    signal: ended.signal,
+    onBug: error => log.error(error, 'a question of an agent failed'),
+  });
   const served = makeOverHttp(agents, error => log.warn(error, 'a request of an agent failed'));
   stack.defer(() => served.close());
   return { ...served, mostBodyBytes, seesAll: role => shows === 'unmasked' && role === 'operator' };
