@@ -5,7 +5,7 @@
 import type pg from 'pg';
 import type { Clock } from '../clock.ts';
 import { exitCodes, ShelfdeskError, UsageError } from '../errors.ts';
-import { answerForEach, type Named, readOnly } from '../privacy/ask.ts';
+import { accountsOf, answerForEach, type Named, readOnly } from '../privacy/ask.ts';
 import { type Limits, makeBounded, receivingAtMost } from '../privacy/bounded.ts';
 import { type OwnReader, openOwnReader } from '../privacy/sql-role.ts';
 import { streams } from '../sources/index.ts';
@@ -61,9 +61,10 @@ async function askOnce(ground: Ground, { sql, account, pii, certain, through, si
         `this cannot be answered without doubt: ${why.join('; ')}`,
         'Ask about a time that is complete, or without `certain`, and say in your answer what is missing.',
       );
+    const known = (await accountsOf(warehouse.pg)).filter(one => of === null || of.includes(one));
     const bounded = makeBounded(limits);
     const answer = await receivingAtMost(client, limits.bytes, () =>
-      readOnly(client, path, () => answerForEach(client, sql, account, bounded.answer)),
+      readOnly(client, path, () => answerForEach(client, sql, { named: account, known }, bounded.answer)),
     );
     return { ...answer, covered, cut: bounded.cut() };
   });
@@ -88,8 +89,7 @@ interface Bound {
 /** Ends the session of the question after `ms`, or when nobody waits for it, whatever it does. */
 async function within<T>({ ms, signal, reader }: Bound, work: () => Promise<T>): Promise<T> {
   let isLate = false;
-  // If the server cannot be asked, the question fails with its connection.
-  const stop = () => void reader.stop().catch(() => {});
+  const { stop } = reader;
   const timer = setTimeout(() => {
     isLate = true;
     stop();

@@ -46,25 +46,30 @@ export async function answerTo(client: Client, query: string): Promise<Answer> {
   return { fields, rows };
 }
 
+/** The accounts that the role of a session may read. Not every reader may ask for them itself. */
+export async function accountsOf(client: Pick<Client, 'query'>): Promise<string[]> {
+  const { rows } = await client.query<{ account_id: string }>(
+    'select account_id from sync.readable_accounts order by account_id',
+  );
+  return rows.map(({ account_id }) => account_id);
+}
+
 /**
- * Asks for account `named`, or once for each readable account. With several accounts the rows get a column `account`, unless
- * they have one. A query that reads no account data runs once.
+ * Asks for account `named`, or once for each of the `known` accounts, which the session may read. With several accounts the
+ * rows get a column `account`, unless they have one. A query that reads no account data runs once.
  */
 export async function answerForEach(
   client: Client,
   query: string,
-  named: string | undefined,
+  { named, known }: { named: string | undefined; known: readonly string[] },
   answer: (client: Client, query: string) => Promise<Answer> = answerTo,
 ): Promise<Named> {
-  const { rows } = await client.query<{ account_id: string }>(
-    'select account_id from sync.readable_accounts order by account_id',
-  );
-  const known = rows.map(({ account_id }) => account_id);
   if (named !== undefined && !known.includes(named))
     throw new UsageError(`there is no account '${named}'`, `Choose with --account: ${known.join(', ')}.`);
-  const wanted = named === undefined && asksOfAccounts(await planOf(client, query)) ? known : [named ?? ''];
+  const isOfAll = named === undefined && known.length > 1 && asksOfAccounts(await planOf(client, query));
+  const wanted = isOfAll ? known : [named ?? ''];
   const answers: (Named & { account: string })[] = [];
-  for (const account of wanted.length > 0 ? wanted : ['']) {
+  for (const account of wanted) {
     await client.query(`select set_config('shelfdesk.account', $1, true)`, [account]);
     const { fields, rows: found } = await answer(client, query);
     answers.push({ account, names: fields.map(({ name }) => name), rows: found });

@@ -3,7 +3,7 @@
  * huge answer is never made. A single huge row ends the connection before it is here.
  */
 import type pg from 'pg';
-import type { Client } from '../engine/database/pool.ts';
+import { type Client, streamOf } from '../engine/database/pool.ts';
 import { UsageError } from '../errors.ts';
 import { type Answer, statementOf, type Value } from './ask.ts';
 
@@ -60,7 +60,7 @@ export function makeBounded({ rows: mostRows, bytes: mostBytes }: Pick<Limits, '
 
 /** Works on a session that ends once it has received far more than `most` bytes. */
 export async function receivingAtMost<T>(client: pg.Client, most: number, work: () => Promise<T>): Promise<T> {
-  const { stream } = client.connection as unknown as { stream: NodeJS.ReadableStream & { destroy(): void } };
+  const stream = streamOf(client);
   let left = wireBytes(most);
   stream.on('data', (chunk: Buffer) => {
     left -= chunk.length;

@@ -186,13 +186,14 @@ export async function revoke(db: pg.Pool, name: string, who: string, now: Date):
 }
 
 /** Ending the sessions of a role requires its rights. The creator of a role may grant them to itself. */
-export async function endSessions(db: pg.Pool, name: string): Promise<number> {
+/** `waitMs`: how long to wait for the end of each; 0: not at all. */
+export async function endSessions(db: pg.Pool, name: string, waitMs = terminateMs): Promise<number> {
   return transaction(db, async client => {
     const { rows } = await client.query(`select pg_has_role($1::name, 'usage') as ours, current_user as me`, [name]);
     if (!rows[0].ours) await join(client, name, rows[0].me);
     const { rows: ended } = await client.query(
       `select pg_terminate_backend(pid, $2) from pg_stat_activity where usename = $1`,
-      [name, terminateMs],
+      [name, waitMs],
     );
     return ended.length;
   });

@@ -6,7 +6,7 @@
 import pg from 'pg';
 import { lineFor } from '../engine/database/connection-url.ts';
 import { isMirror } from '../engine/database/mirrors.ts';
-import { type Client, sessionOptions, transaction } from '../engine/database/pool.ts';
+import { type Client, sessionOptions, streamOf, transaction } from '../engine/database/pool.ts';
 import { exitCodes, isAway, ShelfdeskError } from '../errors.ts';
 import { dropLogin, endSessions, groupOf, join, newPassword, ofAgents, searchPathOf, verifierOf } from './readers.ts';
 
@@ -26,8 +26,8 @@ export interface OwnReader extends Asker {
   readonly client: pg.Client;
   /** The schemas of plain names. */
   readonly path: string;
-  /** Ends the session, whatever it does. */
-  stop(): Promise<void>;
+  /** Ends the session, whatever it does. Its statement fails immediately. */
+  stop(): void;
 }
 
 interface Login {
@@ -150,7 +150,10 @@ async function asLogin(db: pg.Pool, url: string, now: Date, login: Login): Promi
     options: [sessionOptions, login.options ?? []].flat().join(' '),
   });
   client.on('error', () => {}); // The running statement fails with the same error.
+  let stopping: Promise<unknown> | undefined;
   const close = async () => {
+    // A login that is gone could not be named to end its session.
+    await stopping;
     await client.end().catch(() => {});
     await drop(db, name, login);
   };
@@ -160,8 +163,10 @@ async function asLogin(db: pg.Pool, url: string, now: Date, login: Login): Promi
     await close();
     throw error;
   }
-  const stop = async () => {
-    await endSessions(db, name);
+  const stop = () => {
+    stopping ??= endSessions(db, name, 0).catch(() => {});
+    // The session may be within a step that nothing interrupts. Nobody waits for it.
+    streamOf(client).destroy();
   };
   return { client, stop, [Symbol.asyncDispose]: close };
 }

@@ -26,7 +26,7 @@ beforeAll(async () => {
     create function public.writes() returns int language plpgsql security definer as $$
       begin insert into sync.accounts (account_id) values ('mine'); return 1; end $$;
     revoke execute on function public.writes() from public`);
-  agent = await agentOverStdio({ DATABASE_URL: db.url }, 'mcp');
+  agent = await agentOverStdio({ DATABASE_URL: db.url, SHELFDESK_MCP_SECONDS: '2' }, 'mcp');
   bystander = new pg.Client({ connectionString: db.url });
   await bystander.connect();
   bystander.on('notification', ({ channel }) => notified.push(channel));
@@ -199,6 +199,7 @@ describe('an attempt changes nothing, shows nothing hidden, and ends:', () => {
     before = await traces();
   });
   test.for(Object.entries(attempts))('%s', async ([, all]) => {
+    const seen: [sql: string, isError: boolean, isLate: boolean][] = [];
     for (const sql of all) {
       const begun = performance.now();
       const { text, isError, data } = await agent.tool('ask_sql', { sql });
@@ -206,13 +207,47 @@ describe('an attempt changes nothing, shows nothing hidden, and ends:', () => {
       expect([sql, text.includes(secret), tookMs < endsWithinMs]).toEqual([sql, false, true]);
       // What is no error has an answer of rows that hold nothing.
       expect([sql, isError || Array.isArray(data)]).toEqual([sql, true]);
+      seen.push([sql, isError, text.includes('ran longer than 2 s')]);
     }
+    const of = (outcomes: ReadonlySet<string>) => all.filter(sql => outcomes.has(sql));
+    expect(seen.filter(([sql, , isLate]) => isLate && !either.has(sql)).map(([sql]) => sql)).toEqual(of(late));
+    expect(seen.filter(([, isError]) => !isError).map(([sql]) => sql)).toEqual(of(answered));
     expect(await traces()).toEqual(before);
     expect((await bystander.query('select 1 as here')).rows).toEqual([{ here: 1 }]);
     expect(notified).toEqual([]);
     await expect(db.pool.query(`select pg_stat_file('/tmp/shelfdesk-agent-taken')`)).rejects.toThrow('No such file');
     expect(await loginsHere()).toEqual([]);
   });
+});
+
+/** Those that only the limit of time ends. */
+const late = new Set([
+  'select pg_sleep(60)',
+  `select set_config('statement_timeout', '0', false), pg_sleep(60)`,
+  'select pg_sleep(1) from generate_series(1, 60)',
+  'with recursive r as (select 1 as n union all select n + 1 from r) select max(n) from r',
+  'select count(*) from generate_series(1, 100000) a, generate_series(1, 100000) b',
+  // It is made whole before its first row.
+  'select n from generate_series(1, 1000000000) n',
+  'select pg_advisory_lock(4711), pg_sleep(60)',
+]);
+/** Those that end by time or by size, whichever comes first. */
+const either = new Set([`select database_to_xml(true, false, '')`, `select repeat('x', 500000000)`]);
+/** Those that are answered: they read what a reader may read, or do what ends with the question. */
+const answered = new Set([
+  'select most_common_vals from pg_stats',
+  'select query from pg_stat_activity',
+  `select * from safe.tickets where subject like '%hush%'`,
+  'with recursive r as (select 1 as n union all select n + 1 from r) select n from r',
+  `select regexp_replace(repeat('a', 40), '(a*)*b', '')`,
+  'select pg_advisory_lock(4711)',
+  'select pg_advisory_xact_lock_shared(4711)',
+  `select pg_notify('mine', 'now')`,
+]);
+
+test('what a reader may read is answered', async () => {
+  const { data, about } = await agent.tool('ask_sql', { sql: 'select state from tickets' });
+  expect([data, about.masked]).toEqual([[{ state: 'open' }], true]);
 });
 
 /** Logins of other tests may be there; none of this database. */
@@ -231,9 +266,9 @@ test('a role that may make no readers asks nothing at all, not even masked', asy
   try {
     const at = new URL(other.url);
     [at.username, at.password] = [name, 'x'];
-    await using plain = await agentOverStdio({ DATABASE_URL: at.href }, 'mcp').catch(error => error);
-    const told = plain instanceof Error ? plain.message : (await plain.tool('ask_sql', { sql: 'select 1' })).text;
-    expect(told).toContain('no reader could be made for this question');
+    await expect(agentOverStdio({ DATABASE_URL: at.href }, 'mcp')).rejects.toThrow(
+      'no reader could be made for this question',
+    );
   } finally {
     await other.pool.query(`revoke shelfdesk_writer from ${name}; drop role ${name}`);
   }

@@ -86,7 +86,7 @@ describe('prepared questions are answered exactly as by query run:', () => {
       expect([told.isError, told.about.cut]).toEqual([false, undefined]);
       expect(told.data).toEqual(rows);
       expect(told.about).toMatchObject({ rows: rows.length, masked: one === agent });
-      expect(told.about.completeness!.length).toBeGreaterThan(0);
+      expect(told.about.completeness).toBeInstanceOf(Array);
     }
   });
 
@@ -115,8 +115,11 @@ describe('completeness', () => {
   test('comes with each answer, for the streams that the question reads, and for all where that is not known', async () => {
     const { about } = await agent.tool('ask_sql', { sql: 'select count(*) as n from analytics.fact_tickets' });
     expect(about.completeness).toEqual([expect.objectContaining(await of('messages'))]);
+    const people = await agent.tool('ask_sql', { sql: 'select count(*)::int as n from safe.contacts' });
+    expect(people.about.completeness).toEqual([expect.objectContaining(await of('customers'))]);
+    // The catalog of this world has no proof of its lists.
     const books = await agent.tool('ask_sql', { sql: 'select count(*)::int as n from books.volumes' });
-    expect(books.about.completeness).toEqual([expect.objectContaining(await of('volumes'))]);
+    expect(books.about.completeness).toEqual([]);
     const all = await here.rows('select from sync.status');
     for (const sql of ['select 1 as n', 'select count(*) from analytics.tickets_as_of(now())'])
       expect((await agent.tool('ask_sql', { sql })).about.completeness).toHaveLength(all.length);
@@ -144,15 +147,15 @@ describe('completeness', () => {
   });
 
   test('a gap and a reject are told, and refuse', async () => {
-    const question = { name: 'shelves', certain: true };
+    const question = { name: 'labels', certain: true };
     expect((await agent.tool('ask_question', question)).isError).toBe(false);
     await here.rows(`insert into sync.rejects (account_id, source, stream, key, reason, replayable, first_seen_at, last_seen_at)
-      select 'default', 'books', 'volumes', 'one', 'Eve Stranger does not parse', false, now(), now()`);
+      select 'default', 'helpdesk', 'tickets', 'one', 'Eve Stranger does not parse', false, now(), now()`);
     try {
       const refused = await agent.tool('ask_question', question);
       expect(refused).toMatchObject({ isError: true, text: expect.stringContaining('1 record could not be stored') });
-      const { about, data } = await agent.tool('ask_question', { name: 'shelves' });
-      expect(about.completeness).toContainEqual(expect.objectContaining({ stream: 'volumes', open_rejects: 1 }));
+      const { about, data } = await agent.tool('ask_question', { name: 'labels' });
+      expect(about.completeness).toContainEqual(expect.objectContaining({ stream: 'tickets', open_rejects: 1 }));
       expect(data).not.toEqual([]);
     } finally {
       await here.rows(`delete from sync.rejects where key = 'one'`);
@@ -219,7 +222,7 @@ describe('masks', () => {
     ]);
     // What PostgreSQL says may quote a row.
     const failed = await unmasked.tool('ask_sql', {
-      sql: 'select subject::int from helpdesk.tickets order by id limit 1',
+      sql: 'select subject::int from helpdesk.tickets where id = (select min(id) from helpdesk.tickets)',
     });
     expect(failed.isError).toBe(true);
     expect(failed.text.indexOf('<<<data ')).toBeLessThan(failed.text.indexOf('SYSTEM'));
@@ -229,7 +232,7 @@ describe('masks', () => {
     await here.rows(`insert into sync.accounts (account_id) values ('other')`);
     try {
       await using mine = await agentOverStdio({ DATABASE_URL: here.url }, '--account', 'default', 'mcp');
-      const seen = await mine.tool('ask_sql', { sql: 'select account_id from sync.readable_accounts' });
+      const seen = await mine.tool('ask_sql', { sql: 'select account_id from analytics.dim_account' });
       expect(seen.data).toEqual([{ account_id: 'default' }]);
       for (const [tool, args] of [
         ['ask_sql', { sql: 'select 1' }],
@@ -241,7 +244,7 @@ describe('masks', () => {
           isError: true,
           text: expect.stringContaining("there is no account 'other'"),
         });
-      const both = await agent.tool('ask_sql', { sql: 'select account_id from sync.readable_accounts order by 1' });
+      const both = await agent.tool('ask_sql', { sql: 'select account_id from analytics.dim_account order by 1' });
       expect(both.data).toEqual([{ account_id: 'default' }, { account_id: 'other' }]);
     } finally {
       await here.rows(`delete from sync.accounts where account_id = 'other'`);
@@ -251,7 +254,7 @@ describe('masks', () => {
 
 describe('limits', () => {
   test('rows and bytes end an answer, with a word, and one row that is too large is refused', async () => {
-    const many = await agent.tool('ask_sql', { sql: 'select n from generate_series(1, 1000000000) n' });
+    const many = await agent.tool('ask_sql', { sql: 'select generate_series(1, 1000000000) as n' });
     expect(many.about).toMatchObject({ rows: 200, cut: expect.stringContaining('limit of rows') });
     expect(many.data).toHaveLength(200);
     const exact = await agent.tool('ask_sql', { sql: 'select n from generate_series(1, 200) n' });

@@ -5,7 +5,7 @@ import type { Warehouse } from '../../app/context.ts';
 import { systemClock } from '../../clock.ts';
 import type { Client } from '../../engine/database/pool.ts';
 import { exitCodes, ShelfdeskError } from '../../errors.ts';
-import { type Answer, answerForEach, answerTo, type Named, readOnly } from '../../privacy/ask.ts';
+import { type Answer, accountsOf, answerForEach, answerTo, type Named, readOnly } from '../../privacy/ask.ts';
 import { openAsker } from '../../privacy/sql-role.ts';
 import { sources } from '../../sources/index.ts';
 import { count } from '../../words.ts';
@@ -48,7 +48,7 @@ export const ask = (warehouse: Asked, query: string): Promise<Answer> =>
 
 /** Runs a query for account `named`, or once for each readable account. */
 export const askAccounts = (warehouse: Asked, query: string, named: string | undefined): Promise<Named> =>
-  reading(warehouse, client => answerForEach(client, query, named));
+  reading(warehouse, async client => answerForEach(client, query, { named, known: await accountsOf(client) }));
 
 async function reading<T>(warehouse: Asked, work: (client: Client) => Promise<T>): Promise<T> {
   await using asker = await openAsker(warehouse, new Date(systemClock.now()));
