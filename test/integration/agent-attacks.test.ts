@@ -232,7 +232,11 @@ const late = new Set([
   'select pg_advisory_lock(4711), pg_sleep(60)',
 ]);
 /** Those that end by time or by size, whichever comes first. */
-const either = new Set([`select database_to_xml(true, false, '')`, `select repeat('x', 500000000)`]);
+const either = new Set([
+  `select database_to_xml(true, false, '')`,
+  `select repeat('x', 500000000)`,
+  `select array_agg(n) from generate_series(1, 3000000) n`,
+]);
 /** Those that are answered: they read what a reader may read, or do what ends with the question. */
 const answered = new Set([
   'select most_common_vals from pg_stats',

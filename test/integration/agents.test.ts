@@ -17,8 +17,10 @@ let agent: StdioAgent;
 let unmasked: StdioAgent;
 beforeAll(async () => {
   here = await demoWorld(10);
-  agent = await agentOverStdio({ DATABASE_URL: here.url }, 'mcp');
-  unmasked = await agentOverStdio({ DATABASE_URL: here.url }, 'mcp', '--unmasked');
+  // No request may reach that address.
+  const env = { DATABASE_URL: here.url, HELPDESK_BASE_URL: nowhere.url, HELPDESK_TOKEN: nowhere.token };
+  agent = await agentOverStdio(env, 'mcp');
+  unmasked = await agentOverStdio(env, 'mcp', '--unmasked');
 }, 900_000);
 afterAll(async () => {
   await agent?.[Symbol.asyncDispose]();
@@ -295,4 +297,12 @@ test('status, why and plan tell what the command line tells; a plan leaves nothi
   expect(told.streams.map(({ stream, complete_through }) => [stream, complete_through])).toEqual(
     status.streams.map((one: Record<string, unknown>) => [one.stream, one.complete_through]),
   );
+  const kept = () =>
+    here.rows('select (select count(*) from sync.stored_runs) as runs, (select count(*) from sync.plans) as plans');
+  const before = await kept();
+  expect((await agent.tool('plan', { kind: 'sweep' })).data).toMatchObject({
+    ...{ account: 'default', kind: 'sweep', counted: [] },
+    requests: expect.any(Number),
+  });
+  expect(await kept()).toEqual(before);
 });
