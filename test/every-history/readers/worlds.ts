@@ -224,6 +224,8 @@ export function* slice(): Generator<SmallWorld> {
       for (const counted of [false, true])
         yield shelfWorld({ volumes: [0, 1, 0], known, look, counted, changes: 0, twice: true });
   yield shelfWorld({ volumes: [0], known: undefined, look: false, counted: false, changes: 0, pages: 'endless' });
+  const ignored = { known: undefined, look: false, counted: false, changes: 0, pages: 'ignored' } as const;
+  yield shelfWorld({ ...ignored, volumes: [0, 1], unreadable: 1 });
   yield shelfWorld({ volumes: [0, 1], known: undefined, look: true, counted: false, changes: 1 });
 }
 

@@ -39,6 +39,8 @@ export interface Reading {
   readonly requests: number;
   /** How often it has begun at the first place. It follows from the pages of `node`. */
   readonly readings: number;
+  /** A reply has shown volumes. */
+  readonly seen: boolean;
   readonly wrong: string | undefined;
 }
 
@@ -78,7 +80,8 @@ export function shelfGame({
     const size = pages === 'short' ? 1 : maxResults;
     const endless = [startIndex, startIndex + 1];
     const others = pages === 'endless' ? endless : now.slice(startIndex, startIndex + size);
-    const arrived = empty ? [] : pages === 'ignored' ? now : others;
+    const truth = pages === 'ignored' ? now : others;
+    const arrived = empty ? [] : truth;
     // The time of a reply is the number of the content that it shows.
     const asOf = state.stood.length - 1;
     const code = arrived.reduce((sum, volume) => sum * (pages === 'endless' ? 4096 : 16) + volume + 1, asOf + 1);
@@ -86,12 +89,14 @@ export function shelfGame({
     const isAll = startIndex === 0 || pages === 'ignored';
     const shown = isAll ? arrived : [...state.shown.slice(0, startIndex), ...arrived];
     const readings = state.readings + (startIndex === 0 && !(look && known && state.requests === 0) ? 1 : 0);
-    const after = { ...state, node, shown, requests: state.requests + 1, readings };
+    const seen = state.seen || arrived.length > 0;
+    const after = { ...state, node, shown, requests: state.requests + 1, readings, seen };
     if (startIndex < 0 || maxResults !== perPage) return { ...after, wrong: `place ${startIndex} is asked for` };
-    return { ...after, wrong: wrong(after, empty) };
+    return { ...after, wrong: wrong(after, empty && truth.length > 0) };
   }
 
-  function wrong({ node, requests, readings, stood, shown, changes: left, lies: more }: Reading, lied: boolean) {
+  function wrong(state: Reading, lied: boolean): string | undefined {
+    const { node, requests, readings, stood, shown, changes: left, lies: more } = state;
     if (requests > (pages === 'endless' ? mostPages : 80) || readings > mostReadings) return 'the reading does not end';
     if ('failed' in node.step) return node.step.failed;
     if (pages !== 'endless' && unreadable < 2 && stood.length === 1 && more === lies && requests > needed())
@@ -104,11 +109,16 @@ export function shelfGame({
     if (result.found === 'moved' && changes - left < 2 && unreadable < 2)
       return 'a shelf that changed once at most is not read';
     if (result.found === 'moved' && readings < mostReadings && unreadable < 2) return 'a reading gives up too early';
+    // One reply that lacks its volumes is believed of a shelf of which nothing was known, or that was empty before.
+    if (lied && result.found !== 'moved')
+      return state.seen || known?.length || (counted && volumes.length > 0 && result.found === 'whole')
+        ? 'a shelf that had volumes is found empty by one reply'
+        : undefined;
     // A volume that comes twice may have moved over the border of a page.
     const isTwice = new Set(shown).size < shown.length && stood.length === 1;
     if (result.found === 'whole' && isTwice && readings < (isKnownAll && !look ? 2 : 3))
       return 'a reading in which a volume comes twice is believed too early';
-    return untrue(result, shown, stood, lied);
+    return untrue(result, shown, stood);
   }
   const isKnownAll = known !== undefined && same(known, volumes);
 
@@ -126,13 +136,8 @@ export function shelfGame({
   }
 
   /** `known` was the content when it was found; what was undone since then is not seen. */
-  function untrue(
-    result: ShelfRead,
-    shown: readonly number[],
-    stood: Reading['stood'],
-    lied: boolean,
-  ): string | undefined {
-    if (result.found === 'moved' || lied) return undefined;
+  function untrue(result: ShelfRead, shown: readonly number[], stood: Reading['stood']): string | undefined {
+    if (result.found === 'moved') return undefined;
     const contents = stood.map(one => one.join());
     const undone = contents.some(
       (one, i) => contents.indexOf(one) < i - 1 && contents.lastIndexOf(one) > contents.indexOf(one),
@@ -179,6 +184,7 @@ export function shelfGame({
       lies,
       requests: 0,
       readings: 0,
+      seen: false,
       wrong: undefined,
     },
     moves,
