@@ -8,7 +8,7 @@ import { befores, exploreClaims, loadProduct, raceClaims } from './claims.ts';
 import { comparisons, keepingOf } from './in-sql/in-sql.ts';
 import { listComparisons } from './in-sql/lists-in-sql.ts';
 import { clocksWrong } from './ledger/clocks.ts';
-import { drawnWrong, rememberedWrong, resetsWrong } from './ledger/drawn.ts';
+import { drawnWrong, refusedWrong, rememberedWrong, resetsWrong } from './ledger/drawn.ts';
 import { type Budgets, rowWrong } from './ledger/row.ts';
 import type { Ledger } from './ledger/steps.ts';
 import { exploreWorld, worlds } from './ledger.ts';
@@ -111,7 +111,11 @@ export const examined: Readonly<Record<string, Examined>> = {
     async complaintOf(load) {
       const ledger = await load<Ledger>('src/engine/budget/ledger.ts');
       const wrong =
-        drawnWrong(ledger, histories) ?? clocksWrong(ledger) ?? rememberedWrong(ledger) ?? resetsWrong(ledger);
+        drawnWrong(ledger, histories) ??
+        refusedWrong(ledger) ??
+        clocksWrong(ledger) ??
+        rememberedWrong(ledger) ??
+        resetsWrong(ledger);
       if (wrong) return wrong;
       for (const world of worlds) {
         const { complaint } = exploreWorld(world, ledger, { mostStates });

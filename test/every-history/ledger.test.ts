@@ -5,7 +5,7 @@ import * as product from '../../src/engine/budget/ledger.ts';
 import { long } from '../support/long.ts';
 import { freshDatabase } from '../support/postgres.ts';
 import { clocksWrong } from './ledger/clocks.ts';
-import { drawnWrong, rememberedWrong, resetsWrong } from './ledger/drawn.ts';
+import { drawnWrong, refusedWrong, rememberedWrong, resetsWrong } from './ledger/drawn.ts';
 import { plantedInLedger } from './ledger/planted.ts';
 import { rowWrong } from './ledger/row.ts';
 import type { Ledger } from './ledger/steps.ts';
@@ -22,6 +22,10 @@ describe('every history of the budget', () => {
 
   test('what others used is remembered as long as it must be', () => {
     expect(rememberedWrong(product)).toBeUndefined();
+  });
+
+  test('a refusal stops us as long as it must', () => {
+    expect(refusedWrong(product)).toBeUndefined();
   });
 
   test('a period is fixed or slides, as its ends are told', () => {

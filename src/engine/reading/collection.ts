@@ -52,11 +52,14 @@ export function* readShelf({
   perPage: number;
   count?: number | undefined;
 }): Generator<ShelfAsk, ShelfRead, ShelfPage> {
+  /** An earlier reading, or the look at its end, has shown records. */
+  let hadRecords = known !== undefined && known.length > 0;
   if (known && look) {
     // One record fewer than a page holds, so that one more record would show.
     const startIndex = Math.max(0, known.length - (perPage - 1));
     const { ids, asOf } = yield { startIndex, maxResults: perPage };
     if (isSame(ids, known.slice(startIndex))) return { found: 'unchanged', asOf };
+    hadRecords ||= ids.length > 0;
   }
   let before: { ids: readonly string[]; repeats: boolean; endAsOf: Ms; agreed: number } | undefined;
   if (known?.length && !look) {
@@ -73,10 +76,10 @@ export function* readShelf({
       const { ids: arrived, asOf }: ShelfPage = yield { startIndex: ids.length, maxResults: perPage };
       // A source that ignores `startIndex` repeats the same page for ever. A shelf that moved by a page repeats it
       // once.
-      const repeats = ids.length > 0 && isSame(arrived, first) && arrived.some(id => id !== '');
+      const repeats = isSame(arrived, first) && arrived.some(id => id !== '');
       if (arrived.length === 0 || repeats) {
         // One empty reply shows an empty shelf. A shelf that had records must be shown empty twice.
-        const isEmpty = ids.length === 0 && (before ? before.ids.length === 0 : !known?.length && !count);
+        const isEmpty = ids.length === 0 && (before ? before.ids.length === 0 : !hadRecords && !count);
         if (isEmpty) return { found: 'whole', asOf };
         const again = agrees && repeats === before!.repeats && ids.length === before!.ids.length;
         const agreed = again ? before!.agreed + 1 : 1;

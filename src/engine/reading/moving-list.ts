@@ -91,9 +91,9 @@ export function* readMovingList(from: Ms, options: ReadingOptions): Generator<St
     proof = { ...covering(start, claimed), ...proof };
     left = tied;
     if (claimed > tied) {
-      start = Math.max(start, claimed);
+      start = claimed;
       most = Infinity;
-      since = Math.max(since, start - secondMs);
+      since = start - secondMs;
     } else {
       // The tie is too young to be claimed, but it has been read.
       most = claimed;

@@ -213,22 +213,23 @@ const gaps: Compare = async (keeping, pool) => {
       }
       const claim: Claim = { ...claimOf(account), kind: 'backfill', run, again: one.again };
       const gap = gapOf(one, wanted);
+      const placed = walkAt(1, cases % 3 === 0 ? {} : { updatedSince: toMs(1) });
       for (const until of gap ? [gap.to, undefined] : [])
-        for (const list of ['default', 'spam']) await keeping.placeWalk(client, claim, list, walkAt(1), until);
+        for (const list of ['default', 'spam']) await keeping.placeWalk(client, claim, list, placed, until);
       const next = () => keeping.nextGap(client, claim, 'default', one.isFirst, toMs(one.before));
       if (one.set !== 0 && one.since !== null && one.since > topOf(one.set)) {
         const refused = await next().then(String, (error: unknown) => isNamed(error, 'Fatal'));
         return same(`${name}: a gap below would be left`, refused, true);
       }
       // A run that reads everything again begins its walks anew, once.
-      const walk = { ...walkAt(1), until: gap?.to };
+      const walk = { ...placed, until: gap?.to };
       if (one.again) {
         const first = await next();
         if (one.own === 0) same(name, first, gap && { ...gap, walk: undefined });
         for (const second of [0, 1, 2])
           if (has(one.own, second))
             await keeping.cover(client, claim, 'default', { from: toMs(second), to: toMs(second + 1) });
-        if (gap) await keeping.placeWalk(client, claim, 'default', walkAt(1), gap.to);
+        if (gap) await keeping.placeWalk(client, claim, 'default', placed, gap.to);
       }
       for (const _ of ['first', 'again']) same(name, await next(), gap && { ...gap, walk });
       // The range does not grow with what is read meanwhile.

@@ -149,6 +149,38 @@ function drawOne(examined: Ledger, seed: number): string | undefined {
   return undefined;
 }
 
+/** How long each refusal stops us: asked a millisecond before it ends, at its end, and after it. */
+export function refusedWrong(ledger: Ledger): string | undefined {
+  for (const rules of rulesDrawn) {
+    const { periodMs } = rules;
+    const lengths = [500, 30_000, hourMs, periodMs, 2 * hourMs, 5 * hourMs];
+    const replies: Reply[] = [
+      ...lengths.map(freezeMs => ({ headers: {}, refused: true, freezeMs })),
+      ...lengths.map(ms => ({ headers: { resetSeconds: ms / 1000 }, refused: true })),
+      ...[false, true].map(spent => ({ headers: {}, refused: true, spent })),
+    ];
+    const ends = [...lengths, ...lengths.map(ms => ms + 1000)].flatMap(ms => [ms - 1, ms, ms + 1, ms + 2]);
+    for (const reply of replies)
+      for (const answeredMs of [undefined, 20, periodMs / 2]) {
+        const examined = compared(ledger);
+        let state = examined.empty;
+        const at = (ms: number): Moment => ({ earliestMs: beginMs + ms, latestMs: beginMs + ms });
+        const send = (id: string, ms: number, heard: Reply) => {
+          const done = granted(examined, state, beginMs + ms, rules, id);
+          state = examined.settle(done.state, { earliestMs: done.atMs, latestMs: done.atMs }, id, heard, rules).state;
+          return done.atMs - beginMs;
+        };
+        if (answeredMs !== undefined) send('first', 0, { headers: {}, refused: false });
+        const refusedMs = send('second', answeredMs ?? 0, reply);
+        for (const ms of ends)
+          examined.acquire(state, at(refusedMs + ms), { id: 'asks', lane: 'interactive', cost: 1 }, rules);
+        const wrong = examined.difference();
+        if (wrong) return `after a refusal, ${JSON.stringify(reply)}: ${wrong}`;
+      }
+  }
+  return undefined;
+}
+
 /** A reply: how long after the one before, what is left, and when the period ends. */
 interface Told {
   readonly gapMs: number;

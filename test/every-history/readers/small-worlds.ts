@@ -288,7 +288,7 @@ export function* shelfWorlds(length: number, changes: number): Generator<SmallWo
 }
 
 export function shelfWorld(
-  one: Omit<ShelfGame, 'read' | 'lies' | 'perPage'> & { perPage?: number; lies?: number },
+  one: Omit<ShelfGame, 'read' | 'lies' | 'perPage'> & { perPage?: number; lies?: number; twice?: boolean },
 ): SmallWorld {
   const { volumes, changes, known, look, counted, pages, unreadable = 0, lies = 0 } = one;
   const title = [
@@ -297,8 +297,10 @@ export function shelfWorld(
     look ? 'looked at' : '',
     counted ? 'counted' : '',
     unreadable > 0 ? `${unreadable} cannot be read` : '',
+    one.twice ? 'one of them twice' : '',
     one.ends ? 'only its ends change' : '',
     pages === 'short' ? 'one on a page' : pages === 'ignored' ? 'all on each page' : '',
+    pages === 'endless' ? 'without an end' : '',
   ];
   return {
     reader: 'shelf',

@@ -216,6 +216,17 @@ export function* slice(): Generator<SmallWorld> {
   // One is put in front and taken away in turn: two readings show the same, and lack it.
   for (const counted of [false, true])
     yield shelfWorld({ volumes: [0, 1, 2], known: undefined, look: false, counted, changes: 4, ends: true });
+  // One that moves in each reading; and one of which nothing is known that could be looked at.
+  for (const known of [undefined, [0]])
+    yield shelfWorld({ volumes: [0], known, look: false, counted: false, changes: 5, ends: true });
+  for (const known of [undefined, [0, 1, 0]])
+    for (const look of known ? [false, true] : [false])
+      for (const counted of [false, true])
+        yield shelfWorld({ volumes: [0, 1, 0], known, look, counted, changes: 0, twice: true });
+  yield shelfWorld({ volumes: [0], known: undefined, look: false, counted: false, changes: 0, pages: 'endless' });
+  const ignored = { known: undefined, look: false, counted: false, changes: 0, pages: 'ignored' } as const;
+  yield shelfWorld({ ...ignored, volumes: [0, 1], unreadable: 1 });
+  yield shelfWorld({ volumes: [0, 1], known: undefined, look: true, counted: false, changes: 1 });
 }
 
 /** All worlds, each once: those of the slice, and larger ones. */

@@ -17,6 +17,8 @@ export interface Heard {
   readonly met: ReadonlyMap<number, readonly number[]>;
   /** The last full page that was asked for. */
   readonly last: { readonly since: number; readonly page: number } | undefined;
+  /** Another request followed it. */
+  readonly isBetween: boolean;
   /** How often it was asked for, one time after the other. */
   readonly repeats: number;
   /** Where the next walk by pages may begin: between these. */
@@ -28,6 +30,7 @@ export const nothingHeard: Heard = {
   ended: undefined,
   met: new Map(),
   last: undefined,
+  isBetween: false,
   repeats: 0,
   split: undefined,
 };
@@ -51,7 +54,7 @@ export function hearing(rules: Rules, { until = Infinity }: Wanted, order?: Ask[
   /** A page of the list in its own order, or, `hidden`, in the order of creation. */
   function heard(before: Heard, ask: Ask, rows: readonly Shown[], arrived = rows.length): Heard {
     // What takes a second apart is another matter.
-    if (ask.order !== order || ask.only || (order && ask.count)) return before;
+    if (ask.order !== order || ask.only || (order && ask.count)) return { ...before, isBetween: true };
     const since = toSecond(ask.since ?? -1000);
     if (rules.hidden && ask.perPage === 1) {
       const place = placeIn(before, rows[0]?.id, perPage);
@@ -71,6 +74,7 @@ export function hearing(rules: Rules, { until = Infinity }: Wanted, order?: Ask[
       rows.map(({ id }) => id),
     );
     return {
+      isBetween: false,
       repeats: !isNew && before.last?.page === ask.page ? before.repeats + 1 : 1,
       sinces: before.sinces.includes(since) ? before.sinces : [...before.sinces, since],
       counts: before.counts + (ask.count ? 1 : 0),
@@ -93,6 +97,9 @@ export function hearing(rules: Rules, { until = Infinity }: Wanted, order?: Ask[
       return !isWalked && claimed !== undefined && ask.updatedSince! < claimed - 1000
         ? 'what is claimed is walked through once more'
         : undefined;
+    const { last, isBetween } = told;
+    if (last && !isBetween && last.since === toSecond(ask.since!) && last.page > 2 && ask.page === 1)
+      return 'a tie is not read backwards';
     return ask.count && told.counts > 0 ? 'a list is counted twice' : needlessBehind(told, then);
   }
 

@@ -25,6 +25,7 @@ export function judgeOf(rules: Rules, limits: Limits, middle: number, begunAsOf:
     if (ask.order === undefined && toSecond(ask.since!) < from - 1) return 'what was read before is asked for again';
     if (gap && toSecond(gap.from) < from) return 'a gap begins before what is wanted';
     const end = toSecond(Math.max(covered?.to ?? 0, gap?.to ?? 0));
+    if (until !== undefined && end > until) return 'more is claimed than is wanted';
     if (until !== undefined && !then.done && end >= until) return 'more is asked for than is wanted';
     if (rules.hidden && !then.done && covered && then.value.ask.since! < covered.to - 1000)
       return 'what is claimed is asked for once more';

@@ -23,8 +23,8 @@ export interface ShelfGame {
   readonly unreadable?: number;
   /** Volumes are only put in front, and taken from either end. */
   readonly ends?: boolean;
-  /** Pages hold one volume, whatever is asked for; or each shows the whole shelf. */
-  readonly pages?: 'short' | 'ignored' | undefined;
+  /** Pages hold one volume, whatever is asked for; or each shows the whole shelf; or other volumes follow without end. */
+  readonly pages?: 'short' | 'ignored' | 'endless' | undefined;
   readonly read?: Read;
 }
 
@@ -37,8 +37,17 @@ export interface Reading {
   readonly changes: number;
   readonly lies: number;
   readonly requests: number;
+  /** How often it has begun at the first place. It follows from the pages of `node`. */
+  readonly readings: number;
+  /** A reply has shown volumes. */
+  readonly seen: boolean;
   readonly wrong: string | undefined;
 }
+
+/** A shelf that moves in each of them is left to the next run. */
+const mostReadings = 5;
+/** One that has more pages grows as fast as it is read. */
+const mostPages = 1000;
 
 const same = (one: readonly number[], other: readonly number[]) => one.join() === other.join();
 
@@ -69,52 +78,66 @@ export function shelfGame({
     const { startIndex, maxResults } = step.value;
     const now = state.stood.at(-1)!;
     const size = pages === 'short' ? 1 : maxResults;
-    const arrived = empty ? [] : pages === 'ignored' ? now : now.slice(startIndex, startIndex + size);
+    const endless = [startIndex, startIndex + 1];
+    const others = pages === 'endless' ? endless : now.slice(startIndex, startIndex + size);
+    const truth = pages === 'ignored' ? now : others;
+    const arrived = empty ? [] : truth;
     // The time of a reply is the number of the content that it shows.
     const asOf = state.stood.length - 1;
-    const code = arrived.reduce((sum, volume) => sum * 16 + volume + 1, asOf + 1);
+    const code = arrived.reduce((sum, volume) => sum * (pages === 'endless' ? 4096 : 16) + volume + 1, asOf + 1);
     const node = state.node.after(code, () => ({ ids: arrived.map(nameOf), asOf }));
     const isAll = startIndex === 0 || pages === 'ignored';
     const shown = isAll ? arrived : [...state.shown.slice(0, startIndex), ...arrived];
-    const after = { ...state, node, shown, requests: state.requests + 1 };
+    const readings = state.readings + (startIndex === 0 && !(look && known && state.requests === 0) ? 1 : 0);
+    const seen = state.seen || arrived.length > 0;
+    const after = { ...state, node, shown, requests: state.requests + 1, readings, seen };
     if (startIndex < 0 || maxResults !== perPage) return { ...after, wrong: `place ${startIndex} is asked for` };
-    return { ...after, wrong: wrong(after, empty) };
+    return { ...after, wrong: wrong(after, empty && truth.length > 0) };
   }
 
-  function wrong({ node, requests, stood, shown, changes: left, lies: more }: Reading, lied: boolean) {
-    if (requests > 80) return 'the reading does not end';
+  function wrong(state: Reading, lied: boolean): string | undefined {
+    const { node, requests, readings, stood, shown, changes: left, lies: more } = state;
+    if (requests > (pages === 'endless' ? mostPages : 80) || readings > mostReadings) return 'the reading does not end';
     if ('failed' in node.step) return node.step.failed;
-    if (unreadable < 2 && stood.length === 1 && more === lies && requests > needed())
+    if (pages !== 'endless' && unreadable < 2 && stood.length === 1 && more === lies && requests > needed())
       return 'more is asked for than is needed';
     if (!node.step.done) return undefined;
     const { value: result } = node.step;
+    if (pages === 'endless')
+      return result.found === 'moved' && requests === mostPages ? undefined : 'a shelf without an end has an end';
     // Volumes that cannot be read look like one page that comes again.
     if (result.found === 'moved' && changes - left < 2 && unreadable < 2)
       return 'a shelf that changed once at most is not read';
-    return untrue(result, shown, stood, lied);
+    if (result.found === 'moved' && readings < mostReadings && unreadable < 2) return 'a reading gives up too early';
+    // One reply that lacks its volumes is believed of a shelf of which nothing was known, or that was empty before.
+    if (lied && result.found !== 'moved')
+      return state.seen || known?.length || (counted && volumes.length > 0 && result.found === 'whole')
+        ? 'a shelf that had volumes is found empty by one reply'
+        : undefined;
+    // A volume that comes twice may have moved over the border of a page.
+    const isTwice = new Set(shown).size < shown.length && stood.length === 1;
+    if (result.found === 'whole' && isTwice && readings < (isKnownAll && !look ? 2 : 3))
+      return 'a reading in which a volume comes twice is believed too early';
+    return untrue(result, shown, stood);
   }
+  const isKnownAll = known !== undefined && same(known, volumes);
 
   /** Requests of a shelf that does not change. */
   function needed(): number {
     const { length } = volumes;
-    const isKnown = known !== undefined && same(known, volumes);
     // Pages that are cut in another way than asked for tell nothing of the end.
-    if (isKnown && look && (pages === undefined || length === 0)) return 1;
+    if (isKnownAll && look && (pages === undefined || length === 0)) return 1;
     const first = known !== undefined && (look || known.length > 0) ? 1 : 0;
     if (length === 0) return first + (known !== undefined && known.length > 0 ? 2 : 1);
     const each = pages === 'ignored' ? 2 : Math.ceil(length / (pages === 'short' ? 1 : perPage)) + 1;
+    if (new Set(volumes).size < length) return first + (isKnownAll && !look ? 2 : 3) * each;
     const last = counted && pages !== 'ignored' ? each - 1 : each;
-    return first + (isKnown && !look && pages !== 'ignored' ? 0 : each) + last;
+    return first + (isKnownAll && !look && pages !== 'ignored' ? 0 : each) + last;
   }
 
   /** `known` was the content when it was found; what was undone since then is not seen. */
-  function untrue(
-    result: ShelfRead,
-    shown: readonly number[],
-    stood: Reading['stood'],
-    lied: boolean,
-  ): string | undefined {
-    if (result.found === 'moved' || lied) return undefined;
+  function untrue(result: ShelfRead, shown: readonly number[], stood: Reading['stood']): string | undefined {
+    if (result.found === 'moved') return undefined;
     const contents = stood.map(one => one.join());
     const undone = contents.some(
       (one, i) => contents.indexOf(one) < i - 1 && contents.lastIndexOf(one) > contents.indexOf(one),
@@ -160,6 +183,8 @@ export function shelfGame({
       changes,
       lies,
       requests: 0,
+      readings: 0,
+      seen: false,
       wrong: undefined,
     },
     moves,
