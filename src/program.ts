@@ -35,6 +35,7 @@ const groups: Record<string, Record<string, () => Promise<AddCommand>>> = {
     status: async () => (await import('./cli/look/status.ts')).addStatus,
     why: async () => (await import('./cli/look/why.ts')).addWhy,
     web: async () => (await import('./cli/look/web.ts')).addWeb,
+    mcp: async () => (await import('./cli/look/mcp.ts')).addMcp,
     sql: async () => (await import('./cli/look/sql.ts')).addSql,
     query: async () => (await import('./cli/look/query.ts')).addQuery,
     schema: async () => (await import('./cli/look/schema.ts')).addSchema,

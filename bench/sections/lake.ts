@@ -6,7 +6,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
-import { readQueries } from '../../src/cli/look/query.ts';
+import { readQueries } from '../../src/analytics/questions.ts';
 import { catalogSchema, type Lake, openLake } from '../../src/lake/duckdb.ts';
 import { type Exported, exportTo } from '../../src/lake/export.ts';
 import { alone, turnOn } from '../../src/lake/state.ts';

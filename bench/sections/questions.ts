@@ -4,7 +4,7 @@
  */
 import pg from 'pg';
 import { readCatalog } from '../../src/analytics/catalog.ts';
-import { readQueries } from '../../src/cli/look/query.ts';
+import { readQueries } from '../../src/analytics/questions.ts';
 import { letReaderIn } from '../../test/support/readers.ts';
 import { starJoins } from '../../test/support/star-joins.ts';
 import { fillBySql, messagesEach } from '../desk-by-sql.ts';

@@ -11,6 +11,7 @@ import type { SweepConfig } from '../engine/context.ts';
 import type { FieldRules } from '../engine/http/field-rules.ts';
 import { UsageError } from '../errors.ts';
 import type { LakePlace } from '../lake/duckdb.ts';
+import type { Limits } from '../privacy/bounded.ts';
 import { kinds, type SourceConfig, sources } from '../sources/index.ts';
 import { type Given, type Refused, readFleetFile } from './accounts-file.ts';
 import type { ValuesOf } from './setting-types.ts';
@@ -26,6 +27,7 @@ export interface Fleet {
   logLevel: string;
   web: WebConfig;
   lake: LakeConfig;
+  agents: AgentsConfig;
   /** In the order of the file, `default` first. Without a file: only `default`, even if no source is configured. */
   accounts: readonly Config[];
   /** Accounts of the file with invalid settings, each with its error. */
@@ -49,6 +51,13 @@ export interface WebConfig {
 export interface LakeConfig extends Omit<LakePlace, 'path'> {
   /** Cron expression in UTC; empty: never. */
   readonly schedule: string;
+}
+
+/** How agents are answered. */
+export interface AgentsConfig {
+  /** What the page serves at /mcp; `mcp` itself has an option. */
+  page: 'off' | 'masked' | 'unmasked';
+  limits: Limits;
 }
 
 /** Configuration of one account. Each source adds its part. */
@@ -144,7 +153,15 @@ export function readFleet(folder = process.cwd(), environment: Environment = pro
     extensions: ofPage.LAKE_EXTENSIONS,
     schedule: ofPage.SCHEDULE_LAKE,
   };
-  const common = { databaseUrl, redisUrl, logLevel, web, lake };
+  const agents: AgentsConfig = {
+    page: ofPage.SHELFDESK_MCP,
+    limits: {
+      ms: ofPage.SHELFDESK_MCP_SECONDS * 1000,
+      rows: ofPage.SHELFDESK_MCP_ROWS,
+      bytes: ofPage.SHELFDESK_MCP_KILOBYTES * 1000,
+    },
+  };
+  const common = { databaseUrl, redisUrl, logLevel, web, lake, agents };
   if (SHELFDESK_CONFIG === undefined) return { ...common, accounts: [configOf(plain)], refused: [], files: [] };
   const variables = {
     ...readEnvFile(folder),

@@ -318,6 +318,30 @@ const accountSettings = {
     says: 'Viewer token for the web page: shows everything, allows no actions.',
     secret: true,
   },
+  SHELFDESK_MCP: {
+    schema: z.enum(['off', 'masked', 'unmasked'], { error: 'must be off, masked or unmasked' }).default('off'),
+    default: 'off',
+    says: 'Whether the page answers agents at /mcp (docs/how-to/answer-agents.md): off, masked, or unmasked. Only operators see what is unmasked.',
+  },
+  SHELFDESK_MCP_SECONDS: {
+    schema: count(1)
+      .refine(value => value <= 300, { error: 'must be 300 or less' })
+      .default(4),
+    default: '4',
+    says: 'Longest time in seconds for one question of an agent.',
+  },
+  SHELFDESK_MCP_ROWS: {
+    schema: count(1).default(200),
+    default: '200',
+    says: 'Most rows in one answer to an agent.',
+  },
+  SHELFDESK_MCP_KILOBYTES: {
+    schema: count(1)
+      .refine(value => value <= 10_000, { error: 'must be 10000 or less' })
+      .default(100),
+    default: '100',
+    says: 'Most kilobytes of rows in one answer to an agent.',
+  },
   LOG_LEVEL: {
     schema: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('warn'),
     default: 'warn',

@@ -21,7 +21,7 @@ export const servedOf = ({ accounts }: Fleet): Served[] => accounts.map(servedBy
  * The account of --account. Default: the only account with settings; else the only account of the warehouse; else
  * `default`. Throws UsageError if the account is unknown or refused. `db` is undefined if the tables do not exist yet.
  */
-export async function chosenAccount(deps: Deps, db: pg.Pool | undefined): Promise<Config> {
+export async function chosenAccount(deps: Pick<Deps, 'asked'>, db: pg.Pool | undefined): Promise<Config> {
   const { fleet, account: named } = deps.asked();
   const [served, refused] = [servedOf(fleet), fleet.refused.map(({ account }) => account)];
   const known = allAccounts(served, refused, db ? await accountNames(db) : []);
@@ -48,7 +48,7 @@ export async function openChosen(deps: Deps): Promise<{ config: Config; warehous
  * `db` is undefined if the tables do not exist yet.
  */
 export async function chosenAccounts(
-  deps: Deps,
+  deps: Pick<Deps, 'asked'>,
   db: pg.Pool | undefined,
 ): Promise<{ accounts: readonly Config[]; refused: Fleet['refused'] }> {
   const { fleet, account: named } = deps.asked();

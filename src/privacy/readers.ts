@@ -33,11 +33,13 @@ export interface Reader {
 /** A name that needs no quotes and is short enough for PostgreSQL. */
 const nameLike = /^[a-z][a-z0-9_]{0,62}$/;
 const reserved = /^(pg_|shelfdesk_)|^(public|none)$/;
+/** Logins for questions of agents (sql-role.ts) begin with it. */
+export const ofAgents = 'shelfdesk_agent';
 const connections = 20;
 const terminateMs = 5000;
 /** A forgotten transaction would keep the server from cleaning up. */
 const forgotten = '15min';
-const groupOf = (pii: boolean) => (pii ? 'shelfdesk_reader_pii' : 'shelfdesk_reader');
+export const groupOf = (pii: boolean) => (pii ? 'shelfdesk_reader_pii' : 'shelfdesk_reader');
 const id = pg.escapeIdentifier;
 
 /** Creates the login. Returns its password. */
@@ -92,7 +94,7 @@ export async function letIn(db: pg.Pool, { name, pii, accounts, who }: NewReader
 }
 
 /** Schemas that such a reader may read. Without personal data the views of `safe` come first. */
-async function searchPathOf(client: Client, pii: boolean): Promise<string> {
+export async function searchPathOf(client: Pick<Client, 'query'>, pii: boolean): Promise<string> {
   const { rows } = await client.query<{ name: string }>(
     `select quote_ident(source) as name from sync.streams group by source having $1 or not bool_or(personal) order by min(place)`,
     [pii],
@@ -101,6 +103,7 @@ async function searchPathOf(client: Client, pii: boolean): Promise<string> {
   return (pii ? [...schemas, 'analytics', 'sync'] : ['safe', 'analytics', ...schemas]).join(', ');
 }
 
+/** All but those of a question of an agent, which live as long as the question. */
 export async function readersOf(db: pg.Pool): Promise<Reader[]> {
   const { rows } = await db.query<Reader>(
     `select r.role_name::text as reader, r.pii, r.accounts, r.created_at, r.created_by,
@@ -109,6 +112,7 @@ export async function readersOf(db: pg.Pool): Promise<Reader[]> {
        (select count(*) from pg_stat_activity a where a.usesysid = o.oid) as sessions
      from sync.readers r left join pg_roles o on o.rolname = r.role_name
      left join pg_roles g on g.rolname = case when r.pii then 'shelfdesk_reader_pii' else 'shelfdesk_reader' end
+     where not starts_with(r.role_name::text, '${ofAgents}_')
      order by r.role_name`,
   );
   return rows;
@@ -173,7 +177,7 @@ export async function revoke(db: pg.Pool, name: string, who: string, now: Date):
     }
     const forget = async (client: Client) => {
       await client.query('delete from sync.readers where role_name = $1', [name]);
-      if (reader.state !== 'gone') await drop(client, name);
+      if (reader.state !== 'gone') await dropLogin(client, name);
       await note(client, noted, reader.accounts, now);
     };
     await transaction(db, forget, durably);
@@ -182,19 +186,21 @@ export async function revoke(db: pg.Pool, name: string, who: string, now: Date):
 }
 
 /** Ending the sessions of a role requires its rights. The creator of a role may grant them to itself. */
-async function endSessions(db: pg.Pool, name: string): Promise<number> {
+/** `waitMs`: how long to wait for the end of each; 0: not at all. */
+export async function endSessions(db: pg.Pool, name: string, waitMs = terminateMs): Promise<number> {
   return transaction(db, async client => {
     const { rows } = await client.query(`select pg_has_role($1::name, 'usage') as ours, current_user as me`, [name]);
     if (!rows[0].ours) await join(client, name, rows[0].me);
     const { rows: ended } = await client.query(
       `select pg_terminate_backend(pid, $2) from pg_stat_activity where usename = $1`,
-      [name, terminateMs],
+      [name, waitMs],
     );
     return ended.length;
   });
 }
 
-async function drop(client: Client, name: string): Promise<void> {
+/** Drops a login with all that was granted to it. */
+export async function dropLogin(client: Client, name: string): Promise<void> {
   try {
     const { rows } = await client.query<{ database: string; granted: boolean }>(
       `select datname as database, exists (

@@ -6,9 +6,9 @@
 import pg from 'pg';
 import { lineFor } from '../engine/database/connection-url.ts';
 import { isMirror } from '../engine/database/mirrors.ts';
-import { type Client, sessionOptions, transaction } from '../engine/database/pool.ts';
-import { exitCodes, ShelfdeskError } from '../errors.ts';
-import { join, newPassword, verifierOf } from './readers.ts';
+import { type Client, sessionOptions, streamOf, transaction } from '../engine/database/pool.ts';
+import { exitCodes, isAway, ShelfdeskError } from '../errors.ts';
+import { dropLogin, endSessions, groupOf, join, newPassword, ofAgents, searchPathOf, verifierOf } from './readers.ts';
 
 const group = 'shelfdesk_sql';
 /** Lifetime of a login. A login that a killed process left behind expires after it, and the next command drops it. */
@@ -19,6 +19,26 @@ export interface Asker extends AsyncDisposable {
   readonly client: Client;
   /** A missing protection, and its remedy. */
   readonly warning?: string;
+}
+
+/** A login of one question, apart from all others. */
+export interface OwnReader extends Asker {
+  readonly client: pg.Client;
+  /** The schemas of plain names. */
+  readonly path: string;
+  /** Ends the session, whatever it does. Its statement fails immediately. */
+  stop(): void;
+}
+
+interface Login {
+  /** The group that carries the rights, and the first part of the name. */
+  readonly group: string;
+  readonly prefix: string;
+  /** Further settings of the session. */
+  readonly options?: string;
+  /** Within the transactions that create and drop the login. */
+  enter?(client: Client, name: string): Promise<void>;
+  leave?(client: Client, name: string): Promise<void>;
 }
 
 interface Role {
@@ -49,7 +69,7 @@ export async function openAsker({ pg: db, url }: { pg: pg.Pool; url: string }, n
   if (!reaches && !writes) return ofPool(db);
   let why: string;
   try {
-    return await asLogin(db, url, now);
+    return await asLogin(db, url, now, { group, prefix: group });
   } catch (error) {
     if (!(error instanceof pg.DatabaseError) && !(error instanceof ShelfdeskError)) throw error;
     why = error.message;
@@ -73,26 +93,69 @@ async function ofPool(db: pg.Pool): Promise<Asker> {
   return { client, [Symbol.asyncDispose]: async () => client.release(true) };
 }
 
-async function asLogin(db: pg.Pool, url: string, now: Date): Promise<Asker> {
-  await removeForgotten(db, now);
-  const name = `${group}_${newPassword()
+/**
+ * Opens a reader for one question: a login of its own in the group of readers, masked unless `pii`, that sees these accounts,
+ * or all. PostgreSQL ends each of its statements after `ms`. Throws ShelfdeskError where no such login can be made: no other
+ * role takes its place.
+ */
+export async function openOwnReader(
+  { pg: db, url }: { pg: pg.Pool; url: string },
+  { now, pii, accounts, ms }: { now: Date; pii: boolean; accounts: readonly string[] | null; ms: number },
+): Promise<OwnReader> {
+  const login: Login = {
+    ...{ group: groupOf(pii), prefix: ofAgents, options: `-c statement_timeout=${ms}` },
+    async enter(client, name) {
+      await client.query(
+        'insert into sync.readers (role_name, accounts, pii, created_at, created_by) values ($1, $2, $3, $4, $5)',
+        [name, accounts, pii, now, 'mcp'],
+      );
+    },
+    async leave(client, name) {
+      await client.query('delete from sync.readers where role_name = $1', [name]);
+    },
+  };
+  try {
+    const path = await searchPathOf(db, pii);
+    return { ...(await asLogin(db, url, now, login)), path };
+  } catch (error) {
+    const isGone: boolean = isAway(error);
+    if (isGone || !(error instanceof pg.DatabaseError)) throw error;
+    throw new ShelfdeskError(
+      `no reader could be made for this question: ${error.message}`,
+      'DATABASE_URL has to be a role that owns the tables and may create readers (docs/how-to/let-readers-in.md).',
+      exitCodes.failed,
+      error,
+    );
+  }
+}
+
+async function asLogin(db: pg.Pool, url: string, now: Date, login: Login): Promise<Omit<OwnReader, 'path'>> {
+  await removeForgotten(db, now, login);
+  const name = `${login.prefix}_${newPassword()
     .replaceAll(/[^a-z0-9]/g, '')
     .slice(0, 12)}`;
   const password = newPassword();
   const line = lineFor(url, name, password);
   const until = new Date(now.getTime() + validMs).toISOString();
   await transaction(db, async client => {
-    await requireRights(client);
+    await requireRights(client, login.group);
     await client.query(
       `create role ${id(name)} login connection limit 1 valid until '${until}' password ${pg.escapeLiteral(verifierOf(password))}`,
     );
-    await join(client, group, name);
+    await join(client, login.group, name);
+    await login.enter?.(client, name);
   });
-  const client = new pg.Client({ connectionString: line, application_name: 'shelfdesk: sql', options: sessionOptions });
+  const client = new pg.Client({
+    ...{ connectionString: line, application_name: 'shelfdesk: sql' },
+    options: [sessionOptions, login.options ?? []].flat().join(' '),
+  });
   client.on('error', () => {}); // The running statement fails with the same error.
+  let stopping: Promise<unknown> | undefined;
   const close = async () => {
+    // A login that is gone could not be named to end its session.
+    await stopping;
     await client.end().catch(() => {});
-    await db.query(`drop role ${id(name)}`);
+    await drop(db, name, login);
   };
   try {
     await client.connect();
@@ -100,11 +163,22 @@ async function asLogin(db: pg.Pool, url: string, now: Date): Promise<Asker> {
     await close();
     throw error;
   }
-  return { client, [Symbol.asyncDispose]: close };
+  const stop = () => {
+    stopping ??= endSessions(db, name, 0).catch(() => {});
+    // The session may be within a step that nothing interrupts. Nobody waits for it.
+    streamOf(client).destroy();
+  };
+  return { client, stop, [Symbol.asyncDispose]: close };
 }
 
+const drop = (db: pg.Pool, name: string, { leave }: Login) =>
+  transaction(db, async client => {
+    await dropLogin(client, name);
+    await leave?.(client, name);
+  });
+
 /** If the role, or its rights on new tables, are missing, the owner of the tables grants them. */
-async function requireRights(client: Client): Promise<void> {
+async function requireRights(client: Client, group: string): Promise<void> {
   const { rows } = await client.query<{
     there: boolean;
     settles: boolean | null;
@@ -123,13 +197,13 @@ async function requireRights(client: Client): Promise<void> {
   if (!may_connect) await client.query(`grant connect on database ${id(database)} to ${group}`);
 }
 
-async function removeForgotten(db: pg.Pool, now: Date): Promise<void> {
+async function removeForgotten(db: pg.Pool, now: Date, login: Login): Promise<void> {
   const { rows } = await db.query<{ name: string }>(
     `select r.rolname::text as name from pg_roles r
-     where r.rolname ~ '^${group}_[a-z0-9]+$' and r.rolvaliduntil < $1
+     where r.rolname ~ '^${login.prefix}_[a-z0-9]+$' and r.rolvaliduntil < $1
        and not exists (select from pg_stat_activity a where a.usesysid = r.oid)`,
     [now],
   );
   // Logins of a concurrent command, or of another owner on this server, stay.
-  for (const { name } of rows) await db.query(`drop role ${id(name)}`).catch(() => {});
+  for (const { name } of rows) await drop(db, name, login).catch(() => {});
 }

@@ -1,119 +1,32 @@
 /**
- * `npm run every-history -- mutants PART [--every n] [--only file:line] [--workers n] [--seconds n]`: changes the product in every
- * small way, one after the other, and says which changes the checker does not find. Nobody has chosen these. Parts: examined.ts.
+ * `npm run every-history -- mutants PART [--every n] [--only file:line] [--workers n] [--seconds n] [--tell]`: changes the product
+ * in every small way, one after the other, and says which changes the checker does not find. Nobody has chosen these. Parts:
+ * examined.ts. First it plays a copy of each file that is not changed. If something is found in that, nothing is proven.
  */
 import { fork } from 'node:child_process';
-import { readFileSync } from 'node:fs';
-import { availableParallelism } from 'node:os';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { availableParallelism, tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { type Examined, examined } from './examined.ts';
 import { withMistake } from './planted.ts';
+import { type Mutant, mutantsOf } from './small-changes.ts';
 
-interface Mutant {
-  readonly file: string;
-  readonly line: number;
-  readonly what: string;
-  readonly before: string;
-  readonly after: string;
-}
-
-/** What stands in a line of code or of SQL, and what may stand there instead. Both are told apart by spaces and case. */
-const swaps: readonly (readonly [RegExp, readonly string[]])[] = [
-  [/ < /g, [' <= ', ' >= ']],
-  [/ <= /g, [' < ']],
-  [/ > /g, [' >= ', ' <= ']],
-  [/ >= /g, [' > ']],
-  [/ === /g, [' !== ']],
-  [/ !== /g, [' === ']],
-  [/ = (?=\$\d)/g, [' <> ']],
-  [/ \+ /g, [' - ']],
-  [/ - /g, [' + ']],
-  [/ && /g, [' || ']],
-  [/ \|\| /g, [' && ']],
-  [/ and /g, [' or ']],
-  [/ or /g, [' and ']],
-  [/\bnot (?=[a-z])/g, ['']],
-  [/!(?=[\w(])/g, ['']],
-  [/\bMath\.max\b/g, ['Math.min']],
-  [/\bMath\.min\b/g, ['Math.max']],
-  [/\bMath\.floor\b/g, ['Math.ceil']],
-  [/\bMath\.ceil\b/g, ['Math.floor']],
-  [/\bleast\(/g, ['greatest(']],
-  [/\bgreatest\(/g, ['least(']],
-  [/\.some\(/g, ['.every(']],
-  [/\.every\(/g, ['.some(']],
-  [/\btrue\b/g, ['false']],
-  [/\bfalse\b/g, ['true']],
-  [/(?<![\w$.'])0(?![\w'.])/g, ['1']],
-  [/(?<![\w$.'])1(?![\w'.])/g, ['0', '2']],
-  [/'waiting'/g, ["'running'"]],
-  [/'running'/g, ["'waiting'"]],
-  [/\bearliestMs\b/g, ['latestMs']],
-  [/\blatestMs\b/g, ['earliestMs']],
-];
-
-/** A line that may be left out: a statement that declares nothing and answers nothing, or a condition of a query. */
-const isDispensable = (line: string) =>
-  /^\s*(?!(const|let|return|import|export|type|throw|case|readonly)\b|\w+\??:)[^/*].*;$/.test(line) ||
-  /^\s*(and|or) .*[^`;]$/.test(line);
-
-const isCode = (line: string) =>
-  !/^\s*(\/\/|\/?\*|import\b|export (type|interface)|(readonly )?\w+\??: [\w<>[\] |]+;|\| \{ readonly\b|\w+\([^()]*\): [\w<>]+;$)/.test(
-    line,
-  );
-
-/** `where`: a file, and of it only these functions if any are named. */
-export function mutantsOf(where: string): Mutant[] {
-  const [file = '', ...functions] = where.split(' ');
-  const from = readFileSync(file, 'utf8');
-  const lines = from.split('\n');
-  const mutants: Mutant[] = [];
-  const note = (n: number, instead: string, what: string) => {
-    const after = [...lines.slice(0, n), instead, ...lines.slice(n + 1)].join('\n');
-    mutants.push({ file, line: n + 1, what, before: from, after });
-  };
-  let within: string | undefined;
-  for (const [n, line] of lines.entries()) {
-    within = /^(?:export )?(?:async )?(?:function|const) (\w+)/.exec(line)?.[1] ?? within;
-    if (!isCode(line) || (functions.length > 0 && !functions.includes(within ?? ''))) continue;
-    for (const [pattern, others] of swaps)
-      for (const { index, 0: found } of line.matchAll(pattern))
-        for (const other of others) {
-          if (other === found) continue;
-          const instead = line.slice(0, index) + other + line.slice(index + found.length);
-          note(n, instead, `${line.trim()}  →  ${instead.trim()}`);
-        }
-    const at = /^(\s*(?:\} )?(?:else )?if \()(?=.)/.exec(line)?.[1];
-    if (at !== undefined)
-      for (const always of ['false && ', 'true || ']) {
-        // The condition ends where its bracket does, in this line or in a later one.
-        const rest = lines.slice(n).join('\n').slice(at.length);
-        const end = closing(rest);
-        const whole = `${at}${always}(${rest.slice(0, end)})${rest.slice(end)}`;
-        mutants.push({
-          ...{ file, line: n + 1, what: `${line.trim()}  →  if (${always}…)`, before: from },
-          after: [...lines.slice(0, n), whole].join('\n'),
-        });
-      }
-    if (isDispensable(line)) note(n, '', `${line.trim()}  →  (left out)`);
-  }
-  return mutants;
-}
-
-function closing(text: string): number {
-  for (let depth = 1, at = 0; at < text.length; at++) {
-    if (text[at] === '(') depth++;
-    else if (text[at] === ')' && --depth === 0) return at;
-  }
-  return text.length;
-}
-
+/** How a process ends that has tried a change. */
 const exits = { survives: 0, found: 3, 'does not run': 4 } as const;
-type Verdict = keyof typeof exits;
+/** `does not end`: it was ended at the deadline, or when it had filled the memory. `breaks off`: the process failed. */
+const verdicts = [...(Object.keys(exits) as (keyof typeof exits)[]), 'does not end', 'breaks off'] as const;
+type Verdict = (typeof verdicts)[number];
+
+interface Tried {
+  readonly verdict: Verdict;
+  readonly says: string;
+  readonly seconds: number;
+}
 
 /** In a process of its own, so that one that never ends can be ended. */
-async function tryOne(part: Examined, mutant: Mutant): Promise<Verdict> {
+async function tryOne(part: Examined, mutant: Mutant): Promise<keyof typeof exits> {
   let mistaken: Awaited<ReturnType<typeof withMistake>>;
   try {
     mistaken = await withMistake(mutant.file, [{ file: mutant.file, from: mutant.before, to: mutant.after }]);
@@ -127,53 +40,121 @@ async function tryOne(part: Examined, mutant: Mutant): Promise<Verdict> {
   return complaint === undefined ? 'survives' : 'found';
 }
 
+const unchanged = (where: string): Mutant => {
+  const [file = ''] = where.split(' ');
+  const text = readFileSync(file, 'utf8');
+  return { file, line: 0, what: 'nothing is changed', before: text, after: text };
+};
+
 export async function tryMutants(name: string): Promise<void> {
   const { values } = parseArgs({
     options: {
       every: { type: 'string', default: '1' },
       only: { type: 'string', default: '' },
       number: { type: 'string' },
+      tell: { type: 'boolean', default: false },
       workers: { type: 'string', default: String(availableParallelism()) },
       seconds: { type: 'string', default: '120' },
     },
     allowPositionals: false,
   });
   const part = examined[name]!;
-  const all = part.files.flatMap(mutantsOf);
+  const all = [...part.files.map(unchanged), ...part.files.flatMap(mutantsOf)];
   if (values.number !== undefined) {
     process.exit(exits[await tryOne(part, all[Number(values.number)]!)]);
   }
   const chosen = all
     .map((mutant, n) => ({ mutant, n }))
-    .filter(({ mutant: { file, line } }) => `${file}:${line}`.includes(values.only))
+    .filter(({ mutant: { file, line } }) => line > 0 && `${file}:${line}`.includes(values.only))
     .filter((_, n) => n % Number(values.every) === 0);
+  const files = new Set(chosen.map(({ mutant }) => mutant.file));
+  const controls = all
+    .map((mutant, n) => ({ mutant, n }))
+    .filter(({ mutant: { file, line } }) => line === 0 && files.has(file));
+  if (chosen.length === 0) {
+    console.error(`No change of ${name} is at "${values.only}".`);
+    process.exitCode = 2;
+    return;
+  }
   await using around = await part.begin?.();
-  const counts = { survives: 0, found: 0, 'does not run': 0 };
-  let next = 0;
-  const work = async () => {
-    for (let one = chosen[next++]; one !== undefined; one = chosen[next++]) {
-      const verdict = await inProcess(name, one.n, { ...around?.env }, Number(values.seconds));
-      counts[verdict]++;
-      if (verdict === 'survives') console.log(`survives: ${one.mutant.file}:${one.mutant.line}: ${one.mutant.what}`);
-      if (next % 20 === 0) console.error(`${next} of ${chosen.length}: ${JSON.stringify(counts)}`);
-    }
+  const each = async <T>(list: readonly T[], work: (one: T, done: number) => Promise<void>) => {
+    let next = 0;
+    const worker = async () => {
+      for (let one = list[next++]; one !== undefined; one = list[next++]) await work(one, next);
+    };
+    await Promise.all(Array.from({ length: Number(values.workers) }, worker));
   };
-  await Promise.all(Array.from({ length: Number(values.workers) }, work));
-  const tried = counts.found + counts.survives;
+  const script = fileURLToPath(new URL('main.ts', import.meta.url));
+  const attempt = (n: number, seconds: number) =>
+    tryProgram(script, ['mutants', name, '--number', String(n)], { ...around?.env }, seconds);
+
+  let slowest = 0;
+  const wrong: string[] = [];
+  await each(controls, async ({ mutant, n }) => {
+    const { verdict, says, seconds } = await attempt(n, 3600);
+    slowest = Math.max(slowest, seconds);
+    if (verdict !== 'survives') wrong.push(`${mutant.file}, unchanged: ${verdict}: ${says}`);
+  });
+  if (wrong.length > 0) {
+    console.error(
+      `A copy that is not changed does not survive, so nothing that is found says anything:\n${wrong.join('\n')}`,
+    );
+    process.exitCode = 2;
+    return;
+  }
+  const deadline = Math.max(Number(values.seconds), 4 * slowest);
+  console.error(`Unchanged copies survive. A change that is not found in ${Math.ceil(deadline)} s does not end.`);
+
+  const counts = Object.fromEntries(verdicts.map(verdict => [verdict, 0])) as Record<Verdict, number>;
+  await each(chosen, async ({ mutant: { file, line, what }, n }, done) => {
+    const { verdict, says } = await attempt(n, deadline);
+    counts[verdict]++;
+    if (verdict !== 'found' && verdict !== 'does not run') console.log(`${verdict}: ${file}:${line}: ${what}`);
+    else if (values.tell) console.log(`${verdict}: ${file}:${line}: ${what}\n  ${says}`);
+    if (done % 20 === 0) console.error(`${done} of ${chosen.length}: ${JSON.stringify(counts)}`);
+  });
+  const tried = chosen.length - counts['does not run'];
+  const noticed = tried - counts.survives;
+  const others = [`${counts['does not end']} do not end`, `${counts['breaks off']} break off`].join(', ');
   console.log(
-    `${name}: ${tried} changes, ${counts.found} found, ${counts.survives} survive (${((100 * counts.found) / tried).toFixed(1)} % found)`,
+    `${name}: ${tried} changes, ${counts.found} found, ${others}, ${counts.survives} survive (${((100 * noticed) / tried).toFixed(1)} % noticed)`,
   );
   process.exitCode = counts.survives > 0 ? 1 : 0;
 }
 
-function inProcess(name: string, n: number, env: NodeJS.ProcessEnv, seconds: number): Promise<Verdict> {
+/** Runs a program that ends with one of the exit codes above. */
+export function tryProgram(
+  program: string,
+  words: readonly string[],
+  env: NodeJS.ProcessEnv,
+  seconds: number,
+): Promise<Tried> {
+  const began = performance.now();
+  // What a process leaves behind that had to be ended goes with this folder.
+  const folder = mkdtempSync(join(tmpdir(), 'shelfdesk-tried-'));
   return new Promise(resolve => {
-    const child = fork(fileURLToPath(new URL('main.ts', import.meta.url)), ['mutants', name, '--number', String(n)], {
-      ...{ stdio: 'ignore', timeout: seconds * 1000, killSignal: 'SIGKILL', env: { ...process.env, ...env } },
+    const child = fork(program, words, {
+      ...{
+        stdio: 'pipe',
+        timeout: Math.ceil(seconds * 1000),
+        killSignal: 'SIGKILL',
+        env: { ...process.env, ...env, TMPDIR: folder },
+      },
+      execArgv: ['--max-old-space-size=2000'],
     });
-    child.on('exit', code => {
-      const [verdict = 'found'] = Object.entries(exits).find(([, exit]) => exit === code) ?? [];
-      resolve(verdict as Verdict);
+    let says = '';
+    const hear = (data: Buffer) => {
+      says = (says + data).slice(-2000);
+    };
+    child.stdout?.on('data', hear);
+    child.stderr?.on('data', hear);
+    child.on('close', (code, signal) => {
+      rmSync(folder, { recursive: true, force: true });
+      const [known] = Object.entries(exits).find(([, exit]) => exit === code) ?? [];
+      // Node aborts where the memory is full.
+      const isEnded = signal === 'SIGKILL' || signal === 'SIGABRT' || code === 134;
+      const verdict = (known as Verdict | undefined) ?? (isEnded ? 'does not end' : 'breaks off');
+      resolve({ verdict, says: says.trim(), seconds: (performance.now() - began) / 1000 });
     });
   });
 }

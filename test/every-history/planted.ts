@@ -1,6 +1,6 @@
 /**
- * Planted mistakes: a copy of files of the product with one text replaced by another, beside links to all that it
- * imports. The product knows nothing of them. A text that is no longer there fails, so no mistake gets lost.
+ * Planted mistakes: a copy of the product in which texts are replaced by others, and a link to all that it imports. The
+ * product knows nothing of them. A text that is no longer there fails, so no mistake gets lost.
  */
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -24,18 +24,27 @@ export interface Mistaken<T> extends Disposable {
 
 /** The module at this path, with the mistake in it or in what it imports. */
 export async function withMistake<T>(path: string, mistakes: readonly Replacement[]): Promise<Mistaken<T>> {
+  using stack = new DisposableStack();
   const folder = mkdtempSync(join(tmpdir(), 'shelfdesk-planted-'));
+  stack.defer(() => rmSync(folder, { recursive: true, force: true }));
   cpSync(join(root, 'src'), join(folder, 'src'), { recursive: true });
   writeFileSync(join(folder, 'package.json'), '{ "type": "module" }');
   symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'));
   for (const { file, from, to } of mistakes) {
-    const text = readFileSync(join(root, file), 'utf8');
+    // The copy may hold another mistake already.
+    const copy = join(folder, file);
+    const text = readFileSync(copy, 'utf8');
     if (text.split(from).length !== 2) throw new Error(`${file} has not exactly one "${from}"`);
     writeFileSync(
-      join(folder, file),
+      copy,
       text.replace(from, () => to),
     );
   }
   const load = (path: string) => import(/* @vite-ignore */ pathToFileURL(join(folder, path)).href);
-  return { module: await load(path), load, [Symbol.dispose]: () => rmSync(folder, { recursive: true, force: true }) };
+  const module = await load(path);
+  const kept = stack.move();
+  return { module, load, [Symbol.dispose]: () => kept.dispose() };
 }
+
+/** A copy has error classes of its own, so an error is known by its name. */
+export const isNamed = (error: unknown, name: string): boolean => error instanceof Error && error.name === name;

@@ -4,7 +4,7 @@
  */
 import type pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { readQueries } from '../../src/cli/look/query.ts';
+import { readQueries } from '../../src/analytics/questions.ts';
 import { parseRules } from '../../src/engine/http/field-rules.ts';
 import { applyToStored } from '../../src/privacy/fields/apply.ts';
 import { kinds, streams } from '../../src/sources/index.ts';

@@ -3,10 +3,11 @@
  * table. The last export has the warehouse as it is.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Query, readQueries } from '../../src/cli/look/query.ts';
-import { askAccounts, together } from '../../src/cli/look/sql.ts';
+import { type Query, readQueries } from '../../src/analytics/questions.ts';
+import { askAccounts } from '../../src/cli/look/sql.ts';
 import { askLake } from '../../src/lake/ask.ts';
 import { openLake } from '../../src/lake/duckdb.ts';
+import { together } from '../../src/privacy/ask.ts';
 import { lakeTables, lakeViews } from '../../src/sources/index.ts';
 import { shelfdesk } from '../support/cli.ts';
 import type { InProcess } from '../support/in-process.ts';

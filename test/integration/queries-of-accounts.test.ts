@@ -1,7 +1,7 @@
 /** The questions of docs/queries over several accounts: each row is of one account, and says of which. */
 import { expect, test } from 'vitest';
 import { startSandbox } from '../../packages/sandbox/src/server.ts';
-import { readQueries } from '../../src/cli/look/query.ts';
+import { readQueries } from '../../src/analytics/questions.ts';
 import { ask, askAccounts } from '../../src/cli/look/sql.ts';
 import { shelfdesk } from '../support/cli.ts';
 import { long } from '../support/long.ts';

@@ -5,7 +5,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { isOfStar, nameOf, readCatalog } from '../../src/analytics/catalog.ts';
-import { type Query, readQueries } from '../../src/cli/look/query.ts';
+import { type Query, readQueries } from '../../src/analytics/questions.ts';
 import { answered, examples } from '../support/answers.ts';
 import { shelfdesk } from '../support/cli.ts';
 import { demoWorld } from '../support/demo-world.ts';

@@ -11,6 +11,7 @@ import { tracesOf } from './erasing.ts';
 import type { History } from './history.ts';
 import type { Exchange } from './network.ts';
 import type { Plan } from './plan.ts';
+import type { Actor } from './scheduler.ts';
 
 /**
  * One round trip: the tickets that transactions from $1 on have written, what is claimed, who is at work. Times in ms. There is one
@@ -85,9 +86,8 @@ export class Check {
   #committed: { key: string; token: number }[] = [];
   /** Ids to which the source has answered 404. */
   readonly #notFound = new Set<string>();
-  /** Until when nobody may send, after a refusal that has arrived. */
-  #silentFromMs = Number.POSITIVE_INFINITY;
-  #silentToMs = 0;
+  /** The last refusal: between these times nobody may send, unless who had it died before it told the others. */
+  #refused: { by: Actor; fromMs: number; toMs: number; isTold: boolean } | undefined;
 
   constructor(at: { world: World; plan: Plan; history: History; database: Database; catalog: Catalog }) {
     this.#catalog = at.catalog;
@@ -102,7 +102,9 @@ export class Check {
   }
 
   /** Of each statement that was carried out. */
-  readonly statement = ({ text, values }: Statement, rowCount: number | null): void => {
+  readonly statement = ({ text, values }: Statement, by: Actor, rowCount: number | null): void => {
+    if (this.#refused?.by === by && text.includes('sync.credit_minutes') && values[16] === 1 && rowCount === 1)
+      this.#refused.isTold = true;
     if (text.startsWith('begin')) this.#merges = 0;
     if (/^\s*with asked as materialized/.test(text) && ++this.#merges === 2) this.batches++;
     if (/^\s*(with|update|insert|delete)\b/.test(text) && text.includes('books.')) this.#isCatalogDirty = true;
@@ -114,18 +116,19 @@ export class Check {
     }
   };
 
-  readonly exchange = ({ path, status, sentMs, arrivedMs, repliedMs, headers }: Exchange): void => {
+  readonly exchange = ({ by, path, status, sentMs, arrivedMs, repliedMs, headers }: Exchange): void => {
     if (BooksService.takes(path)) return;
     const [, id] = /^\/api\/v1\/(?:tickets|customers)\/([^/?]+)/.exec(path) ?? [];
     if (status === 404 && id !== undefined) this.#notFound.add(decodeURIComponent(id));
-    if (sentMs > this.#silentFromMs && sentMs < this.#silentToMs)
-      this.complain(`I5: sent ${this.#silentToMs - sentMs} ms before the silence after a 429 was over`);
+    const last = this.#refused;
+    if (last && (last.isTold || !last.by.dead) && sentMs > last.fromMs && sentMs < last.toMs)
+      this.complain(`I5: sent ${last.toMs - sentMs} ms before the silence after a 429 was over`);
     if (status !== 429) return;
     if (this.#isAlone()) this.complain('I4: a 429, alone on the account');
     if (repliedMs === undefined || this.#plan.clocksMs > 0 || this.#plan.troubles > 0) return;
     // Whoever was granted a credit before the refusal was told may send still.
-    this.#silentFromMs = repliedMs + 1000;
-    this.#silentToMs = arrivedMs + Number(headers['Rate-Limit-Reset']) * 1000;
+    const toMs = arrivedMs + Number(headers['Rate-Limit-Reset']) * 1000;
+    this.#refused = { by, fromMs: repliedMs + 1000, toMs, isTold: false };
   };
 
   /** The database's clock tells when credits are free: where it is set, nothing is promised. */

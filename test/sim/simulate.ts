@@ -211,8 +211,8 @@ class Simulation {
       database,
       unreadable: this.#runs.unreadable,
     });
-    database.watch = (statement, _by, { rowCount }) => {
-      check.statement(statement, rowCount);
+    database.watch = (statement, by, { rowCount }) => {
+      check.statement(statement, by, rowCount);
       if (this.#wild && rowCount) this.#wrote.add(wroteBy(statement.text));
       if (statement.text.includes('update sync.stored_runs')) this.#runs.mayHaveEnded = true;
     };

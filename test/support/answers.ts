@@ -1,6 +1,6 @@
 /** The questions of docs/queries with their answers, as a page. */
 import type pg from 'pg';
-import type { Query } from '../../src/cli/look/query.ts';
+import type { Query } from '../../src/analytics/questions.ts';
 import { type Cell, cellText, table } from '../../src/cli/output/terminal.ts';
 
 const opening = `# Questions, and what the warehouse answers

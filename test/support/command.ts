@@ -28,6 +28,7 @@ export async function command(add: AddCommand, config: Config, ...args: string[]
     logLevel,
     web,
     lake: { schedule: '' },
+    agents: { page: 'off' as const, limits: { ms: 4000, rows: 200, bytes: 100_000 } },
     accounts: [config],
     refused: [],
     files: [],

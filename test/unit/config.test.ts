@@ -119,6 +119,10 @@ describe('what is given', () => {
       HANDOFF_DUE: '06:30',
       FIELD_RULES: 'messages.body, contacts.value:hash',
       FIELD_RULES_KEY: 'hush-hush-hush-hush',
+      SHELFDESK_MCP: 'masked',
+      SHELFDESK_MCP_SECONDS: '9',
+      SHELFDESK_MCP_ROWS: '50',
+      SHELFDESK_MCP_KILOBYTES: '30',
     };
     // A token that lasts is set instead of what gets one.
     expect([...Object.keys(all), 'BOOKS_ACCESS_TOKEN'].sort()).toEqual(Object.keys(settings).sort());

@@ -212,6 +212,8 @@ describe('who may import whom', () => {
     expect(rooms('bullmq')).toEqual(['engine/queue']);
     expect(rooms('ioredis')).toEqual(['engine/queue']);
     expect(rooms('pino')).toEqual(['app']);
+    for (const name of ['@modelcontextprotocol/server', '@modelcontextprotocol/server/stdio'])
+      expect(rooms(name)).toEqual(['agents']);
     expect(rooms('google-auth-library')).toEqual(['engine/http']);
     expect(rooms('htmlparser2')).toEqual(['sources']);
     expect(rooms('@duckdb/node-api')).toEqual(['lake']);

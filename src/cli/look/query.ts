@@ -1,31 +1,20 @@
 /** `query list`, `query run <name>`: prepared questions, each an SQL file in docs/queries. */
-import { readdir, readFile } from 'node:fs/promises';
 import type { Command } from 'commander';
+import { findQuery, readQueries } from '../../analytics/questions.ts';
 import type { Fleet } from '../../app/config.ts';
 import type { Warehouse } from '../../app/context.ts';
 import { exitCodes, UsageError } from '../../errors.ts';
 import { askLake } from '../../lake/ask.ts';
 import { openLake } from '../../lake/duckdb.ts';
 import { readLake, readLakeStatus } from '../../lake/state.ts';
+import { type Named, together } from '../../privacy/ask.ts';
 import { lakeViews } from '../../sources/index.ts';
 import { count } from '../../words.ts';
 import type { Act, Deps } from '../command.ts';
 import { print, printJson, say, style, table } from '../output/terminal.ts';
 import { tablesOf } from '../warehouse.ts';
 import { required } from '../work/lake.ts';
-import { askAccounts, type Named, together } from './sql.ts';
-
-const folder = new URL('../../../docs/queries/', import.meta.url);
-
-export interface Query {
-  readonly name: string;
-  /** First comment line of the file. */
-  readonly question: string;
-  /** Other comment lines before the statement. */
-  readonly notes: readonly string[];
-  /** Content of the file, including comments. */
-  readonly sql: string;
-}
+import { askAccounts } from './sql.ts';
 
 export function addQuery(program: Command, deps: Deps, act: Act): void {
   const query = program
@@ -63,7 +52,7 @@ export function addQuery(program: Command, deps: Deps, act: Act): void {
     .option('--lake', 'ask the lake instead of the warehouse')
     .action(
       act(async (name: string, options: { json?: boolean; lake?: boolean }) => {
-        const chosen = choose(await readQueries(), name);
+        const chosen = findQuery(await readQueries(), name);
         const { fleet, account } = deps.asked();
         await using warehouse = await tablesOf(fleet, deps.signal);
         const ask = options.lake ? askTheLake : askTheWarehouse;
@@ -107,22 +96,3 @@ async function askTheLake(
   await using lake = await openLake(url, { ...fleet.lake, path }, { signal, mode: 'read' });
   return { ...together(await askLake(lake, lakeViews, sql, account)), moment };
 }
-
-function choose(queries: readonly Query[], name: string): Query {
-  const chosen = queries.find(one => one.name === name.replace(/\.sql$/, ''));
-  if (chosen) return chosen;
-  throw new UsageError(`there is no query ${name}`, 'See `npx shelfdesk query list`.');
-}
-
-export async function readQueries(): Promise<Query[]> {
-  const files = (await readdir(folder)).filter(name => name.endsWith('.sql')).sort();
-  return Promise.all(
-    files.map(async file => {
-      const sql = await readFile(new URL(file, folder), 'utf8');
-      const [question = '', ...notes] = /^(?:-- .*\n)*/.exec(sql)![0].trim().split('\n');
-      return { name: file.slice(0, -4), question: said(question), notes: notes.map(said), sql };
-    }),
-  );
-}
-
-const said = (line: string): string => line.replace(/^-- /, '');

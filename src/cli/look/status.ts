@@ -1,6 +1,7 @@
 /** `status`: completeness and freshness of each stream, missing data, and remedies. */
 import type { Command } from 'commander';
 import type pg from 'pg';
+import type { Shown } from '../../agents/masked.ts';
 import { configuredSources } from '../../app/context.ts';
 import { systemClock } from '../../clock.ts';
 import { pendingMigrations } from '../../engine/database/migrate.ts';
@@ -167,6 +168,14 @@ export async function readStatus(
     ),
   }));
 }
+
+/** An error may quote the source. */
+export const statusShown = (streams: readonly StreamStatus[], { text }: Shown): StreamStatus[] =>
+  streams.map(one => ({
+    ...one,
+    last_error: text(one.last_error),
+    holes: one.holes.map(gap => ({ ...gap, reason: text(gap.reason) })),
+  }));
 
 /** Remaining deferral in ms. `sleeps_until` stays set after it has passed. */
 const sleepsMs = ({ sleeps_until }: Pick<StreamStatus, 'sleeps_until'>) =>

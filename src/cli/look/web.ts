@@ -11,6 +11,7 @@ import { type OpenQueue, openQueues } from '../../engine/queue/queue.ts';
 import { exitCodes, UsageError } from '../../errors.ts';
 import { OpenStack } from '../../open-stack.ts';
 import type { Served } from '../../ops/known-accounts.ts';
+import type { ServedAgents } from '../../ops/page/agents.ts';
 import { queueNames } from '../../ops/page/overview.ts';
 import { demandSafe, type Serving, servePage } from '../../ops/page/server.ts';
 import { servedOf } from '../choose-account.ts';
@@ -77,11 +78,37 @@ export async function openPage(
       if (!found.has(account)) found.set(account, holder.use(queues.open(name)).bull);
   };
   await findQueues();
-  const site = { pg, clock: systemClock, log, version, web, queues: found, findQueues };
+  const agents = await servedAgents(stack, { warehouse, log, fleet });
+  const site = { agents, pg, clock: systemClock, log, version, web, queues: found, findQueues };
   const page = stack.use(await servePage({ ...site, pingQueues: () => queues.ping(), ...cachedFleet(fleet) }, port));
   const opened = stack.move();
   holder = opened;
   return { url: page.url, [Symbol.asyncDispose]: () => opened.disposeAsync() };
+}
+
+/** Undefined unless the settings ask for it. */
+async function servedAgents(
+  stack: OpenStack,
+  { warehouse, log, fleet }: Pick<Ground, 'warehouse' | 'log'> & { fleet: () => Fleet },
+): Promise<ServedAgents | undefined> {
+  const shows = fleet().agents.page;
+  if (shows === 'off') return undefined;
+  const [{ agentsOf }, { makeOverHttp, mostBodyBytes }] = await Promise.all([
+    import('./mcp.ts'),
+    import('../../agents/http.ts'),
+  ]);
+  const ended = new AbortController();
+  stack.defer(() => ended.abort());
+  const agents = await agentsOf({
+    warehouse,
+    fleet,
+    only: undefined,
+    signal: ended.signal,
+    onBug: error => log.error(error, 'a question of an agent failed'),
+  });
+  const served = makeOverHttp(agents, error => log.warn(error, 'a request of an agent failed'));
+  stack.defer(() => served.close());
+  return { ...served, mostBodyBytes, seesAll: role => shows === 'unmasked' && role === 'operator' };
 }
 
 /** Caches the accounts for `againMs`. An invalid file leaves them unchanged; the worker reports it. */

@@ -1,6 +1,7 @@
 /** `why <ticket>`: history of a ticket in the mirror, with runs and credits, and the reasons why it is not fresher. */
 import type { Command } from 'commander';
 import type pg from 'pg';
+import { type Shown, unmasked } from '../../agents/masked.ts';
 import type { Config } from '../../app/config.ts';
 import { systemClock } from '../../clock.ts';
 import { command } from '../../engine/runs/pauses.ts';
@@ -12,7 +13,7 @@ import { openChosen, servedBy } from '../choose-account.ts';
 import type { Act, Deps } from '../command.ts';
 import { type Cell, cellText, duration, print, printJson, say, table } from '../output/terminal.ts';
 import { scheduleOf } from '../work/schedule.ts';
-import { readStatus, type StreamStatus } from './status.ts';
+import { readStatus, type StreamStatus, statusShown } from './status.ts';
 
 /** Credits of one request for a ticket with its messages. */
 const creditsOfReading = 2;
@@ -52,12 +53,14 @@ export function addWhy(program: Command, deps: Deps, act: Act): void {
     );
 }
 
-export async function whyOf(db: pg.Pool, config: Config, name: string): Promise<Why> {
+/** `shown`: how texts and changed values are shown. */
+export async function whyOf(db: pg.Pool, config: Config, name: string, shown: Shown = unmasked): Promise<Why> {
   const { account } = config;
-  const status = await readStatus(db, [account], [servedBy(config)]);
+  const status = statusShown(await readStatus(db, [account], [servedBy(config)]), shown);
   const of = (stream: string) => status.find(one => one.stream === stream);
-  const life = await lifeOf(db, account, name);
-  if (life === undefined) throw await unknown(db, account, name, of('tickets'));
+  const found = await lifeOf(db, account, name);
+  if (found === undefined) throw await unknown(db, { account, name, tickets: of('tickets'), shown });
+  const life = lifeShown(found, shown);
   const worker = (await liveWorkers(db, account)).length > 0;
   const slots = worker ? await scheduleOf(db, config) : [];
   const slot = (name: string) => slots.find(({ schedule }) => schedule === name)?.next[0] ?? null;
@@ -88,11 +91,29 @@ function sweepDue({ ticket, listed, swept }: Life, { sweep }: Pick<Config, 'swee
   );
 }
 
-async function unknown(db: pg.Pool, account: string, name: string, tickets: StreamStatus | undefined): Promise<Error> {
+function lifeShown(life: Life, { text, fields }: Shown): Life {
+  return {
+    ...life,
+    ticket: { ...life.ticket, subject: text(life.ticket.subject) },
+    changes: life.changes.map(one => ({ ...one, fields: fields(one.fields) })),
+    audits: life.audits.map(one => ({ ...one, fields: one.fields && fields(one.fields) })),
+    rejects: life.rejects.map(one => ({ ...one, reason: text(one.reason) })),
+    suspected: life.suspected && { ...life.suspected, error: text(life.suspected.error) },
+  };
+}
+
+interface Missing {
+  readonly account: string;
+  readonly name: string;
+  readonly tickets: StreamStatus | undefined;
+  readonly shown: Shown;
+}
+
+async function unknown(db: pg.Pool, { account, name, tickets, shown }: Missing): Promise<Error> {
   const [reject] = (await rejectsOf(db, account, name)).filter(({ cleared_at }) => cleared_at === null);
   const complete = tickets?.complete_through;
   const remedy = reject
-    ? `The ticket was rejected: ${reject.reason}. See ${command(account, `rejects show ${reject.id}`)}.`
+    ? `The ticket was rejected: ${shown.text(reject.reason)}. See ${command(account, `rejects show ${reject.id}`)}.`
     : complete
       ? `Tickets are complete through ${cellText(complete)}, with ${count(tickets.holes.length, 'gap')}: see ${command(account, 'status')}. What came later, ${command(account, 'sync')} brings.`
       : `Tickets are not complete yet: see ${command(account, 'status')}; ${command(account, 'sync')} reads them.`;

@@ -156,6 +156,7 @@ async function runOn(
     ...config,
     web: pageOfDemo,
     lake: { schedule: '' },
+    agents: { page: 'off' as const, limits: { ms: 4000, rows: 200, bytes: 100_000 } },
     accounts: [config],
     refused: [],
     files: [],

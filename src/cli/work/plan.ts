@@ -82,10 +82,9 @@ export function addPlan(program: Command, deps: Deps, act: Act): void {
         const { missing } = await pendingMigrations(warehouse.pg);
         const db = missing.length > 0 ? undefined : warehouse.pg;
         const chosen = await chosenAccount(deps, db);
-        const isSet = configuredSources(chosen).size > 0;
-        const config = isSet || db === undefined ? chosen : await settingsFromWarehouse(db, chosen);
+        const { config, isSet } = await settingsFor(chosen, db);
         const question = questionOf(kind, names, options, config);
-        const planned = await runPlan(config, warehouse, question, deps, isSet);
+        const planned = await runPlan(config, warehouse, question, deps, { isSet });
         if (options.json) printJson(planned);
         else {
           show(planned);
@@ -97,7 +96,7 @@ export function addPlan(program: Command, deps: Deps, act: Act): void {
     );
 }
 
-function questionOf(kind: string, names: readonly string[], options: Options, config: Config): Question {
+export function questionOf(kind: string, names: readonly string[], options: Options, config: Config): Question {
   const { since = null, until = null, again = false, sample, full } = options;
   if (kind !== 'backfill' && (since || until || again))
     throw new UsageError('--since, --until and --again belong to a backfill', 'Use `plan backfill`.');
@@ -132,6 +131,15 @@ async function tellLake(db: pg.Pool): Promise<void> {
 const unsetSays = (account: string) =>
   `account '${account}' has no settings here, so default limits are assumed; a run needs settings`;
 
+/** The settings of the account; if it has none, as the warehouse knows them. */
+export async function settingsFor(
+  chosen: Config,
+  db: pg.Pool | undefined,
+): Promise<{ config: Config; isSet: boolean }> {
+  const isSet = configuredSources(chosen).size > 0;
+  return { config: isSet || db === undefined ? chosen : await settingsFromWarehouse(db, chosen), isSet };
+}
+
 /** Settings of an unconfigured account, from the warehouse. Its source cannot be asked without a token. */
 async function settingsFromWarehouse(db: pg.Pool, config: Config): Promise<Config> {
   const read = await readFrom(db, config.account);
@@ -146,16 +154,23 @@ async function settingsFromWarehouse(db: pg.Pool, config: Config): Promise<Confi
   return { ...withoutSettings(config.account, values), sinceMs, lookbackMs };
 }
 
-/**
- * Plans a run and stores the result for comparison with the run. Does not bind the account to a source, so any settings may
- * be tried. `isSet`: whether the settings allow requests to the source.
- */
+/** How a plan is made. */
+interface How {
+  /** The account has settings, so that a source can be asked. */
+  readonly isSet?: boolean;
+  /** The source may be asked for what the mirror does not know. */
+  readonly asks?: boolean;
+  /** The plan is stored for comparison with the run. */
+  readonly keeps?: boolean;
+}
+
+/** Plans a run. Does not bind the account to a source, so any settings may be tried. */
 export async function runPlan(
   config: Config,
   warehouse: Warehouse,
   asked: Question,
   { signal }: { signal: AbortSignal },
-  isSet = true,
+  { isSet = true, asks = isSet, keeps = true }: How = {},
 ): Promise<PlanResult> {
   await using account = await openAccount(config, warehouse, { signal, works: false, binds: false });
   const { ctx } = account;
@@ -165,9 +180,9 @@ export async function runPlan(
   if (!isRead) throw new UsageError(`there is nothing to ${kind} yet`, `Run ${command(ctx.account, 'sync')} first.`);
   // The run skips paused streams too.
   const question = { ...asked, streams: await skipPaused(ctx, read) };
-  const planned = await plan(question, { ctx, counts: isSet });
+  const planned = await plan(question, { ctx, counts: asks });
   const forecast = totalsOf(planned);
-  if (forecast)
+  if (forecast && keeps)
     await keepPlan(ctx.pg, ctx.account, { kind, question: askedFor(question), forecast }, new Date(ctx.clock.now()));
   const assumptions = isSet ? planned.assumptions : [...planned.assumptions, unsetSays(ctx.account)];
   // Sweeps and verifications bring no new records.

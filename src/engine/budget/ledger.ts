@@ -80,8 +80,8 @@ interface Wait extends Wanted {
   sinceMs: number;
   untilMs: number;
 }
-/** Answered credits that are free again at `freeMs`, one number for each lane. (An older program wrote no fourth.) */
-type Spent = [freeMs: number, interactive: number, fresh: number, backfill: number, sweep?: number];
+/** Answered credits that are free again at `freeMs`, one number for each lane. */
+type Spent = [freeMs: number, interactive: number, fresh: number, backfill: number, sweep: number];
 /** The last headers of the source. */
 export interface Source {
   /**
@@ -329,7 +329,7 @@ function tenthLeftAtMs(state: State, nowMs: number, held: Held, cost: number, al
     .filter(flight => isSlow(flight.lane))
     .map(flight => [earliestReplyMs(flight, nowMs) + rules.periodMs, flight.cost] as const);
   const answered = state.spent.map(
-    ([freeMs, _interactive, _fresh, backfill, sweep = 0]) => [freeMs, backfill + sweep] as const,
+    ([freeMs, _interactive, _fresh, backfill, sweep]) => [freeMs, backfill + sweep] as const,
   );
   return whenFreed([...answered, ...flying], nowMs, slowHeld(held) + cost - most);
 }
@@ -384,14 +384,10 @@ function sourceFreeAtMs(state: State, nowMs: number, need: number): number {
 }
 
 /** When `missing` more of these credits become free. */
-function whenFreed(
-  sums: (readonly [freeMs: number, ...amounts: (number | undefined)[]])[],
-  nowMs: number,
-  missing: number,
-): number {
+function whenFreed(sums: (readonly [freeMs: number, ...amounts: number[]])[], nowMs: number, missing: number): number {
   if (missing <= 0) return nowMs;
   for (const one of sums.toSorted((a, b) => a[0] - b[0])) {
-    if (one[0] > nowMs) for (let i = 1; i < one.length; i++) missing -= one[i] ?? 0;
+    if (one[0] > nowMs) for (let i = 1; i < one.length; i++) missing -= one[i]!;
     if (missing <= 0) return one[0];
   }
   return Number.POSITIVE_INFINITY;
@@ -448,7 +444,7 @@ function heldByLane(state: State, atMs: number): Held {
     held[0] += one[1];
     held[1] += one[2];
     held[2] += one[3];
-    held[3] += one[4] ?? 0;
+    held[3] += one[4];
   }
   return held;
 }
@@ -465,7 +461,7 @@ function addSpent(spent: Spent[], freeMs: number, lane: Lane, cost: number, cell
   if (!last || Math.floor(last[0] / cellMs) < Math.floor(freeMs / cellMs)) return [...spent, added];
   const joined: Spent = [...last];
   joined[0] = Math.max(last[0], freeMs);
-  joined[index] = (joined[index] ?? 0) + cost;
+  joined[index]! += cost;
   return [...spent.slice(0, -1), joined];
 }
 
@@ -500,9 +496,7 @@ function advance(before: State, now: Moment, rules: Rules): State {
   const nowMs = Math.floor(now.earliestMs);
   const freed = (one: Spent) => one[0] > state.atMs && one[0] <= nowMs;
   const back =
-    state.source && nowMs < state.slidingUntilMs
-      ? sum(state.spent.filter(freed).flatMap(([, ...sums]) => sums.map(one => one ?? 0)))
-      : 0;
+    state.source && nowMs < state.slidingUntilMs ? sum(state.spent.filter(freed).flatMap(([, ...sums]) => sums)) : 0;
   // A request in flight may have been counted when it was granted, so its reply is compared with what was held then.
   const flying = state.flights.filter(flight => flight.deadlineMs > nowMs);
   const horizonMs = Math.min(nowMs, ...flying.map(flight => flight.grantedMs));

@@ -1,4 +1,5 @@
 /** Connections to the warehouse, and the one way to run a transaction. */
+import type { Duplex } from 'node:stream';
 import pg from 'pg';
 import { isAway } from '../../errors.ts';
 
@@ -6,6 +7,9 @@ import { isAway } from '../../errors.ts';
 pg.types.setTypeParser(pg.types.builtins.INT8, Number);
 
 export type Client = pg.ClientBase;
+
+/** The socket of a session. The types of node-postgres leave it out. */
+export const streamOf = ({ connection }: pg.Client): Duplex => (connection as unknown as { stream: Duplex }).stream;
 
 /**
  * Frees what a session holds when its process cannot: after 25 s if the machine has vanished, after 10 s if the process

@@ -13,7 +13,8 @@
  * A tie beyond paging is taken apart (apart.ts). Where that does not help, exactly this second is left as a gap.
  *
  * From the very beginning (`from` 0) the first request has no `since`, and whatever was created before 1970 counts as of
- * 1970. Records that do not show when they were created are left out of the rows.
+ * 1970. Records that do not show when they were created stand before all others. They are left out of the rows. Where they
+ * fill a page, the request is read by pages, as a tie is: records from before 1970 may follow.
  */
 import { readApart } from './partitions.ts';
 import {
@@ -96,16 +97,14 @@ function* readAscending(from: Ms, options: ReadingOptions): Generator<Step, Proo
       since = last - secondMs;
     } else if (left === since && startsIn(page, since)) {
       since += secondMs;
-    } else if (Number.isNaN(last)) {
-      // Records without a time come first. A request with any `since` leaves them out.
-      since = beginning + 1;
     } else {
       /** The first second that is not done: the one after `since`, or `since` itself. */
       const second = Math.max(start, read);
       const far: Page = yield* inOrder({ since, page: depth / perPage, perPage }, {});
-      const isDeep = far.arrived === perPage && look(far, options).last <= second;
+      // Records without a time come first, and a page of them has no last second.
+      const isDeep = far.arrived === perPage && !(look(far, options).last > second);
       const there = isDeep ? undefined : yield* forwards(since, [page], options);
-      if (there === undefined || (there.deep && there.before <= second)) {
+      if (there === undefined || (there.deep && !(there.before > second))) {
         const apart = yield* readApart(since, second, options);
         if ('failed' in apart && since < second && startsIn(page, since)) {
           // `since` includes its own second, so a request without that second suffices.

@@ -37,7 +37,7 @@ export function* walkList(from: Ms, options: ReadingOptions): Generator<Step, Pr
   const { perPage, lookbackMs, depth } = options;
   const until = endOf(options);
   let start = floorSecond(from);
-  let since = Math.max(0, start - secondMs);
+  let since = 0;
   // A walk that begins beyond the claim would leave a gap before it, of unknown end.
   let walk = options.walk && options.walk.since <= start && endOf(options.walk) === until ? options.walk : undefined;
   let resumed = walk !== undefined;

@@ -87,9 +87,14 @@ export function* forwards(since: Ms, begun: readonly Page[], options: ReadingOpt
   }
 }
 
-/** The pages with records from before `before`, from the last to the first. The last page was just read. */
+/**
+ * The pages with records from before `before`, from the last to the first. The last page was just read. A page whose records
+ * show no time counts: a record that left it moved what follows.
+ */
 function* overAgain(since: Ms, there: Reading, { perPage }: ReadingOptions): Generator<Step, readonly Page[], Page> {
-  const concerned = there.pages.findLastIndex(page => page.rows.some(row => row.time < there.before));
+  const concerned = there.pages.findLastIndex(
+    ({ arrived, rows }) => (rows.length === 0 && arrived > 0) || rows.some(row => row.time < there.before),
+  );
   const pages = there.pages.slice(0, concerned + 1);
   const justRead = concerned === there.pages.length - 1;
   for (let i = justRead ? concerned - 1 : concerned; i >= 0; i--) {

@@ -12,6 +12,7 @@ import { describeOutage, isAway, ShelfdeskError, UsageError } from '../../errors
 import type { Served } from '../known-accounts.ts';
 import { forStrangers, healthz, livez, readyz } from '../metrics/health.ts';
 import { type Metrics, makeMetrics } from '../metrics/metrics.ts';
+import { mountAgents, type ServedAgents } from './agents.ts';
 import { cookieName, type Door, hostOf, isForwarded, isLoopback, isSameOrigin, makeDoor, sessionMs } from './auth.ts';
 import { boardOf, boardPolicy } from './board.ts';
 import { makeLive } from './live.ts';
@@ -34,6 +35,8 @@ export interface Site {
   /** Rejects if the server of the queues is unavailable. */
   readonly pingQueues: () => Promise<void>;
   readonly web: Pick<WebConfig, 'host' | 'token' | 'viewerToken'>;
+  /** Undefined: agents are not answered. */
+  readonly agents?: ServedAgents | undefined;
 }
 
 export interface Serving extends AsyncDisposable {
@@ -139,6 +142,7 @@ export async function makeApp(site: Site): Promise<{ app: FastifyInstance; close
   loggingIn(app, door);
   addRoutes(app, { pg: site.pg, clock, door, live, pages: makePages(site) });
   mountProbes(app, site, metrics);
+  if (site.agents) mountAgents(app, site.agents);
   const boarded = boardOf(site.queues, board);
   await app.register(async scope => {
     scope.addHook('onRequest', async (request, reply) => {

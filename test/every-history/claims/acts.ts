@@ -7,6 +7,7 @@ import type * as claims from '../../../src/engine/runs/claims.ts';
 import type * as runs from '../../../src/engine/runs/runs.ts';
 import type * as slots from '../../../src/engine/runs/slots.ts';
 import type * as errors from '../../../src/errors.ts';
+import { isNamed } from '../planted.ts';
 import {
   abandoned,
   account,
@@ -56,13 +57,12 @@ interface Key {
 }
 const keyOf = ({ account, run, stream }: Key) => ({ account, run, stream: stream as StreamKey });
 const nameOf = ({ run, stream }: { run: number; stream: string }) => `${stream.replace('helpdesk.', '')} of run ${run}`;
-const isFenced = (error: unknown) => error instanceof Error && error.constructor.name === 'FencedOff';
 /** The answer of an act that must be refused to all but the holder. */
 const fenced = (work: Promise<unknown>) =>
   work.then(
     () => 'done',
     error => {
-      if (isFenced(error)) return 'fenced off';
+      if (isNamed(error, 'FencedOff')) return 'fenced off';
       throw error;
     },
   );

@@ -91,7 +91,8 @@ function drawOne(examined: Ledger, seed: number): string | undefined {
       limit,
       remaining: Math.floor(random() ** 2 * limit),
       used: pick([0, 1, 2, 3]),
-      resetSeconds: pick([1, 1, 1, 0.5]) * Math.ceil(toEndMs / 1000),
+      // A reset that is farther away than a period is not believed.
+      resetSeconds: pick([1, 1, 1, 0.5, 3]) * Math.ceil(toEndMs / 1000),
     };
     const but = pick<keyof RateHeaders | undefined>([
       undefined,

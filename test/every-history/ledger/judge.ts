@@ -1,11 +1,12 @@
 /**
- * The judge: what SPEC.md promises of the budget (I4, I5, I7, I17), said of one step or one state. It counts for itself
- * what the server counted and what is on its way, and looks into no field of the ledger. Since the ledger is pure, the
- * judge may ask it what would be granted now, or later, without doing it.
+ * The judge: it says what is wrong with one step or one state, by what SPEC.md promises of the budget (I4, I5, I7, I17). What
+ * the server has counted and what is on its way it knows from the model. Of the ledger it reads one field, which tells how
+ * long a quota that is used up stops us. All else it asks: the ledger is pure, so asking what it would grant, now or later,
+ * changes nothing.
  */
-import type { Acquired, Lane, Moment, RateHeaders, Settled, State } from '../../../src/engine/budget/ledger.ts';
+import type { Acquired, Ask, Lane, Moment, RateHeaders, Settled, State } from '../../../src/engine/budget/ledger.ts';
 import { type Answer, inPeriod, sumOf, type Use } from './server.ts';
-import { type Hold, momentOf, type Now } from './state.ts';
+import { type Hold, isSlow, longestWaitMs, momentOf, type Now } from './state.ts';
 import type { Ledger } from './steps.ts';
 import type { Words, World } from './worlds.ts';
 
@@ -22,7 +23,6 @@ const memoryPeriods = 5;
 /** Headers are whole seconds, and come late. */
 const headersMs = 2000;
 
-const isSlow = (lane: Lane) => lane === 'backfill' || lane === 'sweep';
 const isTruthful = ({ words }: World) => words.every(one => one === 'truth' || one === 'none');
 const isAlone = (world: World) => !world.others;
 
@@ -92,9 +92,11 @@ const knowsAlone = (world: World, state: Now) =>
 /** A request was not granted. */
 export function toldWrong(
   world: World,
-  state: Now,
+  ledger: Ledger,
+  before: Now,
   done: Acquired & { granted: false },
   now: Moment,
+  wanted: Ask,
 ): string | undefined {
   const { waitUntilMs, tooLong, unmarked } = done;
   const waitMs = waitUntilMs - now.earliestMs;
@@ -106,11 +108,32 @@ export function toldWrong(
   } else if (waitMs > (unmarked === undefined ? patienceMs : unmarkedMs) + 1) {
     return `a process is to sleep ${waitMs} ms, and may oversleep`;
   }
-  if (unmarked === undefined && !tooLong) {
-    const mark = done.state.waits.filter(one => one.untilMs > waitUntilMs);
-    if (mark.length < done.state.waits.length - state.processes.length) return 'a waiting process leaves no mark';
-  }
-  return undefined;
+  return unmarked === undefined && !tooLong ? unmarkedWrong(world, ledger, before, done, now, wanted) : undefined;
+}
+
+/**
+ * Whoever waits has left a mark: at the time when it asks again and is served, nobody who comes later is served instead. Where
+ * not all have room who wait, any of them may be the first when all is free.
+ */
+function unmarkedWrong(
+  world: World,
+  ledger: Ledger,
+  before: Now,
+  { state, waitUntilMs }: Acquired & { granted: false },
+  now: Moment,
+  wanted: Ask,
+): string | undefined {
+  const { rules } = world;
+  const waiting = before.processes.filter(({ doing }) => doing.is === 'waiting');
+  const isFull = sumOf(waiting) + 1 > allowance(world, before) || waiting.length + 1 > rules.requestsPerSecond;
+  if (isSlow(wanted.lane) || isFull || before.marksMs > 0 || before.othersMs > 0) return undefined;
+  const then = { earliestMs: waitUntilMs, latestMs: waitUntilMs + now.latestMs - now.earliestMs };
+  const later = ledger.acquire(state, then, { id: 'later', lane: wanted.lane, cost: 1 }, rules);
+  if (!later.granted || !ledger.acquire(state, then, wanted, rules).granted) return undefined;
+  const answered = ledger.settle(later.state, then, 'later', { headers: {}, refused: false }, rules).state;
+  return ledger.acquire(answered, then, wanted, rules).granted
+    ? undefined
+    : 'a waiting process leaves no mark: one that comes later is served instead';
 }
 
 /** The server refused a request of ours: only others explain that. */
@@ -347,15 +370,11 @@ function slowLater(world: World, ledger: Ledger, state: State, later: Moment, mo
 function waitsTooLong(world: World, state: Now): string | undefined {
   if (!isAlone(world) || !isTruthful(world) || world.setBacks || world.serverCredits || state.silentMs > 0)
     return undefined;
-  const { periodMs, timeoutMs } = world.rules;
   for (const [n, { lane, doing }] of state.processes.entries()) {
     if (doing.is !== 'waiting') continue;
     const waitedMs = state.nowMs - doing.sinceMs;
-    const mostMs =
-      (isSlow(lane) ? 2 : 1) * periodMs +
-      (state.processes.length + 1) * (timeoutMs + 2000) +
-      (world.late ? periodMs : 0);
-    if (waitedMs > mostMs) return `process ${n + 1} has waited ${Math.round(waitedMs)} ms in lane ${lane}`;
+    if (waitedMs > longestWaitMs(world, lane))
+      return `process ${n + 1} has waited ${Math.round(waitedMs)} ms in lane ${lane}`;
   }
   return undefined;
 }

@@ -96,6 +96,15 @@ export function momentOf(world: World, { nowMs, backMs }: Pick<Now, 'nowMs' | 'b
   return { earliestMs: databaseMs - errorMs, latestMs: databaseMs };
 }
 
+export const isSlow = (lane: Lane): boolean => lane === 'backfill' || lane === 'sweep';
+
+/** Alone, a request waits no longer than this. */
+export function longestWaitMs(world: World, lane: Lane): number {
+  const { periodMs, timeoutMs } = world.rules;
+  const flights = (world.processes.length + 1) * (timeoutMs + 2000);
+  return (isSlow(lane) ? 2 : 1) * periodMs + flights + (world.late ? periodMs : 0);
+}
+
 const laneLetter: Record<Lane, string> = { interactive: 'i', fresh: 'f', backfill: 'b', sweep: 's' };
 
 /**
@@ -109,6 +118,8 @@ export function keyOf(world: World, state: Now, advanced: State, symmetric = tru
   const oldestMs = -(periodMs + timeoutMs + 2000 + 2 * (world.clockErrorMs ?? 0));
   /** A time of the world. Tenths of a millisecond, because moments have fractions. */
   const t = (ms: number) => (ms === 0 ? 'n' : Math.max(oldestMs, Math.round((ms - nowMs) * 10) / 10));
+  /** Since when one waits. It counts up to the longest wait, and a moment beyond. */
+  const w = (lane: Lane, ms: number) => Math.max(-longestWaitMs(world, lane) - 1, Math.round((ms - nowMs) * 10) / 10);
   const d = (ms: number) => (ms === 0 ? 'n' : Math.max(oldestMs, Math.round((ms - nowMs + backMs) * 10) / 10));
 
   /** A time that only matters as long as it is to come. */
@@ -119,7 +130,7 @@ export function keyOf(world: World, state: Now, advanced: State, symmetric = tru
     const begin = `${world.clockErrorMs ? n : ''}${laneLetter[lane]}${cost}${left}`;
     if (doing.is === 'idle') return begin;
     if (doing.is === 'waiting')
-      return `${begin}w${t(doing.sinceMs)},${t(doing.askMs)},${doing.unmarked === undefined ? '' : d(doing.unmarked)}`;
+      return `${begin}w${w(lane, doing.sinceMs)},${t(doing.askMs)},${doing.unmarked === undefined ? '' : d(doing.unmarked)}`;
     const { answer } = doing;
     const heard = answer
       ? `${answer.refused ? 'r' : 'a'}${answer.headers.remaining},${answer.headers.resetSeconds},${answer.headers.used},${t(answer.endsMs)},${answer.left},${answer.others}`
@@ -150,7 +161,9 @@ export function keyOf(world: World, state: Now, advanced: State, symmetric = tru
     .sort();
   const waits = s.waits
     .toSorted((a, b) => a.sinceMs - b.sinceMs || (a.id < b.id ? -1 : 1))
-    .map(one => `${name(one.id)}${laneLetter[one.lane]}${one.cost},${d(one.sinceMs)},${d(one.untilMs)}`);
+    .map(
+      one => `${name(one.id)}${laneLetter[one.lane]}${one.cost},${w(one.lane, one.sinceMs + backMs)},${d(one.untilMs)}`,
+    );
   const { source } = s;
   // Only its phase matters, once it is old.
   const olderMs = source

@@ -108,7 +108,7 @@ function ask(world: World, ledger: Ledger, state: Now, n: number, verb: string):
     return { says: `${what}, and is granted`, state: after, wrong };
   }
   const waitMs = done.waitUntilMs - now.earliestMs;
-  const wrong = toldWrong(world, state, done, now);
+  const wrong = toldWrong(world, ledger, state, done, now, wanted);
   if (done.tooLong)
     return {
       says: `${what}, and is told that it would wait too long`,

@@ -66,23 +66,29 @@ const refused = [
   'process 1 hears',
 ];
 
-/** The promise of the issue: three processes with four requests each. Without headers no window shows: any is meant. */
+/**
+ * Three processes that ask for as long as they like: times are told from now, so the states are finite. Without headers no
+ * window shows, so any is meant.
+ */
 const large: World[] = [
   {
     ...plain,
-    name: 'three processes, four requests each, any window',
+    name: 'three processes, any number of requests, any window',
     rules: small,
     words: ['none'],
     processes: fresh(1, 1, 1),
+    requests: Number.POSITIVE_INFINITY,
     deaths: 1,
+    cancels: 1,
   },
   ...(['fixed', 'sliding'] as const).map(
     (window): World => ({
       ...plain,
-      name: `three processes, four requests each, a ${window} window`,
+      name: `three processes, a ${window} window`,
       rules: small,
       window,
       processes: fresh(1, 1, 1),
+      requests: 2,
       deaths: 1,
     }),
   ),

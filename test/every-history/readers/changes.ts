@@ -1,7 +1,8 @@
 /** What may happen to the records of a list between two requests. */
 import { lives, type Rules, type World, without, withVersion } from './world.ts';
 
-export type Kind = 'touch' | 'create' | 'delete' | 'late' | 'ahead' | 'behind' | 'turn';
+/** `shuffled`: a page comes in no order. */
+export type Kind = 'touch' | 'create' | 'delete' | 'late' | 'ahead' | 'behind' | 'turn' | 'shuffled';
 
 /** What may happen, each so often in a history; all together `changes` times at most. */
 export interface Limits {

@@ -12,7 +12,8 @@ import { parseArgs } from 'node:util';
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
 import { type Explored, explore } from './explore.ts';
 import { planted, withPlanted } from './planted.ts';
-import { readers, type SmallWorld, slice, worlds } from './worlds.ts';
+import { readers, type SmallWorld } from './small-worlds.ts';
+import { nameOf, slice, worlds } from './worlds.ts';
 
 interface Asked {
   readonly slice: boolean;
@@ -20,7 +21,6 @@ interface Asked {
 }
 type Told = { readonly at: number; readonly explored: Explored };
 
-const nameOf = ({ reader, title }: SmallWorld) => `${reader}: ${title}`;
 const chosen = ({ slice: isSlice, only }: Asked): SmallWorld[] =>
   [...(isSlice ? slice() : worlds())].filter(world => only === undefined || nameOf(world).includes(only));
 

@@ -1,6 +1,6 @@
 /**
  * What the mirror holds and claims, as the commit of a page leaves it. The tables are small enough to be numbers: a set of
- * seconds is a number whose bits are the seconds. That PostgreSQL does the same is shown by same-in-sql.test.ts.
+ * seconds is a number whose bits are the seconds. That PostgreSQL does the same is shown by in-sql/same-in-sql.test.ts.
  */
 import type { Proof, Range, Tie, Walk } from '../../../src/engine/reading/reading.ts';
 import type { Rules, Shown, World } from './world.ts';
@@ -144,11 +144,15 @@ export const takenBack = ({ torn, covered }: Mirror) =>
 export function falseClaim(
   mirror: Mirror,
   { items }: World,
-  { unsure, excused }: { unsure: boolean; excused: number },
+  {
+    unsure,
+    excused,
+    unreadable = [],
+  }: { unsure: boolean; excused: number; unreadable?: readonly number[] | undefined },
 ): string | undefined {
   for (let id = 0; id < items.length; id++) {
     const { versions, gone } = items[id]!;
-    if (gone !== undefined) continue;
+    if (gone !== undefined || unreadable.includes(id)) continue;
     const { time, order } = versions.at(-1)!;
     if (!has(mirror.covered, time) || has(excused, time)) continue;
     if (mirror.ties.some(tie => tie.from <= time && time < tie.to && (unsure || tie.held))) continue;

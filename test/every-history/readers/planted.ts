@@ -1,7 +1,7 @@
 /** Readers that are wrong: the source of the product with one line changed. The page says which small world finds each. */
 import type { Load } from '../examined.ts';
 import { withMistake } from '../planted.ts';
-import type { Readers } from './worlds.ts';
+import type { Readers } from './small-worlds.ts';
 
 export interface Planted {
   readonly reader: string;

@@ -5,7 +5,7 @@
  */
 
 import type { Page, Proof, Reader, ReadingOptions, Step } from '../../../src/engine/reading/reading.ts';
-import { Fatal } from '../../../src/errors.ts';
+import { isNamed } from '../planted.ts';
 
 export interface Played<Asked, Told, Arrived> {
   /** Two numbers that stand for where it began and the pages that it was given. */
@@ -65,8 +65,8 @@ function stepOf<Asked, Told, Arrived>(start: () => Generator<Asked, Told, Arrive
     for (const page of pages.reverse()) step = reading.next(page);
     return step;
   } catch (error) {
-    if (!(error instanceof Fatal)) throw error;
-    return { failed: error.message };
+    if (!isNamed(error, 'Fatal')) throw error;
+    return { failed: (error as Error).message };
   }
 }
 

@@ -4,7 +4,8 @@ import { describe, expect, test } from 'vitest';
 import { long } from '../../support/long.ts';
 import { explore } from './explore.ts';
 import { planted, withPlanted } from './planted.ts';
-import { movingWorlds, readers, slice } from './worlds.ts';
+import { movingWorlds, readers } from './small-worlds.ts';
+import { worlds as all, larger, nameOf, slice } from './worlds.ts';
 
 const worlds = [...slice()];
 const bySize = worlds.toSorted((a, b) => a.size - b.size);
@@ -19,6 +20,20 @@ const told = new Map(
     title!.trim(),
   ]),
 );
+
+describe('the worlds', () => {
+  test('are those of the slice, and more', () => {
+    const names = new Set([...all()].map(nameOf));
+    expect(worlds.map(nameOf).filter(name => !names.has(name))).toEqual([]);
+    expect(names.size).toBeGreaterThan(2 * worlds.length);
+  });
+
+  test('are told by their titles: worlds with one title are made alike', () => {
+    const alike = [...Map.groupBy([...slice(), ...larger()], nameOf)];
+    const differ = alike.filter(([, some]) => new Set(some.map(({ parts }) => JSON.stringify(parts))).size > 1);
+    expect(differ.map(([name]) => name)).toEqual([]);
+  });
+});
 
 describe('every history', () => {
   test.each(kinds)('of the smallest worlds: %s', reader => {

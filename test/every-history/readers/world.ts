@@ -2,12 +2,24 @@
  * A small help desk: a few records of one list, whose clock has a grain of a second. It is written from the
  * specification. All times are whole seconds after `epoch`.
  */
-import type { Ask, Cuts, Page } from '../../../src/engine/reading/reading.ts';
+import type { Ask, Cuts, Page, Proof } from '../../../src/engine/reading/reading.ts';
 
 /** Second 0. Far from 1970, where some readers begin. */
 export const epoch = Date.UTC(2026, 2, 1);
 export const toMs = (second: number): number => epoch + second * 1000;
 export const toSecond = (ms: number): number => Math.floor((ms - epoch) / 1000);
+
+/** The second in which 1970 begins. */
+export const year1970 = -epoch / 1000;
+/** A record that does not show when it was created. It stands before all others, and no `since` shows it. */
+export const undated = -2_100_000_000;
+/** Where a record counts that was created then: all that is older, or has no time, as of 1970. */
+export const placeOf = (created: number): number => Math.max(created, year1970);
+/** A second of creation as a number of two digits. */
+const shortOf = (second: number): number =>
+  second === undated ? -24 : second < -1000 ? Math.min(-21, second - year1970 - 22) : second;
+export const secondName = (second: number): string =>
+  second === undated ? 'undated' : second < -1000 ? new Date(toMs(second)).toISOString().slice(0, 19) : String(second);
 
 export interface Version {
   /** What the list is ordered by: when it was updated, as the source says. */
@@ -46,33 +58,60 @@ export interface Rules {
   readonly inclusive: boolean;
   /** How records of one second stand: the later change later, by id, by id downwards, or by id and turned round each second. */
   readonly ties: 'change' | 'id' | 'id down' | 'id, turning';
-  /** Whether the source rounds its `Date` down or up. */
-  readonly date: 'down' | 'up';
+  /**
+   * Whether the source rounds its `Date` down or up. `with a fraction`: it tells three tenths of a second more than the
+   * second, and whatever is wanted begins and ends within a second too.
+   */
+  readonly date: 'down' | 'up' | 'with a fraction';
   /** The list stands in the order of creation, which its records do not show. */
   readonly hidden?: boolean;
   /** Which types, users and inboxes are known, of two each; undefined: none is asked for. */
   readonly known?: readonly [number, number, number];
   /** A count stops at what paging reaches. */
   readonly stops?: boolean;
+  /** The source keeps to no order: each page stands the other way round. */
+  readonly reversed?: boolean;
+  /** These records cannot be read. */
+  readonly unreadable?: readonly number[];
 }
 
 /** The reply says that it shows everything before this second: its Date, less a second. */
 export const asOf = ({ now }: World, { date }: Rules) => (date === 'up' ? now : now - 1);
 export const dateOf = ({ now }: World, { date }: Rules) => (date === 'up' ? now + 1 : now);
 
+/** What a reply tells beyond a whole second. */
+const fractionOf = ({ date }: Rules) => (date === 'with a fraction' ? 300 : 0);
+/** Where a reading begins that is to begin in this second, and where one ends that is to end before it. */
+export const beginningAt = (second: number, rules: Rules): number => toMs(second) + fractionOf(rules);
+export const endAt = (second: number, { date }: Rules): number => toMs(second) - (date === 'with a fraction' ? 700 : 0);
+
+/** Whatever is claimed, left or noted begins and ends with a second. */
+export function unevenIn({ covered, gap, tie }: Proof): string | undefined {
+  const uneven = [covered, gap, tie].find(range => range && [range.from, range.to].some(ms => ms % 1000 !== 0));
+  return uneven && 'a range does not begin and end with a second';
+}
+
+/** When records were created: when they were updated; long before, all in one second, or in a second each; or see below. */
+export type Made = 'then' | 'together' | 'apart' | 'apart, three of them long ago';
+
 /**
- * Records of one kind: `times` when they were updated, oldest first. Each was created then, or, `made`, long before, all
- * of them in one second or in a second each.
+ * Records of one kind: `times` when they were updated, oldest first. Three of them may be very old: two show no time, and one
+ * was created before 1970.
  */
 export function begin(
   times: readonly number[],
   now: number,
-  made: 'then' | 'together' | 'apart' = 'then',
+  made: Made = 'then',
   values: readonly number[] = [],
 ): World {
+  const old = made.endsWith('long ago') ? [undated, undated, year1970 - 1] : [];
+  const createdAt = (time: number, i: number) => {
+    if (made === 'then') return time;
+    return old[i - times.length + old.length] ?? (made === 'together' ? -20 : -20 + i);
+  };
   const items = times.map((time, i) => ({
-    created: made === 'then' ? time : made === 'together' ? -20 : -20 + i,
-    versions: [{ time, order: i, made: -20, shows: -20, values: values[i] ?? 0 }],
+    created: createdAt(time, i),
+    versions: [{ time: Math.max(time, -20), order: i, made: -20, shows: -20, values: values[i] ?? 0 }],
     gone: undefined,
   }));
   return { now, orders: times.length, items };
@@ -158,10 +197,11 @@ export function cutsOf({ known }: Rules): Cuts | undefined {
 }
 
 /** What the source answers with an error, or has no page for. Without a record on it a page tells a count only. */
-export function refused({ since = 0, page, perPage, count }: Ask, rules: Rules): string | undefined {
+export function refused({ since = 0, page, perPage, count, order }: Ask, rules: Rules): string | undefined {
   const sizes = rules.hidden ? [rules.perPage, 1, 0] : rules.known ? [rules.perPage, 0] : [rules.perPage];
+  // By creation a reading begins before 1970, or with no time at all.
   const isRight =
-    since >= 0 &&
+    since >= (order === 'created' ? -1000 : 0) &&
     since < Infinity &&
     page >= 1 &&
     page * perPage <= rules.pages * rules.perPage &&
@@ -169,19 +209,27 @@ export function refused({ since = 0, page, perPage, count }: Ask, rules: Rules):
   return isRight && (perPage > 0 || count === true) ? undefined : `page ${page} of ${perPage} records is asked for`;
 }
 
-/** A reply as readers get it, and a number that stands for it. */
-export function replyTo(world: World, ask: Ask, rules: Rules, behind: number) {
-  const { rows, total } = answer(world, ask, rules, behind);
+/**
+ * A reply as readers get it, and a number that stands for it. `faulty`: its records stand in no order, or none of a full page
+ * can be read.
+ */
+export function replyTo(world: World, ask: Ask, rules: Rules, behind: number, reversed = rules.reversed === true) {
+  const { rows: all, total } = answer(world, ask, rules, behind);
+  if (reversed) all.reverse();
+  const rows = all.filter(({ id }) => !rules.unreadable?.includes(id));
   let code = asOf(world, rules) + 8;
   const timeOf = ({ time, created }: Shown) => (ask.order === 'created' ? created : time);
-  for (const row of rows) code = code * 512 + row.id * 64 + (rules.hidden ? 0 : timeOf(row) + 24);
-  code = (code * 8 + rows.length) * 16 + (ask.count ? total + 1 : 0);
+  for (const row of rows) code = code * 1024 + row.id * 64 + (rules.hidden ? 0 : shortOf(timeOf(row)) + 24);
+  const told = (time: number) => (rules.hidden || time === undated ? Number.NaN : toMs(time));
+  code = (code * 8 + all.length) * 16 + (ask.count ? total + 1 : 0);
   const page = (): Page => ({
-    arrived: rows.length,
-    rows: rows.map(row => ({ id: `r${row.id}`, time: rules.hidden ? Number.NaN : toMs(timeOf(row)) })),
-    asOf: toMs(asOf(world, rules)),
-    date: toMs(dateOf(world, rules)),
+    arrived: all.length,
+    rows: rows.map(row => ({ id: `r${row.id}`, time: told(timeOf(row)) })),
+    asOf: toMs(asOf(world, rules)) + fractionOf(rules),
+    date: toMs(dateOf(world, rules)) + fractionOf(rules),
     total: ask.count ? total : undefined,
   });
-  return { rows, code, page };
+  const isTurned = rows.some((row, i) => i > 0 && timeOf(row) < timeOf(rows[i - 1]!));
+  const faulty = isTurned || (rows.length === 0 && all.length > 0 && all.length === ask.perPage);
+  return { rows, code, page, arrived: all.length, faulty };
 }

@@ -1,278 +1,21 @@
 /** The small worlds whose histories are played: for each reader, by how much happens in them. */
-import { readByCreation } from '../../../src/engine/reading/by-creation.ts';
-import { readByCursor } from '../../../src/engine/reading/by-cursor.ts';
-import { readShelf } from '../../../src/engine/reading/collection.ts';
-import { readMovingList } from '../../../src/engine/reading/moving-list.ts';
-import { walkList } from '../../../src/engine/reading/page-walk.ts';
-import { readWhole } from '../../../src/engine/reading/whole-list.ts';
-import { count } from '../../../src/words.ts';
-import type { Kind, Limits } from './changes.ts';
-import { creationGame } from './creation.ts';
-import type { Game } from './explore.ts';
-import { movingGame } from './moving.ts';
-import { type ShelfGame, shelfGame } from './shelf.ts';
-import { type Paging, type WholeGame, wholeGame } from './whole.ts';
-import { begin, type Rules } from './world.ts';
+import {
+  all,
+  apartWorlds,
+  creationWorlds,
+  layouts,
+  movingWorlds,
+  type Size,
+  type SmallWorld,
+  shelfWorld,
+  shelfWorlds,
+  upTo,
+  wholeWorld,
+  wholeWorlds,
+} from './small-worlds.ts';
+import { undated, year1970 } from './world.ts';
 
-/** The readers as they are, or with a mistake. */
-export interface Readers {
-  readonly readMovingList: typeof readMovingList;
-  readonly walkList: typeof walkList;
-  readonly readByCreation: typeof readByCreation;
-  readonly readWhole: typeof readWhole;
-  readonly readByCursor: typeof readByCursor;
-  readonly readShelf: typeof readShelf;
-}
-export const readers: Readers = { readMovingList, walkList, readByCreation, readWhole, readByCursor, readShelf };
-
-export interface SmallWorld {
-  readonly reader: string;
-  readonly title: string;
-  /** Records at the beginning, and what may happen. */
-  readonly size: number;
-  // biome-ignore lint/suspicious/noExplicitAny: a game's states are its own
-  readonly game: (readers: Readers) => Game<any>;
-}
-
-/** So many records, each of a second of 0 to `last`, in their order. */
-export function layouts(records: number, last = 3): number[][] {
-  if (records === 0) return [[]];
-  return layouts(records - 1, last).flatMap(before =>
-    Array.from({ length: last + 1 }, (_, second) => second)
-      .filter(second => second >= (before.at(-1) ?? 0))
-      .map(second => [...before, second]),
-  );
-}
-const upTo = (records: number) => Array.from({ length: records + 1 }, (_, n) => layouts(n)).flat();
-
-const all: readonly Kind[] = ['touch', 'create', 'delete', 'late', 'ahead', 'behind'];
-const lookback = 1;
-const perPage = 2;
-
-interface Size {
-  readonly times: readonly (readonly number[])[];
-  readonly changes: number;
-  readonly ticks?: number;
-  readonly kills?: number;
-  readonly kinds?: readonly Kind[];
-  readonly late?: readonly number[];
-  readonly ahead?: readonly number[];
-  readonly ties?: readonly Rules['ties'][];
-  readonly pages?: readonly number[];
-  readonly beside?: Limits['beside'];
-  /** When the records were created: see `begin`. */
-  readonly made?: readonly ('then' | 'together' | 'apart')[];
-}
-
-interface Settled extends Required<Omit<Size, 'beside'>> {
-  readonly beside: Limits['beside'];
-}
-
-const settled = (size: Size): Settled => ({
-  ticks: 0,
-  kills: 0,
-  kinds: all,
-  late: [2],
-  ahead: [3],
-  ties: ['id', 'change'],
-  pages: [2, 3],
-  made: ['then'],
-  beside: undefined,
-  ...size,
-});
-
-function* rulesOf({ ties, pages }: Settled, hidden = false): Generator<Rules> {
-  for (const inclusive of [false, true])
-    for (const date of ['down', 'up'] as const)
-      for (const tie of ties)
-        for (const page of pages) yield { lookback, perPage, pages: page, inclusive, ties: tie, date, hidden };
-}
-
-const limitsOf = ({ changes, ticks, kills, kinds, late, ahead, beside, times }: Settled): Limits => {
-  const records = Math.max(4, ...times.map(({ length }) => length));
-  return { changes, ticks, kills, kinds, late, ahead, beside, records };
-};
-
-const sizeOf = (times: readonly number[], { changes, ticks, kills, beside }: Settled) =>
-  times.length + changes + ticks + kills + (beside ? 1 : 0);
-
-const titleOf = (times: readonly number[], { changes, ticks, kills, beside }: Settled, rules: Rules, made: string) =>
-  [
-    `records of seconds ${times.join(' ') || 'none'}`,
-    made === 'then' ? '' : `created ${made}`,
-    `${count(changes, 'change')}, ${count(ticks, 'second')}, ${count(kills, 'kill')}`,
-    beside ? `a ${beside} beside it` : '',
-    `${rules.pages} pages`,
-    `since is ${rules.inclusive ? 'inclusive' : 'exclusive'}`,
-    `ties by ${rules.ties}`,
-    `Date rounded ${rules.date}`,
-  ]
-    .filter(Boolean)
-    .join(', ');
-
-export function* movingWorlds(
-  size: Size,
-  reader: 'moving list' | 'walk by pages' = 'moving list',
-): Generator<SmallWorld> {
-  const one = settled(size);
-  for (const times of one.times)
-    for (const made of one.made)
-      for (const rules of rulesOf(one, reader === 'walk by pages')) {
-        if (made !== 'then' && times.length < rules.pages * perPage) continue;
-        yield {
-          reader,
-          title: titleOf(times, one, rules, made),
-          size: sizeOf(times, one),
-          game: ({ readMovingList: moving, walkList: walk }) =>
-            movingGame({
-              world: begin(times, 3, made),
-              rules,
-              limits: limitsOf(one),
-              read: reader === 'moving list' ? moving : walk,
-            }),
-        };
-      }
-}
-
-function* creationWorlds(size: Size, updatedSince?: number): Generator<SmallWorld> {
-  const one = settled({
-    ...size,
-    kinds: size.kinds ?? all.filter(kind => updatedSince === undefined || kind !== 'behind'),
-  });
-  for (const times of one.times)
-    for (const made of one.made)
-      for (const rules of rulesOf(one))
-        yield {
-          reader: 'by creation',
-          title:
-            titleOf(times, one, rules, made) +
-            (updatedSince === undefined ? '' : `, updated since second ${updatedSince}`),
-          size: sizeOf(times, one),
-          game: ({ readByCreation: read }) =>
-            creationGame({ world: begin(times, 4, made), rules, limits: limitsOf(one), read, updatedSince }),
-        };
-}
-
-/** A second of creation that paging does not reach the end of, taken apart by type, user and inbox. */
-function* apartWorlds(
-  changes: number,
-  ticks: number,
-  kinds: readonly Kind[],
-  layouts: readonly (readonly number[])[],
-  knowns: readonly NonNullable<Rules['known']>[] = [
-    [2, 1, 1],
-    [2, 2, 1],
-    [2, 2, 2],
-  ],
-): Generator<SmallWorld> {
-  for (const values of layouts)
-    for (const known of knowns)
-      for (const stops of changes > 0 ? [false] : [false, true])
-        for (const inclusive of [false, true]) {
-          const rules: Rules = { lookback, perPage, pages: 2, inclusive, ties: 'id', date: 'down', known, stops };
-          const times = values.map(value => (value > 7 ? 2 : 1));
-          yield {
-            reader: 'by creation',
-            title: `records of one second with values ${values.join(' ')}, ${known.join(' ')} known, ${count(changes, 'change')}, ${count(ticks, 'second')}, since is ${inclusive ? 'inclusive' : 'exclusive'}${stops ? ', counts stop' : ''}`,
-            size: values.length + changes + ticks,
-            game: ({ readByCreation: read }) =>
-              creationGame({
-                world: begin(
-                  times,
-                  5,
-                  'then',
-                  values.map(value => value % 8),
-                ),
-                rules,
-                limits: { changes, ticks, kills: 0, records: 8, kinds, late: [2], ahead: [3] },
-                read,
-              }),
-          };
-        }
-}
-
-function wholeWorld(
-  records: number,
-  changes: number,
-  paging: Paging,
-  { perPage: size = perPage, unreadable = 0, until, shrinks = false }: Partial<WholeGame> = {},
-): SmallWorld {
-  const more = [
-    size === perPage ? '' : `${size} on a page`,
-    unreadable > 0 ? `${unreadable} cannot be read` : '',
-    until === undefined ? '' : `until second ${until}`,
-    shrinks ? 'only the first is deleted' : '',
-  ].filter(Boolean);
-  const byNumber = paging.startsWith('number');
-  return {
-    reader: byNumber ? 'whole list' : 'cursor',
-    title: [count(records, 'record'), count(changes, 'change'), `pages by ${paging}`, ...more].join(', '),
-    size: records + changes,
-    game: ({ readWhole: whole, readByCursor: cursor }) =>
-      wholeGame({
-        ...{ records, changes, perPage: size, paging, unreadable, until, shrinks },
-        read: byNumber
-          ? whole
-          : paging === 'place, overlapping'
-            ? (from, options) => cursor(from, options, true)
-            : (from, options) => cursor(from, options),
-      }),
-  };
-}
-
-function* wholeWorlds(records: number, changes: number): Generator<SmallWorld> {
-  for (const paging of ['number', 'last record', 'place, overlapping'] as const) {
-    yield wholeWorld(records, changes, paging);
-    if (changes > 1) yield wholeWorld(records, 0, paging, { until: 10 });
-    if (records > 0) yield wholeWorld(records, 1, paging, { unreadable: Math.min(records, perPage) });
-  }
-  for (const paging of ['number', 'number, which is ignored'] as const)
-    for (const unreadable of records > 0 ? [0, 1] : [0])
-      yield wholeWorld(records, 1, paging, { perPage: 1, unreadable });
-  yield wholeWorld(records, 1, 'number, which is ignored');
-  yield wholeWorld(records, 1, 'last record, with empty pages');
-  for (const size of [1, perPage]) yield wholeWorld(records, 1, 'last record, which is ignored', { perPage: size });
-}
-
-/** A reply that lacks its volumes is believed only where nothing else happens: two faults at once may deceive. */
-function* shelfWorlds(length: number, changes: number): Generator<SmallWorld> {
-  const volumes = Array.from({ length }, (_, i) => i);
-  const longer = [...volumes, length];
-  const other = [length, ...volumes.slice(1)];
-  for (const known of [undefined, volumes, ...(length > 0 ? [volumes.slice(1), other] : []), longer])
-    for (const look of known ? [false, true] : [false])
-      for (const counted of [false, true]) {
-        const one = { volumes, known, look, counted };
-        for (const lies of [0, 1]) yield shelfWorld({ ...one, lies, changes: lies ? 0 : changes });
-        if (changes === 0) continue;
-        for (const pages of ['short', 'ignored'] as const)
-          if (!look) yield shelfWorld({ ...one, pages, changes: Math.min(1, changes) });
-        if (length > 0 && known !== other) yield shelfWorld({ ...one, unreadable: 1, changes: 1 });
-        // Two pages look alike. A look needs a page of two.
-        if (length > 1 && known !== other && !look) yield shelfWorld({ ...one, unreadable: 2, perPage: 1, changes: 1 });
-      }
-}
-
-function shelfWorld(
-  one: Omit<ShelfGame, 'read' | 'lies' | 'perPage'> & { perPage?: number; lies?: number },
-): SmallWorld {
-  const { volumes, changes, known, look, counted, pages, unreadable = 0, lies = 0 } = one;
-  const title = [
-    `${count(volumes.length, 'volume')}, ${count(changes, 'change')}, ${count(lies, 'reply', 'replies')} without volumes`,
-    known === undefined ? '' : `${known.length} known${known[0] === volumes.length ? ', one of them is gone' : ''}`,
-    look ? 'looked at' : '',
-    counted ? 'counted' : '',
-    unreadable > 0 ? `${unreadable} cannot be read` : '',
-    one.ends ? 'only its ends change' : '',
-    pages === 'short' ? 'one on a page' : pages === 'ignored' ? 'all on each page' : '',
-  ];
-  return {
-    reader: 'shelf',
-    title: title.filter(Boolean).join(', '),
-    size: volumes.length + changes,
-    game: ({ readShelf: read }) => shelfGame({ perPage, ...one, lies, read }),
-  };
-}
+export const nameOf = ({ reader, title }: SmallWorld): string => `${reader}: ${title}`;
 
 /** What a minute is enough for: few records and changes, and what each planted mistake needs to be found. */
 export function* slice(): Generator<SmallWorld> {
@@ -326,6 +69,30 @@ export function* slice(): Generator<SmallWorld> {
   const deep: Size = { times: [[0, 0, 0, 0]], changes: 0, pages: [2], made: ['apart'], ties: ['id'] };
   yield* movingWorlds({ ...deep, ticks: 1, kills: 1 });
   yield* movingWorlds({ ...deep, kills: 1, beside: 'backfill' });
+  // Times ahead of the clock, on several pages.
+  const ahead = [[6], [6, 6, 6], [1, 6, 6, 6], [4, 5, 6, 7], [0, 0, 0, 6, 6, 6], [5, 5, 5, 5, 5]];
+  yield* movingWorlds({ times: ahead, changes: 0, ticks: 1, ties: ['id'] });
+  // Pages in no order, and pages of records that cannot be read.
+  const some = [
+    [0, 1],
+    [0, 0, 1],
+    [0, 0, 0],
+    [0, 1, 2],
+    [0, 0, 0, 1],
+    [0, 1, 1, 2, 2],
+  ];
+  yield* movingWorlds({ times: some, changes: 2, kinds: ['shuffled'], ticks: 1, ties: ['id'] });
+  yield* movingWorlds({ times: some, changes: 0, faults: { reversed: true }, ties: ['id'] });
+  for (const unreadable of [[0], [1], [0, 1], [2], [2, 3]])
+    yield* movingWorlds({ times: some, changes: 0, faults: { unreadable }, ties: ['id'] });
+  // Times with a fraction, of the source and of what is wanted.
+  const fraction = { ...{ changes: 0, ticks: 1, kills: 1 }, date: ['with a fraction'], ties: ['id'] } as const;
+  const few = [[], [1], [0, 0], [0, 2], [0, 0, 0], [0, 1, 3], [0, 0, 0, 0], [0, 0, 2, 2]];
+  yield* movingWorlds({ ...fraction, times: [...few, [3, 3, 3, 3]], made: ['then', 'apart'] });
+  yield* movingWorlds({ ...fraction, times: few, made: ['then', 'apart'], ticks: 0, beside: 'backfill' });
+  yield* movingWorlds({ ...fraction, times: few, beside: 'backfill' }, 'walk by pages');
+  yield* creationWorlds({ ...fraction, times: few });
+  yield* creationWorlds({ ...fraction, times: few, changes: 1 }, { updatedSince: 1 });
   // A second whose order does not stand still: it must not be believed.
   yield* movingWorlds({
     times: [
@@ -364,14 +131,63 @@ export function* slice(): Generator<SmallWorld> {
     { times: layouts(3, 2), changes: 1, ticks: 1, ties: ['id'], beside: 'backfill', pages: [2] },
     'walk by pages',
   );
+  // Counts that stop at what paging reaches.
+  yield* movingWorlds(
+    { times: [...layouts(4, 2), [0, 0, 0, 0, 1, 2]], changes: 0, ties: ['id'], stops: true, beside: 'backfill' },
+    'walk by pages',
+  );
+  // Ten records of a walk, so that a tenth is one of them.
+  const tenth = [
+    [0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2],
+    [0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 2, 2],
+    [0, 0, 1, 1, 1, 1, 1, 2, 2, 2, 2],
+    [0, 0, 0, 0, 0, 0, 1, 1, 1, 3, 3, 3],
+  ];
+  yield* movingWorlds({ times: tenth, changes: 0, ticks: 1, ties: ['id'], pages: [5] }, 'walk by pages');
   yield* creationWorlds({ times: upTo(3), changes: 1, ticks: 1, ties: ['id'] });
   yield* creationWorlds(
     { times: [[0, 2, 2, 2]], made: ['together'], changes: 2, kinds: ['touch', 'delete'], ties: ['id'] },
-    1,
+    { updatedSince: 1 },
   );
   yield* creationWorlds({
     ...{ times: [[0, 0, 3, 3]], made: ['then'], changes: 2, ticks: 1 },
     ...{ kinds: ['touch', 'delete'], ties: ['change'], pages: [2] },
+  });
+  // A part of the list.
+  for (const part of [{ until: 2 }, { from: 1, until: 3 }, { from: 2 }, { from: 1, until: 2 }]) {
+    yield* creationWorlds({ ...{ times: upTo(4), changes: 0, ticks: 1 }, ties: ['id'], date: ['up'] }, part);
+    yield* creationWorlds(
+      {
+        ...{
+          times: [
+            [1, 1, 1],
+            [0, 1, 2],
+            [2, 2, 2, 2],
+          ],
+          changes: 1,
+          kinds: ['touch', 'delete'],
+        },
+        ties: ['id'],
+      },
+      part,
+    );
+  }
+  // A first page without a time of creation, and what is older than 1970 behind it.
+  const old = [
+    [undated, undated],
+    [undated, undated, year1970 - 1],
+    [undated, undated, year1970 - 1, 0],
+    [undated, year1970 - 1, year1970, year1970 + 1],
+    [year1970, year1970, year1970 + 1, 0],
+    [undated, undated, undated, undated, year1970 - 1, 0],
+  ];
+  yield* creationWorlds({ times: old, changes: 1, kinds: ['touch', 'delete', 'behind'], ties: ['id'] });
+  yield* movingWorlds({
+    times: [
+      [0, 0, 0, 0, 0],
+      [0, 0, 0, 0, 0, 1],
+    ],
+    ...{ made: ['apart, three of them long ago'], changes: 1, kinds: ['touch', 'delete'], ties: ['id'], pages: [2] },
   });
   yield* apartWorlds(0, 0, all, [
     [0, 0, 0, 0],
@@ -402,8 +218,17 @@ export function* slice(): Generator<SmallWorld> {
     yield shelfWorld({ volumes: [0, 1, 2], known: undefined, look: false, counted, changes: 4, ends: true });
 }
 
-/** All worlds. */
+/** All worlds, each once: those of the slice, and larger ones. */
 export function* worlds(): Generator<SmallWorld> {
+  const known = new Set<string>();
+  for (const world of [...slice(), ...larger()]) {
+    const name = nameOf(world);
+    if (!known.has(name)) yield world;
+    known.add(name);
+  }
+}
+
+export function* larger(): Generator<SmallWorld> {
   const every = ['id', 'id down', 'change'] as const;
   yield* movingWorlds({
     times: [...upTo(4), ...layouts(5)],
@@ -454,7 +279,7 @@ export function* worlds(): Generator<SmallWorld> {
   yield* movingWorlds({ times: upTo(4), changes: 2, ticks: 1, kills: 1, ties: ['id'] }, 'walk by pages');
   yield* movingWorlds({ times: layouts(4), changes: 3, ties: ['id'] }, 'walk by pages');
   yield* creationWorlds({ times: upTo(4), changes: 2, ticks: 1, late: [1, 2] });
-  yield* creationWorlds({ times: layouts(3), changes: 2, ticks: 1, ties: ['id'] }, 1);
+  yield* creationWorlds({ times: layouts(3), changes: 2, ticks: 1, ties: ['id'] }, { updatedSince: 1 });
   for (let n = 0; n <= 6; n++) yield* wholeWorlds(n, 4);
   for (let n = 0; n <= 4; n++) yield* shelfWorlds(n, n < 2 ? 4 : 3);
   yield shelfWorld({ volumes: [0, 1], known: undefined, look: false, counted: true, changes: 4 });

@@ -1,6 +1,6 @@
 /** One way to count: whatever counts tickets, messages or waits counts those of analytics.countable_tickets, and the sums agree. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { readQueries } from '../../../src/cli/look/query.ts';
+import { readQueries } from '../../../src/analytics/questions.ts';
 import { fillOddWorld } from '../../support/odd-world.ts';
 import { freshDatabase, type TestDatabase } from '../../support/postgres.ts';
 import { letReaderIn, type TestReader } from '../../support/readers.ts';

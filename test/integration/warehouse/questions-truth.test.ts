@@ -1,6 +1,6 @@
 /** Questions of docs/queries where they could mislead: what is unknown, not here yet, seen late, or of an account that is behind. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { readQueries } from '../../../src/cli/look/query.ts';
+import { readQueries } from '../../../src/analytics/questions.ts';
 import { askAccounts } from '../../../src/cli/look/sql.ts';
 import { freshDatabase, type TestDatabase } from '../../support/postgres.ts';
 

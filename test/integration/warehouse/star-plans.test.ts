@@ -5,7 +5,7 @@
 import type pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { readCatalog } from '../../../src/analytics/catalog.ts';
-import { readQueries } from '../../../src/cli/look/query.ts';
+import { readQueries } from '../../../src/analytics/questions.ts';
 import { freshDatabase, type TestDatabase } from '../../support/postgres.ts';
 import { letReaderIn, type TestReader } from '../../support/readers.ts';
 import { starJoins } from '../../support/star-joins.ts';

@@ -130,6 +130,28 @@ describe.each([{ inclusive: false }, { inclusive: true }])('since_created_at, in
     expect(union(covered)).toEqual([{ from: 0, to: start - 121_000 }]);
   });
 
+  test('a first page of records without a creation time hides none from before 1970', () => {
+    const many = { gap: 1, count: 2 * perPage + 2 };
+    const list = new ModelList({
+      ...quiet,
+      ...how,
+      layout: [many, few],
+      unmade: id => Number(id.slice(1)) <= many.count,
+    });
+    const old = list.add(start, 0, -5000);
+    const seen = new Set<string>();
+    const answer = list.answer.bind(list);
+    list.answer = ask => {
+      const page = answer(ask);
+      for (const { id } of page.rows) seen.add(id);
+      return page;
+    };
+    const { covered, gaps } = sweep(list, options);
+    expect(seen).toContain(old);
+    expect(gaps).toEqual([]);
+    expect(union(covered)).toEqual([{ from: 0, to: start - 121_000 }]);
+  });
+
   test('what was created in the future is read, and not claimed', () => {
     const list = new ModelList({ ...quiet, ...how, layout: [few] });
     const ids = Array.from({ length: 14 }, (_, i) => list.add(start, 0, start + 3_600_000 * (i + 24)));

@@ -2,12 +2,30 @@
  * The game of a reading by creation, as a sweep does it: what is not shown in a range that it proves counts as gone. So
  * everything that stood there, as of the time of the proof, must have been shown, in its version of then or a later one.
  */
-import { type CreationOptions, readByCreation } from '../../../src/engine/reading/by-creation.ts';
-import type { Page, Proof, Step } from '../../../src/engine/reading/reading.ts';
-import { changesOf, type Limits } from './changes.ts';
-import type { Game, Move } from './explore.ts';
-import { isOver, type ListPlayed, play } from './played.ts';
-import { asOf, cutsOf, lives, type Rules, refused, replyTo, tick, toMs, toSecond, type World } from './world.ts';
+import { type CreationOptions, readByCreation } from '../../../../src/engine/reading/by-creation.ts';
+import type { Page, Proof, Step } from '../../../../src/engine/reading/reading.ts';
+import { changesOf, type Limits } from '../changes.ts';
+import type { Game, Move } from '../explore.ts';
+import { isOver, type ListPlayed, play } from '../played.ts';
+import {
+  asOf,
+  beginningAt,
+  cutsOf,
+  endAt,
+  lives,
+  placeOf,
+  type Rules,
+  refused,
+  replyTo,
+  secondName,
+  tick,
+  toSecond,
+  undated,
+  unevenIn,
+  type World,
+  year1970,
+} from '../world.ts';
+import { type Heard, hearing, nothingHeard } from './frugal.ts';
 
 export interface CreationGame {
   readonly world: World;
@@ -16,6 +34,9 @@ export interface CreationGame {
   readonly read?: (from: number, options: CreationOptions) => Generator<Step, Proof, Page>;
   /** Only what was updated since this second. */
   readonly updatedSince?: number | undefined;
+  /** Only what was created from this second on, or before this one. Default: from the very beginning, to the end. */
+  readonly from?: number | undefined;
+  readonly until?: number | undefined;
 }
 
 export interface Sweep {
@@ -24,6 +45,10 @@ export interface Sweep {
   /** The latest change of each record that a page has shown since the last proof. */
   readonly shown: readonly (number | undefined)[];
   readonly requests: number;
+  /** Everything before this second is claimed, or is a gap. */
+  readonly end: number;
+  /** What it was told. It follows from the pages of `node`. */
+  readonly heard: Heard;
   readonly left: { readonly changes: number; readonly ticks: number };
   readonly moved: number;
   /** Pages came from copies of different age. */
@@ -36,29 +61,34 @@ const mostRequests = 120;
 /** All records of a second and of the one before, or else all that have the same known values. */
 function isWithinReach({ items }: World, { pages, perPage, known, stops }: Rules): boolean {
   const depth = pages * perPage;
-  const around = (second: number) => items.filter(({ created }) => created === second || created === second - 1);
+  const around = (second: number) => items.filter(({ created }) => [second, second - 1].includes(placeOf(created)));
   const isDeep = (list: World['items']) => list.length >= depth;
   const counts = new Set(items.map(one => items.filter(({ created }) => created >= one.created).length));
   return items.every(({ created }) => {
-    if (!isDeep(around(created))) return true;
+    if (!isDeep(around(placeOf(created)))) return true;
     // A count of just as many may be one that stops there.
     if (known === undefined || stops || counts.has(depth)) return false;
     const valuesOf = ({ versions }: World['items'][number]) => versions.at(-1)!.values ?? 0;
     const isKnown = items.every(one => known.every((count, n) => ((valuesOf(one) >> n) & 1) < count));
     return (
-      isKnown && !around(created).some(one => isDeep(around(created).filter(two => valuesOf(two) === valuesOf(one))))
+      isKnown &&
+      !around(placeOf(created)).some(one =>
+        isDeep(around(placeOf(created)).filter(two => valuesOf(two) === valuesOf(one))),
+      )
     );
   });
 }
 
-export function creationGame({ world, rules, limits, read = readByCreation, updatedSince }: CreationGame): Game<Sweep> {
+export function creationGame({ world, rules, limits, read = readByCreation, ...wanted }: CreationGame): Game<Sweep> {
   const { lookback, perPage, pages } = rules;
+  const { updatedSince, from = year1970, until } = wanted;
   const options: CreationOptions = {
     lookbackMs: lookback * 1000,
     perPage,
     depth: pages * perPage,
     cuts: cutsOf(rules),
-    ...(updatedSince !== undefined && { updatedSince: toMs(updatedSince) }),
+    ...(updatedSince !== undefined && { updatedSince: beginningAt(updatedSince, rules) }),
+    ...(until !== undefined && { until: endAt(until, rules) }),
   };
 
   function replied(sweep: Sweep, behind: number): Sweep {
@@ -71,34 +101,53 @@ export function creationGame({ world, rules, limits, read = readByCreation, upda
     const unsure = sweep.unsure || behind > 0;
     const proof = 'failed' in node.step ? {} : node.step.done ? node.step.value : node.step.value.proof;
     const requests = sweep.requests + 1;
+    const end = endOf(proof, sweep.end);
+    const heard = hearing(rules, wanted, 'created').heard(sweep.heard, step.value.ask, reply.rows);
     return {
       ...sweep,
       node,
       shown: proof.covered ? [] : shown,
       requests,
+      end,
+      heard,
       unsure,
       moved: -1,
       wrong:
         requests > mostRequests
           ? 'the reading does not end'
           : (refused(step.value.ask, rules) ??
-            needless(sweep, node.step) ??
+            unevenIn(proof) ??
+            apart(proof, sweep.end) ??
+            needless(sweep, node.step, heard, end) ??
             unshown(proof, shown, sweep.world, unsure)),
     };
   }
 
+  /** A claim begins where the last one, or the gap behind it, ended. A gap may follow what is too young to be claimed. */
+  function apart({ covered, gap }: Proof, end: number): string | undefined {
+    if (covered && toSecond(covered.from) !== end) return 'a claim does not begin where the last one ended';
+    return gap && toSecond(gap.from) < end ? 'a gap begins in what is claimed' : undefined;
+  }
+  const endOf = ({ covered, gap }: Proof, end: number): number =>
+    covered ? toSecond(covered.to) : gap && toSecond(gap.from) === end ? toSecond(gap.to) : end;
+
   /** If nothing changes, a second that can be read is no gap, and all is claimed that may be. */
-  function needless({ left, world: now }: Sweep, then: ListPlayed['step']): string | undefined {
+  function needless(
+    { left, world: now }: Sweep,
+    then: ListPlayed['step'],
+    heard: Heard,
+    end: number,
+  ): string | undefined {
     if ('failed' in then) return then.failed;
-    const { gap, covered } = then.done ? then.value : then.value.proof;
+    const { gap } = then.done ? then.value : then.value.proof;
+    if (until !== undefined && (end > until || (end === until && !then.done))) return 'more is read than is wanted';
     // Where records are only deleted, a second is read again while it changes.
     const isSteady = limits.changes - left.changes < (limits.kinds.join() === 'delete' ? 3 : 1);
     if (gap && isReadable && isSteady && left.ticks === limits.ticks) return `a gap is left: ${gap.reason}`;
     if (left.changes < limits.changes || left.ticks < limits.ticks) return undefined;
-    const claimed = asOf(now, rules) - lookback;
-    if (then.done && isReadable && claimed > 0 && covered && toSecond(covered.to) < claimed)
-      return 'not all is claimed that may be';
-    return undefined;
+    const claimed = Math.min(asOf(now, rules) - lookback, until ?? Infinity);
+    if (then.done && isReadable && end < claimed) return 'not all is claimed that may be';
+    return hearing(rules, wanted, 'created').needlessBehind(heard, then);
   }
   const isReadable = isWithinReach(world, rules);
 
@@ -110,12 +159,13 @@ export function creationGame({ world, rules, limits, read = readByCreation, upda
     if (unsure && !items.every(lives)) return undefined;
     for (let id = 0; id < items.length; id++) {
       const { created, versions, gone } = items[id]!;
-      if (gone !== undefined || created < from || created >= to) continue;
+      // Of a record without a time of creation a reading by creation says nothing.
+      if (gone !== undefined || created === undated || placeOf(created) < from || placeOf(created) >= to) continue;
       const certain = versions.findLast(({ made }) => made < known - lookback);
       if (certain === undefined || (updatedSince !== undefined && certain.time <= updatedSince)) continue;
       const seen = shown[id];
-      if (seen === undefined) return `record ${id} of second ${created} is there and was not shown`;
-      if (seen < certain.order) return `record ${id} of second ${created} was shown in an old version only`;
+      if (seen === undefined) return `record ${id} of second ${secondName(created)} is there and was not shown`;
+      if (seen < certain.order) return `record ${id} of second ${secondName(created)} was shown in an old version only`;
     }
     return undefined;
   }
@@ -151,9 +201,11 @@ export function creationGame({ world, rules, limits, read = readByCreation, upda
   return {
     begin: {
       world,
-      node: play(() => read(0, options), [1, 1]),
+      node: play(() => read(from === year1970 ? 0 : beginningAt(from, rules), options), [1, 1]),
       shown: [],
       requests: 0,
+      end: from,
+      heard: nothingHeard,
       left: limits,
       moved: -1,
       unsure: false,

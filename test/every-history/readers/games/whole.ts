@@ -3,10 +3,10 @@
  * the last one must have been shown, if the reading claims to have read it all. If nothing changes it must claim it all,
  * and ask for no page more than it needs. Each reply comes a second after the one before.
  */
-import { endOf, floorSecond, type Page, type Proof, type Reader } from '../../../src/engine/reading/reading.ts';
-import type { Game, Move } from './explore.ts';
-import { isOver, type ListPlayed, Readings } from './played.ts';
-import { toMs } from './world.ts';
+import { endOf, floorSecond, type Page, type Proof, type Reader } from '../../../../src/engine/reading/reading.ts';
+import type { Game, Move } from '../explore.ts';
+import { isOver, type ListPlayed, Readings } from '../played.ts';
+import { toMs } from '../world.ts';
 
 /**
  * How the source pages: by number; by its own number of ten; not at all, so that each page shows the same; by a cursor that

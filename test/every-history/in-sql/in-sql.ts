@@ -10,8 +10,18 @@ import type * as ties from '../../../src/engine/coverage/ties.ts';
 import { transaction } from '../../../src/engine/database/pool.ts';
 import type { Claim } from '../../../src/engine/runs/claims.ts';
 import type { Load } from '../examined.ts';
-import { bits, commit, empty, isLater, type KnownTie, type Mirror, settle, takenBack, topOf } from './mirror.ts';
-import { asOf, begin, dateOf, type Rules, toMs, toSecond } from './world.ts';
+import {
+  bits,
+  commit,
+  empty,
+  isLater,
+  type KnownTie,
+  type Mirror,
+  settle,
+  takenBack,
+  topOf,
+} from '../readers/mirror.ts';
+import { asOf, begin, dateOf, type Rules, toMs, toSecond } from '../readers/world.ts';
 
 /** What keeps coverage and ties in the product. */
 export type Keeping = typeof coverage & typeof ties & Pick<typeof merge, 'laterVersion'>;

@@ -3,9 +3,9 @@
  * the time that the reading names; unless a change was undone while it read (collection.ts). If nothing changes it must
  * be found whole, or unchanged, with no request more than needed.
  */
-import { readShelf, type ShelfAsk, type ShelfPage, type ShelfRead } from '../../../src/engine/reading/collection.ts';
-import type { Game, Move } from './explore.ts';
-import { isOver, type Played, play } from './played.ts';
+import { readShelf, type ShelfAsk, type ShelfPage, type ShelfRead } from '../../../../src/engine/reading/collection.ts';
+import type { Game, Move } from '../explore.ts';
+import { isOver, type Played, play } from '../played.ts';
 
 type Read = typeof readShelf;
 export interface ShelfGame {

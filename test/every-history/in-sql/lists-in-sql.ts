@@ -7,10 +7,10 @@ import type pg from 'pg';
 import { transaction } from '../../../src/engine/database/pool.ts';
 import type { Walk } from '../../../src/engine/reading/reading.ts';
 import type { Claim } from '../../../src/engine/runs/claims.ts';
-import { Fatal } from '../../../src/errors.ts';
+import { isNamed } from '../planted.ts';
+import { bits, has, topOf } from '../readers/mirror.ts';
+import { toMs, toSecond } from '../readers/world.ts';
 import { type Compare, claimOf, date, type Keeping, lookback, same, store, stream, table } from './in-sql.ts';
-import { bits, has, topOf } from './mirror.ts';
-import { toMs, toSecond } from './world.ts';
 
 const lists = [
   { stream, list: 'default' },
@@ -96,6 +96,8 @@ const walkAt = (second: number, more: Partial<Walk> = {}): Walk => ({
 /** Where a sync resumes, and with which walk. */
 const resumed: Compare = async (keeping, pool) => {
   const beside = walkAt(7);
+  const unknown = await keeping.readPosition(pool, claimOf('resumed by nobody'), 'default').catch(String);
+  same('a list that is not registered', /list default of .* is not registered/.test(String(unknown)), true);
   for (const since of [0, 2])
     await transaction(pool, async client => {
       const account = `resumed ${since}`;
@@ -215,7 +217,7 @@ const gaps: Compare = async (keeping, pool) => {
         for (const list of ['default', 'spam']) await keeping.placeWalk(client, claim, list, walkAt(1), until);
       const next = () => keeping.nextGap(client, claim, 'default', one.isFirst, toMs(one.before));
       if (one.set !== 0 && one.since !== null && one.since > topOf(one.set)) {
-        const refused = await next().then(String, (error: unknown) => error instanceof Fatal);
+        const refused = await next().then(String, (error: unknown) => isNamed(error, 'Fatal'));
         return same(`${name}: a gap below would be left`, refused, true);
       }
       // A run that reads everything again begins its walks anew, once.
@@ -238,6 +240,13 @@ const gaps: Compare = async (keeping, pool) => {
         const grown = gapOf({ ...one, set: one.set | bits(end + 1, end + 2), until: settled }, wanted);
         same(`${name}: later`, withoutWalk(await next()), grown);
       }
+      // How far a list is to be read is settled for this run and list alone.
+      const { rows: settled } = await client.query(
+        `select run_id::int, stream, list from sync.run_lists where account_id = $1 and covered = '{}'`,
+        [account],
+      );
+      const isOwn = !one.again || one.own === 0;
+      same(`${name}: settled`, settled, isOwn ? [{ run_id: run, stream: 'tickets', list: 'default' }] : []);
       const { rows } = await client.query(`select list, until from sync.walks where account_id = $1`, [account]);
       same(`${name}: walks`, rows.length, gap ? 4 : 0);
       await put(client, account, one.set, true);
@@ -401,11 +410,11 @@ const unsettled: Compare = async (keeping, pool) => {
 };
 
 export const listComparisons: Readonly<Record<string, Compare>> = {
+  'which gap a backfill reads next': gaps,
   'what an account has registered': registered,
   'where a sync resumes, and with which walk': resumed,
-  'which gap a backfill reads next': gaps,
-  'a list that is redundant': redundant,
   'what was taken back stays open until it is read, or fails for another reason': open,
   'several ties are settled at once': several,
   'what keeps a stream from being settled': unsettled,
+  'a list that is redundant': redundant,
 };

@@ -1,0 +1,91 @@
+/** How complete the rows are that a question reads, and whether that is enough for an answer without doubt. */
+import type pg from 'pg';
+import type { Stream } from '../sources/source.ts';
+import { count } from '../words.ts';
+
+export interface Covered {
+  readonly account: string;
+  readonly stream: string;
+  /** Null: never read to its end. */
+  readonly complete_through: Date | null;
+  readonly gaps: readonly { readonly from: Date; readonly to: Date }[];
+  readonly gap_count: number;
+  /** Records whose details are still to be fetched. */
+  readonly waiting: number;
+  /** Records that could not be stored. */
+  readonly open_rejects: number;
+  readonly deletes_checked_at: Date | null;
+  /** Confidence: at most so many percent of the rows differ from the source (95 %); null without an audit. */
+  readonly differ_at_most_percent: number | null;
+  readonly differ_as_of: Date | null;
+}
+
+type Known = Pick<Stream, 'key' | 'name' | 'merge' | 'relations'>;
+
+/**
+ * The streams whose rows a query names, by their tables and by the views that depend on them. Undefined: any of them. That
+ * is so for a query that names none, or a function of ours, which may read any table.
+ */
+export function streamsIn(
+  query: string,
+  streams: readonly Known[],
+  functions: readonly string[],
+): readonly string[] | undefined {
+  const words = new Set(query.toLowerCase().match(/\w+/g));
+  const called = new Set([...query.toLowerCase().matchAll(/(\w+)\s*\(/g)].map(([, name]) => name));
+  if (functions.some(name => called.has(name))) return undefined;
+  const named = streams.filter(({ name, merge, relations = [] }) => {
+    const tables = merge.declared.others.map(other => other.name.split('.').at(-1)!);
+    return [name, ...tables, ...relations].some(relation => words.has(relation));
+  });
+  return named.length === 0 ? undefined : named.map(({ key }) => key);
+}
+
+const mostGaps = 3;
+
+/** `keys` undefined: of all streams. Read before the question: what is complete then is complete in its answer. */
+export async function readCovered(
+  db: Pick<pg.Pool, 'query'>,
+  accounts: readonly string[] | null,
+  keys: readonly string[] | undefined,
+): Promise<Covered[]> {
+  const { rows } = await db.query<Covered>(
+    `select s.account_id as account, s.stream, s.complete_through, s.gaps::int as gap_count, s.waiting::int as waiting,
+       s.open_rejects::int as open_rejects, s.deletes_checked_at, s.differ_at_most_percent::float8 as differ_at_most_percent, s.differ_as_of,
+       coalesce((
+         select jsonb_agg(jsonb_build_object('from', g.gap_from, 'to', g.gap_to) order by g.gap_from) from (
+           select h.gap_from, h.gap_to from sync.gaps h
+           where h.account_id = s.account_id and h.stream_key = s.stream_key order by h.gap_from limit ${mostGaps}) g), '[]') as gaps
+     from sync.status s join sync.streams k using (stream_key)
+     where ($1::text[] is null or s.account_id = any ($1)) and ($2::text[] is null or s.stream_key = any ($2))
+     order by s.account_id, k.place`,
+    [accounts, keys ?? null],
+  );
+  return rows;
+}
+
+/**
+ * Why an answer would not be certain; empty if it is. `through`: the latest time that the question is about. Without it the
+ * question is about all rows that are here, as far as they are complete.
+ */
+export function doubts(covered: readonly Covered[], through: Date | undefined): string[] {
+  if (covered.length === 0) return ['nothing of it is mirrored'];
+  return covered.flatMap(({ account, stream, complete_through, gap_count, gaps, open_rejects, waiting }) => {
+    const [first] = gaps;
+    const what =
+      complete_through === null
+        ? 'never read to the end'
+        : through !== undefined && complete_through < through
+          ? `complete through ${at(complete_through)}, not through ${at(through)}`
+          : through === undefined && first
+            ? `${count(gap_count, 'gap')}, the first from ${at(first.from)} to ${at(first.to)}`
+            : through === undefined && waiting > 0
+              ? `${count(waiting, 'record')} still to be fetched`
+              : open_rejects > 0
+                ? `${count(open_rejects, 'record')} could not be stored`
+                : undefined;
+    return what === undefined ? [] : [`${stream} of the account ${account}: ${what}`];
+  });
+}
+
+const at = (time: Date | string) => new Date(time).toISOString();

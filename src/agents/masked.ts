@@ -1,0 +1,29 @@
+/** What a masked reader sees of the facts about one ticket or stream: ids, times, states and numbers, and no text. */
+
+/** How texts and changed fields are shown. */
+export interface Shown {
+  text<T extends string | null>(text: T): T;
+  /** Old and new values by column. */
+  fields(fields: Record<string, [unknown, unknown]>): Record<string, [unknown, unknown]>;
+}
+
+const hidden = 'masked';
+
+/** Columns whose values name no person and are no text. Any other column is hidden. */
+const isPlain = (column: string) =>
+  /(^|_)(id|ids|at|after|until|of|by)$/.test(column) || ['state', 'type', 'direction', 'position'].includes(column);
+const isBare = (value: unknown) =>
+  value === null || value === undefined || typeof value === 'boolean' || typeof value === 'number';
+
+export const masked: Shown = {
+  text: text => (text === null || text === '' ? text : (hidden as typeof text)),
+  fields: fields =>
+    Object.fromEntries(
+      Object.entries(fields).map(([column, values]) => {
+        const [before, after] = values.map(value => (isPlain(column) || isBare(value) ? value : hidden));
+        return [column, [before, after]];
+      }),
+    ),
+};
+
+export const unmasked: Shown = { text: text => text, fields: fields => fields };

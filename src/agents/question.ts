@@ -1,0 +1,148 @@
+/**
+ * Asks one question of an agent: by a reader of its own, within limits of time, rows and bytes, with the completeness of what
+ * it reads. This is the only place that opens a connection for what an agent wrote.
+ */
+import type pg from 'pg';
+import type { Clock } from '../clock.ts';
+import { exitCodes, ShelfdeskError, UsageError } from '../errors.ts';
+import { accountsOf, answerForEach, type Named, readOnly } from '../privacy/ask.ts';
+import { type Limits, makeBounded, receivingAtMost } from '../privacy/bounded.ts';
+import { type OwnReader, openOwnReader } from '../privacy/sql-role.ts';
+import { streams } from '../sources/index.ts';
+import { type Covered, doubts, readCovered, streamsIn } from './covered.ts';
+
+export interface Ground {
+  readonly warehouse: { readonly pg: pg.Pool; readonly url: string };
+  readonly clock: Clock;
+  readonly limits: Limits;
+  /** Accounts that agents may see; null: all. */
+  readonly accounts: readonly string[] | null;
+}
+
+export interface Question {
+  readonly sql: string;
+  readonly account: string | undefined;
+  /** True: names, addresses and texts are shown. */
+  readonly pii: boolean;
+  /** The answer has to be certain, up to this time if there is one. */
+  readonly certain: boolean;
+  readonly through: Date | undefined;
+  /** Aborts when the client asks no longer. */
+  readonly signal: AbortSignal;
+}
+
+export interface Told extends Named {
+  readonly covered: readonly Covered[];
+  readonly cut: 'rows' | 'bytes' | null;
+}
+
+/** Questions at the same time, and those that wait for them. */
+const mostAtOnce = 3;
+const mostWaiting = 20;
+/** PostgreSQL ends a statement at the limit. A statement that outlives it loses its session this much later. */
+const graceMs = 500;
+
+export type Ask = (question: Question) => Promise<Told>;
+
+export function makeAsk(ground: Ground): Ask {
+  const turn = makeTurns();
+  return question => turn(() => askOnce(ground, question));
+}
+
+async function askOnce(ground: Ground, { sql, account, pii, certain, through, signal }: Question): Promise<Told> {
+  const { warehouse, limits, accounts } = ground;
+  if (account !== undefined && accounts !== null && !accounts.includes(account)) throw unknownAccount(account);
+  const of = account === undefined ? accounts : [account];
+  return asReader(ground, { pii, accounts: of, signal }, async ({ client, path }) => {
+    const covered = await readCovered(warehouse.pg, of, streamsIn(sql, streams, await functionsOf(warehouse.pg)));
+    const why = certain ? doubts(covered, through) : [];
+    if (why.length > 0)
+      throw new UsageError(
+        `this cannot be answered without doubt: ${why.join('; ')}`,
+        'Ask about a time that is complete, or without `certain`, and say in your answer what is missing.',
+      );
+    const known = (await accountsOf(warehouse.pg)).filter(one => of === null || of.includes(one));
+    const bounded = makeBounded(limits);
+    const answer = await receivingAtMost(client, limits.bytes, () =>
+      readOnly(client, path, () => answerForEach(client, sql, { named: account, known }, bounded.answer)),
+    );
+    return { ...answer, covered, cut: bounded.cut() };
+  });
+}
+
+/** Works on the session of a reader that exists for this work only, and ends with it. */
+export async function asReader<T>(
+  { warehouse, clock, limits: { ms } }: Ground,
+  of: { pii: boolean; accounts: readonly string[] | null; signal?: AbortSignal },
+  work: (reader: OwnReader) => Promise<T>,
+): Promise<T> {
+  await using reader = await openOwnReader(warehouse, { ...of, now: new Date(clock.now()), ms });
+  return await within({ ms, signal: of.signal, reader }, () => work(reader));
+}
+
+interface Bound {
+  readonly ms: number;
+  readonly signal: AbortSignal | undefined;
+  readonly reader: OwnReader;
+}
+
+/** Ends the session of the question after `ms`, or when nobody waits for it, whatever it does. */
+async function within<T>({ ms, signal, reader }: Bound, work: () => Promise<T>): Promise<T> {
+  let isLate = false;
+  const { stop } = reader;
+  const timer = setTimeout(() => {
+    isLate = true;
+    stop();
+  }, ms + graceMs);
+  signal?.addEventListener('abort', stop, { once: true });
+  try {
+    signal?.throwIfAborted();
+    return await work();
+  } catch (error) {
+    throw isLate || (error as { code?: string }).code === canceled ? tooLong(ms) : error;
+  } finally {
+    clearTimeout(timer);
+    signal?.removeEventListener('abort', stop);
+  }
+}
+
+const canceled = '57014';
+
+const tooLong = (ms: number) =>
+  new ShelfdeskError(
+    `the question ran longer than ${ms / 1000} s and was ended`,
+    'Ask about fewer rows or a shorter time, or read a prepared view of analytics.',
+    exitCodes.failed,
+  );
+
+const unknownAccount = (account: string) =>
+  new UsageError(`there is no account '${account}'`, 'The tool status names the accounts.');
+
+async function functionsOf(db: pg.Pool): Promise<string[]> {
+  const { rows } = await db.query<{ name: string }>(
+    `select distinct p.proname::text as name from pg_proc p
+     where p.pronamespace = any (array(select n.oid from pg_namespace n
+       where n.nspname in ('analytics', 'safe', 'sync') or n.nspname in (select s.name from sync.source_schemas s)))`,
+  );
+  return rows.map(({ name }) => name);
+}
+
+/** Lets a few work at the same time. Throws ShelfdeskError if too many wait already. */
+function makeTurns(): <T>(work: () => Promise<T>) => Promise<T> {
+  let running = 0;
+  const waiting: (() => void)[] = [];
+  return async work => {
+    if (running < mostAtOnce) running += 1;
+    else if (waiting.length >= mostWaiting)
+      throw new ShelfdeskError('too many questions wait already', 'Ask again in a few seconds.', exitCodes.failed);
+    // The one that ends leaves its place to the next one.
+    else await new Promise<void>(resolve => waiting.push(resolve));
+    try {
+      return await work();
+    } finally {
+      const next = waiting.shift();
+      if (next) next();
+      else running -= 1;
+    }
+  };
+}

@@ -1,0 +1,281 @@
+/** The server of agents: its tools, its resources and its guide, for one way of serving them. */
+import { McpServer, ResourceTemplate, type CallToolResult as Result } from '@modelcontextprotocol/server';
+import type pg from 'pg';
+import { z } from 'zod';
+import { readCatalog, type Schema } from '../analytics/catalog.ts';
+import { findQuery, type Query } from '../analytics/questions.ts';
+import { isAway, ShelfdeskError, UsageError } from '../errors.ts';
+import { newPassword } from '../privacy/readers.ts';
+import { type Covered, readCovered } from './covered.ts';
+import { describeAll, describeOne } from './described.ts';
+import { fenced } from './fence.ts';
+import { guide } from './guide.ts';
+import { masked, type Shown, unmasked } from './masked.ts';
+import { asReader, type Ground, makeAsk, type Told } from './question.ts';
+
+/** What the command line shows as well. Each throws ShelfdeskError for an unknown account. */
+export interface Looks {
+  status(account: string | undefined, shown: Shown): Promise<unknown>;
+  why(account: string | undefined, ticket: string, shown: Shown): Promise<unknown>;
+  /** Sends no request to a source. */
+  plan(account: string | undefined, kind: string): Promise<unknown>;
+}
+
+export interface Agents {
+  /** A server for one session. `pii`: names, addresses and texts are shown. */
+  serve(pii: boolean): Promise<McpServer>;
+}
+
+interface Parts {
+  readonly ground: Ground;
+  readonly looks: Looks;
+  readonly questions: readonly Query[];
+  readonly version: string;
+  /** A failure that nothing here expects: a bug. */
+  readonly onBug: (error: unknown) => void;
+}
+
+const account = z.string().max(200).optional().describe('Account; without it: all that you may see.');
+const certain = z
+  .boolean()
+  .default(false)
+  .describe('True: refuse, saying why, if the rows that it reads are not complete.');
+const time = z.iso.datetime({ offset: true }).optional();
+const through = time.describe('Latest time that the question is about, for `certain`.');
+const looking = { readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: false };
+
+export function makeAgents({ ground, looks, questions, version, onBug }: Parts): Agents {
+  const ask = makeAsk(ground);
+  const { pg: db } = ground.warehouse;
+  const catalogs = new Map<boolean, Promise<Schema[]>>();
+  /** The relations that such a reader sees. Read once: a migration restarts the process. */
+  const catalogOf = (pii: boolean): Promise<Schema[]> => {
+    const known = catalogs.get(pii) ?? readableCatalog(ground, pii);
+    catalogs.set(pii, known);
+    known.catch(() => catalogs.delete(pii));
+    return known;
+  };
+  const answered = (work: () => Promise<Result>) => resultOf(work, onBug);
+  const coveredOf = (account: string | undefined) =>
+    readCovered(db, account === undefined ? ground.accounts : [account], undefined);
+
+  const seen = async (look: Promise<unknown>, account: string | undefined, pii: boolean): Promise<Result> =>
+    seenOf(await look, await coveredOf(account), { pii, bytes: ground.limits.bytes });
+
+  async function serve(pii: boolean): Promise<McpServer> {
+    const shown = pii ? unmasked : masked;
+    const schemas = await catalogOf(pii);
+    const server = new McpServer({ name: 'shelfdesk', version }, { instructions: guide(schemas, !pii) });
+    const told = (answer: Told, more: object) => toldOf(answer, { ...more, masked: !pii });
+
+    server.registerTool(
+      'list_questions',
+      { description: 'The prepared questions, by name.', inputSchema: z.object({}), annotations: looking },
+      () => plain(questions.map(({ name, question, notes }) => ({ name, question, notes }))),
+    );
+    server.registerTool(
+      'ask_question',
+      {
+        description:
+          'Answers a prepared question, exactly as `shelfdesk query run` does. "Now" in it is complete_through.',
+        inputSchema: z.object({
+          name: z.string().max(100).describe('Name in list_questions.'),
+          account,
+          certain,
+          through,
+        }),
+        annotations: looking,
+      },
+      ({ name, through, ...of }, { mcpReq: { signal } }) =>
+        answered(async () => {
+          const { sql, question } = findQuery(questions, name);
+          return told(await ask({ ...of, ...timeOf(through), sql, pii, account: of.account, signal }), { question });
+        }),
+    );
+    server.registerTool(
+      'ask_sql',
+      {
+        description: 'Answers one SQL query that only reads (select, with, values, table).',
+        inputSchema: z.object({ sql: z.string().min(1).max(20_000), account, certain, through }),
+        annotations: looking,
+      },
+      ({ through, ...of }, { mcpReq: { signal } }) =>
+        answered(async () => {
+          // Such a question may reach up to now.
+          const until = timeOf(through).through ?? new Date(ground.clock.now());
+          return told(await ask({ ...of, pii, account: of.account, through: until, signal }), {});
+        }),
+    );
+    server.registerTool(
+      'dictionary',
+      {
+        description:
+          'Tables and views with their meaning; with `relation` the columns of one, such as analytics.fact_tickets.',
+        inputSchema: z.object({ relation: z.string().max(200).optional() }),
+        annotations: looking,
+      },
+      ({ relation }) =>
+        answered(async () => {
+          const text = relation === undefined ? describeAll(schemas) : describeOne(schemas, relation);
+          return { content: [{ type: 'text', text }] };
+        }),
+    );
+    server.registerTool(
+      'status',
+      {
+        description: 'How complete and how fresh each stream is, what is missing, and what to do about it.',
+        inputSchema: z.object({ account }),
+        annotations: looking,
+      },
+      ({ account }) => answered(() => seen(looks.status(account, shown), account, pii)),
+    );
+    server.registerTool(
+      'why',
+      {
+        description: 'History of one ticket in the mirror: when it was read, what changed, and why it is not fresher.',
+        inputSchema: z.object({ ticket: z.string().max(200).describe('Id or number of the ticket.'), account }),
+        annotations: looking,
+      },
+      ({ account, ticket }) => answered(() => seen(looks.why(account, ticket, shown), account, pii)),
+    );
+    server.registerTool(
+      'plan',
+      {
+        description: 'What a run would cost in requests, credits and time. Starts nothing, and asks no source.',
+        inputSchema: z.object({ kind: z.enum(['sync', 'backfill', 'sweep', 'verify']).default('sync'), account }),
+        annotations: looking,
+      },
+      ({ account, kind }) => answered(() => seen(looks.plan(account, kind), account, pii)),
+    );
+    addMetrics(server, db);
+    return server;
+  }
+  return { serve };
+}
+
+const timeOf = (through: string | undefined) => ({ through: through === undefined ? undefined : new Date(through) });
+
+/** No agent waits for it: it is read when the server starts. */
+const patient = (ground: Ground): Ground => ({ ...ground, limits: { ...ground.limits, ms: 60_000 } });
+
+async function readableCatalog(ground: Ground, pii: boolean): Promise<Schema[]> {
+  const schemas = await readCatalog(ground.warehouse.pg);
+  const readable = await asReader(patient(ground), { pii, accounts: [] }, async ({ client }) => {
+    const { rows } = await client.query<{ name: string }>(
+      `select schema || '.' || relation as name from analytics.data_dictionary where position = 0`,
+    );
+    return new Set(rows.map(({ name }) => name));
+  });
+  return schemas
+    .map(schema => ({
+      ...schema,
+      relations: schema.relations.filter(({ name }) => readable.has(`${schema.name}.${name}`)),
+    }))
+    .filter(({ relations }) => relations.length > 0);
+}
+
+interface Metric {
+  relation: string;
+  name: string;
+  unit: string;
+  kind: string;
+  formula: string;
+  other_vendors: string | null;
+}
+
+/** One resource for each metric. Definitions hold no rows of a source. */
+function addMetrics(server: McpServer, db: pg.Pool): void {
+  const uriOf = ({ relation, name }: Pick<Metric, 'relation' | 'name'>) => `shelfdesk://metrics/${relation}/${name}`;
+  const read = async (): Promise<Metric[]> =>
+    (
+      await db.query<Metric>(
+        'select relation, name, unit, kind, formula, other_vendors from analytics.metric_definitions order by relation, name',
+      )
+    ).rows;
+  server.registerResource(
+    'metric',
+    new ResourceTemplate('shelfdesk://metrics/{relation}/{name}', {
+      list: async () => ({
+        resources: (await read()).map(one => ({
+          ...{ uri: uriOf(one), name: `${one.relation}.${one.name}`, mimeType: 'application/json' },
+          description: `${one.unit}, ${one.kind}`,
+        })),
+      }),
+    }),
+    {
+      description: 'How a metric is counted, how exactly it is known, and how others count it.',
+      mimeType: 'application/json',
+    },
+    async (uri, { relation, name }) => {
+      const found = (await read()).find(one => one.relation === relation && one.name === name);
+      if (found === undefined) throw new Error(`there is no metric ${uri.href}`);
+      return { contents: [{ uri: uri.href, mimeType: 'application/json', text: JSON.stringify(found) }] };
+    },
+  );
+}
+
+// --- results --------------------------------------------------------------------------------------------------------
+
+/** A fence has another name in each answer. */
+const fence = (text: string) =>
+  fenced(
+    text,
+    newPassword()
+      .replaceAll(/[^A-Za-z0-9]/g, '')
+      .slice(0, 12),
+  );
+const text = (text: string) => ({ type: 'text' as const, text });
+const plain = (value: unknown): Result => ({ content: [text(JSON.stringify(value))] });
+
+function toldOf({ names, rows, covered, cut }: Told, more: object): Result {
+  const objects = rows.map(row => Object.fromEntries(names.map((name, i) => [name, row[i]])));
+  const about = { ...more, rows: rows.length, ...cutWords(cut), completeness: covered };
+  return { content: [text(JSON.stringify(about)), text(fence(JSON.stringify(objects)))] };
+}
+
+const cutWords = (cut: Told['cut']) =>
+  cut === null
+    ? {}
+    : {
+        cut: `There are more rows: the limit of ${cut} ended the answer here. Do not count these rows; ask for a count.`,
+      };
+
+interface Seen {
+  readonly pii: boolean;
+  readonly bytes: number;
+}
+
+function seenOf(value: unknown, covered: readonly Covered[], { pii, bytes }: Seen): Result {
+  const json = JSON.stringify(value);
+  const isCut = json.length > bytes;
+  const about = { masked: !pii, ...(isCut && { cut: 'It is longer than the limit of bytes, which ended it here.' }) };
+  return { content: [text(JSON.stringify({ ...about, completeness: covered })), text(fence(json.slice(0, bytes)))] };
+}
+
+/**
+ * A failure that is expected becomes an answer that says what to do. Messages may quote rows: those of PostgreSQL quote
+ * values, and ours the reason of a reject. So they are fenced, except for what is wrong usage.
+ */
+async function resultOf(work: () => Promise<Result>, onBug: (error: unknown) => void): Promise<Result> {
+  try {
+    return await work();
+  } catch (error) {
+    if (error instanceof UsageError) return failed(`${error.message}. ${error.remedy}`);
+    if (error instanceof ShelfdeskError) return failed('This cannot be answered.', `${error.message}. ${error.remedy}`);
+    if (isAway(error)) return failed('The warehouse does not answer. Try it again in a minute.');
+    if (isOfDatabase(error)) return failed('PostgreSQL refused the query.', error.message);
+    onBug(error);
+    return failed('This went wrong. The log of the server says why.');
+  }
+}
+
+const mostOfMessage = 1000;
+
+const failed = (words: string, quoted?: string): Result => ({
+  content: [text(words), ...(quoted === undefined ? [] : [text(fence(quoted.slice(0, mostOfMessage)))])],
+  isError: true,
+});
+
+/** A DatabaseError of PostgreSQL has an SQLSTATE. */
+const isOfDatabase = (error: unknown): error is Error =>
+  error instanceof Error && /^[0-9A-Z]{5}$/.test(String((error as { code?: unknown }).code));

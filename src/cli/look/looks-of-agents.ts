@@ -1,0 +1,46 @@
+/** What agents may look at besides SQL: the results of `status`, `why` and `plan`. */
+import type { Looks } from '../../agents/server.ts';
+import type { Fleet } from '../../app/config.ts';
+import type { Warehouse } from '../../app/context.ts';
+import { UsageError } from '../../errors.ts';
+import { readProblems } from '../../ops/problems.ts';
+import { chosenAccount, chosenAccounts, servedBy } from '../choose-account.ts';
+import { questionOf, runPlan, settingsFor } from '../work/plan.ts';
+import { readStatus, statusShown } from './status.ts';
+import { whyOf } from './why.ts';
+
+interface Given {
+  readonly warehouse: Warehouse;
+  readonly fleet: () => Fleet;
+  /** The only account that agents may see; undefined: all. */
+  readonly only: string | undefined;
+  readonly signal: AbortSignal;
+}
+
+export function looksOf({ warehouse, fleet, only, signal }: Given): Looks {
+  const { pg: db } = warehouse;
+  const askedFor = (account: string | undefined) => {
+    if (only !== undefined && account !== undefined && account !== only)
+      throw new UsageError(`there is no account '${account}'`, `There is: ${only}.`);
+    return { asked: () => ({ fleet: fleet(), account: account ?? only }) };
+  };
+  return {
+    async status(account, shown) {
+      const { accounts } = await chosenAccounts(askedFor(account), db);
+      const names = accounts.map(one => one.account);
+      const problems = await readProblems(db, names);
+      return {
+        streams: statusShown(await readStatus(db, names, accounts.map(servedBy)), shown),
+        problems: problems.map(one => ({ ...one, says: shown.text(one.says) })),
+      };
+    },
+    async why(account, ticket, shown) {
+      return whyOf(db, await chosenAccount(askedFor(account), db), ticket, shown);
+    },
+    async plan(account, kind) {
+      const { config, isSet } = await settingsFor(await chosenAccount(askedFor(account), db), db);
+      const question = questionOf(kind, [], {}, config);
+      return runPlan(config, warehouse, question, { signal }, { isSet, asks: false, keeps: false });
+    },
+  };
+}
