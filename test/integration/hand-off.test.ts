@@ -5,21 +5,26 @@ import { join } from 'node:path';
 import pg from 'pg';
 import { pino } from 'pino';
 import { describe, expect, test } from 'vitest';
+import { generateBooks } from '../../packages/sandbox/src/books/content/generate.ts';
 import { startSandbox } from '../../packages/sandbox/src/server.ts';
 import type { HandOffConfig } from '../../src/app/config.ts';
 import { addHandOff } from '../../src/cli/work/hand-off.ts';
 import type { Clock } from '../../src/clock.ts';
+import { finish, takeUp } from '../../src/engine/runs/claims.ts';
 import { type HandOffSettings, keepHandOffSettings } from '../../src/engine/runs/hand-offs.ts';
 import { forgetOld } from '../../src/engine/runs/slots.ts';
 import { lookAfterAlarms } from '../../src/ops/alarms/send-alarms.ts';
 import { keepHandOffs, sendHandOffs, waysOf } from '../../src/ops/hand-offs/send-hand-offs.ts';
+import { booksConfig } from '../support/books.ts';
 import { settingsFor, shelfdesk } from '../support/cli.ts';
 import { command } from '../support/command.ts';
 import { eventually } from '../support/desk.ts';
-import { configFor, noSandboxLimits } from '../support/mirror.ts';
+import { keyOf } from '../support/keys.ts';
+import { long } from '../support/long.ts';
+import { configFor, noSandboxLimits, syncOnce } from '../support/mirror.ts';
 import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
 import { handOffSecret, handOffTo, openReceiver } from '../support/receiver.ts';
-import { at, iso, message, open, type Scripted, scripted, ticket } from '../support/scripted.ts';
+import { at, iso, message, open, type Scripted, scripted, take, ticket } from '../support/scripted.ts';
 
 const settings: HandOffSettings = {
   ...{ channels: ['webhook'], notify: null, runs: ['nightly', 'sync', 'backfill'], rejectsAllowed: 0 },
@@ -100,15 +105,87 @@ describe('which run has one', () => {
     // The run begins late, by its own account: what it reads is older than it.
     const run = await open(s.pool, ['tickets'], at(500));
     s.goTo(200);
-    const { finish } = await import('../../src/engine/runs/claims.ts');
-    const { take } = await import('../support/scripted.ts');
-    const claim = await take(s.pool, { account: 'default', run, stream: 'helpdesk.tickets' as never }, at(500));
+    const claim = await take(s.pool, { account: 'default', run, stream: keyOf('tickets') }, at(500));
     await finish(s.pool, claim, at(501), { credits: 0 });
     expect((await handOffs(s)).at(-1)).toMatchObject({
       run: 2,
       deliveries: 0,
       withheld: expect.stringContaining('not through'),
     });
+  });
+
+  test('the start of a run counts by the clock of the source', async () => {
+    await using s = await world();
+    await s.sync('tickets');
+    for (const [offsetMs, deliveries] of [
+      [-600_000, 1],
+      [-590_000, 0],
+    ] as const) {
+      await s.rows(
+        `insert into sync.budget (account_id, source, state) values ('default', 'helpdesk', $1)
+         on conflict (account_id, source) do update set state = excluded.state`,
+        { clock: { offsetMs } },
+      );
+      const run = await open(s.pool, ['tickets'], at(702));
+      const claim = await take(s.pool, { account: 'default', run, stream: keyOf('tickets') }, at(702));
+      await finish(s.pool, claim, at(703), { credits: 0 });
+      expect((await handOffs(s)).at(-1), String(offsetMs)).toMatchObject({ run, deliveries });
+    }
+  });
+
+  test('runs that end at once: the order of the hand-offs is that of their commits', async () => {
+    await using s = await world({ notify: 'load_done' });
+    await s.sync('tickets');
+    const listener = new pg.Client({ connectionString: s.url });
+    await listener.connect();
+    try {
+      await listener.query('listen load_done');
+      const heard: string[] = [];
+      listener.on('notification', ({ payload }) => heard.push(payload!));
+      const claims = [];
+      for (let n = 0; n < 40; n++) {
+        const run = await open(s.pool, ['tickets'], at(100));
+        // Each of another process that has died since.
+        const by = { worker: 1000 + n, job: 'job' };
+        const up = await takeUp(s.pool, { account: 'default', run, stream: keyOf('tickets') }, by, () => at(100));
+        if ('taken' in up) claims.push(up.taken);
+      }
+      await Promise.all(claims.map(claim => finish(s.pool, claim, at(101), { credits: 0 })));
+      const ids = await s.rows(
+        `select certificate ->> 'id' as id from sync.hand_offs where run_id > 1 order by hand_offs.id`,
+      );
+      expect(ids).toHaveLength(40);
+      await eventually(() => expect(heard).toHaveLength(40));
+      expect(heard).toEqual(ids.map(({ id }) => id));
+    } finally {
+      await listener.end();
+    }
+  });
+
+  test('it says what random comparisons found', async () => {
+    await using s = await world();
+    await s.rows(
+      `insert into sync.audit (account_id, run_id, source, stream, record_id, checked_at, random)
+       select 'default', 0, 'helpdesk', 'tickets', n, $1, true from generate_series(1, 300) n`,
+      at(99),
+    );
+    await s.sync('tickets');
+    const [row] = await s.rows(`select certificate #> '{data,streams,0}' as stream from sync.hand_offs`);
+    expect(row!.stream).toMatchObject({
+      differ_at_most_percent: expect.any(Number),
+      differ_as_of: at(99).toISOString(),
+    });
+  });
+
+  test('a night leaves out what is paused', async () => {
+    await using s = await world();
+    s.lists.tickets = [t1];
+    await s.rows(
+      `insert into sync.paused (account_id, source, stream, paused_at, paused_by) values ('default', 'helpdesk', 'messages', now(), 'ada')`,
+    );
+    await s.sync('tickets', { kind: 'nightly' });
+    const [row] = await s.rows(`select certificate #> '{data,streams}' as streams from sync.hand_offs`);
+    expect(row!.streams).toMatchObject([{ stream: 'helpdesk.tickets' }]);
   });
 
   test('rejects withhold it, unless so many are allowed', async () => {
@@ -659,6 +736,30 @@ describe('as people run it', () => {
         for (const secret of ['hush', handOffSecret]) expect(stdout + stderr).not.toContain(secret);
     } finally {
       await listener.end();
+      await sandbox.close();
+    }
+  });
+
+  test('both sources', long, async () => {
+    await using db = await freshDatabase();
+    await using receiver = await openReceiver();
+    const world = generateBooks({ now: Date.now, volumes: 20, seed: 4 });
+    const sandbox = await startSandbox({ ...noSandboxLimits, tickets: 3, books: { world } });
+    try {
+      const books = booksConfig(sandbox, { users: [...world.users.keys()].slice(0, 1) });
+      const config = configFor(db.url, sandbox, { books, handOff: handOffTo(receiver.url) });
+      expect((await syncOnce(config)).exitCode).toBe(0);
+      expect(receiver.got).toHaveLength(1);
+      const { streams } = receiver.got[0]!.message.data;
+      expect(streams).toMatchObject([
+        ...['users', 'customers', 'tickets', 'messages'].map(name => ({ stream: `helpdesk.${name}`, gaps: 0 })),
+        ...['shelves', 'volumes'].map(name => ({
+          stream: `books.${name}`,
+          gaps: 0,
+          complete_through: expect.any(String),
+        })),
+      ]);
+    } finally {
       await sandbox.close();
     }
   });

@@ -1,5 +1,6 @@
 /** Hand-offs without a database: the signature, the retries, the certificate, and the settings. */
 import { createHmac } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { expect, test } from 'vitest';
 import { readConfig } from '../../src/app/config.ts';
@@ -55,6 +56,31 @@ test('a certificate is complete up to the least of its streams, and sums their r
     '1970-01-01T00:00:02.000Z',
     '1970-01-01T00:00:01.000Z',
   ]);
+});
+
+test('the guide shows a message as it is sent', () => {
+  const guide = readFileSync(new URL('../../docs/how-to/hand-off.md', import.meta.url), 'utf8');
+  const shown = JSON.parse(/```json\n([\s\S]*?)```/.exec(guide)![1]!);
+  const [stream] = shown.data.streams;
+  const at = (text: string) => new Date(text);
+  const handed = { ...shown.data, started_at: at(shown.data.started_at), ended_at: at(shown.data.ended_at) };
+  const streams = [
+    {
+      ...stream,
+      complete_through: at(stream.complete_through),
+      deletions_checked_at: at(stream.deletions_checked_at),
+      differ_as_of: at(stream.differ_as_of),
+    },
+  ];
+  const made = certify({ ...handed, queue: '5f0c6d2a-b7e9-4f3f-8d0f-5b1c9e7a4d21' }, streams, at(shown.timestamp));
+  const keysOf = (one: unknown): unknown =>
+    Array.isArray(one)
+      ? one.map(keysOf)
+      : one !== null && typeof one === 'object'
+        ? Object.entries(one).map(([name, value]) => [name, keysOf(value)])
+        : typeof one;
+  expect(keysOf(made)).toEqual(keysOf(shown));
+  expect(made.id).toBe(shown.id);
 });
 
 const secret = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
