@@ -37,7 +37,7 @@ beforeAll(async () => {
   const tokens = { SHELFDESK_WEB_TOKEN: operatorToken, SHELFDESK_WEB_VIEWER_TOKEN: viewerToken };
   [guarded, open, closed] = await Promise.all([
     serve({ ...tokens, SHELFDESK_MCP: 'unmasked' }),
-    serve({ SHELFDESK_MCP: 'masked' }),
+    serve({ SHELFDESK_MCP: 'masked', SHELFDESK_MCP_SECONDS: '300' }),
     serve({}),
   ]);
 });
