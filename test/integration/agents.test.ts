@@ -248,6 +248,12 @@ describe('masks', () => {
         });
       const both = await agent.tool('ask_sql', { sql: 'select account_id from analytics.dim_account order by 1' });
       expect(both.data).toEqual([{ account_id: 'default' }, { account_id: 'other' }]);
+      // With several accounts a prepared question is asked for each, as query run does.
+      for (const name of ['labels', 'how-complete', 'definitions', 'credits']) {
+        const config = configFor(here.url, nowhere);
+        const { stdout } = await command(addQuery, config, 'query', 'run', name, '--json');
+        expect((await agent.tool('ask_question', { name })).data).toEqual(JSON.parse(stdout));
+      }
     } finally {
       await here.rows(`delete from sync.accounts where account_id = 'other'`);
     }
