@@ -38,6 +38,7 @@ export interface Told extends Named {
 
 /** PostgreSQL ends a statement at the limit. A statement that outlives it loses its session this much later. */
 const graceMs = 500;
+const mostReasons = 10;
 
 export async function ask(ground: Ground, { sql, account, pii, certain, through, signal }: Question): Promise<Told> {
   const { warehouse, limits, accounts } = ground;
@@ -48,7 +49,7 @@ export async function ask(ground: Ground, { sql, account, pii, certain, through,
     const why = certain ? doubts(covered, through) : [];
     if (why.length > 0)
       throw new UsageError(
-        `this cannot be answered without doubt: ${why.join('; ')}`,
+        `this cannot be answered without doubt: ${why.slice(0, mostReasons).join('; ')}${why.length > mostReasons ? '; and more' : ''}`,
         'Ask about a time that is complete, or without `certain`, and say in your answer what is missing.',
       );
     const known = (await accountsOf(warehouse.pg)).filter(one => of === null || of.includes(one));
@@ -101,7 +102,7 @@ const canceled = '57014';
 const tooLong = (ms: number) =>
   new ShelfdeskError(
     `the question ran longer than ${ms / 1000} s and was ended`,
-    'Ask about fewer rows or a shorter time, or read a prepared view of analytics.',
+    'Ask about fewer rows, a shorter time or one account, or read a prepared view of analytics.',
     exitCodes.failed,
   );
 

@@ -6,7 +6,7 @@ import { readCatalog, type Schema } from '../analytics/catalog.ts';
 import { findQuery, type Query } from '../analytics/questions.ts';
 import { isAway, ShelfdeskError, UsageError } from '../errors.ts';
 import { newPassword } from '../privacy/readers.ts';
-import { type Covered, readCovered } from './covered.ts';
+import { briefly, type Covered, readCovered } from './covered.ts';
 import { describeAll, describeOne } from './described.ts';
 import { fenced } from './fence.ts';
 import { guide } from './guide.ts';
@@ -232,7 +232,7 @@ const plain = (value: unknown): Result => ({ content: [text(JSON.stringify(value
 
 function toldOf({ names, rows, covered, cut }: Told, more: object): Result {
   const objects = rows.map(row => Object.fromEntries(names.map((name, i) => [name, row[i]])));
-  const about = { ...more, rows: rows.length, ...cutWords(cut), completeness: covered };
+  const about = { ...more, rows: rows.length, ...cutWords(cut), ...briefly(covered) };
   return { content: [text(JSON.stringify(about)), text(fence(JSON.stringify(objects)))] };
 }
 
@@ -249,10 +249,12 @@ interface Seen {
 }
 
 function seenOf(value: unknown, covered: readonly Covered[], { pii, bytes }: Seen): Result {
-  const json = JSON.stringify(value);
+  const json = Buffer.from(JSON.stringify(value));
   const isCut = json.length > bytes;
   const about = { masked: !pii, ...(isCut && { cut: 'It is longer than the limit of bytes, which ended it here.' }) };
-  return { content: [text(JSON.stringify({ ...about, completeness: covered })), text(fence(json.slice(0, bytes)))] };
+  return {
+    content: [text(JSON.stringify({ ...about, ...briefly(covered) })), text(fence(json.subarray(0, bytes).toString()))],
+  };
 }
 
 /**

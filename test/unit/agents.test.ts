@@ -1,6 +1,6 @@
 /** What agents are answered, without a database: turns, fence, guide, masks, and the streams that a query reads. */
 import { expect, test } from 'vitest';
-import { type Covered, doubts, streamsIn } from '../../src/agents/covered.ts';
+import { briefly, type Covered, doubts, streamsIn } from '../../src/agents/covered.ts';
 import { fenced } from '../../src/agents/fence.ts';
 import { guide } from '../../src/agents/guide.ts';
 import { masked } from '../../src/agents/masked.ts';
@@ -108,4 +108,24 @@ test('what is not complete is a doubt', () => {
   expect(of({ waiting: 2 })).toEqual(says('2 records still to be fetched'));
   expect(of({ open_rejects: 1 }, at(4))).toEqual(says('1 record could not be stored'));
   expect(doubts([], undefined)).toEqual(['nothing of it is mirrored']);
+});
+
+test('of many streams the least complete are told, and the time through which all are', () => {
+  const at = (n: number) => new Date(Date.UTC(2026, 0, 1) + n * 3_600_000);
+  const of = (n: number, more: Partial<Covered> = {}): Covered => ({
+    ...{ account: `a${n}`, stream: 'tickets', complete_through: at(n), gaps: [], gap_count: 0, waiting: 0 },
+    ...{ open_rejects: 0, deletes_checked_at: null, differ_at_most_percent: null, differ_as_of: null },
+    ...more,
+  });
+  const few = [of(3), of(2)];
+  expect(briefly(few)).toEqual({ completeness: few, all_complete_through: at(2) });
+  expect(briefly([])).toEqual({ completeness: [], all_complete_through: null });
+  const many = [...Array.from({ length: 100 }, (_, n) => of(n + 1)), of(200, { open_rejects: 1 })];
+  const { completeness, ...rest } = briefly(many);
+  expect(completeness.map(({ account }) => account)).toEqual([
+    'a200',
+    ...Array.from({ length: 39 }, (_, n) => `a${n + 1}`),
+  ]);
+  expect(rest).toEqual({ all_complete_through: at(1), left_out: 61 });
+  expect(briefly([...many, of(0, { complete_through: null })]).all_complete_through).toBeNull();
 });
