@@ -64,6 +64,31 @@ export async function readCovered(
   return rows;
 }
 
+/** What an answer says of many accounts: the least complete rows, and the time through which all are complete. */
+export interface Brief {
+  readonly completeness: readonly Covered[];
+  /** Null: one of them was never read to its end. */
+  readonly all_complete_through: Date | null;
+  /** Rows that are not among these. */
+  readonly left_out?: number;
+}
+
+const mostCovered = 40;
+
+export function briefly(covered: readonly Covered[]): Brief {
+  const through = ({ complete_through: time }: Covered) => time?.getTime() ?? Number.NEGATIVE_INFINITY;
+  const least = [...covered].sort((one, other) => lacks(other) - lacks(one) || through(one) - through(other));
+  const all = Math.min(...covered.map(through));
+  return {
+    completeness: covered.length > mostCovered ? least.slice(0, mostCovered) : covered,
+    all_complete_through: Number.isFinite(all) ? new Date(all) : null,
+    ...(covered.length > mostCovered && { left_out: covered.length - mostCovered }),
+  };
+}
+
+const lacks = ({ complete_through, gap_count, open_rejects, waiting }: Covered): number =>
+  Number(complete_through === null || gap_count + open_rejects + waiting > 0);
+
 /**
  * Why an answer would not be certain; empty if it is. `through`: the latest time that the question is about. Without it the
  * question is about all rows that are here, as far as they are complete.

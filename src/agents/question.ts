@@ -36,20 +36,11 @@ export interface Told extends Named {
   readonly cut: 'rows' | 'bytes' | null;
 }
 
-/** Questions at the same time, and those that wait for them. */
-const mostAtOnce = 3;
-const mostWaiting = 20;
 /** PostgreSQL ends a statement at the limit. A statement that outlives it loses its session this much later. */
 const graceMs = 500;
+const mostReasons = 10;
 
-export type Ask = (question: Question) => Promise<Told>;
-
-export function makeAsk(ground: Ground): Ask {
-  const turn = makeTurns();
-  return question => turn(() => askOnce(ground, question));
-}
-
-async function askOnce(ground: Ground, { sql, account, pii, certain, through, signal }: Question): Promise<Told> {
+export async function ask(ground: Ground, { sql, account, pii, certain, through, signal }: Question): Promise<Told> {
   const { warehouse, limits, accounts } = ground;
   if (account !== undefined && accounts !== null && !accounts.includes(account)) throw unknownAccount(account);
   const of = account === undefined ? accounts : [account];
@@ -58,7 +49,7 @@ async function askOnce(ground: Ground, { sql, account, pii, certain, through, si
     const why = certain ? doubts(covered, through) : [];
     if (why.length > 0)
       throw new UsageError(
-        `this cannot be answered without doubt: ${why.join('; ')}`,
+        `this cannot be answered without doubt: ${why.slice(0, mostReasons).join('; ')}${why.length > mostReasons ? '; and more' : ''}`,
         'Ask about a time that is complete, or without `certain`, and say in your answer what is missing.',
       );
     const known = (await accountsOf(warehouse.pg)).filter(one => of === null || of.includes(one));
@@ -111,7 +102,7 @@ const canceled = '57014';
 const tooLong = (ms: number) =>
   new ShelfdeskError(
     `the question ran longer than ${ms / 1000} s and was ended`,
-    'Ask about fewer rows or a shorter time, or read a prepared view of analytics.',
+    'Ask about fewer rows, a shorter time or one account, or read a prepared view of analytics.',
     exitCodes.failed,
   );
 
@@ -125,24 +116,4 @@ async function functionsOf(db: pg.Pool): Promise<string[]> {
        where n.nspname in ('analytics', 'safe', 'sync') or n.nspname in (select s.name from sync.source_schemas s)))`,
   );
   return rows.map(({ name }) => name);
-}
-
-/** Lets a few work at the same time. Throws ShelfdeskError if too many wait already. */
-function makeTurns(): <T>(work: () => Promise<T>) => Promise<T> {
-  let running = 0;
-  const waiting: (() => void)[] = [];
-  return async work => {
-    if (running < mostAtOnce) running += 1;
-    else if (waiting.length >= mostWaiting)
-      throw new ShelfdeskError('too many questions wait already', 'Ask again in a few seconds.', exitCodes.failed);
-    // The one that ends leaves its place to the next one.
-    else await new Promise<void>(resolve => waiting.push(resolve));
-    try {
-      return await work();
-    } finally {
-      const next = waiting.shift();
-      if (next) next();
-      else running -= 1;
-    }
-  };
 }

@@ -6,12 +6,13 @@ import { readCatalog, type Schema } from '../analytics/catalog.ts';
 import { findQuery, type Query } from '../analytics/questions.ts';
 import { isAway, ShelfdeskError, UsageError } from '../errors.ts';
 import { newPassword } from '../privacy/readers.ts';
-import { type Covered, readCovered } from './covered.ts';
+import { briefly, type Covered, readCovered } from './covered.ts';
 import { describeAll, describeOne } from './described.ts';
 import { fenced } from './fence.ts';
 import { guide } from './guide.ts';
 import { masked, type Shown, unmasked } from './masked.ts';
-import { asReader, type Ground, makeAsk, type Told } from './question.ts';
+import { ask, asReader, type Ground, type Told } from './question.ts';
+import { makeTurns } from './turns.ts';
 
 /** What the command line shows as well. Each throws ShelfdeskError for an unknown account. */
 export interface Looks {
@@ -45,7 +46,7 @@ const through = time.describe('Latest time that the question is about, for `cert
 const looking = { readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: false };
 
 export function makeAgents({ ground, looks, questions, version, onBug }: Parts): Agents {
-  const ask = makeAsk(ground);
+  const turn = makeTurns();
   const { pg: db } = ground.warehouse;
   const catalogs = new Map<boolean, Promise<Schema[]>>();
   /** The relations that such a reader sees. Read once: a migration restarts the process. */
@@ -55,12 +56,12 @@ export function makeAgents({ ground, looks, questions, version, onBug }: Parts):
     known.catch(() => catalogs.delete(pii));
     return known;
   };
-  const answered = (work: () => Promise<Result>) => resultOf(work, onBug);
+  const answered = (work: () => Promise<Result>) => resultOf(() => turn(work), onBug);
   const coveredOf = (account: string | undefined) =>
     readCovered(db, account === undefined ? ground.accounts : [account], undefined);
 
-  const seen = async (look: Promise<unknown>, account: string | undefined, pii: boolean): Promise<Result> =>
-    seenOf(await look, await coveredOf(account), { pii, bytes: ground.limits.bytes });
+  const seen = async (look: () => Promise<unknown>, account: string | undefined, pii: boolean): Promise<Result> =>
+    seenOf(await look(), await coveredOf(account), { pii, bytes: ground.limits.bytes });
 
   async function serve(pii: boolean): Promise<McpServer> {
     const shown = pii ? unmasked : masked;
@@ -89,7 +90,9 @@ export function makeAgents({ ground, looks, questions, version, onBug }: Parts):
       ({ name, through, ...of }, { mcpReq: { signal } }) =>
         answered(async () => {
           const { sql, question } = findQuery(questions, name);
-          return told(await ask({ ...of, ...timeOf(through), sql, pii, account: of.account, signal }), { question });
+          return told(await ask(ground, { ...of, ...timeOf(through), sql, pii, account: of.account, signal }), {
+            question,
+          });
         }),
     );
     server.registerTool(
@@ -103,7 +106,7 @@ export function makeAgents({ ground, looks, questions, version, onBug }: Parts):
         answered(async () => {
           // Such a question may reach up to now.
           const until = timeOf(through).through ?? new Date(ground.clock.now());
-          return told(await ask({ ...of, pii, account: of.account, through: until, signal }), {});
+          return told(await ask(ground, { ...of, pii, account: of.account, through: until, signal }), {});
         }),
     );
     server.registerTool(
@@ -127,7 +130,7 @@ export function makeAgents({ ground, looks, questions, version, onBug }: Parts):
         inputSchema: z.object({ account }),
         annotations: looking,
       },
-      ({ account }) => answered(() => seen(looks.status(account, shown), account, pii)),
+      ({ account }) => answered(() => seen(() => looks.status(account, shown), account, pii)),
     );
     server.registerTool(
       'why',
@@ -136,7 +139,7 @@ export function makeAgents({ ground, looks, questions, version, onBug }: Parts):
         inputSchema: z.object({ ticket: z.string().max(200).describe('Id or number of the ticket.'), account }),
         annotations: looking,
       },
-      ({ account, ticket }) => answered(() => seen(looks.why(account, ticket, shown), account, pii)),
+      ({ account, ticket }) => answered(() => seen(() => looks.why(account, ticket, shown), account, pii)),
     );
     server.registerTool(
       'plan',
@@ -145,7 +148,7 @@ export function makeAgents({ ground, looks, questions, version, onBug }: Parts):
         inputSchema: z.object({ kind: z.enum(['sync', 'backfill', 'sweep', 'verify']).default('sync'), account }),
         annotations: looking,
       },
-      ({ account, kind }) => answered(() => seen(looks.plan(account, kind), account, pii)),
+      ({ account, kind }) => answered(() => seen(() => looks.plan(account, kind), account, pii)),
     );
     addMetrics(server, db);
     return server;
@@ -229,7 +232,7 @@ const plain = (value: unknown): Result => ({ content: [text(JSON.stringify(value
 
 function toldOf({ names, rows, covered, cut }: Told, more: object): Result {
   const objects = rows.map(row => Object.fromEntries(names.map((name, i) => [name, row[i]])));
-  const about = { ...more, rows: rows.length, ...cutWords(cut), completeness: covered };
+  const about = { ...more, rows: rows.length, ...cutWords(cut), ...briefly(covered) };
   return { content: [text(JSON.stringify(about)), text(fence(JSON.stringify(objects)))] };
 }
 
@@ -246,10 +249,12 @@ interface Seen {
 }
 
 function seenOf(value: unknown, covered: readonly Covered[], { pii, bytes }: Seen): Result {
-  const json = JSON.stringify(value);
+  const json = Buffer.from(JSON.stringify(value));
   const isCut = json.length > bytes;
   const about = { masked: !pii, ...(isCut && { cut: 'It is longer than the limit of bytes, which ended it here.' }) };
-  return { content: [text(JSON.stringify({ ...about, completeness: covered })), text(fence(json.slice(0, bytes)))] };
+  return {
+    content: [text(JSON.stringify({ ...about, ...briefly(covered) })), text(fence(json.subarray(0, bytes).toString()))],
+  };
 }
 
 /**

@@ -185,8 +185,10 @@ export async function revoke(db: pg.Pool, name: string, who: string, now: Date):
   });
 }
 
-/** Ending the sessions of a role requires its rights. The creator of a role may grant them to itself. */
-/** `waitMs`: how long to wait for the end of each; 0: not at all. */
+/**
+ * Ending the sessions of a role requires its rights. The creator of a role may grant them to itself. `waitMs`: how long to
+ * wait for the end of each; 0: not at all.
+ */
 export async function endSessions(db: pg.Pool, name: string, waitMs = terminateMs): Promise<number> {
   return transaction(db, async client => {
     const { rows } = await client.query(`select pg_has_role($1::name, 'usage') as ours, current_user as me`, [name]);

@@ -1,8 +1,10 @@
 /** What an agent might try, or be told to try by a ticket: nothing is written, nothing hidden is shown, and each attempt ends soon. */
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { migrate } from '../../src/engine/database/migrate.ts';
 import { agentOverStdio, type StdioAgent } from '../support/agent.ts';
-import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
+import { emptyDatabase, freshDatabase, type TestDatabase } from '../support/postgres.ts';
+import { aName } from '../support/readers.ts';
 import { searchableDatabase } from '../support/searchable.ts';
 
 /** The bound of each attempt: the question's own limit, and what is around it. */
@@ -169,6 +171,7 @@ const attempts: Record<string, readonly string[]> = {
     'select pg_sleep(60)',
     `select set_config('statement_timeout', '0', false), pg_sleep(60)`,
     'select pg_sleep(1) from generate_series(1, 60)',
+    'select generate_series(1, 100000), pg_sleep(0.03)',
     'with recursive r as (select 1 as n union all select n + 1 from r) select max(n) from r',
     'with recursive r as (select 1 as n union all select n + 1 from r) select n from r',
     'select count(*) from generate_series(1, 100000) a, generate_series(1, 100000) b',
@@ -225,6 +228,8 @@ const late = new Set([
   'select pg_sleep(60)',
   `select set_config('statement_timeout', '0', false), pg_sleep(60)`,
   'select pg_sleep(1) from generate_series(1, 60)',
+  // Each step of it is short enough.
+  'select generate_series(1, 100000), pg_sleep(0.03)',
   'with recursive r as (select 1 as n union all select n + 1 from r) select max(n) from r',
   'select count(*) from generate_series(1, 100000) a, generate_series(1, 100000) b',
   // It is made whole before its first row.
@@ -286,4 +291,31 @@ test('a login that a killed process left behind is removed by the next question,
     await db.pool.query(`select rolname::text as name from pg_roles where rolname = 'shelfdesk_agent_forgotten'
     union all select role_name::text from sync.readers`);
   expect(rows).toEqual([]);
+});
+
+test('an owner who may create readers, and is no superuser, answers agents, and ends what runs too long', async () => {
+  await using other = await emptyDatabase();
+  const owner = aName('owner');
+  const database = new URL(other.url).pathname.slice(1);
+  const at = new URL(other.url);
+  [at.username, at.password] = [owner, 'x'];
+  await other.pool.query(`create role ${owner} login createrole password 'x'`);
+  await other.pool.query(`grant shelfdesk_reader to ${owner} with admin option`);
+  await other.pool.query(`alter database ${database} owner to ${owner}`);
+  try {
+    await migrate(at.href);
+    await other.pool.query(`insert into sync.accounts (account_id) values ('acme')`);
+    await using mine = await agentOverStdio({ DATABASE_URL: at.href, SHELFDESK_MCP_SECONDS: '1' }, 'mcp');
+    const ask = (sql: string) => mine.tool('ask_sql', { sql });
+    expect(
+      (await ask('select account_id, session_user like $$shelfdesk_agent_%$$ as own from analytics.dim_account')).data,
+    ).toEqual([{ account_id: 'acme', own: true }]);
+    expect((await ask('select pg_sleep(60)')).text).toContain('ran longer than 1 s');
+    expect((await ask('select * from helpdesk.tickets')).text).toContain('permission denied');
+    expect((await other.pool.query('select role_name from sync.readers')).rows).toEqual([]);
+  } finally {
+    await other.pool.query(
+      `alter database ${database} owner to current_user; drop owned by ${owner} cascade; drop role ${owner}`,
+    );
+  }
 });

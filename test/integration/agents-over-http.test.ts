@@ -37,7 +37,7 @@ beforeAll(async () => {
   const tokens = { SHELFDESK_WEB_TOKEN: operatorToken, SHELFDESK_WEB_VIEWER_TOKEN: viewerToken };
   [guarded, open, closed] = await Promise.all([
     serve({ ...tokens, SHELFDESK_MCP: 'unmasked' }),
-    serve({ SHELFDESK_MCP: 'masked' }),
+    serve({ SHELFDESK_MCP: 'masked', SHELFDESK_MCP_SECONDS: '300' }),
     serve({}),
   ]);
 });
@@ -100,16 +100,18 @@ test('a client that vanishes leaves no session and no login', async () => {
   });
   const headers = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' };
   const asked = fetch(`${open}mcp`, { method: 'POST', headers, body, signal: gone.signal }).catch(() => {});
-  const sessions = async () =>
+  const sessions = async (query = '%') =>
     (
       await db.pool.query(
-        `select from pg_stat_activity where datname = current_database() and usename like 'shelfdesk\\_agent\\_%'`,
+        `select from pg_stat_activity
+         where datname = current_database() and usename like 'shelfdesk\\_agent\\_%' and query like $1`,
+        [query],
       )
     ).rowCount;
-  await expect.poll(sessions, { timeout: 30_000 }).toBe(1);
+  await expect.poll(() => sessions('fetch %'), { timeout: 30_000 }).toBe(1);
   gone.abort();
   await asked;
-  await expect.poll(sessions, { timeout: 30_000 }).toBe(0);
-  const { rows } = await db.pool.query('select role_name from sync.readers');
-  expect(rows).toEqual([]);
+  await expect.poll(() => sessions(), { timeout: 30_000 }).toBe(0);
+  const readers = async () => (await db.pool.query('select role_name from sync.readers')).rows;
+  await expect.poll(readers, { timeout: 30_000 }).toEqual([]);
 });

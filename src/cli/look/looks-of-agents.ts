@@ -3,6 +3,7 @@ import type { Looks } from '../../agents/server.ts';
 import type { Fleet } from '../../app/config.ts';
 import type { Warehouse } from '../../app/context.ts';
 import { UsageError } from '../../errors.ts';
+import { accountNames } from '../../ops/page/overview.ts';
 import { readProblems } from '../../ops/problems.ts';
 import { chosenAccount, chosenAccounts, servedBy } from '../choose-account.ts';
 import { questionOf, runPlan, settingsFor } from '../work/plan.ts';
@@ -38,7 +39,14 @@ export function looksOf({ warehouse, fleet, only, signal }: Given): Looks {
       return whyOf(db, await chosenAccount(askedFor(account), db), ticket, shown);
     },
     async plan(account, kind) {
-      const { config, isSet } = await settingsFor(await chosenAccount(askedFor(account), db), db);
+      const chosen = await chosenAccount(askedFor(account), db);
+      // The account would be made for the plan.
+      if (!(await accountNames(db)).includes(chosen.account))
+        throw new UsageError(
+          `nothing of the account '${chosen.account}' is mirrored`,
+          'A person plans its first load.',
+        );
+      const { config, isSet } = await settingsFor(chosen, db);
       const question = questionOf(kind, [], {}, config);
       return runPlan(config, warehouse, question, { signal }, { isSet, asks: false, keeps: false });
     },

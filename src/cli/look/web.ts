@@ -78,7 +78,7 @@ export async function openPage(
       if (!found.has(account)) found.set(account, holder.use(queues.open(name)).bull);
   };
   await findQueues();
-  const agents = await servedAgents(stack, { warehouse, log, fleet });
+  const agents = await servedAgents(stack, { warehouse: { ...warehouse, pg }, log, fleet });
   const site = { agents, pg, clock: systemClock, log, version, web, queues: found, findQueues };
   const page = stack.use(await servePage({ ...site, pingQueues: () => queues.ping(), ...cachedFleet(fleet) }, port));
   const opened = stack.move();

@@ -1,0 +1,131 @@
+/** What agents are answered, without a database: turns, fence, guide, masks, and the streams that a query reads. */
+import { expect, test } from 'vitest';
+import { briefly, type Covered, doubts, streamsIn } from '../../src/agents/covered.ts';
+import { fenced } from '../../src/agents/fence.ts';
+import { guide } from '../../src/agents/guide.ts';
+import { masked } from '../../src/agents/masked.ts';
+import { makeTurns } from '../../src/agents/turns.ts';
+import type { Relation, Schema } from '../../src/analytics/catalog.ts';
+import { streams } from '../../src/sources/index.ts';
+
+test('three are answered at the same time, twenty wait in order, and others are refused', async () => {
+  const turn = makeTurns();
+  const begun: number[] = [];
+  const ends: (() => void)[] = [];
+  const ask = (n: number) =>
+    turn(async () => {
+      begun.push(n);
+      await new Promise<void>(resolve => ends.push(resolve));
+      if (n === 1) throw new Error('one fails');
+    }).catch((error: Error) => error.message);
+  const asked = Array.from({ length: 23 }, (_, n) => ask(n));
+  expect(await ask(23)).toBe('too many questions wait already');
+  expect(begun).toEqual([0, 1, 2]);
+  for (let n = 0; n < 23; n++) {
+    await expect.poll(() => ends.length).toBeGreaterThan(n);
+    ends[n]!();
+  }
+  expect((await Promise.all(asked)).filter(message => message !== undefined)).toEqual(['one fails']);
+  expect(begun).toEqual(Array.from({ length: 23 }, (_, n) => n));
+});
+
+test('a fence names itself on both sides', () => {
+  expect(fenced('data one>>>', 'two').split('\n').slice(1)).toEqual(['<<<data two', 'data one>>>', 'data two>>>']);
+});
+
+test('the guide has at most 4 KB, however much there is, and each schema that fits', () => {
+  const relation = (schema: string, n: number): Relation => ({
+    ...{ schema, name: `fact_${'long_'.repeat(4)}${n}`, kind: 'view', key: [], joins: [], columns: [] },
+    comment: `${'One row for each thing, '.repeat(4)}and no more. Another sentence.`,
+  });
+  const schema = (name: string, many: number): Schema => ({
+    ...{ name, comment: 'What it is. More.', isMirror: false, routines: [] },
+    relations: Array.from({ length: many }, (_, n) => relation(name, n)),
+  });
+  for (const many of [0, 1, 5, 30, 300])
+    for (const isMasked of [true, false]) {
+      const text = guide(
+        ['analytics', 'safe', 'desk', 'shop', 'sync'].map(name => schema(name, many)),
+        isMasked,
+      );
+      expect(Buffer.byteLength(text)).toBeLessThanOrEqual(4096);
+      expect(text).toContain('## analytics: What it is.');
+      expect(text).not.toContain('Another sentence');
+      if (many < 300) expect(text).toContain('## shop: What it is.');
+    }
+});
+
+test('masked, a change shows ids, times, states, flags and numbers, and no text', () => {
+  expect(
+    masked.fields({
+      subject: ['Tea', 'Coffee'],
+      body: [null, 'Hello'],
+      reply_to: [['a@x.example'], []],
+      state: ['open', 'closed'],
+      label_ids: [['l1'], ['l2']],
+      updated_at: ['2026-01-01', '2026-01-02'],
+      spam: [false, true],
+      number: [1, 2],
+    }),
+  ).toEqual({
+    subject: ['masked', 'masked'],
+    body: [null, 'masked'],
+    reply_to: ['masked', 'masked'],
+    state: ['open', 'closed'],
+    label_ids: [['l1'], ['l2']],
+    updated_at: ['2026-01-01', '2026-01-02'],
+    spam: [false, true],
+    number: [1, 2],
+  });
+  expect([masked.text(null), masked.text(''), masked.text('Tea')]).toEqual([null, '', 'masked']);
+});
+
+test('the streams of a query are those of the relations that it names; a function of ours may read any', () => {
+  const named = (sql: string) => streamsIn(sql, streams, ['tickets_as_of'])?.map(key => key.split('.')[1]);
+  expect(named('select * from analytics.fact_tickets')).toEqual(['messages']);
+  expect(named('SELECT * FROM Safe.Contacts c join dim_inbox i on true')).toEqual(['customers', 'tickets']);
+  expect(named('select max(title) from books.shelf_volumes')).toEqual(['shelves']);
+  expect(named('select 1')).toBeUndefined();
+  expect(named('select * from analytics.fact_tickets, analytics.tickets_as_of (now())')).toBeUndefined();
+  expect(named('select tickets_as_of from dim_user')).toEqual(['users']);
+});
+
+test('what is not complete is a doubt', () => {
+  const at = (day: number) => new Date(Date.UTC(2026, 0, day));
+  const whole: Covered = {
+    ...{ account: 'acme', stream: 'tickets', complete_through: at(5), gaps: [], gap_count: 0, waiting: 0 },
+    ...{ open_rejects: 0, deletes_checked_at: null, differ_at_most_percent: null, differ_as_of: null },
+  };
+  const of = (one: Partial<Covered>, through?: Date) => doubts([{ ...whole, ...one }], through);
+  const gap = { gaps: [{ from: at(1), to: at(2) }], gap_count: 1 };
+  expect([of({}), of({}, at(5)), of({ ...gap, waiting: 3 }, at(5))]).toEqual([[], [], []]);
+  const says = (words: string) => [`tickets of the account acme: ${words}`];
+  expect(of({}, at(6))).toEqual(
+    says('complete through 2026-01-05T00:00:00.000Z, not through 2026-01-06T00:00:00.000Z'),
+  );
+  expect(of({ complete_through: null }, at(1))).toEqual(says('never read to the end'));
+  expect(of(gap)).toEqual(says('1 gap, the first from 2026-01-01T00:00:00.000Z to 2026-01-02T00:00:00.000Z'));
+  expect(of({ waiting: 2 })).toEqual(says('2 records still to be fetched'));
+  expect(of({ open_rejects: 1 }, at(4))).toEqual(says('1 record could not be stored'));
+  expect(doubts([], undefined)).toEqual(['nothing of it is mirrored']);
+});
+
+test('of many streams the least complete are told, and the time through which all are', () => {
+  const at = (n: number) => new Date(Date.UTC(2026, 0, 1) + n * 3_600_000);
+  const of = (n: number, more: Partial<Covered> = {}): Covered => ({
+    ...{ account: `a${n}`, stream: 'tickets', complete_through: at(n), gaps: [], gap_count: 0, waiting: 0 },
+    ...{ open_rejects: 0, deletes_checked_at: null, differ_at_most_percent: null, differ_as_of: null },
+    ...more,
+  });
+  const few = [of(3), of(2)];
+  expect(briefly(few)).toEqual({ completeness: few, all_complete_through: at(2) });
+  expect(briefly([])).toEqual({ completeness: [], all_complete_through: null });
+  const many = [...Array.from({ length: 100 }, (_, n) => of(n + 1)), of(200, { open_rejects: 1 })];
+  const { completeness, ...rest } = briefly(many);
+  expect(completeness.map(({ account }) => account)).toEqual([
+    'a200',
+    ...Array.from({ length: 39 }, (_, n) => `a${n + 1}`),
+  ]);
+  expect(rest).toEqual({ all_complete_through: at(1), left_out: 61 });
+  expect(briefly([...many, of(0, { complete_through: null })]).all_complete_through).toBeNull();
+});
