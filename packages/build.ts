@@ -73,7 +73,8 @@ for (const name of [
   keep(join(root, name), join(worker, name));
 }
 // Who changes the program has the repository.
-for (const name of ['DECISIONS.md', 'contributing']) rmSync(join(worker, 'docs', name), { recursive: true });
+for (const name of ['DECISIONS.md', 'DESIGN.md', 'SPEC.md', 'contributing'])
+  rmSync(join(worker, 'docs', name), { recursive: true });
 keep(sandbox, join(worker, 'node_modules', String(theirs.name)));
 manifest(worker, {
   name: ours.name,

@@ -160,11 +160,12 @@ const streamsOfRun = `
 
 /**
  * What is missing of what the run was to bring: all that had happened one lookback before it began, by the clock of the
- * source. A backfill brings nothing new, so its streams must be complete as far as they are read.
+ * source. A backfill brings nothing new, so its streams must be complete as far as they are read. The streams are asked in
+ * their order, and none after the first that is not complete.
  */
 async function whyIncomplete(client: Client, handed: Candidate): Promise<string | undefined> {
   const { rows } = await client.query<{ why: string }>(
-    `select w.why from (${streamsOfRun}) k join sync.accounts a on a.account_id = $2
+    `select w.why from (${streamsOfRun} order by k.place offset 0) k join sync.accounts a on a.account_id = $2
      cross join lateral (
        select least($5::timestamptz, k.carried) - a.lookback - $6 * interval '1 millisecond' + coalesce((
          select (b.state #>> '{clock,offsetMs}')::float8 * interval '1 millisecond'
@@ -174,7 +175,7 @@ async function whyIncomplete(client: Client, handed: Candidate): Promise<string 
        where c.account_id = $2 and c.stream_key = coalesce(k.source || '.' || k.follows, k.stream_key) and not c.redundant) top
      cross join lateral (
        select sync.why_incomplete($2, k.stream_key, case when $4 then least(t.at, top.at) else t.at end, $7) as why) w
-     where w.why is not null order by k.place limit 1`,
+     where w.why is not null limit 1`,
     [
       ...[handed.run, handed.account, handed.kind === 'nightly', handed.kind === 'backfill'],
       ...[handed.started_at, clockToleranceMs, handed.rejects_allowed],
