@@ -223,6 +223,15 @@ const held: Compare = async (keeping, pool) => {
           same(`${account}, and again`, await mirrorOf(pool, account), { covered: 0, ties: noted.ties });
         }
   if (cases < 40) throw new Error(`${cases} cases`);
+  // A record of the same time as its row is not held. The row may have been true long after it was observed.
+  const account = 'held at one time';
+  await enroll(keeping, pool, account);
+  await transaction(pool, async client => {
+    await store(client, account, [6]);
+    await client.query('update helpdesk.tickets set _true_by = $2 where account_id = $1', [account, date(9)]);
+    await keeping.noteHeld(client, { account, table }, { r0: date(6).toISOString() }, toMs(4));
+  });
+  same(account, await mirrorOf(pool, account), { covered: 0, ties: [] });
 };
 
 const tieOf = ({ from, to, toldBy, members }: KnownTie) => ({

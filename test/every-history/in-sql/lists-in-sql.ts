@@ -187,11 +187,11 @@ async function openRun(client: pg.ClientBase, account: string, { again, since, u
   return Number(rows[0]!.id);
 }
 
-const haveRead = (client: pg.ClientBase, account: string, run: number, set: number) =>
+const haveRead = (client: pg.ClientBase, account: string, run: number, set: number, list = 'default') =>
   client.query(
     `insert into sync.run_lists (run_id, account_id, source, stream, list, until, covered)
-     values ($1, $2, 'helpdesk', 'tickets', 'default', $3, $4)`,
-    [run, account, date(opened), multirange(set)],
+     values ($1, $2, 'helpdesk', 'tickets', $5, $3, $4)`,
+    [run, account, date(opened), multirange(set), list],
   );
 
 /** Which gap a backfill reads next. */
@@ -224,6 +224,8 @@ const gaps: Compare = async (keeping, pool) => {
       // A run that reads everything again begins its walks anew, once.
       const walk = { ...placed, until: gap?.to };
       if (one.again) {
+        // What the run has read of another list is another matter.
+        await haveRead(client, account, run, 0, 'spam');
         const first = await next();
         if (one.own === 0) same(name, first, gap && { ...gap, walk: undefined });
         for (const second of [0, 1, 2])
@@ -243,11 +245,12 @@ const gaps: Compare = async (keeping, pool) => {
       }
       // How far a list is to be read is settled for this run and list alone.
       const { rows: settled } = await client.query(
-        `select run_id::int, stream, list from sync.run_lists where account_id = $1 and covered = '{}'`,
+        `select run_id::int, stream, list from sync.run_lists where account_id = $1 and covered = '{}' order by list`,
         [account],
       );
-      const isOwn = !one.again || one.own === 0;
-      same(`${name}: settled`, settled, isOwn ? [{ run_id: run, stream: 'tickets', list: 'default' }] : []);
+      const lists = [...(!one.again || one.own === 0 ? ['default'] : []), ...(one.again ? ['spam'] : [])];
+      const must = lists.map(list => ({ run_id: run, stream: 'tickets', list }));
+      same(`${name}: settled`, settled, must);
       const { rows } = await client.query(`select list, until from sync.walks where account_id = $1`, [account]);
       same(`${name}: walks`, rows.length, gap ? 4 : 0);
       await put(client, account, one.set, true);

@@ -18,6 +18,8 @@ export interface Limits {
   readonly ahead: readonly number[];
   /** A second run beside the first: a sync, or a backfill of the first seconds while the sync reads what follows. */
   readonly beside?: 'sync' | 'backfill' | undefined;
+  /** An earlier run has left this walk by creation. */
+  readonly walk?: { readonly updatedSince: number; readonly asOf: number } | undefined;
 }
 
 export interface Change {

@@ -65,13 +65,15 @@ export interface Size {
   /** A count stops at what paging reaches. */
   readonly stops?: boolean;
   readonly faults?: Pick<Rules, 'reversed' | 'unreadable'>;
+  readonly walk?: Limits['walk'];
   readonly beside?: Limits['beside'];
   /** When the records were created: see `begin`. */
   readonly made?: readonly Made[];
 }
 
-interface Settled extends Required<Omit<Size, 'beside'>> {
+interface Settled extends Required<Omit<Size, 'beside' | 'walk'>> {
   readonly beside: Limits['beside'];
+  readonly walk: Limits['walk'];
 }
 
 const settled = (size: Size): Settled => ({
@@ -87,6 +89,7 @@ const settled = (size: Size): Settled => ({
   faults: {},
   made: ['then'],
   beside: undefined,
+  walk: undefined,
   ...size,
 });
 
@@ -100,8 +103,8 @@ function* rulesOf({ ties, pages, date: dates, stops, faults }: Settled, hidden =
 
 const limitsOf = (
   times: readonly number[],
-  { changes, ticks, kills, kinds, late, ahead, beside }: Settled,
-): Limits => ({ changes, ticks, kills, kinds, late, ahead, beside, records: Math.max(4, times.length) });
+  { changes, ticks, kills, kinds, late, ahead, beside, walk }: Settled,
+): Limits => ({ changes, ticks, kills, kinds, late, ahead, beside, walk, records: Math.max(4, times.length) });
 
 /** Which changes there are, how late they show, and how far ahead they are dated. */
 export function changesTitle({ kinds, late, ahead }: Pick<Limits, 'kinds' | 'late' | 'ahead'>): string {
@@ -125,6 +128,7 @@ const titleOf = (times: readonly number[], one: Settled, rules: Rules, made: str
     `${count(one.changes, 'change')}, ${count(one.ticks, 'second')}, ${count(one.kills, 'kill')}`,
     one.changes > 0 ? changesTitle(one) : '',
     one.beside ? `with a concurrent ${one.beside}` : '',
+    one.walk ? `a walk of what was updated since second ${one.walk.updatedSince}, begun as of ${one.walk.asOf}` : '',
     `${rules.pages} pages`,
     `since is ${rules.inclusive ? 'inclusive' : 'exclusive'}`,
     rules.stops ? 'counts stop' : '',

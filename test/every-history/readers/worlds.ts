@@ -69,6 +69,48 @@ export function* slice(): Generator<SmallWorld> {
   const deep: Size = { times: [[0, 0, 0, 0]], changes: 0, pages: [2], made: ['apart'], ties: ['id'] };
   yield* movingWorlds({ ...deep, ticks: 1, kills: 1 });
   yield* movingWorlds({ ...deep, kills: 1, beside: 'backfill' });
+  // A walk by creation that an earlier run has left: it is resumed where it proves more.
+  for (const updatedSince of [-2, -1, 0, 1])
+    for (const asOf of [0, 1, 2, 3])
+      yield* movingWorlds({
+        ...{
+          times: [
+            [0, 1],
+            [0, 0, 0],
+            [0, 0, 0, 0],
+          ],
+          changes: 0,
+          kills: 1,
+          ties: ['id'],
+          pages: [2],
+        },
+        ...{ made: ['then', 'apart'], date: ['up'], walk: { updatedSince, asOf } },
+      });
+  // A tie beyond paging that is too young to be claimed, and one behind it whose order does not stand still.
+  yield* movingWorlds({
+    ...{ times: [[3, 3, 3, 3]], changes: 1, ticks: 3, kinds: ['late'], late: [1, 2] },
+    ...{ ties: ['id'], pages: [2], made: ['apart'] },
+  });
+  yield* movingWorlds({ times: [[0, 2, 2, 2, 4]], changes: 0, ticks: 4, ties: ['id, turning'], pages: [3] });
+  const behind = [
+    [0, 0, 0, 0, 1],
+    [0, 0, 0, 0, 1, 1],
+    [0, 0, 0, 0, 1, 1, 1, 1],
+    [1, 1, 1, 1, 2, 2, 3],
+    [2, 2, 2, 4, 4, 4, 4],
+  ];
+  yield* movingWorlds({ times: behind, changes: 0, ticks: 2, ties: ['id'], pages: [2], made: ['apart', 'together'] });
+  yield* movingWorlds({
+    ...{
+      times: [
+        [3, 3, 3, 3, 4, 4, 4],
+        [3, 3, 3, 3, 5, 5, 5],
+      ],
+      changes: 0,
+      ticks: 4,
+    },
+    ...{ ties: ['id, turning'], pages: [2], made: ['apart'] },
+  });
   // Times ahead of the clock, on several pages.
   const ahead = [[6], [6, 6, 6], [1, 6, 6, 6], [4, 5, 6, 7], [0, 0, 0, 6, 6, 6], [5, 5, 5, 5, 5]];
   yield* movingWorlds({ times: ahead, changes: 0, ticks: 1, ties: ['id'] });

@@ -4,7 +4,7 @@
  */
 import { type Ask, floorSecond, type Ms } from '../../../../src/engine/reading/reading.ts';
 import type { ListPlayed } from '../played.ts';
-import { placeOf, type Rules, type Shown, toMs, toSecond, type World } from '../world.ts';
+import { dateOf, placeOf, type Rules, type Shown, toMs, toSecond, type World } from '../world.ts';
 
 /** What a reading has been told so far. */
 export interface Heard {
@@ -17,8 +17,14 @@ export interface Heard {
   readonly met: ReadonlyMap<number, readonly number[]>;
   /** The last full page that was asked for. */
   readonly last: { readonly since: number; readonly page: number } | undefined;
+  /** The time of its last record. */
+  readonly lastTime: number;
   /** Another request followed it. */
   readonly isBetween: boolean;
+  /** Requests that were read forwards beyond their first page. */
+  readonly forwards: readonly number[];
+  /** Since when walks by creation read that have begun. */
+  readonly walks: readonly Ms[];
   /** How often it was asked for, one time after the other. */
   readonly repeats: number;
   /** Where the next walk by pages may begin: between these. */
@@ -30,7 +36,10 @@ export const nothingHeard: Heard = {
   ended: undefined,
   met: new Map(),
   last: undefined,
+  lastTime: 0,
   isBetween: false,
+  forwards: [],
+  walks: [],
   repeats: 0,
   split: undefined,
 };
@@ -54,7 +63,10 @@ export function hearing(rules: Rules, { until = Infinity }: Wanted, order?: Ask[
   /** A page of the list in its own order, or, `hidden`, in the order of creation. */
   function heard(before: Heard, ask: Ask, rows: readonly Shown[], arrived = rows.length): Heard {
     // What takes a second apart is another matter.
-    if (ask.order !== order || ask.only || (order && ask.count)) return { ...before, isBetween: true };
+    if (ask.order !== order || ask.only || (order && ask.count)) {
+      const begins = !before.isBetween && ask.updatedSince !== undefined;
+      return { ...before, isBetween: true, walks: begins ? [...before.walks, ask.updatedSince!] : before.walks };
+    }
     const since = toSecond(ask.since ?? -1000);
     if (rules.hidden && ask.perPage === 1) {
       const place = placeIn(before, rows[0]?.id, perPage);
@@ -64,6 +76,7 @@ export function hearing(rules: Rules, { until = Infinity }: Wanted, order?: Ask[
     }
     if (ask.perPage < perPage || (rules.hidden && since === until)) return before;
     const isNew = before.last?.since !== since || before.split !== undefined;
+    const isForwards = !isNew && !before.isBetween && before.last?.page === 1 && ask.page === 2;
     // A page that was asked for first says nothing of those before it.
     const follows = ask.page === 1 || (!isNew && before.met.has(ask.page - 1));
     const timeOf = ({ time, created }: Shown) => (order ? placeOf(created) : time);
@@ -74,6 +87,9 @@ export function hearing(rules: Rules, { until = Infinity }: Wanted, order?: Ask[
       rows.map(({ id }) => id),
     );
     return {
+      walks: before.walks,
+      forwards: isForwards ? [...before.forwards, since] : before.forwards,
+      lastTime: rows.length > 0 ? timeOf(rows.at(-1)!) : 0,
       isBetween: false,
       repeats: !isNew && before.last?.page === ask.page ? before.repeats + 1 : 1,
       sinces: before.sinces.includes(since) ? before.sinces : [...before.sinces, since],
@@ -86,20 +102,34 @@ export function hearing(rules: Rules, { until = Infinity }: Wanted, order?: Ask[
   }
 
   /** The moving list asks on, or is done. */
-  function needlessOfMoving(told: Heard, then: ListPlayed['step'], claimed: Ms | undefined, isWalked: boolean) {
+  function needlessOfMoving(
+    told: Heard,
+    world: World,
+    then: ListPlayed['step'],
+    claimed: Ms | undefined,
+    isWalked: boolean,
+  ): string | undefined {
     if ('failed' in then) return undefined;
     if (then.done)
       return until === Infinity && told.sinces.length > 1 && told.counts === 0
         ? 'a list of several requests is not counted'
         : undefined;
     const { ask } = then.value;
+    if (ask.order === 'created' && !told.isBetween && told.walks.includes(ask.updatedSince!))
+      return 'a walk by creation is begun once more';
     if (ask.order === 'created')
       return !isWalked && claimed !== undefined && ask.updatedSince! < claimed - 1000
         ? 'what is claimed is walked through once more'
         : undefined;
-    const { last, isBetween } = told;
-    if (last && !isBetween && last.since === toSecond(ask.since!) && last.page > 2 && ask.page === 1)
-      return 'a tie is not read backwards';
+    const { last, lastTime, isBetween } = told;
+    if (last && !isBetween && last.since === toSecond(ask.since!)) {
+      if (last.page > 2 && ask.page === 1) return 'a tie is not read backwards';
+      if (ask.page === 2 && last.page === 1 && told.forwards.includes(last.since))
+        return 'a tie is read forwards once more';
+      const isPast = lastTime <= dateOf(world, rules) + rules.lookback;
+      if (isPast && ask.page > last.page && lastTime - 1 > last.since + (last.page > 1 ? 1 : 0))
+        return 'another page is asked for where the next request shows more';
+    }
     return ask.count && told.counts > 0 ? 'a list is counted twice' : needlessBehind(told, then);
   }
 

@@ -15,7 +15,7 @@ export function judgeOf(rules: Rules, limits: Limits, middle: number, begunAsOf:
   /** A reading begins where it is told to, asks no more than is wanted, and does not give up. */
   function needless(
     { world: now, left }: State,
-    { begun, node: { step, isNew } }: Run,
+    { begun, claimed, node: { step, isNew } }: Run,
     then: ListPlayed['step'],
     { covered, gap }: Proof,
   ): string | undefined {
@@ -24,6 +24,7 @@ export function judgeOf(rules: Rules, limits: Limits, middle: number, begunAsOf:
     if ('failed' in then) return undefined;
     if (ask.order === undefined && toSecond(ask.since!) < from - 1) return 'what was read before is asked for again';
     if (gap && toSecond(gap.from) < from) return 'a gap begins before what is wanted';
+    if (gap && gap.from < (covered?.to ?? claimed?.to ?? gap.from)) return 'a gap begins in what is claimed';
     const end = toSecond(Math.max(covered?.to ?? 0, gap?.to ?? 0));
     if (until !== undefined && end > until) return 'more is claimed than is wanted';
     if (until !== undefined && !then.done && end >= until) return 'more is asked for than is wanted';
@@ -35,7 +36,11 @@ export function judgeOf(rules: Rules, limits: Limits, middle: number, begunAsOf:
     if (!isNew) return undefined;
     // The walk of another end is no help.
     const own = begun.isOwn ? walk : undefined;
-    if (!rules.hidden) return own && isNeeded(own, from) && !isOf(own, ask) ? 'a walk does not resume' : undefined;
+    if (!rules.hidden) {
+      const isResumed = ask.order === 'created';
+      if (own && isNeeded(own, from)) return isResumed && isOf(own, ask) ? undefined : 'a walk does not resume';
+      return isResumed ? 'a walk that proves nothing more is resumed' : undefined;
+    }
     if (!firstLoad && ask.count) return 'a list of one page pays for a count';
     return own && ask.page !== own.page ? 'a walk does not resume at its page' : undefined;
   }
@@ -56,7 +61,7 @@ export function judgeOf(rules: Rules, limits: Limits, middle: number, begunAsOf:
     if (left.changes < limits.changes || left.ticks < limits.ticks || rules.ties === 'id, turning') return undefined;
     if (rules.reversed || rules.unreadable) return undefined;
     const { needlessOfMoving, needlessOfWalk } = hearing(rules, begun);
-    if (!rules.hidden) return needlessOfMoving(heard, then, claimed?.to, begun.isOwn);
+    if (!rules.hidden) return needlessOfMoving(heard, now, then, claimed?.to, begun.isOwn);
     const { proof } = (node.step as IteratorYieldResult<Step>).value;
     const own = begun.isOwn ? begun.walk : undefined;
     return needlessOfWalk(heard, now, then, proof.walk?.asOf ?? own?.asOf, own === undefined);
@@ -76,12 +81,14 @@ export function judgeOf(rules: Rules, limits: Limits, middle: number, begunAsOf:
     // What is dated ahead is read as well, as far as paging reaches.
     const isShown = (time: number, id: number) =>
       time < middle || mirror.rows[id] !== undefined || rules.unreadable?.includes(id);
+    const ahead = items.filter(({ versions }) => versions[0]!.time > begunAsOf).length;
+    const isReadable = items.length <= depth || (!rules.hidden && mirror.gaps === 0 && ahead === 0);
     if (
       left.changes === limits.changes &&
-      items.length <= depth &&
+      isReadable &&
       !items.every(({ versions }, id) => isShown(versions[0]!.time, id))
     )
-      return 'a sync ends and has not shown all that is dated ahead';
+      return 'a sync ends and has not shown all that stands in its list';
     const due = bits(middle, begunAsOf - rules.lookback);
     const unread = due & ~(mirror.covered | mirror.gaps);
     return mirror.torn.reduce((rest, { from, to }) => rest & ~bits(from, to), unread) === 0
@@ -144,7 +151,7 @@ export function judgeOf(rules: Rules, limits: Limits, middle: number, begunAsOf:
 
   function missing({ mirror, excused, left, world }: State): string | undefined {
     const { items } = world;
-    if (left.changes === limits.changes && rules.ties !== 'id, turning' && hasNeedlessGap(mirror.gaps, items))
+    if (left.changes === limits.changes && hasNeedlessGap(mirror.gaps, items))
       return 'a second is left as a gap that a reading by creation would have filled';
     const read = bits(middle, asOf(world, rules) - rules.lookback);
     if ((read & ~(mirror.covered | mirror.gaps)) !== 0) return 'a quiet sync has not read all up to the lookback';
@@ -177,6 +184,8 @@ export function judgeOf(rules: Rules, limits: Limits, middle: number, begunAsOf:
     if (!rules.hidden) {
       const isShort = (second: number) =>
         items.filter(({ versions: [first] }) => first!.time === second).length < depth;
+      // A second whose order does not stand still is a gap. One beyond paging is walked by creation instead.
+      if (rules.ties === 'id, turning') return items.every(isWalkable) && !seconds.every(isShort);
       return seconds.some(isShort) || (gaps !== 0 && items.every(isWalkable));
     }
     const near = (second: number) => items.filter(({ created }) => Math.abs(created - second) <= 2);

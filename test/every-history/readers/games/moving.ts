@@ -16,6 +16,7 @@ import {
   refused,
   replyTo,
   tick,
+  toMs,
   toSecond,
   unevenIn,
   type World,
@@ -207,11 +208,14 @@ export function movingGame({ world, rules, limits, read }: MovingGame): Game<Sta
     return { ...now, quiet: true, wrong: now.wrong ?? (now.failed ? undefined : judge.missing(now)) };
   }
 
-  const runs: Runs = limits.beside ? ['to begin', 'to begin'] : [sync(empty)];
+  const { walk: left } = limits;
+  const walk = left && { since: 0, page: 1, deep: true, asOf: toMs(left.asOf), updatedSince: toMs(left.updatedSince) };
+  const mirror: Mirror = walk ? { ...empty, walks: [{ until: undefined, walk }] } : empty;
+  const runs: Runs = limits.beside ? ['to begin', 'to begin'] : [sync(mirror)];
   return {
     begin: {
       world,
-      mirror: empty,
+      mirror,
       runs,
       left: { changes: limits.changes, ticks: limits.ticks, kills: limits.kills },
       unsure: false,
