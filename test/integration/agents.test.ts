@@ -37,6 +37,11 @@ async function personal(): Promise<string[]> {
   return rows.flatMap(({ it }) => (typeof it === 'string' && it.length > 8 ? [JSON.stringify(it).slice(1, -1)] : []));
 }
 
+const isFenced = (text: string, words: string) => {
+  const begins = text.indexOf('<<<data ');
+  return begins >= 0 && begins < text.indexOf(words);
+};
+
 describe('a session', () => {
   test('opens with a guide of at most 4 KB that has the comments of the database, and lists what there is', async () => {
     for (const one of [agent, unmasked]) {
@@ -202,10 +207,10 @@ describe('masks', () => {
     }
     const shown = await unmasked.tool('why', { ticket: id });
     const quoted = JSON.stringify(subject);
-    expect(shown.text.indexOf('<<<data ')).toBeLessThan(shown.text.indexOf(quoted));
+    expect(isFenced(shown.text, quoted)).toBe(true);
     const row = await unmasked.tool('ask_sql', { sql: `select subject from helpdesk.tickets where id = '${id}'` });
     expect(row.data).toEqual([{ subject }]);
-    expect(row.text.indexOf('<<<data ')).toBeLessThan(row.text.indexOf(quoted));
+    expect(isFenced(row.text, quoted)).toBe(true);
   });
 
   test('what quotes a record is masked too: the reason of a reject, and the error of a run', async () => {
@@ -232,7 +237,7 @@ describe('masks', () => {
         expect([tool, args, (await agent.tool(tool, args)).text.includes('Eve')]).toEqual([tool, args, false]);
         const { text } = await unmasked.tool(tool, args);
         expect([tool, args, text.includes('Eve')]).toEqual([tool, args, true]);
-        expect(text.indexOf('<<<data ')).toBeLessThan(text.indexOf('Eve'));
+        expect(isFenced(text, 'Eve')).toBe(true);
       }
     } finally {
       await here.rows(`delete from sync.rejects where key in ('two', 'three')`);
@@ -260,7 +265,7 @@ describe('masks', () => {
       sql: 'select subject::int from helpdesk.tickets where id = (select min(id) from helpdesk.tickets)',
     });
     expect(failed.isError).toBe(true);
-    expect(failed.text.indexOf('<<<data ')).toBeLessThan(failed.text.indexOf('SYSTEM'));
+    expect(isFenced(failed.text, 'SYSTEM')).toBe(true);
   });
 
   test('one account sees that account only', async () => {
