@@ -92,6 +92,7 @@ export function* slice(): Generator<SmallWorld> {
     ...{ ties: ['id'], pages: [2], made: ['apart'] },
   });
   yield* movingWorlds({ times: [[0, 2, 2, 2, 4]], changes: 0, ticks: 4, ties: ['id, turning'], pages: [3] });
+  yield* movingWorlds({ ...deep, times: [[1, 1, 1, 1]], beside: 'backfill' });
   const behind = [
     [0, 0, 0, 0, 1],
     [0, 0, 0, 0, 1, 1],

@@ -115,7 +115,9 @@ export function hearing(rules: Rules, { until = Infinity }: Wanted, order?: Ask[
         ? 'a list of several requests is not counted'
         : undefined;
     const { ask } = then.value;
-    if (ask.order === 'created' && !told.isBetween && told.walks.includes(ask.updatedSince!))
+    // Each tie beyond paging is walked once.
+    const ties = new Set(world.items.flatMap(({ versions }) => versions.map(({ time }) => time))).size;
+    if (ask.order === 'created' && !told.isBetween && told.walks.length >= ties)
       return 'a walk by creation is begun once more';
     if (ask.order === 'created')
       return !isWalked && claimed !== undefined && ask.updatedSince! < claimed - 1000
