@@ -696,7 +696,7 @@ const planted: { what: string; changes: [string, string][]; by: keyof typeof all
   },
   {
     what: 'believes that nothing is there, whatever the catalog says',
-    changes: [[': !known?.length && !count)', ': !known?.length)']],
+    changes: [[': !hadRecords && !count)', ': !hadRecords)']],
     by: 'holdsWhereOneIsEmpty',
     as: /^quiet, and not all/,
   },
