@@ -103,8 +103,8 @@ export const plantedInClaims: Readonly<Record<string, Planted>> = {
   },
   'a run ends before its last stream': {
     mistakes: runs(
-      "where s.run_id = $1 and s.state in ('waiting', 'running'))`,\n    [run, now]",
-      "where s.run_id = $1 and s.state in ('running'))`,\n    [run, now]",
+      "where s.run_id = $1 and s.state in ('waiting', 'running'))\n     returning",
+      "where s.run_id = $1 and s.state in ('running'))\n     returning",
     ),
     foundIn: ends,
   },
