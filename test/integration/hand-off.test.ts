@@ -10,9 +10,12 @@ import { startSandbox } from '../../packages/sandbox/src/server.ts';
 import type { HandOffConfig } from '../../src/app/config.ts';
 import { addHandOff } from '../../src/cli/work/hand-off.ts';
 import type { Clock } from '../../src/clock.ts';
+import { transaction } from '../../src/engine/database/pool.ts';
 import { finish, takeUp } from '../../src/engine/runs/claims.ts';
 import { type HandOffSettings, keepHandOffSettings } from '../../src/engine/runs/hand-offs.ts';
+import { wakeBackfills } from '../../src/engine/runs/ranges.ts';
 import { forgetOld } from '../../src/engine/runs/slots.ts';
+import { ClockMoved, Fatal, Spent } from '../../src/errors.ts';
 import { lookAfterAlarms } from '../../src/ops/alarms/send-alarms.ts';
 import { keepHandOffs, sendHandOffs, waysOf } from '../../src/ops/hand-offs/send-hand-offs.ts';
 import { booksConfig } from '../support/books.ts';
@@ -55,7 +58,7 @@ describe('which run has one', () => {
     const rows = { seen: 1, inserted: 1, updated: 0, unchanged: 0, deleted: 0, rejected: 0 };
     expect(row!.certificate).toEqual({
       type: 'hand_off.complete',
-      id: expect.stringMatching(/^handoff_[0-9a-f]{32}_1$/),
+      id: expect.stringMatching(new RegExp(`^handoff_[0-9a-f]{32}_1_${at(100).getTime()}$`)),
       timestamp: at(100).toISOString(),
       data: {
         ...{ account: 'default', run: 1, kind: 'sync', credits: expect.any(Number), rows },
@@ -245,6 +248,116 @@ describe('which run has one', () => {
     s.goTo(5000);
     await s.sync('tickets', { kind: 'backfill', range: { since: at(1), until: at(2), again: true } });
     expect((await handOffs(s)).at(-1)).toMatchObject({ run: 2, kind: 'backfill', withheld: null, deliveries: 1 });
+  });
+
+  /** Ends a stream of a run, as its worker does. */
+  const end = async (s: Scripted, run: number, name: string, how: { error?: unknown; partial?: string } = {}) => {
+    const claim = await take(s.pool, { account: 'default', run, stream: keyOf(name) }, at(200));
+    await finish(s.pool, claim, at(201), { ...how, credits: 0 });
+  };
+  const range = { since: at(1), until: at(50), again: true };
+
+  test('none for a backfill that is deferred or cut off, and one for its end', async () => {
+    await using s = await world();
+    await s.sync('tickets');
+    s.goTo(200);
+    const run = await open(s.pool, ['tickets'], at(200), { kind: 'backfill', range });
+    await end(s, run, 'tickets', { error: new Spent(at(900)) });
+    const withheld = expect.stringMatching(/^helpdesk.tickets was not read to the end: the quota of/);
+    expect((await handOffs(s)).at(-1)).toMatchObject({ run, deliveries: 0, withheld });
+    await transaction(s.pool, client => wakeBackfills(client, 'default', 0, at(1000)));
+    await end(s, run, 'tickets');
+    expect((await handOffs(s)).at(-1)).toMatchObject({ run, deliveries: 1, withheld: null });
+    const cut = await open(s.pool, ['tickets'], at(200), { kind: 'backfill', range });
+    await end(s, cut, 'tickets', { partial: new ClockMoved('+1 h').message });
+    expect((await handOffs(s)).at(-1)).toMatchObject({ run: cut, withheld: expect.stringContaining('clock jumped') });
+  });
+
+  test('none for a backfill that did not bring its range', async () => {
+    await using s = await world();
+    await s.sync('tickets');
+    await s.rows(`update sync.coverage set covered = covered * tstzmultirange(tstzrange(null, $1))`, at(40));
+    s.goTo(200);
+    const run = await open(s.pool, ['tickets'], at(200), { kind: 'backfill', range });
+    await end(s, run, 'tickets');
+    expect((await handOffs(s)).at(-1)).toMatchObject({
+      run,
+      withheld: expect.stringMatching(
+        / is complete through 2026-01-01 00:00:40\+00, not through 2026-01-01 00:00:50\+00/,
+      ),
+    });
+  });
+
+  test('a night that was retried is one night, with its sweep', async () => {
+    await using s = await world();
+    for (const name of ['customers', 'tickets']) await s.sync(name);
+    await s.rows('delete from sync.hand_offs');
+    const night = await open(s.pool, ['customers', 'tickets'], at(90), { kind: 'nightly' });
+    const sweep = await open(s.pool, ['customers'], at(90), { kind: 'sweep' });
+    await end(s, night, 'customers');
+    await end(s, night, 'tickets', { error: new Fatal('no', 'Nothing.') });
+    expect(await handOffs(s)).toEqual([]);
+    const retry = await open(s.pool, ['tickets'], at(95), { kind: 'nightly' });
+    await s.rows('update sync.stored_runs set retries = $2 where id = $1', retry, night);
+    await end(s, retry, 'tickets');
+    expect(await handOffs(s)).toMatchObject([{ run: retry, withheld: `its sweep, run ${sweep}, is not over` }]);
+    await end(s, sweep, 'customers');
+    const [row] = await s.rows(`select certificate -> 'data' as data from sync.hand_offs`);
+    expect(row!.data).toMatchObject({
+      ...{ run: retry, started_at: at(90).toISOString() },
+      streams: ['customers', 'tickets', 'messages'].map(name => ({ stream: `helpdesk.${name}` })),
+    });
+  });
+
+  test('a sweep of another stream is not that of the night', async () => {
+    await using s = await world();
+    await s.sync('tickets');
+    await s.rows('delete from sync.hand_offs');
+    const night = await open(s.pool, ['tickets'], at(90), { kind: 'nightly' });
+    const sweep = await open(s.pool, ['customers', 'tickets'], at(90), { kind: 'sweep' });
+    await end(s, sweep, 'customers', { partial: 'some' });
+    await end(s, sweep, 'tickets');
+    await end(s, night, 'tickets');
+    const withheld = `its sweep, run ${sweep}, ended partial`;
+    expect(await handOffs(s)).toMatchObject([{ run: night, withheld }]);
+    await end(s, await open(s.pool, ['tickets'], at(91), { kind: 'sweep' }), 'tickets');
+    expect(await handOffs(s)).toMatchObject([{ run: night, withheld }]);
+    await end(s, await open(s.pool, ['customers'], at(92), { kind: 'sweep' }), 'customers');
+    expect(await handOffs(s)).toMatchObject([{ run: night, withheld: null }]);
+  });
+
+  test('a clock that was set back since hides no run', async () => {
+    await using s = await world();
+    await s.rows('update sync.hand_off_settings set since = $1', at(5000));
+    await s.sync('tickets');
+    const sweep = await open(s.pool, ['tickets'], at(100), { kind: 'sweep' });
+    await s.sync('tickets', { kind: 'nightly' });
+    await end(s, sweep, 'tickets');
+    expect((await handOffs(s)).map(one => [one.kind, one.deliveries])).toEqual([
+      ['sync', 1],
+      ['nightly', 1],
+    ]);
+    expect(await s.rows('select distinct next_try_at::text as at from sync.hand_off_deliveries')).toEqual([
+      { at: '-infinity' },
+    ]);
+  });
+
+  test('a decision that failed is made again when the next run ends', async () => {
+    await using s = await world();
+    const break_ = (from: string, to: string) =>
+      s.rows(`alter table sync.hand_off_settings rename column ${from} to ${to}`);
+    await break_('rejects_allowed', 'gone');
+    await s.sync('tickets');
+    expect(await s.rows('select state from sync.stored_runs')).toEqual([{ state: 'completed' }]);
+    const withheld = expect.stringMatching(/^it could not be decided: .*rejects_allowed/);
+    expect(await handOffs(s)).toMatchObject([{ run: 1, withheld }]);
+    await break_('gone', 'rejects_allowed');
+    s.goTo(150);
+    await s.sync('customers');
+    expect((await handOffs(s)).map(one => [one.run, one.deliveries])).toEqual([
+      [1, 1],
+      [2, 1],
+    ]);
   });
 
   test('none for a run that failed, for a kind that is not asked for, and without settings', async () => {

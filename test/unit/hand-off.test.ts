@@ -45,7 +45,7 @@ test('a certificate is complete up to the least of its streams, and sums their r
   );
   expect(made).toMatchObject({
     type: 'hand_off.complete',
-    id: 'handoff_0a1b_7',
+    id: 'handoff_0a1b_7_3000',
     timestamp: '1970-01-01T00:00:05.000Z',
   });
   expect(made.data).toMatchObject({
