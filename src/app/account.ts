@@ -113,7 +113,6 @@ async function keepRules({ pg, account, clock, log }: Context, { fieldRules }: C
     );
 }
 
-/** A worker takes back the ways of delivery that it has no settings for. */
 async function keepHandOffs({ pg, account, clock, log }: Context, config: Config, works: boolean): Promise<void> {
   const ended = await keepHandOffSettings(pg, account, handOffSettingsOf(config), new Date(clock.now()), works);
   if (ended > 0)

@@ -4,7 +4,7 @@ import { type AddressInfo, createServer as createTcpServer } from 'node:net';
 import { join } from 'node:path';
 import pg from 'pg';
 import { pino } from 'pino';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { generateBooks } from '../../packages/sandbox/src/books/content/generate.ts';
 import { startSandbox } from '../../packages/sandbox/src/server.ts';
 import type { HandOffConfig } from '../../src/app/config.ts';
@@ -25,7 +25,7 @@ import { eventually } from '../support/desk.ts';
 import { keyOf } from '../support/keys.ts';
 import { long } from '../support/long.ts';
 import { configFor, noSandboxLimits, syncOnce } from '../support/mirror.ts';
-import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
+import { freshDatabase } from '../support/postgres.ts';
 import { handOffSecret, handOffTo, openReceiver } from '../support/receiver.ts';
 import { at, iso, message, open, type Scripted, scripted, take, ticket } from '../support/scripted.ts';
 
@@ -422,28 +422,29 @@ describe('which run has one', () => {
     expect(await blocks()).toBeLessThan(few + 100);
   });
 
-  test('what a command adds stays, and a worker takes back what it does not have', async () => {
+  test('settings: those of a worker, and without a live one those of the last command', async () => {
     await using s = await world();
     const kept = () => s.rows('select channels, notify, rejects_allowed, since from sync.hand_off_settings');
     const other = { ...settings, channels: ['command' as const], notify: 'done', rejectsAllowed: 9 };
-    await keepHandOffSettings(s.pool, 'default', other, at(9), false);
-    const both = { channels: ['command', 'webhook'], notify: 'done', rejects_allowed: 0, since: at(0) };
-    expect(await kept()).toEqual([both]);
-    await keepHandOffSettings(s.pool, 'default', undefined, at(9), false);
-    await keepHandOffSettings(s.pool, 'default', { ...settings, channels: [] }, at(9), false);
-    expect(await kept()).toEqual([both]);
+    const first = { channels: ['webhook'], notify: null, rejects_allowed: 0, since: at(0) };
     await s.sync('tickets');
-    expect(await s.rows('select channel from sync.hand_off_deliveries order by 1')).toEqual([
-      { channel: 'command' },
-      { channel: 'notify' },
-      { channel: 'webhook' },
-    ]);
-    expect(await keepHandOffSettings(s.pool, 'default', settings, at(9), true)).toBe(1);
-    expect(await kept()).toEqual([{ ...both, channels: ['webhook'], notify: null }]);
-    expect(await s.rows('select channel from sync.hand_off_deliveries order by 1')).toEqual([
-      { channel: 'notify' },
-      { channel: 'webhook' },
-    ]);
+    await s.rows(
+      `insert into sync.workers (id, account_id, works, host, pid, version, started_at) overriding system value
+       values (77, 'default', true, 'h', 1, '1', now())`,
+    );
+    {
+      await using _worker = await alive(s, 77);
+      expect(await keepHandOffSettings(s.pool, 'default', other, at(9), false)).toBe(0);
+      expect(await keepHandOffSettings(s.pool, 'default', undefined, at(9), false)).toBe(0);
+      expect(await kept()).toEqual([first]);
+    }
+    await eventually(async () => expect(await keepHandOffSettings(s.pool, 'default', other, at(9), false)).toBe(1));
+    expect(await kept()).toEqual([{ channels: ['command'], notify: 'done', rejects_allowed: 9, since: at(0) }]);
+    expect(await s.rows('select from sync.hand_off_deliveries')).toEqual([]);
+    await keepHandOffSettings(s.pool, 'default', undefined, at(9), false);
+    expect(await kept()).toEqual([]);
+    await keepHandOffSettings(s.pool, 'default', settings, at(0), true);
+    expect(await kept()).toEqual([first]);
   });
 });
 
@@ -495,7 +496,7 @@ async function waiting(n: number, channels: readonly string[] = ['webhook']) {
 }
 
 /** The presence of a process, as sync.workers has it: a lock. */
-async function alive(db: TestDatabase, worker: number) {
+async function alive(db: { url: string }, worker: number) {
   const client = new pg.Client({ connectionString: db.url });
   await client.connect();
   await client.query('select pg_advisory_lock($1::int, $2::int)', [0x53_48_53_57, worker]);
@@ -684,6 +685,48 @@ describe('it arrives', () => {
     // It reads nothing.
     await w.send(to('true'));
     expect((await w.state()).map(({ taken }) => taken)).toEqual([true, true]);
+  });
+
+  test('a command that was cut off has not taken it, whatever it ends with', async () => {
+    await using w = await waiting(1, ['command']);
+    const polite = `trap 'exit 0' TERM; sleep 600 & wait`;
+    await w.send(handOffTo(undefined, { command: polite }), 1, { commandMs: 300 });
+    expect(await w.state()).toMatchObject([{ taken: false, error: expect.stringMatching(/^it did not end within/) }]);
+  });
+
+  test('a worker that leaves ends no command of before', async () => {
+    await using w = await waiting(1, ['command']);
+    const killed = vi.spyOn(process, 'kill');
+    try {
+      const handOff = handOffTo(undefined, { command: 'true' });
+      await using _sending = keepHandOffs({ pg: w.db.pool, clock: w.clock, log: w.log }, () => [
+        { account: 'acme', worker: 1, handOff },
+      ]);
+      await eventually(async () => expect(await w.state()).toMatchObject([{ taken: true }]));
+      await _sending[Symbol.asyncDispose]();
+      expect(killed).not.toHaveBeenCalled();
+    } finally {
+      killed.mockRestore();
+    }
+  });
+
+  test('a command that cannot be started is tried again', async () => {
+    await using w = await waiting(1, ['command']);
+    await w.send(handOffTo(undefined, { command: `true ${'x'.repeat(200_000)}` }));
+    expect(await w.state()).toMatchObject([{ taken: false, tries: 1, error: 'it could not be started (E2BIG)' }]);
+  });
+
+  test('a time of the next attempt that only a wrong clock sets is not waited for', async () => {
+    await using w = await waiting(1);
+    await using receiver = await openReceiver();
+    const next = (seconds: number) =>
+      w.rows('update sync.hand_off_deliveries set next_try_at = $1', new Date(w.clock.now() + seconds * 1000));
+    await next(3600);
+    await w.send(handOffTo(receiver.url));
+    expect(receiver.got).toHaveLength(0);
+    await next(3601);
+    await w.send(handOffTo(receiver.url));
+    expect(receiver.got).toHaveLength(1);
   });
 });
 
@@ -903,6 +946,49 @@ describe('as people run it', () => {
     }
   });
 
+  test('a command with other settings sends nothing and sets nothing while a worker lives', async () => {
+    await using db = await freshDatabase();
+    await using receiver = await openReceiver();
+    const sandbox = await startSandbox({ ...noSandboxLimits, tickets: 2 });
+    const quiet = { ...settingsFor(db.url, sandbox), SCHEDULE_NIGHTLY: '', SCHEDULE_FRESH: '' };
+    const worker = shelfdesk(['start'], { ...quiet, HANDOFF_NOTIFY: 'load_done' });
+    try {
+      await eventually(async () => {
+        const { rows } = await db.pool.query('select from sync.workers where works');
+        expect(rows).toHaveLength(1);
+      });
+      await db.pool.query(
+        `with h as (
+           insert into sync.hand_offs (account_id, run_id, kind, started_at, ended_at, issued_at, certificate)
+           values ('default', 0, 'sync', now(), now(), now(), '{"id": "handoff_0"}') returning id)
+         insert into sync.hand_off_deliveries (hand_off_id, account_id, channel, next_try_at)
+         select id, 'default', 'webhook', '-infinity' from h`,
+      );
+      const { code, stderr } = await shelfdesk(['sync', 'users'], { ...quiet, ...receiver.env }).finished;
+      expect(code, stderr).toBe(0);
+      expect(receiver.got).toEqual([]);
+      const { rows } = await db.pool.query('select channels, notify from sync.hand_off_settings');
+      expect(rows).toEqual([{ channels: [], notify: 'load_done' }]);
+    } finally {
+      worker.process.kill('SIGKILL');
+      await worker.finished;
+      await sandbox.close();
+    }
+  });
+
+  test('an error of sending fails no sync', async () => {
+    await using db = await freshDatabase();
+    await using receiver = await openReceiver();
+    const sandbox = await startSandbox({ ...noSandboxLimits, tickets: 1 });
+    try {
+      await db.pool.query('alter table sync.hand_off_deliveries rename column held_by to gone');
+      const config = configFor(db.url, sandbox, { handOff: handOffTo(receiver.url) });
+      expect((await syncOnce(config)).exitCode).toBe(0);
+    } finally {
+      await sandbox.close();
+    }
+  });
+
   test('each account of a file has its own receiver, and one that never answers delays no other', async () => {
     await using db = await freshDatabase();
     await using folder = await temporary();
@@ -958,6 +1044,17 @@ describe('as people run it', () => {
       });
       expect(await run('test', '--json')).toMatchObject({ code: 0 });
       expect(receiver.got[2]!.message).toMatchObject({ type: 'hand_off.test', data: { account: 'default' } });
+      // What another process sends is said, and what is sent again need not wait.
+      await db.pool.query('update sync.hand_off_deliveries set delivered_at = null, held_by = 77');
+      {
+        await using _worker = await alive(db, 77);
+        const held = await run('send', '--json');
+        expect(held).toMatchObject({ code: 1 });
+        expect(JSON.parse(held.stdout)).toEqual([{ channel: 'webhook', sent: 0, error: 'worker 77 is sending it' }]);
+      }
+      expect(await run('send', '1')).toMatchObject({ code: 0 });
+      const { rows: open } = await db.pool.query('select from sync.hand_off_deliveries where delivered_at is null');
+      expect(open).toEqual([]);
       status = 503;
       const refused = await run('test');
       expect(refused).toMatchObject({ code: 1, stdout: expect.stringContaining('it answered with 503') });

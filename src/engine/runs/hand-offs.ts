@@ -6,6 +6,7 @@ import type pg from 'pg';
 import { isAway } from '../../errors.ts';
 import type { Client } from '../database/pool.ts';
 import { type CertifiedStream, certify, type HandedRun, handOffId } from './certificate.ts';
+import { liveWorkers } from './workers.ts';
 
 /** What an account wants, from its settings. */
 export interface HandOffSettings {
@@ -21,36 +22,31 @@ export interface HandOffSettings {
 }
 
 /**
- * Stores the settings where the end of a run finds them. `serves`: this process is a worker, whose settings count, so
- * that it also takes back what is not set. Another process only adds ways of delivery. Returns how many deliveries ended
- * because their way is not set any more.
+ * Stores the settings where the end of a run finds them, and takes back what is not set. While a worker lives, only
+ * workers do, so that a command with other settings changes nothing. Returns how many deliveries ended because their way
+ * is not set any more.
  */
 export async function keepHandOffSettings(
   db: pg.Pool,
   account: string,
   settings: HandOffSettings | undefined,
   now: Date,
-  serves: boolean,
+  works: boolean,
 ): Promise<number> {
+  if (!works && (await liveWorkers(db, account)).length > 0) return 0;
   if (settings !== undefined) {
     const { channels, notify, runs, rejectsAllowed, dueWithinMs, dueBy, timeZone } = settings;
     await db.query(
-      `insert into sync.hand_off_settings as s
+      `insert into sync.hand_off_settings
          (account_id, channels, notify, runs, rejects_allowed, due_within, due_by, time_zone, since)
        values ($1, $2, $3, $4, $5, $6 * interval '1 millisecond', $7, $8, $9)
        on conflict (account_id) do update set
-         channels = case when $10 then excluded.channels else (
-           select coalesce(array_agg(distinct c order by c), '{}') from unnest(s.channels || excluded.channels) c) end,
-         notify = coalesce(excluded.notify, case when not $10 then s.notify end),
-         runs = case when $10 then excluded.runs else s.runs end,
-         rejects_allowed = case when $10 then excluded.rejects_allowed else s.rejects_allowed end,
-         due_within = case when $10 then excluded.due_within else s.due_within end,
-         due_by = case when $10 then excluded.due_by else s.due_by end,
-         time_zone = case when $10 then excluded.time_zone else s.time_zone end`,
-      [account, channels, notify, runs, rejectsAllowed, dueWithinMs, dueBy, timeZone, now, serves],
+         channels = excluded.channels, notify = excluded.notify, runs = excluded.runs,
+         rejects_allowed = excluded.rejects_allowed, due_within = excluded.due_within, due_by = excluded.due_by,
+         time_zone = excluded.time_zone`,
+      [account, channels, notify, runs, rejectsAllowed, dueWithinMs, dueBy, timeZone, now],
     );
   }
-  if (!serves) return 0;
   if (settings === undefined) await db.query('delete from sync.hand_off_settings where account_id = $1', [account]);
   // Nobody would ever send these.
   const { rowCount } = await db.query(
