@@ -448,6 +448,18 @@ describe('which run has one', () => {
   });
 });
 
+test('a time zone that PostgreSQL does not know is refused when it is stored', async () => {
+  await using db = await freshDatabase();
+  const due = { ...settings, dueBy: '06:30', timeZone: 'Mars/Olympus' };
+  await expect(keepHandOffSettings(db.pool, 'default', due, at(0), true)).rejects.toThrow(
+    'PostgreSQL does not know the time zone Mars/Olympus',
+  );
+  await keepHandOffSettings(db.pool, 'default', { ...due, timeZone: 'Europe/Berlin' }, at(0), true);
+  expect((await db.pool.query('select time_zone from sync.hand_off_settings')).rows).toEqual([
+    { time_zone: 'Europe/Berlin' },
+  ]);
+});
+
 /** Hand-offs of runs 1 to n that wait for their webhook, and a clock that the test moves. */
 async function waiting(n: number, channels: readonly string[] = ['webhook']) {
   const db = await freshDatabase();

@@ -3,7 +3,7 @@
  * deliveries, so that a message is neither lost nor sent for a run that did not end. ops/hand-offs sends it.
  */
 import type pg from 'pg';
-import { isAway } from '../../errors.ts';
+import { isAway, UsageError } from '../../errors.ts';
 import type { Client } from '../database/pool.ts';
 import { type CertifiedStream, certify, type HandedRun, handOffId } from './certificate.ts';
 import { liveWorkers } from './workers.ts';
@@ -36,6 +36,7 @@ export async function keepHandOffSettings(
   if (!works && (await liveWorkers(db, account)).length > 0) return 0;
   if (settings !== undefined) {
     const { channels, notify, runs, rejectsAllowed, dueWithinMs, dueBy, timeZone } = settings;
+    await requireTimeZone(db, timeZone);
     await db.query(
       `insert into sync.hand_off_settings
          (account_id, channels, notify, runs, rejects_allowed, due_within, due_by, time_zone, since)
@@ -54,6 +55,19 @@ export async function keepHandOffSettings(
     [account, settings?.channels ?? []],
   );
   return rowCount ?? 0;
+}
+
+/** An unknown zone would break sync.problems for all accounts. */
+async function requireTimeZone(db: pg.Pool, zone: string): Promise<void> {
+  try {
+    await db.query(`select 'epoch'::timestamptz at time zone $1`, [zone]);
+  } catch (error) {
+    if ((error as { code?: unknown }).code !== '22023') throw error;
+    throw new UsageError(
+      `PostgreSQL does not know the time zone ${zone}`,
+      'Set SCHEDULE_TIME_ZONE to a name that it knows: select name from pg_timezone_names.',
+    );
+  }
 }
 
 /** 'SHHO': held from the decision to the commit, so that hand-offs of an account become visible in their order. */
