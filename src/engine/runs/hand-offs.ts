@@ -8,7 +8,7 @@ import type { Client } from '../database/pool.ts';
 import { type CertifiedStream, certify, type HandedRun, handOffId } from './certificate.ts';
 import { liveWorkers } from './workers.ts';
 
-/** What an account wants, from its settings. */
+/** The settings of an account. */
 export interface HandOffSettings {
   readonly channels: readonly ('webhook' | 'command')[];
   /** Channel of pg_notify. */
@@ -96,7 +96,7 @@ export async function noteHandOffs(client: Client, account: string, run: number,
   if (why !== undefined) await attempt(client, () => withholdUnread(client, run, why));
 }
 
-/** The decision failed, so the next end of a run decides again. */
+/** The decision failed, so the next end of a run decides again. An index has this text. */
 const undecided = 'it could not be decided: ';
 /** Most runs that are decided again at once. */
 const mostUndecided = 10;
@@ -124,7 +124,7 @@ const longestMs = 30 * 24 * 3_600_000;
 interface Candidate extends HandedRun {
   /** The run itself. Of a night also the runs that retry it, the oldest first. */
   readonly runs: readonly number[];
-  /** What is wrong with the sweep of the night; null: nothing. */
+  /** The fault of the sweep of the night; null: none. */
   readonly sweep: string | null;
   readonly channels: readonly string[];
   readonly notify: string | null;
@@ -162,7 +162,7 @@ async function candidates(client: Client, account: string, run: number, now: Dat
        select o.id, o.kind, o.state, o.started_at as began, o.finished_at, array[o.id] as runs
        from sync.stored_runs o where o.account_id = $1 and o.kind <> 'nightly' and (o.id = $2 or o.finished_at >= $3 and o.id in (
          select h.run_id from sync.hand_offs h
-         where h.account_id = $1 and h.certificate is null and starts_with(h.withheld, $4) order by h.id desc limit ${mostUndecided}))
+         where h.account_id = $1 and h.certificate is null and h.withheld ^@ '${undecided}' order by h.id desc limit ${mostUndecided}))
        union all
        -- A clock that was set back must not hide a night, so its first decision counts too.
        (select o.id, o.kind, o.state, night.started_at, o.finished_at, array(select id from night order by id)
@@ -174,7 +174,7 @@ async function candidates(client: Client, account: string, run: number, now: Dat
          select from sync.hand_offs h
          where h.account_id = $1 and h.run_id = any (r.runs) and h.certificate is not null)
      order by r.id`,
-    [account, run, new Date(now.getTime() - longestMs), undecided],
+    [account, run, new Date(now.getTime() - longestMs)],
   );
   return rows;
 }
@@ -202,7 +202,7 @@ const streamsOfRun = `
     select from sync.stored_run_streams f where f.run_id = any ($1) and f.stream_key = k.source || '.' || k.follows)`;
 
 /**
- * What is missing of what the run was to bring: all that had happened one lookback before it began, by the clock of the
+ * Says why the run is not complete. It must bring all that had happened one lookback before it began, by the clock of the
  * source. A backfill brings only its range, so its streams must be complete up to the end of that range, and must have
  * been read to it. The streams are asked in their order, and none after the first that is not complete.
  */
