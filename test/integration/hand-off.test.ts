@@ -988,6 +988,28 @@ describe('as people run it', () => {
     }
   });
 
+  test('each backfill that was read to its end', async () => {
+    await using db = await freshDatabase();
+    await using receiver = await openReceiver();
+    const sandbox = await startSandbox({ ...noSandboxLimits, tickets: 5 });
+    const env = { ...settingsFor(db.url, sandbox), ...receiver.env };
+    try {
+      for (const args of [
+        ['backfill'],
+        ['sync'],
+        ['backfill', 'tickets', '--until', '2024-01-01'],
+        ['backfill', '--again'],
+      ]) {
+        const { code, stderr } = await shelfdesk(args, env).finished;
+        expect(code, `${args}: ${stderr}`).toBe(0);
+      }
+      const { rows } = await db.pool.query('select kind, withheld from sync.hand_offs order by run_id');
+      expect(rows).toEqual(['backfill', 'sync', 'backfill', 'backfill'].map(kind => ({ kind, withheld: null })));
+    } finally {
+      await sandbox.close();
+    }
+  });
+
   test('an error of sending fails no sync', async () => {
     await using db = await freshDatabase();
     await using receiver = await openReceiver();
