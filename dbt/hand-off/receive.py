@@ -4,6 +4,7 @@
 
 It keeps each hand-off in a folder before it answers, so that a kill loses none, and drops doubles by their id. Hand-offs that
 arrive while dbt runs share the next run. One that dbt did not finish is tried again with the next hand-off, or at the start.
+COMPLETE_THROUGH is that of the hand-off that is furthest behind.
 """
 
 import base64
@@ -20,7 +21,8 @@ from pathlib import Path
 
 PORT = int(os.environ.get("PORT", "8099"))
 FOLDER = Path(os.environ.get("HANDOFF_FOLDER", "hand-offs"))
-KEY = base64.b64decode(os.environ["HANDOFF_SECRET"].removeprefix("whsec_"))
+SECRET = os.environ["HANDOFF_SECRET"].removeprefix("whsec_")
+KEY = base64.b64decode(SECRET + "=" * (-len(SECRET) % 4))
 COMMAND = sys.argv[1:] or ["dbt", "build", "--profiles-dir", "."]
 # A message that somebody recorded and repeats later is refused.
 TOLERANCE_SECONDS = 300
@@ -34,11 +36,11 @@ def is_signed(headers, body):
     try:
         age = time.time() - int(headers["webhook-timestamp"])
         signed = f"{headers['webhook-id']}.{headers['webhook-timestamp']}.".encode() + body
-        wanted = base64.b64encode(hmac.new(KEY, signed, hashlib.sha256).digest()).decode()
+        wanted = base64.b64encode(hmac.new(KEY, signed, hashlib.sha256).digest())
         given = [one.partition(",") for one in headers["webhook-signature"].split()]
     except (KeyError, TypeError, ValueError, AttributeError):
         return False
-    right = any(version == "v1" and hmac.compare_digest(mac, wanted) for version, _, mac in given)
+    right = any(version == "v1" and hmac.compare_digest(mac.encode(), wanted) for version, _, mac in given)
     return right and abs(age) <= TOLERANCE_SECONDS
 
 
@@ -53,6 +55,10 @@ def keep(message, body):
             file.flush()
             os.fsync(file.fileno())
         os.rename(FOLDER / f"{name}.new", FOLDER / name)
+        # The name too must be on the disk.
+        folder = os.open(FOLDER, os.O_RDONLY)
+        os.fsync(folder)
+        os.close(folder)
     return True
 
 
@@ -82,18 +88,26 @@ def work():
     while True:
         arrived.wait()
         arrived.clear()
-        waiting = sorted(FOLDER.glob("*.json"))
-        if not waiting:
-            continue
-        through = max(json.loads(one.read_text())["data"]["complete_through"] for one in waiting)
-        print(f"complete through {through}: {' '.join(COMMAND)}", flush=True)
-        # Without the secret.
-        env = {name: value for name, value in os.environ.items() if name != "HANDOFF_SECRET"}
-        ended = subprocess.run(COMMAND, env={**env, "COMPLETE_THROUGH": through}).returncode
-        print(f"it ended with {ended}", flush=True)
-        if ended == 0:
-            for one in waiting:
-                one.rename(FOLDER / "done" / one.name)
+        try:
+            run()
+        except Exception as error:
+            # What waits is tried again with the next hand-off.
+            print(f"it could not run: {error}", flush=True)
+
+
+def run():
+    waiting = sorted(FOLDER.glob("*.json"))
+    if not waiting:
+        return
+    through = min(json.loads(one.read_bytes())["data"]["complete_through"] for one in waiting)
+    print(f"complete through {through}: {' '.join(COMMAND)}", flush=True)
+    # Without the secret.
+    env = {name: value for name, value in os.environ.items() if name != "HANDOFF_SECRET"}
+    ended = subprocess.run(COMMAND, env={**env, "COMPLETE_THROUGH": through}).returncode
+    print(f"it ended with {ended}", flush=True)
+    if ended == 0:
+        for one in waiting:
+            one.rename(FOLDER / "done" / one.name)
 
 
 (FOLDER / "done").mkdir(parents=True, exist_ok=True)

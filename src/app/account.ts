@@ -113,7 +113,6 @@ async function keepRules({ pg, account, clock, log }: Context, { fieldRules }: C
     );
 }
 
-/** A worker takes back the ways of delivery that it has no settings for. */
 async function keepHandOffs({ pg, account, clock, log }: Context, config: Config, works: boolean): Promise<void> {
   const ended = await keepHandOffSettings(pg, account, handOffSettingsOf(config), new Date(clock.now()), works);
   if (ended > 0)
@@ -125,7 +124,8 @@ function handOffSettingsOf({ handOff, schedule }: Config): HandOffSettings | und
   const { webhook, command: line, notify = null, runs, rejectsAllowed, due } = handOff;
   return {
     channels: [...(webhook ? (['webhook'] as const) : []), ...(line ? (['command'] as const) : [])],
-    ...{ notify, runs, rejectsAllowed, timeZone: schedule.timeZone },
+    // The zone counts only with a time of day.
+    ...{ notify, runs, rejectsAllowed, timeZone: due && 'by' in due ? schedule.timeZone : 'UTC' },
     dueBy: due && 'by' in due ? due.by : null,
     dueWithinMs: due && 'withinMs' in due ? due.withinMs : null,
   };

@@ -41,7 +41,9 @@ function hasDueTime(expression: string): boolean {
   }
 }
 
+/** No offset, because PostgreSQL reads its sign the other way round. */
 function isTimeZone(name: string): boolean {
+  if (/^[+-]/.test(name)) return false;
   try {
     return new Intl.DateTimeFormat('en', { timeZone: name }) !== undefined;
   } catch {
@@ -122,8 +124,13 @@ const handOffRuns = z
 const handOffDue = z.string().transform((text, ctx): { by: string } | { withinMs: number } => {
   if (/^([01]\d|2[0-3]):[0-5]\d$/.test(text)) return { by: text };
   const [, amount, unit] = /^([1-9]\d{0,4})([mhd])$/.exec(text) ?? [];
-  if (unit !== undefined) return { withinMs: Number(amount) * unitMs[unit]! };
-  ctx.addIssue({ code: 'custom', message: 'must be a time of day such as 06:30, or a duration such as 26h' });
+  const withinMs = Number(amount) * (unitMs[unit ?? ''] ?? Number.NaN);
+  // The last hand-off is kept for 35 days.
+  if (withinMs <= 34 * unitMs.d!) return { withinMs };
+  ctx.addIssue({
+    code: 'custom',
+    message: 'must be a time of day such as 06:30, or a duration such as 26h, 34d or less',
+  });
   return z.NEVER;
 });
 

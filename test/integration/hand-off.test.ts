@@ -4,15 +4,18 @@ import { type AddressInfo, createServer as createTcpServer } from 'node:net';
 import { join } from 'node:path';
 import pg from 'pg';
 import { pino } from 'pino';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { generateBooks } from '../../packages/sandbox/src/books/content/generate.ts';
 import { startSandbox } from '../../packages/sandbox/src/server.ts';
 import type { HandOffConfig } from '../../src/app/config.ts';
 import { addHandOff } from '../../src/cli/work/hand-off.ts';
 import type { Clock } from '../../src/clock.ts';
+import { transaction } from '../../src/engine/database/pool.ts';
 import { finish, takeUp } from '../../src/engine/runs/claims.ts';
 import { type HandOffSettings, keepHandOffSettings } from '../../src/engine/runs/hand-offs.ts';
+import { wakeBackfills } from '../../src/engine/runs/ranges.ts';
 import { forgetOld } from '../../src/engine/runs/slots.ts';
+import { ClockMoved, Fatal, Spent } from '../../src/errors.ts';
 import { lookAfterAlarms } from '../../src/ops/alarms/send-alarms.ts';
 import { keepHandOffs, sendHandOffs, waysOf } from '../../src/ops/hand-offs/send-hand-offs.ts';
 import { booksConfig } from '../support/books.ts';
@@ -22,7 +25,7 @@ import { eventually } from '../support/desk.ts';
 import { keyOf } from '../support/keys.ts';
 import { long } from '../support/long.ts';
 import { configFor, noSandboxLimits, syncOnce } from '../support/mirror.ts';
-import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
+import { freshDatabase } from '../support/postgres.ts';
 import { handOffSecret, handOffTo, openReceiver } from '../support/receiver.ts';
 import { at, iso, message, open, type Scripted, scripted, take, ticket } from '../support/scripted.ts';
 
@@ -55,7 +58,7 @@ describe('which run has one', () => {
     const rows = { seen: 1, inserted: 1, updated: 0, unchanged: 0, deleted: 0, rejected: 0 };
     expect(row!.certificate).toEqual({
       type: 'hand_off.complete',
-      id: expect.stringMatching(/^handoff_[0-9a-f]{32}_1$/),
+      id: expect.stringMatching(new RegExp(`^handoff_[0-9a-f]{32}_1_${at(100).getTime()}$`)),
       timestamp: at(100).toISOString(),
       data: {
         ...{ account: 'default', run: 1, kind: 'sync', credits: expect.any(Number), rows },
@@ -247,6 +250,116 @@ describe('which run has one', () => {
     expect((await handOffs(s)).at(-1)).toMatchObject({ run: 2, kind: 'backfill', withheld: null, deliveries: 1 });
   });
 
+  /** Ends a stream of a run, as its worker does. */
+  const end = async (s: Scripted, run: number, name: string, how: { error?: unknown; partial?: string } = {}) => {
+    const claim = await take(s.pool, { account: 'default', run, stream: keyOf(name) }, at(200));
+    await finish(s.pool, claim, at(201), { ...how, credits: 0 });
+  };
+  const range = { since: at(1), until: at(50), again: true };
+
+  test('none for a backfill that is deferred or cut off, and one for its end', async () => {
+    await using s = await world();
+    await s.sync('tickets');
+    s.goTo(200);
+    const run = await open(s.pool, ['tickets'], at(200), { kind: 'backfill', range });
+    await end(s, run, 'tickets', { error: new Spent(at(900)) });
+    const withheld = expect.stringMatching(/^helpdesk.tickets was not read to the end: the quota of/);
+    expect((await handOffs(s)).at(-1)).toMatchObject({ run, deliveries: 0, withheld });
+    await transaction(s.pool, client => wakeBackfills(client, 'default', 0, at(1000)));
+    await end(s, run, 'tickets');
+    expect((await handOffs(s)).at(-1)).toMatchObject({ run, deliveries: 1, withheld: null });
+    const cut = await open(s.pool, ['tickets'], at(200), { kind: 'backfill', range });
+    await end(s, cut, 'tickets', { partial: new ClockMoved('+1 h').message });
+    expect((await handOffs(s)).at(-1)).toMatchObject({ run: cut, withheld: expect.stringContaining('clock jumped') });
+  });
+
+  test('none for a backfill that did not bring its range', async () => {
+    await using s = await world();
+    await s.sync('tickets');
+    await s.rows(`update sync.coverage set covered = covered * tstzmultirange(tstzrange(null, $1))`, at(40));
+    s.goTo(200);
+    const run = await open(s.pool, ['tickets'], at(200), { kind: 'backfill', range });
+    await end(s, run, 'tickets');
+    expect((await handOffs(s)).at(-1)).toMatchObject({
+      run,
+      withheld: expect.stringMatching(
+        / is complete through 2026-01-01 00:00:40\+00, not through 2026-01-01 00:00:50\+00/,
+      ),
+    });
+  });
+
+  test('a night that was retried is one night, with its sweep', async () => {
+    await using s = await world();
+    for (const name of ['customers', 'tickets']) await s.sync(name);
+    await s.rows('delete from sync.hand_offs');
+    const night = await open(s.pool, ['customers', 'tickets'], at(90), { kind: 'nightly' });
+    const sweep = await open(s.pool, ['customers'], at(90), { kind: 'sweep' });
+    await end(s, night, 'customers');
+    await end(s, night, 'tickets', { error: new Fatal('no', 'Nothing.') });
+    expect(await handOffs(s)).toEqual([]);
+    const retry = await open(s.pool, ['tickets'], at(95), { kind: 'nightly' });
+    await s.rows('update sync.stored_runs set retries = $2 where id = $1', retry, night);
+    await end(s, retry, 'tickets');
+    expect(await handOffs(s)).toMatchObject([{ run: retry, withheld: `its sweep, run ${sweep}, is not over` }]);
+    await end(s, sweep, 'customers');
+    const [row] = await s.rows(`select certificate -> 'data' as data from sync.hand_offs`);
+    expect(row!.data).toMatchObject({
+      ...{ run: retry, started_at: at(90).toISOString() },
+      streams: ['customers', 'tickets', 'messages'].map(name => ({ stream: `helpdesk.${name}` })),
+    });
+  });
+
+  test('a sweep of another stream is not that of the night', async () => {
+    await using s = await world();
+    await s.sync('tickets');
+    await s.rows('delete from sync.hand_offs');
+    const night = await open(s.pool, ['tickets'], at(90), { kind: 'nightly' });
+    const sweep = await open(s.pool, ['customers', 'tickets'], at(90), { kind: 'sweep' });
+    await end(s, sweep, 'customers', { partial: 'some' });
+    await end(s, sweep, 'tickets');
+    await end(s, night, 'tickets');
+    const withheld = `its sweep, run ${sweep}, ended partial`;
+    expect(await handOffs(s)).toMatchObject([{ run: night, withheld }]);
+    await end(s, await open(s.pool, ['tickets'], at(91), { kind: 'sweep' }), 'tickets');
+    expect(await handOffs(s)).toMatchObject([{ run: night, withheld }]);
+    await end(s, await open(s.pool, ['customers'], at(92), { kind: 'sweep' }), 'customers');
+    expect(await handOffs(s)).toMatchObject([{ run: night, withheld: null }]);
+  });
+
+  test('a clock that was set back since hides no run', async () => {
+    await using s = await world();
+    await s.rows('update sync.hand_off_settings set since = $1', at(5000));
+    await s.sync('tickets');
+    const sweep = await open(s.pool, ['tickets'], at(100), { kind: 'sweep' });
+    await s.sync('tickets', { kind: 'nightly' });
+    await end(s, sweep, 'tickets');
+    expect((await handOffs(s)).map(one => [one.kind, one.deliveries])).toEqual([
+      ['sync', 1],
+      ['nightly', 1],
+    ]);
+    expect(await s.rows('select distinct next_try_at::text as at from sync.hand_off_deliveries')).toEqual([
+      { at: '-infinity' },
+    ]);
+  });
+
+  test('a decision that failed is made again when the next run ends', async () => {
+    await using s = await world();
+    const break_ = (from: string, to: string) =>
+      s.rows(`alter table sync.hand_off_settings rename column ${from} to ${to}`);
+    await break_('rejects_allowed', 'gone');
+    await s.sync('tickets');
+    expect(await s.rows('select state from sync.stored_runs')).toEqual([{ state: 'completed' }]);
+    const withheld = expect.stringMatching(/^it could not be decided: .*rejects_allowed/);
+    expect(await handOffs(s)).toMatchObject([{ run: 1, withheld }]);
+    await break_('gone', 'rejects_allowed');
+    s.goTo(150);
+    await s.sync('customers');
+    expect((await handOffs(s)).map(one => [one.run, one.deliveries])).toEqual([
+      [1, 1],
+      [2, 1],
+    ]);
+  });
+
   test('none for a run that failed, for a kind that is not asked for, and without settings', async () => {
     await using s = await world({ runs: ['nightly'] });
     await s.sync('tickets');
@@ -309,29 +422,42 @@ describe('which run has one', () => {
     expect(await blocks()).toBeLessThan(few + 100);
   });
 
-  test('what a command adds stays, and a worker takes back what it does not have', async () => {
+  test('settings: those of a worker, and without a live one those of the last command', async () => {
     await using s = await world();
     const kept = () => s.rows('select channels, notify, rejects_allowed, since from sync.hand_off_settings');
     const other = { ...settings, channels: ['command' as const], notify: 'done', rejectsAllowed: 9 };
-    await keepHandOffSettings(s.pool, 'default', other, at(9), false);
-    const both = { channels: ['command', 'webhook'], notify: 'done', rejects_allowed: 0, since: at(0) };
-    expect(await kept()).toEqual([both]);
-    await keepHandOffSettings(s.pool, 'default', undefined, at(9), false);
-    await keepHandOffSettings(s.pool, 'default', { ...settings, channels: [] }, at(9), false);
-    expect(await kept()).toEqual([both]);
+    const first = { channels: ['webhook'], notify: null, rejects_allowed: 0, since: at(0) };
     await s.sync('tickets');
-    expect(await s.rows('select channel from sync.hand_off_deliveries order by 1')).toEqual([
-      { channel: 'command' },
-      { channel: 'notify' },
-      { channel: 'webhook' },
-    ]);
-    expect(await keepHandOffSettings(s.pool, 'default', settings, at(9), true)).toBe(1);
-    expect(await kept()).toEqual([{ ...both, channels: ['webhook'], notify: null }]);
-    expect(await s.rows('select channel from sync.hand_off_deliveries order by 1')).toEqual([
-      { channel: 'notify' },
-      { channel: 'webhook' },
-    ]);
+    await s.rows(
+      `insert into sync.workers (id, account_id, works, host, pid, version, started_at) overriding system value
+       values (77, 'default', true, 'h', 1, '1', now())`,
+    );
+    {
+      await using _worker = await alive(s, 77);
+      expect(await keepHandOffSettings(s.pool, 'default', other, at(9), false)).toBe(0);
+      expect(await keepHandOffSettings(s.pool, 'default', undefined, at(9), false)).toBe(0);
+      expect(await kept()).toEqual([first]);
+    }
+    await eventually(async () => expect(await keepHandOffSettings(s.pool, 'default', other, at(9), false)).toBe(1));
+    expect(await kept()).toEqual([{ channels: ['command'], notify: 'done', rejects_allowed: 9, since: at(0) }]);
+    expect(await s.rows('select from sync.hand_off_deliveries')).toEqual([]);
+    await keepHandOffSettings(s.pool, 'default', undefined, at(9), false);
+    expect(await kept()).toEqual([]);
+    await keepHandOffSettings(s.pool, 'default', settings, at(0), true);
+    expect(await kept()).toEqual([first]);
   });
+});
+
+test('a time zone that PostgreSQL does not know is refused when it is stored', async () => {
+  await using db = await freshDatabase();
+  const due = { ...settings, dueBy: '06:30', timeZone: 'Mars/Olympus' };
+  await expect(keepHandOffSettings(db.pool, 'default', due, at(0), true)).rejects.toThrow(
+    'PostgreSQL does not know the time zone Mars/Olympus',
+  );
+  await keepHandOffSettings(db.pool, 'default', { ...due, timeZone: 'Europe/Berlin' }, at(0), true);
+  expect((await db.pool.query('select time_zone from sync.hand_off_settings')).rows).toEqual([
+    { time_zone: 'Europe/Berlin' },
+  ]);
 });
 
 /** Hand-offs of runs 1 to n that wait for their webhook, and a clock that the test moves. */
@@ -382,7 +508,7 @@ async function waiting(n: number, channels: readonly string[] = ['webhook']) {
 }
 
 /** The presence of a process, as sync.workers has it: a lock. */
-async function alive(db: TestDatabase, worker: number) {
+async function alive(db: { url: string }, worker: number) {
   const client = new pg.Client({ connectionString: db.url });
   await client.connect();
   await client.query('select pg_advisory_lock($1::int, $2::int)', [0x53_48_53_57, worker]);
@@ -571,6 +697,48 @@ describe('it arrives', () => {
     // It reads nothing.
     await w.send(to('true'));
     expect((await w.state()).map(({ taken }) => taken)).toEqual([true, true]);
+  });
+
+  test('a command that was cut off has not taken it, whatever it ends with', async () => {
+    await using w = await waiting(1, ['command']);
+    const polite = `trap 'exit 0' TERM; sleep 600 & wait`;
+    await w.send(handOffTo(undefined, { command: polite }), 1, { commandMs: 300 });
+    expect(await w.state()).toMatchObject([{ taken: false, error: expect.stringMatching(/^it did not end within/) }]);
+  });
+
+  test('a worker that leaves ends no command of before', async () => {
+    await using w = await waiting(1, ['command']);
+    const killed = vi.spyOn(process, 'kill');
+    try {
+      const handOff = handOffTo(undefined, { command: 'true' });
+      await using _sending = keepHandOffs({ pg: w.db.pool, clock: w.clock, log: w.log }, () => [
+        { account: 'acme', worker: 1, handOff },
+      ]);
+      await eventually(async () => expect(await w.state()).toMatchObject([{ taken: true }]));
+      await _sending[Symbol.asyncDispose]();
+      expect(killed).not.toHaveBeenCalled();
+    } finally {
+      killed.mockRestore();
+    }
+  });
+
+  test('a command that cannot be started is tried again', async () => {
+    await using w = await waiting(1, ['command']);
+    await w.send(handOffTo(undefined, { command: `true ${'x'.repeat(200_000)}` }));
+    expect(await w.state()).toMatchObject([{ taken: false, tries: 1, error: 'it could not be started (E2BIG)' }]);
+  });
+
+  test('a time of the next attempt that only a wrong clock sets is not waited for', async () => {
+    await using w = await waiting(1);
+    await using receiver = await openReceiver();
+    const next = (seconds: number) =>
+      w.rows('update sync.hand_off_deliveries set next_try_at = $1', new Date(w.clock.now() + seconds * 1000));
+    await next(3600);
+    await w.send(handOffTo(receiver.url));
+    expect(receiver.got).toHaveLength(0);
+    await next(3601);
+    await w.send(handOffTo(receiver.url));
+    expect(receiver.got).toHaveLength(1);
   });
 });
 
@@ -790,6 +958,71 @@ describe('as people run it', () => {
     }
   });
 
+  test('a command with other settings sends nothing and sets nothing while a worker lives', async () => {
+    await using db = await freshDatabase();
+    await using receiver = await openReceiver();
+    const sandbox = await startSandbox({ ...noSandboxLimits, tickets: 2 });
+    const quiet = { ...settingsFor(db.url, sandbox), SCHEDULE_NIGHTLY: '', SCHEDULE_FRESH: '' };
+    const worker = shelfdesk(['start'], { ...quiet, HANDOFF_NOTIFY: 'load_done' });
+    try {
+      await eventually(async () => {
+        const { rows } = await db.pool.query('select from sync.workers where works');
+        expect(rows).toHaveLength(1);
+      });
+      await db.pool.query(
+        `with h as (
+           insert into sync.hand_offs (account_id, run_id, kind, started_at, ended_at, issued_at, certificate)
+           values ('default', 0, 'sync', now(), now(), now(), '{"id": "handoff_0"}') returning id)
+         insert into sync.hand_off_deliveries (hand_off_id, account_id, channel, next_try_at)
+         select id, 'default', 'webhook', '-infinity' from h`,
+      );
+      const { code, stderr } = await shelfdesk(['sync', 'users'], { ...quiet, ...receiver.env }).finished;
+      expect(code, stderr).toBe(0);
+      expect(receiver.got).toEqual([]);
+      const { rows } = await db.pool.query('select channels, notify from sync.hand_off_settings');
+      expect(rows).toEqual([{ channels: [], notify: 'load_done' }]);
+    } finally {
+      worker.process.kill('SIGKILL');
+      await worker.finished;
+      await sandbox.close();
+    }
+  });
+
+  test('each backfill that was read to its end', async () => {
+    await using db = await freshDatabase();
+    await using receiver = await openReceiver();
+    const sandbox = await startSandbox({ ...noSandboxLimits, tickets: 5 });
+    const env = { ...settingsFor(db.url, sandbox), ...receiver.env };
+    try {
+      for (const args of [
+        ['backfill'],
+        ['sync'],
+        ['backfill', 'tickets', '--until', '2024-01-01'],
+        ['backfill', '--again'],
+      ]) {
+        const { code, stderr } = await shelfdesk(args, env).finished;
+        expect(code, `${args}: ${stderr}`).toBe(0);
+      }
+      const { rows } = await db.pool.query('select kind, withheld from sync.hand_offs order by run_id');
+      expect(rows).toEqual(['backfill', 'sync', 'backfill', 'backfill'].map(kind => ({ kind, withheld: null })));
+    } finally {
+      await sandbox.close();
+    }
+  });
+
+  test('an error of sending fails no sync', async () => {
+    await using db = await freshDatabase();
+    await using receiver = await openReceiver();
+    const sandbox = await startSandbox({ ...noSandboxLimits, tickets: 1 });
+    try {
+      await db.pool.query('alter table sync.hand_off_deliveries rename column held_by to gone');
+      const config = configFor(db.url, sandbox, { handOff: handOffTo(receiver.url) });
+      expect((await syncOnce(config)).exitCode).toBe(0);
+    } finally {
+      await sandbox.close();
+    }
+  });
+
   test('each account of a file has its own receiver, and one that never answers delays no other', async () => {
     await using db = await freshDatabase();
     await using folder = await temporary();
@@ -845,6 +1078,17 @@ describe('as people run it', () => {
       });
       expect(await run('test', '--json')).toMatchObject({ code: 0 });
       expect(receiver.got[2]!.message).toMatchObject({ type: 'hand_off.test', data: { account: 'default' } });
+      // What another process sends is said, and what is sent again need not wait.
+      await db.pool.query('update sync.hand_off_deliveries set delivered_at = null, held_by = 77');
+      {
+        await using _worker = await alive(db, 77);
+        const held = await run('send', '--json');
+        expect(held).toMatchObject({ code: 1 });
+        expect(JSON.parse(held.stdout)).toEqual([{ channel: 'webhook', sent: 0, error: 'worker 77 is sending it' }]);
+      }
+      expect(await run('send', '1')).toMatchObject({ code: 0 });
+      const { rows: open } = await db.pool.query('select from sync.hand_off_deliveries where delivered_at is null');
+      expect(open).toEqual([]);
       status = 503;
       const refused = await run('test');
       expect(refused).toMatchObject({ code: 1, stdout: expect.stringContaining('it answered with 503') });

@@ -45,7 +45,7 @@ test('a certificate is complete up to the least of its streams, and sums their r
   );
   expect(made).toMatchObject({
     type: 'hand_off.complete',
-    id: 'handoff_0a1b_7',
+    id: 'handoff_0a1b_7_3000',
     timestamp: '1970-01-01T00:00:05.000Z',
   });
   expect(made.data).toMatchObject({
@@ -99,6 +99,12 @@ test('settings: a webhook needs its secret, and a wrong one is not shown', () =>
     runs: ['fresh'],
   });
   expect(read({ HANDOFF_DUE: '26h' })).toMatchObject({ due: { withinMs: 26 * 3_600_000 } });
+  // Hand-offs are kept for 35 days.
+  expect(read({ HANDOFF_DUE: '34d' })).toMatchObject({ due: { withinMs: 34 * 24 * 3_600_000 } });
+  expect(() => read({ HANDOFF_DUE: '35d' })).toThrow('34d or less');
+  // PostgreSQL reads the sign the other way round.
+  for (const zone of ['+02:00', '-0330', '+02'])
+    expect(() => read({ SCHEDULE_TIME_ZONE: zone })).toThrow('SCHEDULE_TIME_ZONE is no time zone');
   expect(() => read({ HANDOFF_WEBHOOK_URL: 'https://x.example/hook' })).toThrow('HANDOFF_SECRET is not');
   for (const [name, value] of [
     ['HANDOFF_SECRET', 'hunter2'],

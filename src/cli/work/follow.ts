@@ -16,7 +16,7 @@ import { ambiguous } from '../../engine/runs/operations.ts';
 import { command, pausedOf, since, unlessPaused } from '../../engine/runs/pauses.ts';
 import { adoptRun, endAbandonedRuns, endRun, readProgress, type StreamProgress } from '../../engine/runs/runs.ts';
 import { isAlone, liveWorkers } from '../../engine/runs/workers.ts';
-import { describeOutage, exitCodes, isAway, ShelfdeskError, UsageError } from '../../errors.ts';
+import { describeOutage, exitCodes, ShelfdeskError, UsageError } from '../../errors.ts';
 import { sendHandOffs, waysOf } from '../../ops/hand-offs/send-hand-offs.ts';
 import { sources, streams } from '../../sources/index.ts';
 import type { Stream } from '../../sources/source.ts';
@@ -201,12 +201,13 @@ export async function followRun(
 const webhooksMs = 30_000;
 
 /**
- * One attempt at what is due. What a webhook does not take in time is left to the next worker. A command of the settings
- * is awaited.
+ * One attempt at what is due, unless another worker lives, whose settings count. What a webhook does not take in time is
+ * left to the next worker. A command of the settings is awaited. An error does not change the result of the run.
  */
-async function handOff(config: Config, { pg, clock, log, signal }: Context, worker: number): Promise<void> {
+async function handOff(config: Config, { pg, account, clock, log, signal }: Context, worker: number): Promise<void> {
   if (config.handOff === undefined || signal.aborted) return;
   try {
+    if ((await liveWorkers(pg, account)).some(({ id }) => id !== worker)) return;
     const ways = waysOf({ ...config, worker });
     const isWebhook = ({ channel }: { channel: string }) => channel === 'webhook';
     const limit = AbortSignal.any([signal, AbortSignal.timeout(webhooksMs)]);
@@ -216,8 +217,8 @@ async function handOff(config: Config, { pg, clock, log, signal }: Context, work
       ways.filter(way => !isWebhook(way)),
     );
   } catch (error) {
-    if (!isAway(error)) throw error;
-    log.warn({ reason: error.message }, 'hand-offs were not sent, the next worker sends them');
+    const reason = error instanceof Error ? error.message : String(error);
+    log.warn({ reason }, 'hand-offs were not sent, the next worker sends them');
   }
 }
 

@@ -5,7 +5,7 @@ import type { Config, HandOffConfig } from '../../app/config.ts';
 import { systemClock } from '../../clock.ts';
 import { command } from '../../engine/runs/pauses.ts';
 import { exitCodes, ShelfdeskError, UsageError } from '../../errors.ts';
-import { type HandOff, listHandOffs, readHandOff } from '../../ops/hand-offs/deliveries.ts';
+import { type HandOff, listHandOffs, noteTaken, readHandOff } from '../../ops/hand-offs/deliveries.ts';
 import { deliver, type Deps as SendDeps, sendAll, type Way, waysOf } from '../../ops/hand-offs/send-hand-offs.ts';
 import { openChosen } from '../choose-account.ts';
 import { type Act, type Deps, note } from '../command.ts';
@@ -61,7 +61,11 @@ export function addHandOff(program: Command, deps: Deps, act: Act): void {
               `See ${command(config.account, 'hand-off list')} for those that there are, and why a run has none.`,
               exitCodes.failed,
             );
-          return each(ways, async way => sentOnce(await deliver(given, way, message)));
+          return each(ways, async way => {
+            const why = await deliver(given, way, message);
+            if (why === undefined) await noteTaken(given.pg, way, run, new Date(given.clock.now()));
+            return sentOnce(why);
+          });
         });
         return report(outcomes, options);
       }),

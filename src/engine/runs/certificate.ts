@@ -55,9 +55,12 @@ export interface Certificate {
   };
 }
 
-/** Every repetition has the same id. Two warehouses that mirror one account have different ones. */
-export const handOffId = ({ queue, run }: Pick<HandedRun, 'queue' | 'run'>): string =>
-  `handoff_${queue.replaceAll('-', '')}_${run}`;
+/**
+ * Every repetition has the same id. Two warehouses that mirror one account have different ones. A restored backup gives
+ * numbers of runs again, so the id has the start too.
+ */
+export const handOffId = ({ queue, run, started_at }: Pick<HandedRun, 'queue' | 'run' | 'started_at'>): string =>
+  `handoff_${queue.replaceAll('-', '')}_${run}_${started_at.getTime()}`;
 
 const iso = (at: Date | null) => at?.toISOString() ?? null;
 

@@ -3,11 +3,12 @@
  * deliveries, so that a message is neither lost nor sent for a run that did not end. ops/hand-offs sends it.
  */
 import type pg from 'pg';
-import { isAway } from '../../errors.ts';
+import { isAway, UsageError } from '../../errors.ts';
 import type { Client } from '../database/pool.ts';
 import { type CertifiedStream, certify, type HandedRun, handOffId } from './certificate.ts';
+import { liveWorkers } from './workers.ts';
 
-/** What an account wants, from its settings. */
+/** The settings of an account. */
 export interface HandOffSettings {
   readonly channels: readonly ('webhook' | 'command')[];
   /** Channel of pg_notify. */
@@ -21,36 +22,32 @@ export interface HandOffSettings {
 }
 
 /**
- * Stores the settings where the end of a run finds them. `serves`: this process is a worker, whose settings count, so
- * that it also takes back what is not set. Another process only adds ways of delivery. Returns how many deliveries ended
- * because their way is not set any more.
+ * Stores the settings where the end of a run finds them, and takes back what is not set. While a worker lives, only
+ * workers do, so that a command with other settings changes nothing. Returns how many deliveries ended because their way
+ * is not set any more.
  */
 export async function keepHandOffSettings(
   db: pg.Pool,
   account: string,
   settings: HandOffSettings | undefined,
   now: Date,
-  serves: boolean,
+  works: boolean,
 ): Promise<number> {
+  if (!works && (await liveWorkers(db, account)).length > 0) return 0;
   if (settings !== undefined) {
     const { channels, notify, runs, rejectsAllowed, dueWithinMs, dueBy, timeZone } = settings;
+    await requireTimeZone(db, timeZone);
     await db.query(
-      `insert into sync.hand_off_settings as s
+      `insert into sync.hand_off_settings
          (account_id, channels, notify, runs, rejects_allowed, due_within, due_by, time_zone, since)
        values ($1, $2, $3, $4, $5, $6 * interval '1 millisecond', $7, $8, $9)
        on conflict (account_id) do update set
-         channels = case when $10 then excluded.channels else (
-           select coalesce(array_agg(distinct c order by c), '{}') from unnest(s.channels || excluded.channels) c) end,
-         notify = coalesce(excluded.notify, case when not $10 then s.notify end),
-         runs = case when $10 then excluded.runs else s.runs end,
-         rejects_allowed = case when $10 then excluded.rejects_allowed else s.rejects_allowed end,
-         due_within = case when $10 then excluded.due_within else s.due_within end,
-         due_by = case when $10 then excluded.due_by else s.due_by end,
-         time_zone = case when $10 then excluded.time_zone else s.time_zone end`,
-      [account, channels, notify, runs, rejectsAllowed, dueWithinMs, dueBy, timeZone, now, serves],
+         channels = excluded.channels, notify = excluded.notify, runs = excluded.runs,
+         rejects_allowed = excluded.rejects_allowed, due_within = excluded.due_within, due_by = excluded.due_by,
+         time_zone = excluded.time_zone`,
+      [account, channels, notify, runs, rejectsAllowed, dueWithinMs, dueBy, timeZone, now],
     );
   }
-  if (!serves) return 0;
   if (settings === undefined) await db.query('delete from sync.hand_off_settings where account_id = $1', [account]);
   // Nobody would ever send these.
   const { rowCount } = await db.query(
@@ -58,6 +55,19 @@ export async function keepHandOffSettings(
     [account, settings?.channels ?? []],
   );
   return rowCount ?? 0;
+}
+
+/** An unknown zone would break sync.problems for all accounts. */
+async function requireTimeZone(db: pg.Pool, zone: string): Promise<void> {
+  try {
+    await db.query(`select 'epoch'::timestamptz at time zone $1`, [zone]);
+  } catch (error) {
+    if ((error as { code?: unknown }).code !== '22023') throw error;
+    throw new UsageError(
+      `PostgreSQL does not know the time zone ${zone}`,
+      'Set SCHEDULE_TIME_ZONE to a name that it knows: select name from pg_timezone_names.',
+    );
+  }
 }
 
 /** 'SHHO': held from the decision to the commit, so that hand-offs of an account become visible in their order. */
@@ -69,24 +79,39 @@ const clockToleranceMs = 5000;
 /**
  * Call it in the transaction that has just ended a run, as its last step. Writes the hand-off of that run if it has one,
  * and that of the last night if this run has completed it. Does nothing for accounts without hand-offs. An error of the
- * decision must not keep the run from ending: it withholds the hand-off.
+ * decision must not keep the run from ending: it withholds the hand-off until the next run ends.
  */
 export async function noteHandOffs(client: Client, account: string, run: number, now: Date): Promise<void> {
   const { rows: asked } = await client.query('select from sync.hand_off_settings where account_id = $1', [account]);
   if (asked.length === 0) return;
-  // A message may not be sent for a commit that a power cut takes back.
-  await client.query('set local synchronous_commit = on');
-  await client.query('select pg_advisory_xact_lock($1, hashtext($2))', [lockClass, account]);
-  for (const handed of await candidates(client, account, run, now)) {
-    await client.query('savepoint hand_off');
-    try {
-      await noteHandOff(client, handed, now);
-      await client.query('release savepoint hand_off');
-    } catch (error) {
-      if (isAway(error) || isRepeated(error)) throw error;
-      await client.query('rollback to savepoint hand_off');
-      await withhold(client, handed, `it could not be decided: ${error instanceof Error ? error.message : error}`);
+  const why = await attempt(client, async () => {
+    // A message may not be sent for a commit that a power cut takes back.
+    await client.query('set local synchronous_commit = on');
+    await client.query('select pg_advisory_xact_lock($1, hashtext($2))', [lockClass, account]);
+    for (const handed of await candidates(client, account, run, now)) {
+      const error = await attempt(client, () => noteHandOff(client, handed, now));
+      if (error !== undefined) await withhold(client, handed, error);
     }
+  });
+  if (why !== undefined) await attempt(client, () => withholdUnread(client, run, why));
+}
+
+/** The decision failed, so the next end of a run decides again. An index has this text. */
+const undecided = 'it could not be decided: ';
+/** Most runs that are decided again at once. */
+const mostUndecided = 10;
+
+/** Does this, or nothing of it. Returns its error. */
+async function attempt(client: Client, work: () => Promise<void>): Promise<string | undefined> {
+  await client.query('savepoint hand_off');
+  try {
+    await work();
+    await client.query('release savepoint hand_off');
+    return undefined;
+  } catch (error) {
+    if (isAway(error) || isRepeated(error)) throw error;
+    await client.query('rollback to savepoint hand_off; release savepoint hand_off');
+    return `${undecided}${error instanceof Error ? error.message : error}`;
   }
 }
 
@@ -97,40 +122,57 @@ const isRepeated = (error: unknown) => ['40P01', '23505'].includes(String((error
 const longestMs = 30 * 24 * 3_600_000;
 
 interface Candidate extends HandedRun {
-  /** The sweep of the night that is not over well. */
-  readonly sweep: number | null;
+  /** The run itself. Of a night also the runs that retry it, the oldest first. */
+  readonly runs: readonly number[];
+  /** The fault of the sweep of the night; null: none. */
+  readonly sweep: string | null;
   readonly channels: readonly string[];
   readonly notify: string | null;
   readonly rejects_allowed: number;
 }
 
 /**
- * The run that has just ended, and the last night that has no certificate yet. A run that ended in part counts, because
- * sync.require_complete decides: later runs may have read the rest of a night.
+ * The run that has just ended, those whose decision failed, and the last night that has no certificate yet. A run that
+ * ended in part counts, because sync.require_complete decides: later runs may have read the rest of a night.
  */
 async function candidates(client: Client, account: string, run: number, now: Date): Promise<Candidate[]> {
   const { rows } = await client.query<Candidate>(
-    `select r.id as run, r.account_id as account, r.kind, r.started_at, r.finished_at as ended_at, a.queue,
+    `with recursive night as (
+       (select n.id, n.started_at from sync.stored_runs n
+        where n.account_id = $1 and n.kind = 'nightly' and n.retries is null and n.finished_at is not null
+        order by n.id desc limit 1)
+       union all
+       select t.id, night.started_at from night join sync.stored_runs t on t.retries = night.id
+       where t.account_id = $1 and t.kind = 'nightly' and t.id > night.id)
+     select r.id as run, $1 as account, r.kind, r.began as started_at, r.finished_at as ended_at, a.queue, r.runs,
        case when r.kind = 'nightly' then (
          -- The sweep of a night is a run of its own, opened with its slot.
-         select w.id from sync.stored_runs w
-         where w.account_id = r.account_id and w.kind = 'sweep' and w.started_at = r.started_at and w.state <> 'completed'
-           and not exists (
-             select from sync.stored_runs o
-             where o.account_id = w.account_id and o.kind = 'sweep' and o.id > w.id and o.state = 'completed')
+         select format('its sweep, run %s, %s', w.id, case w.state
+           when 'running' then 'is not over' when 'partial' then 'ended partial' when 'failed' then 'failed' else 'was interrupted' end)
+         from sync.stored_runs w
+         where w.account_id = $1 and w.kind = 'sweep' and w.started_at = r.began and w.state <> 'completed' and exists (
+           select from sync.stored_run_streams x
+           where x.run_id = w.id and x.state <> 'completed' and not exists (
+             select from sync.stored_run_streams y join sync.stored_runs o on o.id = y.run_id
+             where y.account_id = $1 and y.stream_key = x.stream_key and y.run_id > w.id and y.state = 'completed' and o.kind = 'sweep'))
          limit 1) end as sweep,
        s.channels, s.notify, s.rejects_allowed
      from sync.hand_off_settings s join sync.accounts a using (account_id)
      cross join lateral (
-       select r.* from sync.stored_runs r where r.id = $2 and r.kind <> 'nightly'
+       select o.id, o.kind, o.state, o.started_at as began, o.finished_at, array[o.id] as runs
+       from sync.stored_runs o where o.account_id = $1 and o.kind <> 'nightly' and (o.id = $2 or o.finished_at >= $3 and o.id in (
+         select h.run_id from sync.hand_offs h
+         where h.account_id = $1 and h.certificate is null and h.withheld ^@ '${undecided}' order by h.id desc limit ${mostUndecided}))
        union all
-       select n.* from (
-         select r.* from sync.stored_runs r
-         where r.account_id = s.account_id and r.kind = 'nightly' and r.finished_at is not null order by r.id desc limit 1) n) r
-     where s.account_id = $1 and r.account_id = $1 and r.kind = any (s.runs) and r.state in ('completed', 'partial')
-       and r.finished_at >= greatest(s.since, $3) and not exists (
+       -- A clock that was set back must not hide a night, so its first decision counts too.
+       (select o.id, o.kind, o.state, night.started_at, o.finished_at, array(select id from night order by id)
+        from night join sync.stored_runs o using (id)
+        where o.state in ('completed', 'partial') and o.finished_at >= $3 and (o.id = $2 or o.finished_at >= s.since or exists (
+          select from sync.hand_offs h where h.account_id = $1 and h.run_id = o.id))
+        order by o.id desc limit 1)) r
+     where s.account_id = $1 and r.kind = any (s.runs) and r.state in ('completed', 'partial') and not exists (
          select from sync.hand_offs h
-         where h.account_id = r.account_id and h.run_id = r.id and h.certificate is not null)
+         where h.account_id = $1 and h.run_id = any (r.runs) and h.certificate is not null)
      order by r.id`,
     [account, run, new Date(now.getTime() - longestMs)],
   );
@@ -138,8 +180,7 @@ async function candidates(client: Client, account: string, run: number, now: Dat
 }
 
 async function noteHandOff(client: Client, handed: Candidate, now: Date): Promise<void> {
-  const why =
-    handed.sweep === null ? await whyIncomplete(client, handed) : `its sweep, run ${handed.sweep}, is not over`;
+  const why = handed.sweep ?? (await whyIncomplete(client, handed));
   if (why !== undefined) return withhold(client, handed, why);
   const streams = await certifiedStreams(client, handed, now);
   const gap = streams.find(({ gaps }) => gaps > 0);
@@ -153,15 +194,17 @@ async function noteHandOff(client: Client, handed: Candidate, now: Date): Promis
  * of their own, unless they are paused. `carried`: when the run began that read the stream for this one.
  */
 const streamsOfRun = `
-  select k.stream_key, k.source, k.follows, k.place, s.started_at as carried
-  from sync.streams k left join sync.stored_run_streams s on (s.run_id, s.stream_key) = ($1, k.stream_key)
-  where s.run_id is not null or $3 and not sync.is_paused($2, k.stream_key) and exists (
-    select from sync.stored_run_streams f where f.run_id = $1 and f.stream_key = k.source || '.' || k.follows)`;
+  select k.stream_key, k.source, k.follows, k.place, s.carried
+  from sync.streams k cross join lateral (
+    select min(i.started_at) as carried, count(*) > 0 as is_read
+    from sync.stored_run_streams i where i.run_id = any ($1::bigint[]) and i.stream_key = k.stream_key) s
+  where s.is_read or $3 and not sync.is_paused($2, k.stream_key) and exists (
+    select from sync.stored_run_streams f where f.run_id = any ($1) and f.stream_key = k.source || '.' || k.follows)`;
 
 /**
- * What is missing of what the run was to bring: all that had happened one lookback before it began, by the clock of the
- * source. A backfill brings nothing new, so its streams must be complete as far as they are read. The streams are asked in
- * their order, and none after the first that is not complete.
+ * Says why the run is not complete. It must bring all that had happened one lookback before it began, by the clock of the
+ * source. A backfill brings only its range, so its streams must be complete up to the end of that range, and must have
+ * been read to it. The streams are asked in their order, and none after the first that is not complete.
  */
 async function whyIncomplete(client: Client, handed: Candidate): Promise<string | undefined> {
   const { rows } = await client.query<{ why: string }>(
@@ -171,13 +214,19 @@ async function whyIncomplete(client: Client, handed: Candidate): Promise<string 
          select (b.state #>> '{clock,offsetMs}')::float8 * interval '1 millisecond'
          from sync.budget b where (b.account_id, b.source) = ($2, k.source)), interval '0') as at) t
      cross join lateral (
-       select min(upper(c.covered)) as at from sync.coverage c
+       select coalesce(min(l.until), min(r.until), min(upper(c.covered))) as at
+       from sync.coverage c
+       left join sync.run_lists l on l.run_id = any ($1) and (l.stream_key, l.list) = (c.stream_key, c.list)
+       left join sync.stored_runs r on r.id = any ($1)
        where c.account_id = $2 and c.stream_key = coalesce(k.source || '.' || k.follows, k.stream_key) and not c.redundant) top
+     left join sync.stored_run_streams cut on $4 and cut.run_id = any ($1) and cut.stream_key = k.stream_key
+       and (cut.sleeps_until is not null or cut.error like 'the source''s clock jumped %')
      cross join lateral (
-       select sync.why_incomplete($2, k.stream_key, case when $4 then least(t.at, top.at) else t.at end, $7) as why) w
+       select coalesce(k.stream_key || ' was not read to the end: ' || cut.error,
+         sync.why_incomplete($2, k.stream_key, case when $4 then least(t.at, top.at) else t.at end, $7)) as why) w
      where w.why is not null limit 1`,
     [
-      ...[handed.run, handed.account, handed.kind === 'nightly', handed.kind === 'backfill'],
+      ...[handed.runs, handed.account, handed.kind === 'nightly', handed.kind === 'backfill'],
       ...[handed.started_at, clockToleranceMs, handed.rejects_allowed],
     ],
   );
@@ -208,19 +257,19 @@ async function certifiedStreams(client: Client, handed: Candidate, now: Date): P
            'deleted', coalesce(sum(s.deleted), 0), 'rejected', coalesce(sum(s.rejected), 0)) as rows,
          coalesce(sum(s.credits), 0)::float8 as credits
        from sync.stored_run_streams s
-       where s.stream_key = k.stream_key and (s.run_id = $1 or $3 and s.run_id in (
+       where s.stream_key = k.stream_key and (s.run_id = any ($1) or $3 and s.run_id in (
          select r.id from sync.stored_runs r
-         where r.account_id = $2 and r.id > $1 and (r.kind = 'hydrate' or r.kind = 'sweep' and r.started_at = $5)))) t
+         where r.account_id = $2 and r.id > ($1::bigint[])[1] and (r.kind = 'hydrate' or r.kind = 'sweep' and r.started_at = $5)))) t
      order by k.place`,
-    [handed.run, handed.account, handed.kind === 'nightly', now, handed.started_at],
+    [handed.runs, handed.account, handed.kind === 'nightly', now, handed.started_at],
   );
   return rows;
 }
 
-/** A withheld hand-off of the run, if there is one, makes room: the order is that of the certificates. */
+/** Withheld hand-offs of the run make room: the order is that of the certificates. */
 async function issue(client: Client, handed: Candidate, certificate: string, now: Date): Promise<void> {
   const { account, run, kind, started_at, ended_at, channels, notify } = handed;
-  await client.query('delete from sync.hand_offs where account_id = $1 and run_id = $2', [account, run]);
+  await client.query('delete from sync.hand_offs where account_id = $1 and run_id = any ($2)', [account, handed.runs]);
   await client.query(
     `with issued as (
        insert into sync.hand_offs (account_id, run_id, kind, started_at, ended_at, issued_at, certificate)
@@ -228,7 +277,7 @@ async function issue(client: Client, handed: Candidate, certificate: string, now
      told as (
        select pg_notify($9::text, $10::text) where $9::text is not null)
      insert into sync.hand_off_deliveries (hand_off_id, account_id, channel, next_try_at, delivered_at)
-     select i.id, i.account_id, c.channel, $6::timestamptz, null::timestamptz from issued i, unnest($8::text[]) c (channel)
+     select i.id, i.account_id, c.channel, '-infinity'::timestamptz, null::timestamptz from issued i, unnest($8::text[]) c (channel)
      union all
      select i.id, i.account_id, 'notify', $6::timestamptz, $6::timestamptz from issued i, told`,
     [account, run, kind, started_at, ended_at, now, certificate, channels, notify, handOffId(handed)],
@@ -243,6 +292,18 @@ async function withhold(client: Client, handed: Candidate, why: string): Promise
      on conflict (account_id, run_id) do update set withheld = excluded.withheld
        where h.certificate is null and h.withheld <> excluded.withheld`,
     [account, run, kind, started_at, ended_at, why],
+  );
+}
+
+/** The same for the run that has just ended, if the candidates could not be read. */
+async function withholdUnread(client: Client, run: number, why: string): Promise<void> {
+  await client.query(
+    `insert into sync.hand_offs (account_id, run_id, kind, started_at, ended_at, withheld)
+     select r.account_id, r.id, r.kind, r.started_at, r.finished_at, $2
+     from sync.stored_runs r join sync.hand_off_settings s using (account_id)
+     where r.id = $1 and r.kind = any (s.runs) and r.state in ('completed', 'partial')
+     on conflict (account_id, run_id) do nothing`,
+    [run, why],
   );
 }
 

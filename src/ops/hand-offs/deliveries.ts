@@ -30,6 +30,9 @@ const head = `
   where (o.account_id, o.channel) = (l.account_id, l.channel) and o.delivered_at is null order by o.hand_off_id limit 1`;
 const isFree = `(d.held_by is null or d.held_by = l.worker or not sync.is_alive(d.held_by))`;
 
+/** Due at `$4`. No retry is set further ahead than an hour, so such a time is of a wrong clock. */
+const isDue = `(d.next_try_at <= $4 or d.next_try_at > $4::timestamptz + interval '1 hour')`;
+
 /** Those of these lines whose next delivery is due and held by no other live process. */
 export async function dueLines<T extends Line>(db: pg.Pool, lines: readonly T[], now: Date): Promise<T[]> {
   if (lines.length === 0) return [];
@@ -38,7 +41,7 @@ export async function dueLines<T extends Line>(db: pg.Pool, lines: readonly T[],
      from unnest($1::text[], $2::text[], $3::int[]) with ordinality l (account_id, channel, worker, place)
      cross join lateral (${head}) h
      join sync.hand_off_deliveries d on (d.hand_off_id, d.channel) = (h.hand_off_id, l.channel)
-     where d.next_try_at <= $4 and ${isFree}
+     where ${isDue} and ${isFree}
      order by l.place`,
     [
       ...[lines.map(({ account }) => account), lines.map(({ channel }) => channel)],
@@ -56,12 +59,24 @@ export async function takeDelivery(db: pg.Pool, line: Line, now: Date | null): P
      cross join lateral (${head}) h
      join sync.hand_offs c on c.id = h.hand_off_id
      where (d.hand_off_id, d.channel) = (h.hand_off_id, l.channel) and d.delivered_at is null
-       and ($4::timestamptz is null or d.next_try_at <= $4) and ${isFree}
+       and ($4::timestamptz is null or ${isDue}) and ${isFree}
      returning d.hand_off_id as "handOff", d.account_id as account, c.run_id as run, d.channel,
        c.certificate ->> 'id' as id, c.certificate::text as body, d.tries`,
     [line.account, line.channel, line.worker, now],
   );
   return rows[0];
+}
+
+/** The other live process that holds the next delivery of a line. */
+export async function holderOf(db: pg.Pool, line: Line): Promise<number | undefined> {
+  const { rows } = await db.query<{ holder: number }>(
+    `select d.held_by as holder from (select $1::text as account_id, $2::text as channel, $3::int as worker) l
+     cross join lateral (${head}) h
+     join sync.hand_off_deliveries d on (d.hand_off_id, d.channel) = (h.hand_off_id, l.channel)
+     where not ${isFree}`,
+    [line.account, line.channel, line.worker],
+  );
+  return rows[0]?.holder;
 }
 
 /** Not if another process holds it now. */
@@ -85,6 +100,16 @@ export async function noteUndelivered(
     `update sync.hand_off_deliveries set tries = tries + 1, held_by = null, last_error = $4, next_try_at = $5
      where ${ofHolder}`,
     [handOff, channel, worker, why, new Date(now.getTime() + retryMs(tries + 1))],
+  );
+}
+
+/** The hand-off of a run was sent again, and taken. */
+export async function noteTaken(db: pg.Pool, { account, channel }: Line, run: number, now: Date): Promise<void> {
+  await db.query(
+    `update sync.hand_off_deliveries d set delivered_at = $4, held_by = null, last_error = null
+     from sync.hand_offs h
+     where h.id = d.hand_off_id and (h.account_id, h.run_id, d.channel) = ($1, $3, $2) and d.delivered_at is null`,
+    [account, channel, run, now],
   );
 }
 

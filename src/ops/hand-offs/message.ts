@@ -22,6 +22,6 @@ export function headersOf(secret: string, id: string, body: string, nowMs: numbe
 
 const retrySeconds = [5, 30, 120, 300, 900, 1800, 3600];
 
-/** Time until the next attempt, after so many failed ones: soon at first, in the end once an hour. */
+/** Time until the next attempt, after this number of failed ones: soon at first, in the end once an hour. */
 export const retryMs = (failed: number): number =>
   1000 * retrySeconds[Math.min(Math.max(failed, 1), retrySeconds.length) - 1]!;

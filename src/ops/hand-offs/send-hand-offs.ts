@@ -3,7 +3,7 @@
  * retried, and the later ones of its account and channel wait for it. Runs in a loop of its own, so that a slow receiver
  * delays no other work.
  */
-import { spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import type pg from 'pg';
 import type { Logger } from 'pino';
 import { type Dispatcher, request } from 'undici';
@@ -14,6 +14,7 @@ import { isAway } from '../../errors.ts';
 import {
   type Delivery,
   dueLines,
+  holderOf,
   type Line,
   noteDelivered,
   noteUndelivered,
@@ -123,14 +124,17 @@ export async function sendHandOffs(deps: Deps, ways: readonly Way[]): Promise<vo
 
 /**
  * Sends until nothing is due or a delivery fails. `early`: also what is not due yet. Returns the number of deliveries,
- * and why the last one failed.
+ * and why the next one was not taken.
  */
 export async function sendAll(deps: Deps, way: Way, early = false): Promise<{ sent: number; why?: string }> {
   const now = () => new Date(deps.clock.now());
   for (let sent = 0; ; sent++) {
     if (deps.signal?.aborted) return { sent };
     const next = await takeDelivery(deps.pg, way, early ? null : now());
-    if (next === undefined) return { sent };
+    if (next === undefined) {
+      const holder = early ? await holderOf(deps.pg, way) : undefined;
+      return holder === undefined ? { sent } : { sent, why: `worker ${holder} is sending it` };
+    }
     const why = await deliver(deps, way, next);
     if (why === undefined) await noteDelivered(deps.pg, next, way.worker, now());
     else if (deps.signal?.aborted) await release(deps.pg, next, way.worker);
@@ -181,11 +185,19 @@ async function run(
   { id, body }: Pick<Delivery, 'id' | 'body'>,
 ): Promise<string | undefined> {
   using limit = within(commandMs, signal);
-  const child = spawn(line, {
-    shell: true,
-    detached: true,
-    stdio: ['pipe', 2, 2],
-    env: { ...commandEnvironment(), SHELFDESK_HAND_OFF: id },
+  const notStarted = (error: Error) => `it could not be started (${'code' in error ? error.code : error.message})`;
+  let child: ChildProcess;
+  try {
+    const env = { ...commandEnvironment(), SHELFDESK_HAND_OFF: id };
+    child = spawn(line, { shell: true, detached: true, stdio: ['pipe', 2, 2], env });
+  } catch (error) {
+    return notStarted(error as Error);
+  }
+  const ended = new Promise<string | undefined>(resolve => {
+    child.on('error', error => resolve(notStarted(error)));
+    child.on('exit', (code, killed) => {
+      resolve(code === 0 ? undefined : killed === null ? `it ended with ${code}` : `it ended by ${killed}`);
+    });
   });
   const kill = (how: NodeJS.Signals) => {
     try {
@@ -194,23 +206,23 @@ async function run(
       // It has ended.
     }
   };
+  let isStopped = false;
   const stop = () => {
+    isStopped = true;
     kill('SIGTERM');
     setTimeout(kill, killMs, 'SIGKILL').unref();
   };
   limit.signal.addEventListener('abort', stop, { once: true });
   if (limit.signal.aborted) stop();
   // A command that does not read its input closes it.
-  child.stdin!.on('error', () => {});
-  child.stdin!.end(body);
-  const ended = await new Promise<string | undefined>(resolve => {
-    child.on('error', error => resolve(`it could not be started (${'code' in error ? error.code : error.message})`));
-    child.on('exit', (code, killed) => {
-      resolve(code === 0 ? undefined : killed === null ? `it ended with ${code}` : `it ended by ${killed}`);
-    });
-  });
-  if (ended !== undefined && limit.isOver()) return `it did not end within ${commandMs / 60_000} min`;
-  return ended;
+  child.stdin?.on('error', () => {});
+  child.stdin?.end(body);
+  const why = await ended;
+  // Later the number of its process group may be that of another one.
+  limit.signal.removeEventListener('abort', stop);
+  // One that was stopped has not done its work, whatever it ended with.
+  if (isStopped) return limit.isOver() ? `it did not end within ${commandMs / 60_000} min` : 'it was stopped';
+  return why;
 }
 
 /** A signal that aborts after this time, or with the other one. */
