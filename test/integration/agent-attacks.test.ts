@@ -331,3 +331,18 @@ test('an owner who may create readers, and is no superuser, answers agents, and 
     );
   }
 });
+
+test('a plan writes nothing: not the account, its coverage, a worker or a queue', async () => {
+  await using other = await freshDatabase();
+  await other.pool.query(`insert into sync.accounts (account_id) values ('default')`);
+  const desk = { HELPDESK_BASE_URL: 'https://desk.example/api/v1', HELPDESK_TOKEN: 'none' };
+  await using mine = await agentOverStdio({ DATABASE_URL: other.url, ...desk }, 'mcp');
+  await other.pool.query(`
+    create function public.refuse() returns trigger language plpgsql as $$ begin raise 'it writes %', tg_relid::regclass; end $$;
+    do $$ declare t regclass; begin
+      for t in select oid from pg_class where relnamespace in (select oid from pg_namespace where nspname in ('sync', 'bullmq')) and relkind = 'r' loop
+        execute format('create trigger refuse before insert or update or delete or truncate on %s execute function public.refuse()', t);
+      end loop; end $$`);
+  const { isError, data } = await mine.tool('plan', { kind: 'backfill' });
+  expect([isError, data]).toEqual([false, expect.objectContaining({ account: 'default', counted: [] })]);
+});

@@ -341,12 +341,25 @@ test('status, why and plan tell what the command line tells; a plan leaves nothi
   expect(told.streams.map(({ stream, complete_through }) => [stream, complete_through])).toEqual(
     status.streams.map((one: Record<string, unknown>) => [one.stream, one.complete_through]),
   );
-  const kept = () =>
-    here.rows('select (select count(*) from sync.stored_runs) as runs, (select count(*) from sync.plans) as plans');
-  const before = await kept();
-  expect((await agent.tool('plan', { kind: 'sweep' })).data).toMatchObject({
-    ...{ account: 'default', kind: 'sweep', counted: [] },
-    requests: expect.any(Number),
-  });
-  expect(await kept()).toEqual(before);
+  const before = await checksums();
+  for (const kind of ['sync', 'backfill', 'sweep'])
+    expect((await agent.tool('plan', { kind })).data).toMatchObject({
+      ...{ account: 'default', kind, counted: [] },
+      requests: expect.any(Number),
+    });
+  expect(await checksums()).toEqual(before);
 });
+
+/** Of all rows of each table of `sync`. */
+async function checksums(): Promise<Record<string, unknown>> {
+  const tables = await here.rows(
+    `select oid::regclass::text as name from pg_class where relnamespace = 'sync'::regnamespace and relkind in ('r', 'p')`,
+  );
+  const sums = tables.map(async ({ name }) => {
+    const [row] = await here.rows(
+      `select count(*), md5(string_agg(md5(t::text), '' order by md5(t::text))) from ${name} t`,
+    );
+    return [String(name), row] as const;
+  });
+  return Object.fromEntries(await Promise.all(sums));
+}
