@@ -41,8 +41,10 @@ const certain = z
   .boolean()
   .default(false)
   .describe('True: refuse, saying why, if the rows that it reads are not complete.');
-const time = z.iso.datetime({ offset: true }).optional();
-const through = time.describe('Latest time that the question is about, for `certain`.');
+const through = z.iso
+  .datetime({ offset: true })
+  .optional()
+  .describe('Latest time that the question is about, for `certain`.');
 const looking = { readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: false };
 
 export function makeAgents({ ground, looks, questions, version, onBug }: Parts): Agents {
@@ -83,16 +85,14 @@ export function makeAgents({ ground, looks, questions, version, onBug }: Parts):
           name: z.string().max(100).describe('Name in list_questions.'),
           account,
           certain,
-          through,
         }),
         annotations: looking,
       },
-      ({ name, through, ...of }, { mcpReq: { signal } }) =>
+      ({ name, account, certain }, { mcpReq: { signal } }) =>
         answered(async () => {
           const { sql, question } = findQuery(questions, name);
-          return told(await ask(ground, { ...of, ...timeOf(through), sql, pii, account: of.account, signal }), {
-            question,
-          });
+          // No time bounds it: it reads all rows that are here.
+          return told(await ask(ground, { sql, account, certain, pii, through: undefined, signal }), { question });
         }),
     );
     server.registerTool(
@@ -105,7 +105,7 @@ export function makeAgents({ ground, looks, questions, version, onBug }: Parts):
       ({ through, ...of }, { mcpReq: { signal } }) =>
         answered(async () => {
           // Such a question may reach up to now.
-          const until = timeOf(through).through ?? new Date(ground.clock.now());
+          const until = new Date(through ?? ground.clock.now());
           return told(await ask(ground, { ...of, pii, account: of.account, through: until, signal }), {});
         }),
     );
@@ -155,8 +155,6 @@ export function makeAgents({ ground, looks, questions, version, onBug }: Parts):
   }
   return { serve };
 }
-
-const timeOf = (through: string | undefined) => ({ through: through === undefined ? undefined : new Date(through) });
 
 /** No agent waits for it: it is read when the server starts. */
 const patient = (ground: Ground): Ground => ({ ...ground, limits: { ...ground.limits, ms: 60_000 } });

@@ -125,8 +125,19 @@ describe('completeness', () => {
     const people = await agent.tool('ask_sql', { sql: 'select count(*)::int as n from safe.contacts' });
     expect(people.about.completeness).toEqual([expect.objectContaining(await of('customers'))]);
     // The catalog of this world has no proof of its lists.
-    const books = await agent.tool('ask_sql', { sql: 'select count(*)::int as n from books.volumes' });
-    expect(books.about.completeness).toEqual([]);
+    const books = { sql: 'select count(*)::int as n from books.volumes' };
+    expect((await agent.tool('ask_sql', books)).about.completeness).toEqual([
+      expect.objectContaining({
+        account: 'default',
+        stream: 'volumes',
+        complete_through: null,
+        gap_count: 0,
+        waiting: 0,
+      }),
+    ]);
+    expect((await agent.tool('ask_sql', { ...books, certain: true, through: '1971-01-01T00:00:00Z' })).text).toContain(
+      'volumes of the account default: never read to the end',
+    );
     const all = await here.rows('select from sync.status');
     for (const sql of ['select 1 as n', 'select count(*) from analytics.tickets_as_of(now())'])
       expect((await agent.tool('ask_sql', { sql })).about.completeness).toHaveLength(all.length);
@@ -166,6 +177,56 @@ describe('completeness', () => {
       expect(data).not.toEqual([]);
     } finally {
       await here.rows(`delete from sync.rejects where key = 'one'`);
+    }
+  });
+
+  test('what a stream lacks that messages follow, messages lack too; no time bounds a prepared question', async () => {
+    const about = async () => {
+      const told = await agent.tool('ask_sql', { sql: 'select count(*) as n from analytics.fact_messages' });
+      return told.about.completeness!.find(({ stream }) => stream === 'messages');
+    };
+    expect(await about()).toMatchObject({ gap_count: 0, gaps: [], open_rejects: 0 });
+    const [{ list, covered, day }] = (await here.rows(
+      `select list, covered::text as covered, (upper(covered) - interval '1 day')::text as day from sync.coverage
+       where stream = 'tickets' and not redundant and not isempty(covered) limit 1`,
+    )) as [{ list: string; covered: string; day: string }];
+    await here.rows(`insert into sync.rejects (account_id, source, stream, key, reason, replayable, first_seen_at, last_seen_at)
+      select 'default', 'helpdesk', 'tickets', 'one', 'does not parse', false, now(), now()`);
+    await here.rows(
+      `update sync.coverage set covered = covered - tstzmultirange(tstzrange($1::timestamptz, $1::timestamptz + interval '1 hour')) where stream = 'tickets' and list = $2`,
+      day,
+      list,
+    );
+    try {
+      const from = new Date(day).toISOString();
+      const gap = { from: expect.stringContaining(from.slice(0, 19)), to: expect.any(String) };
+      expect(await about()).toMatchObject({ gap_count: 1, gaps: [gap], open_rejects: 1 });
+      await here.rows(`delete from sync.rejects where key = 'one'`);
+      const early = { certain: true, through: '1971-01-01T00:00:00Z' };
+      expect((await agent.tool('ask_question', { name: 'labels', ...early })).text).toContain(
+        `1 gap, the first from ${from}`,
+      );
+    } finally {
+      await here.rows(`delete from sync.rejects where key = 'one'`);
+      await here.rows(
+        `update sync.coverage set covered = $1::tstzmultirange where stream = 'tickets' and list = $2`,
+        covered,
+        list,
+      );
+    }
+  });
+
+  test('an account of which nothing was ever read is a doubt', async () => {
+    await here.rows(`insert into sync.accounts (account_id) values ('empty')`);
+    try {
+      const early = { certain: true, through: '1971-01-01T00:00:00Z' };
+      for (const sql of ['select count(*) from analytics.fact_tickets', 'select 1 as n'])
+        expect((await agent.tool('ask_sql', { sql, ...early })).text).toContain(
+          'messages of the account empty: never read to the end',
+        );
+      expect((await agent.tool('ask_sql', { sql: 'select 1 as n', account: 'default', ...early })).isError).toBe(false);
+    } finally {
+      await here.rows(`delete from sync.accounts where account_id = 'empty'`);
     }
   });
 });
