@@ -1,6 +1,5 @@
 /** How complete the rows are that a question reads, and whether that is enough for an answer without doubt. */
 import type pg from 'pg';
-import type { Stream } from '../sources/source.ts';
 import { count } from '../words.ts';
 
 export interface Covered {
@@ -18,27 +17,6 @@ export interface Covered {
   /** Confidence: at most so many percent of the rows differ from the source (95 %); null without an audit. */
   readonly differ_at_most_percent: number | null;
   readonly differ_as_of: Date | null;
-}
-
-type Known = Pick<Stream, 'key' | 'name' | 'merge' | 'relations'>;
-
-/**
- * The streams whose rows a query names, by their tables and by the views that depend on them. Undefined: any of them. That
- * is so for a query that names none, or a function of ours, which may read any table.
- */
-export function streamsIn(
-  query: string,
-  streams: readonly Known[],
-  functions: readonly string[],
-): readonly string[] | undefined {
-  const words = new Set(query.toLowerCase().match(/\w+/g));
-  const called = new Set([...query.toLowerCase().matchAll(/(\w+)\s*\(/g)].map(([, name]) => name));
-  if (functions.some(name => called.has(name))) return undefined;
-  const named = streams.filter(({ name, merge, relations = [] }) => {
-    const tables = merge.declared.others.map(other => other.name.split('.').at(-1)!);
-    return [name, ...tables, ...relations].some(relation => words.has(relation));
-  });
-  return named.length === 0 ? undefined : named.map(({ key }) => key);
 }
 
 const mostGaps = 3;

@@ -5,11 +5,12 @@
 import type pg from 'pg';
 import type { Clock } from '../clock.ts';
 import { exitCodes, ShelfdeskError, UsageError } from '../errors.ts';
-import { accountsOf, answerForEach, type Named, readOnly } from '../privacy/ask.ts';
+import { accountsOf, answerForEach, type Named, planOf, readOnly } from '../privacy/ask.ts';
 import { type Limits, makeBounded, receivingAtMost } from '../privacy/bounded.ts';
 import { type OwnReader, openOwnReader } from '../privacy/sql-role.ts';
 import { streams } from '../sources/index.ts';
-import { type Covered, doubts, readCovered, streamsIn } from './covered.ts';
+import { type Covered, doubts, readCovered } from './covered.ts';
+import { routinesOf, streamsOfPlan } from './reads.ts';
 
 export interface Ground {
   readonly warehouse: { readonly pg: pg.Pool; readonly url: string };
@@ -45,21 +46,26 @@ export async function ask(ground: Ground, { sql, account, pii, certain, through,
   if (account !== undefined && accounts !== null && !accounts.includes(account)) throw unknownAccount(account);
   const of = account === undefined ? accounts : [account];
   return asReader(ground, { pii, accounts: of, signal }, async ({ client, path }) => {
-    const covered = await readCovered(warehouse.pg, of, streamsIn(sql, streams, await functionsOf(warehouse.pg)));
-    const why = certain ? doubts(covered, through) : [];
-    if (why.length > 0)
-      throw new UsageError(
-        `this cannot be answered without doubt: ${why.slice(0, mostReasons).join('; ')}${why.length > mostReasons ? '; and more' : ''}`,
-        'Ask about a time that is complete, or without `certain`, and say in your answer what is missing.',
-      );
-    const known = (await accountsOf(warehouse.pg)).filter(one => of === null || of.includes(one));
     const bounded = makeBounded(limits);
-    const answer = await receivingAtMost(client, limits.bytes, () =>
-      readOnly(client, path, () => answerForEach(client, sql, { named: account, known }, bounded.answer)),
-    );
-    return { ...answer, covered, cut: bounded.cut() };
+    const inBounds = <T>(work: () => Promise<T>) =>
+      receivingAtMost(client, limits.bytes, () => readOnly(client, path, work));
+    return inBounds(async () => {
+      const reads = streamsOfPlan(await planOf(client, sql), streams, await routinesOf(warehouse.pg));
+      const covered = await readCovered(warehouse.pg, of, reads);
+      const why = certain ? doubts(covered, through) : [];
+      if (why.length > 0) throw doubtful(why);
+      const known = (await accountsOf(warehouse.pg)).filter(one => of === null || of.includes(one));
+      const answer = await answerForEach(client, sql, { named: account, known }, bounded.answer);
+      return { ...answer, covered, cut: bounded.cut() };
+    });
   });
 }
+
+const doubtful = (why: readonly string[]) =>
+  new UsageError(
+    `this cannot be answered without doubt: ${why.slice(0, mostReasons).join('; ')}${why.length > mostReasons ? '; and more' : ''}`,
+    'Ask about a time that is complete, or without `certain`, and say in your answer what is missing.',
+  );
 
 /** Works on the session of a reader that exists for this work only, and ends with it. */
 export async function asReader<T>(
@@ -108,12 +114,3 @@ const tooLong = (ms: number) =>
 
 const unknownAccount = (account: string) =>
   new UsageError(`there is no account '${account}'`, 'The tool status names the accounts.');
-
-async function functionsOf(db: pg.Pool): Promise<string[]> {
-  const { rows } = await db.query<{ name: string }>(
-    `select distinct p.proname::text as name from pg_proc p
-     where p.pronamespace = any (array(select n.oid from pg_namespace n
-       where n.nspname in ('analytics', 'safe', 'sync') or n.nspname in (select s.name from sync.source_schemas s)))`,
-  );
-  return rows.map(({ name }) => name);
-}

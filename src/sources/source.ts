@@ -215,7 +215,7 @@ interface Described {
   readonly key: StreamKey;
   /** The scheduled runs that read the stream. Streams of details are fetched by id and need no schedule. */
   readonly schedule: readonly ('fresh' | 'nightly')[];
-  /** Further relations that are as complete as this stream, besides its tables. Names without the schema. */
+  /** Further tables, and functions, whose rows are as complete as this stream. */
   readonly relations?: readonly string[];
   /** Default freshness target: a number with s, m, h or d, such as `5m`. */
   readonly target: string;

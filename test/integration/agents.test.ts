@@ -120,8 +120,16 @@ describe('completeness', () => {
     )[0];
 
   test('comes with each answer, for the streams that the question reads, and for all where that is not known', async () => {
-    const { about } = await agent.tool('ask_sql', { sql: 'select count(*) as n from analytics.fact_tickets' });
-    expect(about.completeness).toEqual([expect.objectContaining(await of('messages'))]);
+    const { about } = await agent.tool('ask_sql', { sql: 'select first_response_seconds from analytics.fact_tickets' });
+    const [tickets, messages] = [await of('tickets'), await of('messages')];
+    expect(about.completeness).toEqual([expect.objectContaining(tickets), expect.objectContaining(messages)]);
+    // A view of customers that counts their tickets and replies.
+    const summary = await agent.tool('ask_sql', { sql: 'select * from analytics.customer_summary limit 1' });
+    expect(summary.about.completeness!.map(({ stream }) => stream)).toEqual(['customers', 'tickets', 'messages']);
+    const history = await agent.tool('ask_sql', {
+      sql: 'select count(*) from analytics . "tickets_as_of" /**/ (now())',
+    });
+    expect(history.about.completeness).toEqual([expect.objectContaining(tickets)]);
     const people = await agent.tool('ask_sql', { sql: 'select count(*)::int as n from safe.contacts' });
     expect(people.about.completeness).toEqual([expect.objectContaining(await of('customers'))]);
     // The catalog of this world has no proof of its lists.
@@ -139,7 +147,11 @@ describe('completeness', () => {
       'volumes of the account default: never read to the end',
     );
     const all = await here.rows('select from sync.status');
-    for (const sql of ['select 1 as n', 'select count(*) from analytics.tickets_as_of(now())'])
+    for (const sql of [
+      'select 1 as n',
+      'select tickets from (values (1)) v (tickets)',
+      'select count(*) from analytics.fact_credits, labels',
+    ])
       expect((await agent.tool('ask_sql', { sql })).about.completeness).toHaveLength(all.length);
     for (const [tool, args] of [
       ['status', {}],
@@ -150,7 +162,7 @@ describe('completeness', () => {
 
   test('a caller who wants no doubt gets an answer within what is complete, and a reason beyond it', async () => {
     const { complete_through } = (await of('messages')) as { complete_through: string };
-    const sql = 'select count(*)::int as n from analytics.fact_tickets';
+    const sql = 'select avg(first_response_seconds) from analytics.fact_tickets';
     const ask = (args: object) => agent.tool('ask_sql', { sql, certain: true, ...args });
     expect((await ask({ through: complete_through })).isError).toBe(false);
     const later = new Date(Date.parse(complete_through) + 1000).toISOString();
@@ -222,7 +234,7 @@ describe('completeness', () => {
       const early = { certain: true, through: '1971-01-01T00:00:00Z' };
       for (const sql of ['select count(*) from analytics.fact_tickets', 'select 1 as n'])
         expect((await agent.tool('ask_sql', { sql, ...early })).text).toContain(
-          'messages of the account empty: never read to the end',
+          'tickets of the account empty: never read to the end',
         );
       expect((await agent.tool('ask_sql', { sql: 'select 1 as n', account: 'default', ...early })).isError).toBe(false);
     } finally {

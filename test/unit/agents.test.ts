@@ -1,9 +1,10 @@
 /** What agents are answered, without a database: turns, fence, guide, masks, and the streams that a query reads. */
 import { expect, test } from 'vitest';
-import { briefly, type Covered, doubts, streamsIn } from '../../src/agents/covered.ts';
+import { briefly, type Covered, doubts } from '../../src/agents/covered.ts';
 import { fenced } from '../../src/agents/fence.ts';
 import { guide } from '../../src/agents/guide.ts';
 import { masked } from '../../src/agents/masked.ts';
+import { streamsOfPlan } from '../../src/agents/reads.ts';
 import { makeTurns } from '../../src/agents/turns.ts';
 import type { Relation, Schema } from '../../src/analytics/catalog.ts';
 import { streams } from '../../src/sources/index.ts';
@@ -80,14 +81,28 @@ test('masked, a change shows ids, times, states, flags and numbers, and no text'
   expect([masked.text(null), masked.text(''), masked.text('Tea')]).toEqual([null, '', 'masked']);
 });
 
-test('the streams of a query are those of the relations that it names; a function of ours may read any', () => {
-  const named = (sql: string) => streamsIn(sql, streams, ['tickets_as_of'])?.map(key => key.split('.')[1]);
-  expect(named('select * from analytics.fact_tickets')).toEqual(['messages']);
-  expect(named('SELECT * FROM Safe.Contacts c join dim_inbox i on true')).toEqual(['customers', 'tickets']);
-  expect(named('select max(title) from books.shelf_volumes')).toEqual(['shelves']);
-  expect(named('select 1')).toBeUndefined();
-  expect(named('select * from analytics.fact_tickets, analytics.tickets_as_of (now())')).toBeUndefined();
-  expect(named('select tickets_as_of from dim_user')).toEqual(['users']);
+test('the streams of a query are those of the tables in its plan; anything unknown may be any', () => {
+  const named = (...nodes: object[]) =>
+    streamsOfPlan(JSON.stringify([{ Plan: { 'Node Type': 'Append', Plans: nodes } }]), streams, [
+      { name: 'public.odd', called: '"odd name"' },
+      { name: 'internal.backlog', called: 'backlog' },
+      { name: 'analytics.calendar_of', called: 'calendar_of' },
+    ]);
+  const table = (name: string) => ({ 'Relation Name': name.split('.')[1], Schema: name.split('.')[0] });
+  const output = (text: string) => ({ ...table('helpdesk.tickets'), Output: [text] });
+  expect(named(table('helpdesk.tickets'), table('internal.messages'), table('sync.accounts'))).toEqual([
+    ...['helpdesk.tickets', 'helpdesk.messages'],
+  ]);
+  expect(named(table('books.shelf_volumes'))).toEqual(['books.shelves']);
+  expect(named(output(`analytics.calendar_of(a), 'helpdesk.users'`))).toEqual(['helpdesk.tickets']);
+  expect(named({ Output: ['internal.backlog(a)'] })).toEqual(['helpdesk.tickets']);
+  for (const nodes of [
+    ...[[], [table('sync.accounts')], [table('helpdesk.tickets'), table('sync.changes')]],
+    ...[[table('helpdesk.tickets'), table('public.tickets')], [output('public."odd name"(1)')]],
+    [output(`query_to_xml('select 1', true, false, '')`)],
+  ])
+    expect(named(...nodes)).toBeUndefined();
+  expect(named(output('my_backlog(1), "not odd name"(1)'))).toEqual(['helpdesk.tickets']);
 });
 
 test('what is not complete is a doubt', () => {

@@ -22,15 +22,8 @@ import { users } from './users.ts';
  */
 const leastToleranceMs = 5000;
 
-const ticketRelations = [
-  ...['tickets', 'ticket_labels', 'ticket_history', 'ticket_state_intervals', 'inboxes', 'labels'],
-  ...['dim_inbox', 'dim_label', 'fact_ticket_labels', 'fact_backlog'],
-];
-const messageRelations = [
-  ...['messages', 'attachments', 'ticket_metrics', 'countable_tickets', 'reply_turns'],
-  ...['agent_daily', 'arrivals_hourly', 'fact_tickets', 'fact_messages', 'fact_turns'],
-  ...['ticket_targets', 'fact_targets'],
-];
+const ticketRelations = ['helpdesk.inboxes', 'helpdesk.labels', 'internal.ticket_history', 'internal.backlog'];
+const messageRelations = ['internal.messages', 'internal.stored_ticket_metrics', 'internal.stored_reply_turns'];
 
 /** The work of the streams. A command loads only the work that it does, so that it starts quickly. */
 const details = () => import('./messages/detail-loop.ts');
@@ -56,11 +49,10 @@ export function makeHelpdesk(desk: Desk): Source<HelpdeskPart> {
     identityOf: ({ helpdesk: access }) => access && JSON.stringify([access.baseUrl.href, access.token]),
     kinds,
     streams: [
-      { ...desk.users, replay, relations: ['users', 'dim_user'], jobs: { ...listJobs(desk.users), verify } },
+      { ...desk.users, replay, jobs: { ...listJobs(desk.users), verify } },
       {
         ...desk.customers,
         replay,
-        relations: ['contacts', 'customers', 'customer_summary', 'dim_customer'],
         sampled: true,
         jobs: { ...listJobs(desk.customers), ...swept(desk.customers), verify },
       },
