@@ -4,13 +4,14 @@
  */
 import type pg from 'pg';
 import type { Clock } from '../clock.ts';
-import { exitCodes, ShelfdeskError, UsageError } from '../errors.ts';
+import { UsageError } from '../errors.ts';
 import { accountsOf, answerForEach, type Named, planOf, readOnly } from '../privacy/ask.ts';
 import { type Limits, makeBounded, receivingAtMost } from '../privacy/bounded.ts';
 import { type OwnReader, openOwnReader } from '../privacy/sql-role.ts';
 import { streams } from '../sources/index.ts';
 import { type Covered, doubts, readCovered } from './covered.ts';
 import { routinesOf, streamsOfPlan } from './reads.ts';
+import { tooLong, unlessAborted } from './turns.ts';
 
 export interface Ground {
   readonly warehouse: { readonly pg: pg.Pool; readonly url: string };
@@ -28,7 +29,7 @@ export interface Question {
   /** The answer has to be certain, up to this time if there is one. */
   readonly certain: boolean;
   readonly through: Date | undefined;
-  /** Aborts when the client asks no longer. */
+  /** Aborts when nobody waits for the answer any more. */
   readonly signal: AbortSignal;
 }
 
@@ -73,6 +74,7 @@ export async function asReader<T>(
   of: { pii: boolean; accounts: readonly string[] | null; signal?: AbortSignal },
   work: (reader: OwnReader) => Promise<T>,
 ): Promise<T> {
+  of.signal?.throwIfAborted();
   await using reader = await openOwnReader(warehouse, { ...of, now: new Date(clock.now()), ms });
   return await within({ ms, signal: of.signal, reader }, () => work(reader));
 }
@@ -94,7 +96,7 @@ async function within<T>({ ms, signal, reader }: Bound, work: () => Promise<T>):
   signal?.addEventListener('abort', stop, { once: true });
   try {
     signal?.throwIfAborted();
-    return await work();
+    return await (signal ? unlessAborted(signal, work()) : work());
   } catch (error) {
     throw isLate || (error as { code?: string }).code === canceled ? tooLong(ms) : error;
   } finally {
@@ -104,13 +106,6 @@ async function within<T>({ ms, signal, reader }: Bound, work: () => Promise<T>):
 }
 
 const canceled = '57014';
-
-const tooLong = (ms: number) =>
-  new ShelfdeskError(
-    `the question ran longer than ${ms / 1000} s and was ended`,
-    'Ask about fewer rows, a shorter time or one account, or read a prepared view of analytics.',
-    exitCodes.failed,
-  );
 
 const unknownAccount = (account: string) =>
   new UsageError(`there is no account '${account}'`, 'The tool status names the accounts.');

@@ -332,6 +332,35 @@ test('an owner who may create readers, and is no superuser, answers agents, and 
   }
 });
 
+test('a client that closes its end during a question leaves no login behind', async () => {
+  const mine = await agentOverStdio({ DATABASE_URL: db.url }, 'mcp');
+  void mine.tool('ask_sql', { sql: 'select pg_sleep(60)' }).catch(() => {});
+  const asking = `select usename from pg_stat_activity where datname = current_database() and usename like 'shelfdesk\\_agent\\_%' and query like 'fetch %'`;
+  await expect.poll(async () => (await db.pool.query(asking)).rowCount, { timeout: 30_000 }).toBe(1);
+  const [{ usename }] = (await db.pool.query(asking)).rows;
+  expect([await mine.end(), mine.stderr()]).toEqual([0, '']);
+  const { rows } = await db.pool.query(
+    `select rolname::text from pg_roles where rolname = $1 union all select role_name::text from sync.readers`,
+    [usename],
+  );
+  expect(rows).toEqual([]);
+});
+
+test('what waits for a lock of another session is answered in time, and leaves no login behind', async () => {
+  await using mine = await agentOverStdio({ DATABASE_URL: db.url, SHELFDESK_MCP_SECONDS: '1' }, 'mcp');
+  const holder = await db.pool.connect();
+  try {
+    await holder.query('begin; lock table sync.coverage in access exclusive mode');
+    const told = await Promise.all([mine.tool('status'), mine.tool('ask_sql', { sql: 'select 1' })]);
+    for (const { text } of told) expect(text).toContain('ran longer than 1 s');
+    const readers = async () => (await holder.query('select role_name from sync.readers')).rows;
+    await expect.poll(readers, { timeout: 30_000 }).toEqual([]);
+  } finally {
+    await holder.query('rollback');
+    holder.release();
+  }
+});
+
 test('a plan writes nothing: not the account, its coverage, a worker or a queue', async () => {
   await using other = await freshDatabase();
   await other.pool.query(`insert into sync.accounts (account_id) values ('default')`);

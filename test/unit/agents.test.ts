@@ -10,11 +10,12 @@ import type { Relation, Schema } from '../../src/analytics/catalog.ts';
 import { streams } from '../../src/sources/index.ts';
 
 test('three are answered at the same time, twenty wait in order, and others are refused', async () => {
-  const turn = makeTurns();
+  const { take } = makeTurns(60_000);
+  const { signal } = new AbortController();
   const begun: number[] = [];
   const ends: (() => void)[] = [];
   const ask = (n: number) =>
-    turn(async () => {
+    take(signal, async () => {
       begun.push(n);
       await new Promise<void>(resolve => ends.push(resolve));
       if (n === 1) throw new Error('one fails');
@@ -28,6 +29,31 @@ test('three are answered at the same time, twenty wait in order, and others are 
   }
   expect((await Promise.all(asked)).filter(message => message !== undefined)).toEqual(['one fails']);
   expect(begun).toEqual(Array.from({ length: 23 }, (_, n) => n));
+});
+
+test('who is gone leaves its place, and begins nothing; at the end all are aborted, and waited for', async () => {
+  const { take, close } = makeTurns(60_000);
+  const here = new AbortController();
+  const said: string[] = [];
+  const ask = (name: string, client = here) =>
+    take(client.signal, async signal => {
+      said.push(`${name} begins`);
+      await new Promise(resolve => signal.addEventListener('abort', resolve));
+      await Promise.resolve();
+      said.push(`${name} ends`);
+    }).catch((error: Error) => `${name}: ${error.message}`);
+  const gone = Array.from({ length: 20 }, () => new AbortController());
+  const asked = ['a', 'b', 'c'].map(name => ask(name));
+  const left = gone.map(one => ask('x', one));
+  for (const one of gone) one.abort();
+  expect(new Set(await Promise.all(left))).toEqual(new Set(['x: nobody waits for the answer']));
+  expect(await ask('y', gone[0])).toBe('y: nobody waits for the answer');
+  const last = ask('d');
+  await close();
+  expect(said).toEqual([...['a begins', 'b begins', 'c begins', 'a ends', 'b ends', 'c ends']]);
+  expect(await Promise.all([...asked, last])).toEqual(
+    ['a', 'b', 'c', 'd'].map(name => `${name}: nobody waits for the answer`),
+  );
 });
 
 test('a fence names itself on both sides', () => {

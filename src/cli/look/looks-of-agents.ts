@@ -15,10 +15,9 @@ interface Given {
   readonly fleet: () => Fleet;
   /** The only account that agents may see; undefined: all. */
   readonly only: string | undefined;
-  readonly signal: AbortSignal;
 }
 
-export function looksOf({ warehouse, fleet, only, signal }: Given): Looks {
+export function looksOf({ warehouse, fleet, only }: Given): Looks {
   const { pg: db } = warehouse;
   const askedFor = (account: string | undefined) => {
     if (only !== undefined && account !== undefined && account !== only)
@@ -38,7 +37,7 @@ export function looksOf({ warehouse, fleet, only, signal }: Given): Looks {
     async why(account, ticket, shown) {
       return whyOf(db, await chosenAccount(askedFor(account), db), ticket, shown);
     },
-    async plan(account, kind) {
+    async plan(account, kind, signal) {
       const chosen = await chosenAccount(askedFor(account), db);
       if (!(await accountNames(db)).includes(chosen.account))
         throw new UsageError(
