@@ -86,3 +86,25 @@ test('functions that are neutral read no row of a stream', async () => {
   expect(rows.length).toBeGreaterThan(5);
   for (const { name, body } of rows) expect([name, tables.filter(table => body.includes(table))]).toEqual([name, []]);
 });
+
+test('an immutable function reads nothing; any other may', async () => {
+  await using db = await freshDatabase();
+  const names = (await routinesOf(db.pool)).map(one => one.name);
+  expect(names).toContain('analytics.tickets_as_of');
+  expect(names).not.toContain('sync.at_most');
+  const client = await db.pool.connect();
+  const reads = async (sql: string) => streamsOfPlan(await planOf(client, sql), streams, await routinesOf(db.pool));
+  try {
+    await client.query(
+      `create function public.same(a text) returns text language plpgsql immutable as $$ begin return a; end $$;
+       create function public.other(a text) returns text language plpgsql stable as $$ begin return a; end $$`,
+    );
+    expect(await reads('select public.same(id) from helpdesk.tickets')).toEqual(['helpdesk.tickets']);
+    expect(await reads('select public.other(id) from helpdesk.tickets')).toBeUndefined();
+    expect(
+      await reads(`select table_to_xml('helpdesk.users', true, false, ''), id from helpdesk.tickets`),
+    ).toBeUndefined();
+  } finally {
+    client.release();
+  }
+});
