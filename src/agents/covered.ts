@@ -14,7 +14,7 @@ export interface Covered {
   /** Records that could not be stored. */
   readonly open_rejects: number;
   readonly deletes_checked_at: Date | null;
-  /** Confidence: at most so many percent of the rows differ from the source (95 %); null without an audit. */
+  /** Upper bound, in percent, of the rows that differ from the source (95 % confidence); null without an audit. */
   readonly differ_at_most_percent: number | null;
   readonly differ_as_of: Date | null;
 }
