@@ -174,7 +174,7 @@ export async function runPlan(
   { isSet = true }: { isSet?: boolean } = {},
 ): Promise<PlanResult> {
   await using account = await openAccount(config, warehouse, { signal, works: false, binds: false });
-  return planIn(account.ctx, config, asked, { isSet, asks: isSet, keeps: true });
+  return await planIn(account.ctx, config, asked, { isSet, asks: isSet, keeps: true });
 }
 
 /** Plans a run from what the mirror knows. Writes nothing, and sends no request to a source. */
@@ -186,7 +186,7 @@ export async function planFromMirror(
 ): Promise<PlanResult> {
   requireSource(config);
   await using ctx = openContext(config, warehouse, { log: openLog(config), signal });
-  return planIn(ctx, config, asked, { isSet, asks: false, keeps: false });
+  return await planIn(ctx, config, asked, { isSet, asks: false, keeps: false });
 }
 
 async function planIn(ctx: Context, config: Config, asked: Question, { isSet, asks, keeps }: How): Promise<PlanResult> {
