@@ -5,7 +5,7 @@
 import type pg from 'pg';
 import type { Stream } from '../sources/source.ts';
 
-type Known = Pick<Stream, 'key' | 'merge' | 'relations'>;
+type Known = Pick<Stream, 'key' | 'merge' | 'beneath'>;
 
 /** A function that is not of PostgreSQL, and may read. */
 export interface Routine {
@@ -49,8 +49,8 @@ export function streamsOfPlan(
   return keys.size === 0 ? undefined : [...keys];
 }
 
-const holds = ({ merge: { declared }, relations = [] }: Known, name: string): boolean =>
-  [declared.root, ...declared.others].some(table => table.name === name) || relations.includes(name);
+const holds = ({ merge: { declared }, beneath = [] }: Known, name: string): boolean =>
+  [declared.root, ...declared.others].some(table => table.name === name) || beneath.includes(name);
 
 function calls(plan: string, called: string): boolean {
   const words = `${JSON.stringify(called).slice(1, -1)}(`;

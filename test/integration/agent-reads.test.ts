@@ -6,7 +6,7 @@ import { streams } from '../../src/sources/index.ts';
 import { freshDatabase } from '../support/postgres.ts';
 
 /** The tables beneath a relation, also those that functions with a parsed body read. */
-const beneath = `
+const tablesBeneath = `
   with recursive d as (
     select 'pg_class'::regclass::oid as classid, $1::regclass::oid as objid
     union
@@ -34,7 +34,7 @@ test('every relation that a reader may read tells its streams, or means all', as
       const keys = streamsOfPlan(await planOf(client, `select * from ${name}`), streams, routines);
       told[name] = keys?.toSorted().join(' ') ?? 'all';
       if (keys === undefined) continue;
-      const tables = (await client.query<{ name: string }>(beneath, [name])).rows.map(one => one.name);
+      const tables = (await client.query<{ name: string }>(tablesBeneath, [name])).rows.map(one => one.name);
       const hidden = tables.filter(one => {
         const of = streamsOfPlan(
           JSON.stringify([{ 'Relation Name': one.split('.')[1], Schema: one.split('.')[0] }]),
@@ -78,10 +78,10 @@ test('functions that are neutral read no row of a stream', async () => {
      where n.nspname || '.' || p.proname = any ($1)`,
     [[...neutral]],
   );
-  const tables = streams.flatMap(({ merge: { declared }, relations = [] }) => [
+  const tables = streams.flatMap(({ merge: { declared }, beneath = [] }) => [
     declared.root.name,
     ...declared.others.map(one => one.name),
-    ...relations,
+    ...beneath,
   ]);
   expect(rows.length).toBeGreaterThan(5);
   for (const { name, body } of rows) expect([name, tables.filter(table => body.includes(table))]).toEqual([name, []]);

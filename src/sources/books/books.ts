@@ -70,7 +70,8 @@ function makeBooks(catalog: Catalog): Source<BooksPart> {
     streams: [
       {
         ...catalog.shelves,
-        relations: ['books.shelf_volumes', 'books.shelf_volume_history'],
+        relations: ['shelf_volumes', 'shelf_volume_history', 'shelf_events', 'dim_shelf', 'fact_shelf_volumes'],
+        beneath: ['books.shelf_volumes', 'books.shelf_volume_history'],
         sampled: true,
         listsOf: source => ownOf(source).owners,
         jobs: {
@@ -85,6 +86,7 @@ function makeBooks(catalog: Catalog): Source<BooksPart> {
       },
       {
         ...catalog.volumes,
+        relations: ['dim_volume'],
         sampled: true,
         pending: {
           ...{ unit: 'volume', cost: 1, countLeft },

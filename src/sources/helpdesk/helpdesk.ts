@@ -22,8 +22,15 @@ import { users } from './users.ts';
  */
 const leastToleranceMs = 5000;
 
-const ticketRelations = ['helpdesk.inboxes', 'helpdesk.labels', 'internal.ticket_history', 'internal.backlog'];
-const messageRelations = ['internal.messages', 'internal.stored_ticket_metrics', 'internal.stored_reply_turns'];
+const ticketRelations = [
+  ...['tickets', 'ticket_labels', 'ticket_history', 'ticket_state_intervals', 'inboxes', 'labels'],
+  ...['dim_inbox', 'dim_label', 'fact_ticket_labels', 'fact_backlog'],
+];
+const messageRelations = [
+  ...['messages', 'attachments', 'ticket_metrics', 'countable_tickets', 'reply_turns'],
+  ...['agent_daily', 'arrivals_hourly', 'fact_tickets', 'fact_messages', 'fact_turns'],
+  ...['ticket_targets', 'fact_targets'],
+];
 
 /** The work of the streams. A command loads only the work that it does, so that it starts quickly. */
 const details = () => import('./messages/detail-loop.ts');
@@ -49,10 +56,11 @@ export function makeHelpdesk(desk: Desk): Source<HelpdeskPart> {
     identityOf: ({ helpdesk: access }) => access && JSON.stringify([access.baseUrl.href, access.token]),
     kinds,
     streams: [
-      { ...desk.users, replay, jobs: { ...listJobs(desk.users), verify } },
+      { ...desk.users, replay, relations: ['users', 'dim_user'], jobs: { ...listJobs(desk.users), verify } },
       {
         ...desk.customers,
         replay,
+        relations: ['contacts', 'customers', 'customer_summary', 'dim_customer'],
         sampled: true,
         jobs: { ...listJobs(desk.customers), ...swept(desk.customers), verify },
       },
@@ -60,6 +68,7 @@ export function makeHelpdesk(desk: Desk): Source<HelpdeskPart> {
         ...desk.tickets,
         replay,
         relations: ticketRelations,
+        beneath: ['helpdesk.inboxes', 'helpdesk.labels', 'internal.ticket_history', 'internal.backlog'],
         sampled: true,
         jobs: {
           ...listJobs(desk.tickets),
@@ -72,6 +81,7 @@ export function makeHelpdesk(desk: Desk): Source<HelpdeskPart> {
         ...desk.messages,
         replay,
         relations: messageRelations,
+        beneath: ['internal.messages', 'internal.stored_ticket_metrics', 'internal.stored_reply_turns'],
         nightlyDetails: true,
         // A ticket with its messages costs 2 credits (spec, Limits).
         pending: {
