@@ -1,6 +1,5 @@
 /** How complete the rows are that a question reads, and whether that is enough for an answer without doubt. */
 import type pg from 'pg';
-import type { Stream } from '../sources/source.ts';
 import { count } from '../words.ts';
 
 export interface Covered {
@@ -15,50 +14,42 @@ export interface Covered {
   /** Records that could not be stored. */
   readonly open_rejects: number;
   readonly deletes_checked_at: Date | null;
-  /** Confidence: at most so many percent of the rows differ from the source (95 %); null without an audit. */
+  /** Upper bound, in percent, of the rows that differ from the source (95 % confidence); null without an audit. */
   readonly differ_at_most_percent: number | null;
   readonly differ_as_of: Date | null;
 }
 
-type Known = Pick<Stream, 'key' | 'name' | 'merge' | 'relations'>;
-
-/**
- * The streams whose rows a query names, by their tables and by the views that depend on them. Undefined: any of them. That
- * is so for a query that names none, or a function of ours, which may read any table.
- */
-export function streamsIn(
-  query: string,
-  streams: readonly Known[],
-  functions: readonly string[],
-): readonly string[] | undefined {
-  const words = new Set(query.toLowerCase().match(/\w+/g));
-  const called = new Set([...query.toLowerCase().matchAll(/(\w+)\s*\(/g)].map(([, name]) => name));
-  if (functions.some(name => called.has(name))) return undefined;
-  const named = streams.filter(({ name, merge, relations = [] }) => {
-    const tables = merge.declared.others.map(other => other.name.split('.').at(-1)!);
-    return [name, ...tables, ...relations].some(relation => words.has(relation));
-  });
-  return named.length === 0 ? undefined : named.map(({ key }) => key);
-}
-
 const mostGaps = 3;
 
-/** `keys` undefined: of all streams. Read before the question: what is complete then is complete in its answer. */
+/**
+ * One row for each account and stream, also where nothing was ever read. `keys` undefined: of all streams whose source one of
+ * these accounts has. Gaps and rejects of a stream are also those of the stream that it follows, as in sync.require_complete.
+ * Read before the question: what is complete then is complete in its answer.
+ */
 export async function readCovered(
   db: Pick<pg.Pool, 'query'>,
   accounts: readonly string[] | null,
   keys: readonly string[] | undefined,
 ): Promise<Covered[]> {
   const { rows } = await db.query<Covered>(
-    `select s.account_id as account, s.stream, s.complete_through, s.gaps::int as gap_count, s.waiting::int as waiting,
-       s.open_rejects::int as open_rejects, s.deletes_checked_at, s.differ_at_most_percent::float8 as differ_at_most_percent, s.differ_as_of,
-       coalesce((
-         select jsonb_agg(jsonb_build_object('from', g.gap_from, 'to', g.gap_to) order by g.gap_from) from (
-           select h.gap_from, h.gap_to from sync.gaps h
-           where h.account_id = s.account_id and h.stream_key = s.stream_key order by h.gap_from limit ${mostGaps}) g), '[]') as gaps
-     from sync.status s join sync.streams k using (stream_key)
-     where ($1::text[] is null or s.account_id = any ($1)) and ($2::text[] is null or s.stream_key = any ($2))
-     order by s.account_id, k.place`,
+    `with asked as (select account_id from sync.accounts where $1::text[] is null or account_id = any ($1))
+     select a.account_id as account, k.stream, s.complete_through, g.gap_count, coalesce(s.waiting, 0)::int as waiting,
+       (select count(*)::int from sync.rejects r
+        where r.account_id = a.account_id and r.source = k.source and r.stream in (k.stream, k.follows) and r.cleared_at is null) as open_rejects,
+       s.deletes_checked_at, s.differ_at_most_percent::float8 as differ_at_most_percent, s.differ_as_of,
+       to_jsonb(g.gaps[1:${mostGaps}]) as gaps
+     from asked a cross join sync.streams k
+     left join (
+       select * from sync.status
+       where account_id in (select account_id from asked) and ($2::text[] is null or stream_key = any ($2))) s using (account_id, stream_key)
+     cross join lateral (
+       select count(*)::int as gap_count,
+         coalesce(array_agg(jsonb_build_object('from', h.gap_from, 'to', h.gap_to) order by h.gap_from), '{}') as gaps
+       from sync.gaps h
+       where h.account_id = a.account_id and h.source = k.source and h.stream in (k.stream, k.follows)) g
+     where case when $2 is null
+       then k.source in (select c.source from sync.coverage c join asked using (account_id)) else k.stream_key = any ($2) end
+     order by a.account_id, k.place`,
     [accounts, keys ?? null],
   );
   return rows;

@@ -22,6 +22,7 @@ export function makeOverHttp(agents: Agents, onError: (error: Error) => void): O
     async close() {
       await plain!.close();
       await whole!.close();
+      await agents.close();
     },
   };
 }

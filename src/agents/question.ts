@@ -4,12 +4,14 @@
  */
 import type pg from 'pg';
 import type { Clock } from '../clock.ts';
-import { exitCodes, ShelfdeskError, UsageError } from '../errors.ts';
-import { accountsOf, answerForEach, type Named, readOnly } from '../privacy/ask.ts';
+import { UsageError } from '../errors.ts';
+import { accountsOf, answerForEach, type Named, planOf, readOnly } from '../privacy/ask.ts';
 import { type Limits, makeBounded, receivingAtMost } from '../privacy/bounded.ts';
 import { type OwnReader, openOwnReader } from '../privacy/sql-role.ts';
 import { streams } from '../sources/index.ts';
-import { type Covered, doubts, readCovered, streamsIn } from './covered.ts';
+import { type Covered, doubts, readCovered } from './covered.ts';
+import { routinesOf, streamsOfPlan } from './reads.ts';
+import { tooLong, unlessAborted } from './turns.ts';
 
 export interface Ground {
   readonly warehouse: { readonly pg: pg.Pool; readonly url: string };
@@ -27,7 +29,7 @@ export interface Question {
   /** The answer has to be certain, up to this time if there is one. */
   readonly certain: boolean;
   readonly through: Date | undefined;
-  /** Aborts when the client asks no longer. */
+  /** Aborts when nobody waits for the answer any more. */
   readonly signal: AbortSignal;
 }
 
@@ -45,21 +47,26 @@ export async function ask(ground: Ground, { sql, account, pii, certain, through,
   if (account !== undefined && accounts !== null && !accounts.includes(account)) throw unknownAccount(account);
   const of = account === undefined ? accounts : [account];
   return asReader(ground, { pii, accounts: of, signal }, async ({ client, path }) => {
-    const covered = await readCovered(warehouse.pg, of, streamsIn(sql, streams, await functionsOf(warehouse.pg)));
-    const why = certain ? doubts(covered, through) : [];
-    if (why.length > 0)
-      throw new UsageError(
-        `this cannot be answered without doubt: ${why.slice(0, mostReasons).join('; ')}${why.length > mostReasons ? '; and more' : ''}`,
-        'Ask about a time that is complete, or without `certain`, and say in your answer what is missing.',
-      );
-    const known = (await accountsOf(warehouse.pg)).filter(one => of === null || of.includes(one));
     const bounded = makeBounded(limits);
-    const answer = await receivingAtMost(client, limits.bytes, () =>
-      readOnly(client, path, () => answerForEach(client, sql, { named: account, known }, bounded.answer)),
-    );
-    return { ...answer, covered, cut: bounded.cut() };
+    const inBounds = <T>(work: () => Promise<T>) =>
+      receivingAtMost(client, limits.bytes, () => readOnly(client, path, work));
+    return inBounds(async () => {
+      const reads = streamsOfPlan(await planOf(client, sql), streams, await routinesOf(warehouse.pg));
+      const covered = await readCovered(warehouse.pg, of, reads);
+      const why = certain ? doubts(covered, through) : [];
+      if (why.length > 0) throw doubtful(why);
+      const known = (await accountsOf(warehouse.pg)).filter(one => of === null || of.includes(one));
+      const answer = await answerForEach(client, sql, { named: account, known }, bounded.answer);
+      return { ...answer, covered, cut: bounded.cut() };
+    });
   });
 }
+
+const doubtful = (why: readonly string[]) =>
+  new UsageError(
+    `this cannot be answered without doubt: ${why.slice(0, mostReasons).join('; ')}${why.length > mostReasons ? '; and more' : ''}`,
+    'Ask about a time that is complete, or without `certain`, and say in your answer what is missing.',
+  );
 
 /** Works on the session of a reader that exists for this work only, and ends with it. */
 export async function asReader<T>(
@@ -67,6 +74,7 @@ export async function asReader<T>(
   of: { pii: boolean; accounts: readonly string[] | null; signal?: AbortSignal },
   work: (reader: OwnReader) => Promise<T>,
 ): Promise<T> {
+  of.signal?.throwIfAborted();
   await using reader = await openOwnReader(warehouse, { ...of, now: new Date(clock.now()), ms });
   return await within({ ms, signal: of.signal, reader }, () => work(reader));
 }
@@ -88,7 +96,7 @@ async function within<T>({ ms, signal, reader }: Bound, work: () => Promise<T>):
   signal?.addEventListener('abort', stop, { once: true });
   try {
     signal?.throwIfAborted();
-    return await work();
+    return await (signal ? unlessAborted(signal, work()) : work());
   } catch (error) {
     throw isLate || (error as { code?: string }).code === canceled ? tooLong(ms) : error;
   } finally {
@@ -99,21 +107,5 @@ async function within<T>({ ms, signal, reader }: Bound, work: () => Promise<T>):
 
 const canceled = '57014';
 
-const tooLong = (ms: number) =>
-  new ShelfdeskError(
-    `the question ran longer than ${ms / 1000} s and was ended`,
-    'Ask about fewer rows, a shorter time or one account, or read a prepared view of analytics.',
-    exitCodes.failed,
-  );
-
 const unknownAccount = (account: string) =>
   new UsageError(`there is no account '${account}'`, 'The tool status names the accounts.');
-
-async function functionsOf(db: pg.Pool): Promise<string[]> {
-  const { rows } = await db.query<{ name: string }>(
-    `select distinct p.proname::text as name from pg_proc p
-     where p.pronamespace = any (array(select n.oid from pg_namespace n
-       where n.nspname in ('analytics', 'safe', 'sync') or n.nspname in (select s.name from sync.source_schemas s)))`,
-  );
-  return rows.map(({ name }) => name);
-}

@@ -19,12 +19,14 @@ export interface Looks {
   status(account: string | undefined, shown: Shown): Promise<unknown>;
   why(account: string | undefined, ticket: string, shown: Shown): Promise<unknown>;
   /** Sends no request to a source. */
-  plan(account: string | undefined, kind: string): Promise<unknown>;
+  plan(account: string | undefined, kind: string, signal: AbortSignal): Promise<unknown>;
 }
 
 export interface Agents {
   /** A server for one session. `pii`: names, addresses and texts are shown. */
   serve(pii: boolean): Promise<McpServer>;
+  /** Ends all questions, and resolves when their logins are gone. */
+  close(): Promise<void>;
 }
 
 interface Parts {
@@ -41,12 +43,14 @@ const certain = z
   .boolean()
   .default(false)
   .describe('True: refuse, saying why, if the rows that it reads are not complete.');
-const time = z.iso.datetime({ offset: true }).optional();
-const through = time.describe('Latest time that the question is about, for `certain`.');
+const through = z.iso
+  .datetime({ offset: true })
+  .optional()
+  .describe('Latest time that the question is about, for `certain`.');
 const looking = { readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: false };
 
 export function makeAgents({ ground, looks, questions, version, onBug }: Parts): Agents {
-  const turn = makeTurns();
+  const turns = makeTurns(ground.limits.ms);
   const { pg: db } = ground.warehouse;
   const catalogs = new Map<boolean, Promise<Schema[]>>();
   /** The relations that such a reader sees. Read once: a migration restarts the process. */
@@ -56,7 +60,8 @@ export function makeAgents({ ground, looks, questions, version, onBug }: Parts):
     known.catch(() => catalogs.delete(pii));
     return known;
   };
-  const answered = (work: () => Promise<Result>) => resultOf(() => turn(work), onBug);
+  const answered = (client: AbortSignal, work: (signal: AbortSignal) => Promise<Result>) =>
+    resultOf(() => turns.take(client, work), onBug);
   const coveredOf = (account: string | undefined) =>
     readCovered(db, account === undefined ? ground.accounts : [account], undefined);
 
@@ -83,16 +88,14 @@ export function makeAgents({ ground, looks, questions, version, onBug }: Parts):
           name: z.string().max(100).describe('Name in list_questions.'),
           account,
           certain,
-          through,
         }),
         annotations: looking,
       },
-      ({ name, through, ...of }, { mcpReq: { signal } }) =>
-        answered(async () => {
+      ({ name, account, certain }, { mcpReq }) =>
+        answered(mcpReq.signal, async signal => {
           const { sql, question } = findQuery(questions, name);
-          return told(await ask(ground, { ...of, ...timeOf(through), sql, pii, account: of.account, signal }), {
-            question,
-          });
+          // No time bounds it: it reads all rows that are here.
+          return told(await ask(ground, { sql, account, certain, pii, through: undefined, signal }), { question });
         }),
     );
     server.registerTool(
@@ -102,10 +105,10 @@ export function makeAgents({ ground, looks, questions, version, onBug }: Parts):
         inputSchema: z.object({ sql: z.string().min(1).max(20_000), account, certain, through }),
         annotations: looking,
       },
-      ({ through, ...of }, { mcpReq: { signal } }) =>
-        answered(async () => {
+      ({ through, ...of }, { mcpReq }) =>
+        answered(mcpReq.signal, async signal => {
           // Such a question may reach up to now.
-          const until = timeOf(through).through ?? new Date(ground.clock.now());
+          const until = new Date(through ?? ground.clock.now());
           return told(await ask(ground, { ...of, pii, account: of.account, through: until, signal }), {});
         }),
     );
@@ -117,8 +120,8 @@ export function makeAgents({ ground, looks, questions, version, onBug }: Parts):
         inputSchema: z.object({ relation: z.string().max(200).optional() }),
         annotations: looking,
       },
-      ({ relation }) =>
-        answered(async () => {
+      ({ relation }, { mcpReq }) =>
+        answered(mcpReq.signal, async () => {
           const text = relation === undefined ? describeAll(schemas) : describeOne(schemas, relation);
           return { content: [{ type: 'text', text }] };
         }),
@@ -130,7 +133,8 @@ export function makeAgents({ ground, looks, questions, version, onBug }: Parts):
         inputSchema: z.object({ account }),
         annotations: looking,
       },
-      ({ account }) => answered(() => seen(() => looks.status(account, shown), account, pii)),
+      ({ account }, { mcpReq }) =>
+        answered(mcpReq.signal, () => seen(() => looks.status(account, shown), account, pii)),
     );
     server.registerTool(
       'why',
@@ -139,7 +143,8 @@ export function makeAgents({ ground, looks, questions, version, onBug }: Parts):
         inputSchema: z.object({ ticket: z.string().max(200).describe('Id or number of the ticket.'), account }),
         annotations: looking,
       },
-      ({ account, ticket }) => answered(() => seen(() => looks.why(account, ticket, shown), account, pii)),
+      ({ account, ticket }, { mcpReq }) =>
+        answered(mcpReq.signal, () => seen(() => looks.why(account, ticket, shown), account, pii)),
     );
     server.registerTool(
       'plan',
@@ -148,15 +153,19 @@ export function makeAgents({ ground, looks, questions, version, onBug }: Parts):
         inputSchema: z.object({ kind: z.enum(['sync', 'backfill', 'sweep', 'verify']).default('sync'), account }),
         annotations: looking,
       },
-      ({ account, kind }) => answered(() => seen(() => looks.plan(account, kind), account, pii)),
+      ({ account, kind }, { mcpReq }) =>
+        answered(mcpReq.signal, signal => seen(() => looks.plan(account, kind, signal), account, pii)),
     );
     addMetrics(server, db);
     return server;
   }
-  return { serve };
+  return {
+    serve,
+    async close() {
+      await Promise.allSettled([turns.close(), ...catalogs.values()]);
+    },
+  };
 }
-
-const timeOf = (through: string | undefined) => ({ through: through === undefined ? undefined : new Date(through) });
 
 /** No agent waits for it: it is read when the server starts. */
 const patient = (ground: Ground): Ground => ({ ...ground, limits: { ...ground.limits, ms: 60_000 } });

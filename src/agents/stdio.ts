@@ -14,4 +14,5 @@ export async function serveOverStdio(agents: Agents, pii: boolean, signal: Abort
   const served = serveStdio(() => agents.serve(pii), { maxSubscriptions: 1 });
   await ended;
   await served.close();
+  await agents.close();
 }

@@ -87,10 +87,10 @@ export function together(answers: readonly (Named & { account: string })[]): Nam
   };
 }
 
-/** The plan of a query, as JSON. Runs nothing. */
+/** The plan of one query, as JSON. Runs nothing: as one statement of the extended protocol, it cannot end the transaction. */
 export async function planOf(client: Client, query: string): Promise<string> {
-  const { rows } = await client.query<{ 'QUERY PLAN': unknown }>(`explain (verbose, format json) ${query}`);
-  return JSON.stringify(rows[0]!['QUERY PLAN']);
+  const { rows } = await client.query<unknown[]>(statementOf(`explain (verbose, format json) ${query}`));
+  return JSON.stringify(rows[0]![0]);
 }
 
 /** Whether the query depends on the readable accounts: then its plan scans sync.accounts. */

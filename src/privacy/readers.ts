@@ -54,12 +54,7 @@ export async function letIn(db: pg.Pool, { name, pii, accounts, who }: NewReader
   await allowed(db, group, () =>
     transaction(db, async client => {
       await requireGroup(client, group);
-      if (await publicMayCreate(client))
-        throw new ShelfdeskError(
-          'in schema public of this database everybody who may log in can make tables: a reader could write there',
-          'As its owner: `revoke create on schema public from public`. Then run the same again.',
-          exitCodes.failed,
-        );
+      await refusePublicCreate(client);
       const { rowCount } = await client.query('select from pg_roles where rolname = $1', [name]);
       if (rowCount !== 0)
         throw new UsageError(
@@ -150,6 +145,16 @@ export async function publicMayCreate(db: Pick<pg.ClientBase, 'query'>): Promise
        where n.nspname = 'public' and a.grantee = 0 and a.privilege_type = 'CREATE') as may`,
   );
   return rows[0]!.may;
+}
+
+/** Throws ShelfdeskError if a reader could make tables. */
+export async function refusePublicCreate(db: Pick<pg.ClientBase, 'query'>): Promise<void> {
+  if (!(await publicMayCreate(db))) return;
+  throw new ShelfdeskError(
+    'in schema public of this database everybody who may log in can make tables: a reader could write there',
+    'As its owner: `revoke create on schema public from public`. Then run the same again.',
+    exitCodes.failed,
+  );
 }
 
 /**

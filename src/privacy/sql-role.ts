@@ -8,7 +8,17 @@ import { lineFor } from '../engine/database/connection-url.ts';
 import { isMirror } from '../engine/database/mirrors.ts';
 import { type Client, sessionOptions, streamOf, transaction } from '../engine/database/pool.ts';
 import { exitCodes, isAway, ShelfdeskError } from '../errors.ts';
-import { dropLogin, endSessions, groupOf, join, newPassword, ofAgents, searchPathOf, verifierOf } from './readers.ts';
+import {
+  dropLogin,
+  endSessions,
+  groupOf,
+  join,
+  newPassword,
+  ofAgents,
+  refusePublicCreate,
+  searchPathOf,
+  verifierOf,
+} from './readers.ts';
 
 const group = 'shelfdesk_sql';
 /** Lifetime of a login. A login that a killed process left behind expires after it, and the next command drops it. */
@@ -115,6 +125,7 @@ export async function openOwnReader(
     },
   };
   try {
+    await refusePublicCreate(db);
     const path = await searchPathOf(db, pii);
     return { ...(await asLogin(db, url, now, login)), path };
   } catch (error) {

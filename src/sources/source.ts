@@ -217,6 +217,8 @@ interface Described {
   readonly schedule: readonly ('fresh' | 'nightly')[];
   /** Further relations that are as complete as this stream, besides its tables. Names without the schema. */
   readonly relations?: readonly string[];
+  /** Further tables and functions that such relations read, with the schema: their rows are of this stream. */
+  readonly beneath?: readonly string[];
   /** Default freshness target: a number with s, m, h or d, such as `5m`. */
   readonly target: string;
   /** Names of the lists of a configured source. Default: the names in `lists`. */

@@ -92,26 +92,41 @@ test('no session is kept, and a large body is not read', async () => {
   expect(await agent.status('POST', 'no json')).toBe(400);
 });
 
-test('a client that vanishes leaves no session and no login', async () => {
-  const gone = new AbortController();
+const sessions = async (query = '%') =>
+  (
+    await db.pool.query(
+      `select from pg_stat_activity
+       where datname = current_database() and usename like 'shelfdesk\\_agent\\_%' and query like $1`,
+      [query],
+    )
+  ).rowCount;
+const readers = async () => (await db.pool.query('select role_name from sync.readers')).rows;
+
+/** Asks what takes a minute. Resolves when it runs. */
+async function askLong(url: string, signal?: AbortSignal): Promise<void> {
   const body = JSON.stringify({
     ...{ jsonrpc: '2.0', id: 1, method: 'tools/call' },
     params: { name: 'ask_sql', arguments: { sql: 'select pg_sleep(60)' } },
   });
   const headers = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' };
-  const asked = fetch(`${open}mcp`, { method: 'POST', headers, body, signal: gone.signal }).catch(() => {});
-  const sessions = async (query = '%') =>
-    (
-      await db.pool.query(
-        `select from pg_stat_activity
-         where datname = current_database() and usename like 'shelfdesk\\_agent\\_%' and query like $1`,
-        [query],
-      )
-    ).rowCount;
+  void fetch(`${url}mcp`, { method: 'POST', headers, body, ...(signal && { signal }) }).catch(() => {});
   await expect.poll(() => sessions('fetch %'), { timeout: 30_000 }).toBe(1);
+}
+
+test('a client that vanishes leaves no session and no login', async () => {
+  const gone = new AbortController();
+  await askLong(open, gone.signal);
   gone.abort();
-  await asked;
   await expect.poll(() => sessions(), { timeout: 30_000 }).toBe(0);
-  const readers = async () => (await db.pool.query('select role_name from sync.readers')).rows;
   await expect.poll(readers, { timeout: 30_000 }).toEqual([]);
+});
+
+test('a page that ends during a question leaves no login behind', async () => {
+  const url = await serve({ SHELFDESK_MCP: 'masked', SHELFDESK_MCP_SECONDS: '300' });
+  const { process, finished } = pages.at(-1)!;
+  await askLong(url);
+  process.kill();
+  await finished;
+  expect(await readers()).toEqual([]);
+  expect(await sessions()).toBe(0);
 });

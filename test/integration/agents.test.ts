@@ -120,15 +120,38 @@ describe('completeness', () => {
     )[0];
 
   test('comes with each answer, for the streams that the question reads, and for all where that is not known', async () => {
-    const { about } = await agent.tool('ask_sql', { sql: 'select count(*) as n from analytics.fact_tickets' });
-    expect(about.completeness).toEqual([expect.objectContaining(await of('messages'))]);
+    const { about } = await agent.tool('ask_sql', { sql: 'select first_response_seconds from analytics.fact_tickets' });
+    const [tickets, messages] = [await of('tickets'), await of('messages')];
+    expect(about.completeness).toEqual([expect.objectContaining(tickets), expect.objectContaining(messages)]);
+    // A view of customers that counts their tickets and replies.
+    const summary = await agent.tool('ask_sql', { sql: 'select * from analytics.customer_summary limit 1' });
+    expect(summary.about.completeness!.map(({ stream }) => stream)).toEqual(['customers', 'tickets', 'messages']);
+    const history = await agent.tool('ask_sql', {
+      sql: 'select count(*) from analytics . "tickets_as_of" /**/ (now())',
+    });
+    expect(history.about.completeness).toEqual([expect.objectContaining(tickets)]);
     const people = await agent.tool('ask_sql', { sql: 'select count(*)::int as n from safe.contacts' });
     expect(people.about.completeness).toEqual([expect.objectContaining(await of('customers'))]);
     // The catalog of this world has no proof of its lists.
-    const books = await agent.tool('ask_sql', { sql: 'select count(*)::int as n from books.volumes' });
-    expect(books.about.completeness).toEqual([]);
+    const books = { sql: 'select count(*)::int as n from books.volumes' };
+    expect((await agent.tool('ask_sql', books)).about.completeness).toEqual([
+      expect.objectContaining({
+        account: 'default',
+        stream: 'volumes',
+        complete_through: null,
+        gap_count: 0,
+        waiting: 0,
+      }),
+    ]);
+    expect((await agent.tool('ask_sql', { ...books, certain: true, through: '1971-01-01T00:00:00Z' })).text).toContain(
+      'volumes of the account default: never read to the end',
+    );
     const all = await here.rows('select from sync.status');
-    for (const sql of ['select 1 as n', 'select count(*) from analytics.tickets_as_of(now())'])
+    for (const sql of [
+      'select 1 as n',
+      'select tickets from (values (1)) v (tickets)',
+      'select count(*) from analytics.fact_credits, labels',
+    ])
       expect((await agent.tool('ask_sql', { sql })).about.completeness).toHaveLength(all.length);
     for (const [tool, args] of [
       ['status', {}],
@@ -139,7 +162,7 @@ describe('completeness', () => {
 
   test('a caller who wants no doubt gets an answer within what is complete, and a reason beyond it', async () => {
     const { complete_through } = (await of('messages')) as { complete_through: string };
-    const sql = 'select count(*)::int as n from analytics.fact_tickets';
+    const sql = 'select avg(first_response_seconds) from analytics.fact_tickets';
     const ask = (args: object) => agent.tool('ask_sql', { sql, certain: true, ...args });
     expect((await ask({ through: complete_through })).isError).toBe(false);
     const later = new Date(Date.parse(complete_through) + 1000).toISOString();
@@ -166,6 +189,56 @@ describe('completeness', () => {
       expect(data).not.toEqual([]);
     } finally {
       await here.rows(`delete from sync.rejects where key = 'one'`);
+    }
+  });
+
+  test('what a stream lacks that messages follow, messages lack too; no time bounds a prepared question', async () => {
+    const about = async () => {
+      const told = await agent.tool('ask_sql', { sql: 'select count(*) as n from analytics.fact_messages' });
+      return told.about.completeness!.find(({ stream }) => stream === 'messages');
+    };
+    expect(await about()).toMatchObject({ gap_count: 0, gaps: [], open_rejects: 0 });
+    const [{ list, covered, day }] = (await here.rows(
+      `select list, covered::text as covered, (upper(covered) - interval '1 day')::text as day from sync.coverage
+       where stream = 'tickets' and not redundant and not isempty(covered) limit 1`,
+    )) as [{ list: string; covered: string; day: string }];
+    await here.rows(`insert into sync.rejects (account_id, source, stream, key, reason, replayable, first_seen_at, last_seen_at)
+      select 'default', 'helpdesk', 'tickets', 'one', 'does not parse', false, now(), now()`);
+    await here.rows(
+      `update sync.coverage set covered = covered - tstzmultirange(tstzrange($1::timestamptz, $1::timestamptz + interval '1 hour')) where stream = 'tickets' and list = $2`,
+      day,
+      list,
+    );
+    try {
+      const from = new Date(day).toISOString();
+      const gap = { from: expect.stringContaining(from.slice(0, 19)), to: expect.any(String) };
+      expect(await about()).toMatchObject({ gap_count: 1, gaps: [gap], open_rejects: 1 });
+      await here.rows(`delete from sync.rejects where key = 'one'`);
+      const early = { certain: true, through: '1971-01-01T00:00:00Z' };
+      expect((await agent.tool('ask_question', { name: 'labels', ...early })).text).toContain(
+        `1 gap, the first from ${from}`,
+      );
+    } finally {
+      await here.rows(`delete from sync.rejects where key = 'one'`);
+      await here.rows(
+        `update sync.coverage set covered = $1::tstzmultirange where stream = 'tickets' and list = $2`,
+        covered,
+        list,
+      );
+    }
+  });
+
+  test('an account of which nothing was ever read is a doubt', async () => {
+    await here.rows(`insert into sync.accounts (account_id) values ('empty')`);
+    try {
+      const early = { certain: true, through: '1971-01-01T00:00:00Z' };
+      for (const sql of ['select count(*) from analytics.fact_tickets', 'select 1 as n'])
+        expect((await agent.tool('ask_sql', { sql, ...early })).text).toContain(
+          'tickets of the account empty: never read to the end',
+        );
+      expect((await agent.tool('ask_sql', { sql: 'select 1 as n', account: 'default', ...early })).isError).toBe(false);
+    } finally {
+      await here.rows(`delete from sync.accounts where account_id = 'empty'`);
     }
   });
 });
@@ -341,12 +414,25 @@ test('status, why and plan tell what the command line tells; a plan leaves nothi
   expect(told.streams.map(({ stream, complete_through }) => [stream, complete_through])).toEqual(
     status.streams.map((one: Record<string, unknown>) => [one.stream, one.complete_through]),
   );
-  const kept = () =>
-    here.rows('select (select count(*) from sync.stored_runs) as runs, (select count(*) from sync.plans) as plans');
-  const before = await kept();
-  expect((await agent.tool('plan', { kind: 'sweep' })).data).toMatchObject({
-    ...{ account: 'default', kind: 'sweep', counted: [] },
-    requests: expect.any(Number),
-  });
-  expect(await kept()).toEqual(before);
+  const before = await checksums();
+  for (const kind of ['sync', 'backfill', 'sweep'])
+    expect((await agent.tool('plan', { kind })).data).toMatchObject({
+      ...{ account: 'default', kind, counted: [] },
+      requests: expect.any(Number),
+    });
+  expect(await checksums()).toEqual(before);
 });
+
+/** Of all rows of each table of `sync`. */
+async function checksums(): Promise<Record<string, unknown>> {
+  const tables = await here.rows(
+    `select oid::regclass::text as name from pg_class where relnamespace = 'sync'::regnamespace and relkind in ('r', 'p')`,
+  );
+  const sums = tables.map(async ({ name }) => {
+    const [row] = await here.rows(
+      `select count(*), md5(string_agg(md5(t::text), '' order by md5(t::text))) from ${name} t`,
+    );
+    return [String(name), row] as const;
+  });
+  return Object.fromEntries(await Promise.all(sums));
+}

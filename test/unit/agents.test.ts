@@ -1,19 +1,21 @@
 /** What agents are answered, without a database: turns, fence, guide, masks, and the streams that a query reads. */
 import { expect, test } from 'vitest';
-import { briefly, type Covered, doubts, streamsIn } from '../../src/agents/covered.ts';
+import { briefly, type Covered, doubts } from '../../src/agents/covered.ts';
 import { fenced } from '../../src/agents/fence.ts';
 import { guide } from '../../src/agents/guide.ts';
 import { masked } from '../../src/agents/masked.ts';
+import { streamsOfPlan } from '../../src/agents/reads.ts';
 import { makeTurns } from '../../src/agents/turns.ts';
 import type { Relation, Schema } from '../../src/analytics/catalog.ts';
 import { streams } from '../../src/sources/index.ts';
 
 test('three are answered at the same time, twenty wait in order, and others are refused', async () => {
-  const turn = makeTurns();
+  const { take } = makeTurns(60_000);
+  const { signal } = new AbortController();
   const begun: number[] = [];
   const ends: (() => void)[] = [];
   const ask = (n: number) =>
-    turn(async () => {
+    take(signal, async () => {
       begun.push(n);
       await new Promise<void>(resolve => ends.push(resolve));
       if (n === 1) throw new Error('one fails');
@@ -27,6 +29,31 @@ test('three are answered at the same time, twenty wait in order, and others are 
   }
   expect((await Promise.all(asked)).filter(message => message !== undefined)).toEqual(['one fails']);
   expect(begun).toEqual(Array.from({ length: 23 }, (_, n) => n));
+});
+
+test('who is gone leaves its place, and begins nothing; at the end all are aborted, and waited for', async () => {
+  const { take, close } = makeTurns(60_000);
+  const here = new AbortController();
+  const said: string[] = [];
+  const ask = (name: string, client = here) =>
+    take(client.signal, async signal => {
+      said.push(`${name} begins`);
+      await new Promise(resolve => signal.addEventListener('abort', resolve));
+      await Promise.resolve();
+      said.push(`${name} ends`);
+    }).catch((error: Error) => `${name}: ${error.message}`);
+  const gone = Array.from({ length: 20 }, () => new AbortController());
+  const asked = ['a', 'b', 'c'].map(name => ask(name));
+  const left = gone.map(one => ask('x', one));
+  for (const one of gone) one.abort();
+  expect(new Set(await Promise.all(left))).toEqual(new Set(['x: nobody waits for the answer']));
+  expect(await ask('y', gone[0])).toBe('y: nobody waits for the answer');
+  const last = ask('d');
+  await close();
+  expect(said).toEqual([...['a begins', 'b begins', 'c begins', 'a ends', 'b ends', 'c ends']]);
+  expect(await Promise.all([...asked, last])).toEqual(
+    ['a', 'b', 'c', 'd'].map(name => `${name}: nobody waits for the answer`),
+  );
 });
 
 test('a fence names itself on both sides', () => {
@@ -80,14 +107,28 @@ test('masked, a change shows ids, times, states, flags and numbers, and no text'
   expect([masked.text(null), masked.text(''), masked.text('Tea')]).toEqual([null, '', 'masked']);
 });
 
-test('the streams of a query are those of the relations that it names; a function of ours may read any', () => {
-  const named = (sql: string) => streamsIn(sql, streams, ['tickets_as_of'])?.map(key => key.split('.')[1]);
-  expect(named('select * from analytics.fact_tickets')).toEqual(['messages']);
-  expect(named('SELECT * FROM Safe.Contacts c join dim_inbox i on true')).toEqual(['customers', 'tickets']);
-  expect(named('select max(title) from books.shelf_volumes')).toEqual(['shelves']);
-  expect(named('select 1')).toBeUndefined();
-  expect(named('select * from analytics.fact_tickets, analytics.tickets_as_of (now())')).toBeUndefined();
-  expect(named('select tickets_as_of from dim_user')).toEqual(['users']);
+test('the streams of a query are those of the tables in its plan; anything unknown may be any', () => {
+  const named = (...nodes: object[]) =>
+    streamsOfPlan(JSON.stringify([{ Plan: { 'Node Type': 'Append', Plans: nodes } }]), streams, [
+      { name: 'public.odd', called: '"odd name"' },
+      { name: 'internal.backlog', called: 'backlog' },
+      { name: 'analytics.calendar_of', called: 'calendar_of' },
+    ]);
+  const table = (name: string) => ({ 'Relation Name': name.split('.')[1], Schema: name.split('.')[0] });
+  const output = (text: string) => ({ ...table('helpdesk.tickets'), Output: [text] });
+  expect(named(table('helpdesk.tickets'), table('internal.messages'), table('sync.accounts'))).toEqual([
+    ...['helpdesk.tickets', 'helpdesk.messages'],
+  ]);
+  expect(named(table('books.shelf_volumes'))).toEqual(['books.shelves']);
+  expect(named(output(`analytics.calendar_of(a), 'helpdesk.users'`))).toEqual(['helpdesk.tickets']);
+  expect(named({ Output: ['internal.backlog(a)'] })).toEqual(['helpdesk.tickets']);
+  for (const nodes of [
+    ...[[], [table('sync.accounts')], [table('helpdesk.tickets'), table('sync.changes')]],
+    ...[[table('helpdesk.tickets'), table('public.tickets')], [output('public."odd name"(1)')]],
+    [output(`query_to_xml('select 1', true, false, '')`)],
+  ])
+    expect(named(...nodes)).toBeUndefined();
+  expect(named(output('my_backlog(1), "not odd name"(1)'))).toEqual(['helpdesk.tickets']);
 });
 
 test('what is not complete is a doubt', () => {

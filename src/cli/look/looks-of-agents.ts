@@ -6,7 +6,7 @@ import { UsageError } from '../../errors.ts';
 import { accountNames } from '../../ops/page/overview.ts';
 import { readProblems } from '../../ops/problems.ts';
 import { chosenAccount, chosenAccounts, servedBy } from '../choose-account.ts';
-import { questionOf, runPlan, settingsFor } from '../work/plan.ts';
+import { planFromMirror, questionOf, settingsFor } from '../work/plan.ts';
 import { readStatus, statusShown } from './status.ts';
 import { whyOf } from './why.ts';
 
@@ -15,10 +15,9 @@ interface Given {
   readonly fleet: () => Fleet;
   /** The only account that agents may see; undefined: all. */
   readonly only: string | undefined;
-  readonly signal: AbortSignal;
 }
 
-export function looksOf({ warehouse, fleet, only, signal }: Given): Looks {
+export function looksOf({ warehouse, fleet, only }: Given): Looks {
   const { pg: db } = warehouse;
   const askedFor = (account: string | undefined) => {
     if (only !== undefined && account !== undefined && account !== only)
@@ -38,9 +37,8 @@ export function looksOf({ warehouse, fleet, only, signal }: Given): Looks {
     async why(account, ticket, shown) {
       return whyOf(db, await chosenAccount(askedFor(account), db), ticket, shown);
     },
-    async plan(account, kind) {
+    async plan(account, kind, signal) {
       const chosen = await chosenAccount(askedFor(account), db);
-      // The account would be made for the plan.
       if (!(await accountNames(db)).includes(chosen.account))
         throw new UsageError(
           `nothing of the account '${chosen.account}' is mirrored`,
@@ -48,7 +46,7 @@ export function looksOf({ warehouse, fleet, only, signal }: Given): Looks {
         );
       const { config, isSet } = await settingsFor(chosen, db);
       const question = questionOf(kind, [], {}, config);
-      return runPlan(config, warehouse, question, { signal }, { isSet, asks: false, keeps: false });
+      return planFromMirror(config, warehouse, question, { signal, isSet });
     },
   };
 }

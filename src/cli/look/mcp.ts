@@ -7,7 +7,9 @@ import { readQueries } from '../../analytics/questions.ts';
 import type { Fleet } from '../../app/config.ts';
 import type { Warehouse } from '../../app/context.ts';
 import { systemClock } from '../../clock.ts';
+import { makeLookingPool } from '../../engine/database/pool.ts';
 import { exitCodes } from '../../errors.ts';
+import { OpenStack } from '../../open-stack.ts';
 import { chosenAccount } from '../choose-account.ts';
 import { type Act, type Deps, note } from '../command.ts';
 import { say } from '../output/terminal.ts';
@@ -29,11 +31,14 @@ export function addMcp(program: Command, deps: Deps, act: Act): void {
         const { fleet, account } = deps.asked();
         await using warehouse = await tablesOf(fleet, deps.signal);
         if (account !== undefined) await chosenAccount(deps, warehouse.pg);
+        await using stack = new OpenStack();
+        // Its statements end soon, also where another session holds a lock.
+        const pg = makeLookingPool(warehouse.url);
+        stack.defer(() => pg.end());
         const agents = await agentsOf({
-          warehouse,
+          warehouse: { ...warehouse, pg },
           fleet: () => deps.asked().fleet,
           only: account,
-          signal: deps.signal,
           onBug: error => say(error instanceof Error ? (error.stack ?? error.message) : String(error)),
         });
         await serveOverStdio(agents, unmasked, deps.signal);
@@ -46,7 +51,6 @@ export async function agentsOf(given: {
   warehouse: Warehouse;
   fleet: () => Fleet;
   only: string | undefined;
-  signal: AbortSignal;
   onBug: (error: unknown) => void;
 }): Promise<Agents> {
   const { warehouse, fleet, only } = given;

@@ -97,13 +97,10 @@ async function servedAgents(
     import('./mcp.ts'),
     import('../../agents/http.ts'),
   ]);
-  const ended = new AbortController();
-  stack.defer(() => ended.abort());
   const agents = await agentsOf({
     warehouse,
     fleet,
     only: undefined,
-    signal: ended.signal,
     onBug: error => log.error(error, 'a question of an agent failed'),
   });
   const served = makeOverHttp(agents, error => log.warn(error, 'a request of an agent failed'));

@@ -6,6 +6,7 @@ import { readSearch } from '../../analytics/search.ts';
 import { openAccount } from '../../app/account.ts';
 import { type Config, withoutSettings } from '../../app/config.ts';
 import { configuredSources, requireSource, type Warehouse } from '../../app/context.ts';
+import { openContext, openLog } from '../../app/open-context.ts';
 import type { Context } from '../../engine/context.ts';
 import { pendingMigrations } from '../../engine/database/migrate.ts';
 import type { StreamKey } from '../../engine/database/stream-key.ts';
@@ -157,11 +158,11 @@ async function settingsFromWarehouse(db: pg.Pool, config: Config): Promise<Confi
 /** How a plan is made. */
 interface How {
   /** The account has settings, so that a source can be asked. */
-  readonly isSet?: boolean;
+  readonly isSet: boolean;
   /** The source may be asked for what the mirror does not know. */
-  readonly asks?: boolean;
+  readonly asks: boolean;
   /** The plan is stored for comparison with the run. */
-  readonly keeps?: boolean;
+  readonly keeps: boolean;
 }
 
 /** Plans a run. Does not bind the account to a source, so any settings may be tried. */
@@ -170,10 +171,25 @@ export async function runPlan(
   warehouse: Warehouse,
   asked: Question,
   { signal }: { signal: AbortSignal },
-  { isSet = true, asks = isSet, keeps = true }: How = {},
+  { isSet = true }: { isSet?: boolean } = {},
 ): Promise<PlanResult> {
   await using account = await openAccount(config, warehouse, { signal, works: false, binds: false });
-  const { ctx } = account;
+  return await planIn(account.ctx, config, asked, { isSet, asks: isSet, keeps: true });
+}
+
+/** Plans a run from what the mirror knows. Writes nothing, and sends no request to a source. */
+export async function planFromMirror(
+  config: Config,
+  warehouse: Warehouse,
+  asked: Question,
+  { signal, isSet }: { signal: AbortSignal; isSet: boolean },
+): Promise<PlanResult> {
+  requireSource(config);
+  await using ctx = openContext(config, warehouse, { log: openLog(config), signal });
+  return await planIn(ctx, config, asked, { isSet, asks: false, keeps: false });
+}
+
+async function planIn(ctx: Context, config: Config, asked: Question, { isSet, asks, keeps }: How): Promise<PlanResult> {
   const { kind } = asked;
   const read = asked.kind === 'verify' ? verifiable(await sourcesRead(ctx), asked.sample) : asked.streams;
   const isRead = kind === 'sweep' ? await anyRead(ctx, read) : read.length > 0;

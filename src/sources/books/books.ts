@@ -71,6 +71,7 @@ function makeBooks(catalog: Catalog): Source<BooksPart> {
       {
         ...catalog.shelves,
         relations: ['shelf_volumes', 'shelf_volume_history', 'shelf_events', 'dim_shelf', 'fact_shelf_volumes'],
+        beneath: ['books.shelf_volumes', 'books.shelf_volume_history'],
         sampled: true,
         listsOf: source => ownOf(source).owners,
         jobs: {

@@ -68,6 +68,7 @@ export function makeHelpdesk(desk: Desk): Source<HelpdeskPart> {
         ...desk.tickets,
         replay,
         relations: ticketRelations,
+        beneath: ['helpdesk.inboxes', 'helpdesk.labels', 'internal.ticket_history', 'internal.backlog'],
         sampled: true,
         jobs: {
           ...listJobs(desk.tickets),
@@ -80,6 +81,7 @@ export function makeHelpdesk(desk: Desk): Source<HelpdeskPart> {
         ...desk.messages,
         replay,
         relations: messageRelations,
+        beneath: ['internal.messages', 'internal.stored_ticket_metrics', 'internal.stored_reply_turns'],
         nightlyDetails: true,
         // A ticket with its messages costs 2 credits (spec, Limits).
         pending: {
