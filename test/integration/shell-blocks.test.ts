@@ -7,7 +7,7 @@
  * Shelfdesk of this machine keeps its containers and its data. `npm` scripts are looked up only: .ci/run runs the tests and
  * test/integration/commands.test.ts the demo, and the soak takes minutes.
  */
-import { execFile, execFileSync } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import {
   chmodSync,
@@ -27,11 +27,12 @@ import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { startSandbox } from '../../packages/sandbox/src/server.ts';
 import { migrate } from '../../src/engine/database/migrate.ts';
 import { settingsFor } from '../support/cli.ts';
-import { composeApart, readCompose } from '../support/compose.ts';
+import { composeApart } from '../support/compose.ts';
 import { retryOutages, root } from '../support/docker.ts';
 import { findExtensions } from '../support/extensions.ts';
 import { long } from '../support/long.ts';
 import { configFor, syncOnce } from '../support/mirror.ts';
+import { pgTool, pgToolsAreThere } from '../support/pg-tools.ts';
 
 const inDocs = readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf8' }).map(name => `docs/${name}`);
 // The guide of a source is run by the conformance suite, on a copy of the program that has the source.
@@ -56,23 +57,6 @@ const needs = {
   },
   lake: { lacks: { lacksLake: true }, there: process.env.CI ? await findExtensions() : true },
 } as const;
-
-declare module 'vitest' {
-  interface TaskMeta {
-    /** Not run, because it needs pg_dump as new as the server, or newer. */
-    lacksPgTools?: boolean;
-  }
-}
-
-/** pg_dump refuses servers that are newer than itself. Tests run on PostgreSQL 18. */
-function pgToolsAreThere(): boolean {
-  try {
-    const version = /(\d+)/.exec(execFileSync('pg_dump', ['--version'], { encoding: 'utf8' }))?.[1];
-    return Number(version) >= 18;
-  } catch {
-    return false;
-  }
-}
 
 const needOf = (text: string) =>
   /\bdocker\b/.test(text)
@@ -117,10 +101,8 @@ const { scripts } = JSON.parse(readFileSync('package.json', 'utf8'));
 if (verb !== 'ci' && !((verb === 'run' ? script : verb) in scripts)) throw new Error('there is no script ' + script);
 `;
 
-/** Those of the image that docker-compose.yml names, where this machine has none that are new enough. */
-const pgTool = (name: string) => `#!/bin/sh
-exec docker run --rm --interactive --network host --volume "$PWD:$PWD" --workdir "$PWD" ${readCompose().services.postgres.image} ${name} "$@"
-`;
+/** Runs in the folder in which it is called. */
+const script = (tool: readonly string[]) => `#!/bin/sh\nexec ${tool.join(' ')} "$@"\n`;
 
 const run = promisify(execFile);
 const opened = new AsyncDisposableStack();
@@ -148,7 +130,12 @@ beforeAll(async () => {
   for (const name of readdirSync(root))
     if (!['.git', '.env', '.shelfdesk'].includes(name)) symlinkSync(join(root, name), join(folder, name));
   mkdirSync(join(folder, '.bin'));
-  const tools = pgToolsAreThere() ? [] : ['pg_dump', 'pg_restore', 'psql'].map(name => [name, pgTool(name)] as const);
+  const tools = pgToolsAreThere()
+    ? []
+    : (['pg_dump', 'pg_restore', 'psql'] as const).map((name): [string, string] => [
+        name,
+        script(pgTool(name, '"$PWD"') ?? ['false']),
+      ]);
   for (const [name, text] of [...Object.entries({ npx, npm, 'serve.js': serve }), ...tools]) {
     writeFileSync(join(folder, '.bin', name), text);
     chmodSync(join(folder, '.bin', name), 0o755);

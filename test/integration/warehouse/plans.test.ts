@@ -174,7 +174,7 @@ test('tickets: a page into 30,000 rows reads what a page into an empty table rea
 
 test('waiting tickets are found by their index, however many wait or do not, and whatever fails', long, () =>
   untouched(async pool => {
-    const when = { ripeMs: second(1e6), futureMs: second(2e6), startedMs: second(0), namesMs: 0 };
+    const when = { ripeMs: second(1e6), futureMs: second(2e6), startedMs: second(0), namesMs: 0, nowMs: second(1e6) };
     const next = (limit: number) => nextWaiting(pool, claim, when, limit);
     const same = (c: Client, ids: readonly number[]) => {
       const all = ids.map(i => ({ id: `t${i}`, updatedMs: second(i), asOfMs: second(1e6), text: '{}' }));

@@ -1,7 +1,7 @@
 /** Which ticket is asked for next: what was active recently, then what is open or held, then the rest; and who is told so. */
 import { expect, test } from 'vitest';
 import { farFuture } from '../../../src/engine/reading/reading.ts';
-import { nextWaiting, placeInQueue } from '../../../src/sources/helpdesk/messages/waiting.ts';
+import { anyWaiting, firstWaiting, nextWaiting, placeInQueue } from '../../../src/sources/helpdesk/messages/waiting.ts';
 import { at, iso, scripted, second, ticket } from '../../support/scripted.ts';
 
 const dayS = 86_400;
@@ -12,7 +12,7 @@ test('of what has just changed the oldest comes first, and then the newest of wh
   s.lists.tickets = [100, 200, 205, 211, 250, 300].map(of);
   s.goTo(300);
   await s.sync('tickets');
-  const when = { ripeMs: second(300), futureMs: farFuture, startedMs: second(300), namesMs: 0 };
+  const when = { ripeMs: second(300), futureMs: farFuture, startedMs: second(300), namesMs: 0, nowMs: second(300) };
   const next = async (limit: number) =>
     (await nextWaiting(s.pool, { account: 'default', stream: 'helpdesk.messages' }, when, limit)).map(({ id }) => id);
   const order = ['at 211', 'at 250', 'at 300', 'at 205', 'at 200', 'at 100'];
@@ -44,7 +44,7 @@ test('what was active recently comes first, then what is open or held, then the 
     'without a state',
     'old',
   ];
-  const when = { ripeMs: second(10), futureMs: farFuture, startedMs: second(10), namesMs: 0 };
+  const when = { ripeMs: second(10), futureMs: farFuture, startedMs: second(10), namesMs: 0, nowMs: second(10) };
   const key = { account: 'default', stream: 'helpdesk.messages' } as const;
   const next = async (limit: number, scope = {}) =>
     (await nextWaiting(s.pool, key, when, limit, scope)).map(({ id }) => id);
@@ -58,4 +58,31 @@ test('what was active recently comes first, then what is open or held, then the 
   await s.rows(`update helpdesk.tickets set _messages_as_of = $1 where id = 'new'`, at(10));
   expect(await next(1)).toEqual(['open, of the last day']);
   expect(await placeInQueue(s.pool, 'default', 'new')).toBeUndefined();
+});
+
+test('a ticket that failed is passed over until its next try, unless a clock far ahead put that off', async () => {
+  await using s = await scripted();
+  s.lists.tickets = [ticket('t1', { updated_at: iso(1) })];
+  s.goTo(10);
+  await s.sync('tickets');
+  const when = { ripeMs: second(10), futureMs: farFuture, startedMs: second(10), namesMs: 0, nowMs: second(10) };
+  const key = { account: 'default', stream: 'helpdesk.messages' } as const;
+  const isSeen = async () => [
+    (await nextWaiting(s.pool, key, when, 9)).length > 0,
+    await anyWaiting(s.pool, key, when, {}),
+    (await firstWaiting(s.pool, key, when)) !== undefined,
+  ];
+  const failed = async (seen: number, next: number) => {
+    await s.pool.query('delete from sync.rejects');
+    await s.pool.query(
+      `insert into sync.rejects
+         (account_id, source, stream, key, ask_id, reason, replayable, first_seen_at, last_seen_at, next_try_at)
+       values ('default', 'helpdesk', 'messages', 't1', 't1', 'why', false, $1, $1, $2)`,
+      [at(seen), at(next)],
+    );
+  };
+  await failed(10, 70);
+  expect(await isSeen()).toEqual([false, false, false]);
+  await failed(2 * dayS, 2 * dayS + 60);
+  expect(await isSeen()).toEqual([true, true, true]);
 });

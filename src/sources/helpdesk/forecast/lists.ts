@@ -363,7 +363,13 @@ async function partOfMessages(planning: Planning, brought: Brought, scope: Scope
   const { messages } = desk;
   const key = keyOf(planning, 'helpdesk.messages');
   const before = nowMs - namesMs;
-  const when = { ripeMs: farFuture, futureMs: nowMs + helpdeskOf(ctx).lookbackMs, startedMs: nowMs, namesMs: before };
+  const when = {
+    ripeMs: farFuture,
+    futureMs: nowMs + helpdeskOf(ctx).lookbackMs,
+    startedMs: nowMs,
+    namesMs: before,
+    nowMs,
+  };
   const some = await nextWaiting(ctx.pg, key, when, mostNamed, scope);
   const waiting = await countWaiting(ctx.pg, ctx.account, when.futureMs, scope);
   const fresh = await countWaiting(ctx.pg, ctx.account, when.futureMs, { fromMs: nowMs - freshMs });

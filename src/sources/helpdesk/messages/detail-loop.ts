@@ -381,6 +381,7 @@ function moments(ctx: Context, startedMs: Ms): When {
     futureMs: sourceMs === undefined ? farFuture : sourceMs + helpdeskOf(ctx).lookbackMs,
     startedMs,
     namesMs: (sourceMs ?? startedMs) - namesMs,
+    nowMs: ctx.clock.now(),
   };
 }
 
@@ -437,7 +438,7 @@ export async function messagesAreDue(ctx: Context): Promise<boolean> {
   const { send, lookbackMs } = helpdeskOf(ctx);
   const nowMs = ctx.clock.now();
   const sourceMs = send.sourceNow() ?? nowMs;
-  const when = { ripeMs: sourceMs, futureMs: sourceMs + lookbackMs, startedMs: nowMs, namesMs: 0 };
+  const when = { ripeMs: sourceMs, futureMs: sourceMs + lookbackMs, startedMs: nowMs, namesMs: 0, nowMs };
   const first = await firstWaiting(ctx.pg, key, when);
   return isRipe(first, when) || (await dueRejects(ctx.pg, key, new Date(nowMs))).length > 0;
 }

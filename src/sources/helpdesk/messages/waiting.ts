@@ -36,6 +36,8 @@ export interface When {
   startedMs: Ms;
   /** Names last shown before this time are due. */
   namesMs: Ms;
+  /** This machine's clock. A failure that is later than this was noted by a clock far ahead, and puts off no retry. */
+  nowMs: Ms;
 }
 
 const due = `
@@ -49,10 +51,11 @@ const bounds = ({ fromMs, toMs }: Scope) => [
   toMs === undefined ? 'infinity' : new Date(toMs),
 ];
 
-const notFailing = `not exists (
+/** SQL; `now` is the parameter with this machine's clock. The same rule as that of dueRejects. */
+const notFailing = (now: string) => `not exists (
       select from sync.rejects r
       where r.account_id = t.account_id and r.stream_key = $4 and r.ask_id = t.id and r.cleared_at is null
-        and r.next_try_at >= $5 and t._synced_at <= r.last_seen_at
+        and r.next_try_at >= $5 and t._synced_at <= r.last_seen_at and r.last_seen_at <= ${now}::timestamptz + interval '1 hour'
       offset 0)`;
 
 const updatedMs = 'extract(epoch from t.updated_at)::float8 * 1000 as updated_ms';
@@ -119,6 +122,7 @@ export async function nextWaiting(
       limit,
       ...bounds(scope),
       new Date(when.ripeMs - youngMs),
+      new Date(when.nowMs),
     ],
   });
   return rows.map(waitingOf);
@@ -133,7 +137,7 @@ function waitingPart(rank: number, which: string, order: 'asc' | 'desc' = 'desc'
   return `
           select ${rank} as rank, ${order === 'asc' ? epoch : `-${epoch}`} as place, t.account_id, t.id, t.updated_at, t._messages_as_of, t.label_ids, t.inbox_id
           from helpdesk.tickets t
-          where ${waits} and ${which} and (t.updated_at <= $2 or (t.updated_at > $3 and t._messages_as_of is null)) and ${notFailing}
+          where ${waits} and ${which} and (t.updated_at <= $2 or (t.updated_at > $3 and t._messages_as_of is null)) and ${notFailing('$11')}
             and t.updated_at >= $8 and t.updated_at < $9
           order by t.updated_at ${order}
           limit $7`;
@@ -163,12 +167,17 @@ export async function nextAgain(db: pg.Pool, claim: Claim, when: When, limit: nu
       from sync.stored_runs r ${besideAgain} join helpdesk.tickets t using (account_id)
       where r.id = $8 and t.account_id = $1 and t._deleted_at is null
         and t.updated_at >= coalesce(r.since, '-infinity') and t.updated_at < coalesce(r.until, $3) and t.updated_at <= $2
-        and ${notAgain} and ${notFailing}
+        and ${notAgain} and ${notFailing('$9')}
       order by t.updated_at desc
       limit $7`,
-    values: [...valuesOf(claim, when), new Date(when.namesMs), limit, claim.run],
+    values: [...valuesOf(claim, when), new Date(when.namesMs), limit, claim.run, new Date(when.nowMs)],
   });
   return rows.map(waitingOf);
+}
+
+function waitingValues({ account, stream }: Pick<Claim, 'account' | 'stream'>, when: When, scope: Scope): unknown[] {
+  const [from, to] = bounds(scope);
+  return [account, from, new Date(when.futureMs), stream, new Date(when.startedMs), to, new Date(when.nowMs)];
 }
 
 /**
@@ -181,13 +190,12 @@ export async function anyWaiting(
   when: When,
   scope: Scope,
 ): Promise<boolean> {
-  const [from, to] = bounds(scope);
   const { rows } = await db.query<{ any: boolean }>(
     `select exists (
        select from helpdesk.tickets t
-       where ${waits} and (t.updated_at <= $3 or t._messages_as_of is null) and ${notFailing}
+       where ${waits} and (t.updated_at <= $3 or t._messages_as_of is null) and ${notFailing('$7')}
          and t.updated_at >= $2 and t.updated_at < $6) as any`,
-    [claim.account, from, new Date(when.futureMs), claim.stream, new Date(when.startedMs), to],
+    waitingValues(claim, when, scope),
   );
   return rows[0]!.any;
 }
@@ -252,15 +260,14 @@ export async function firstWaiting(
   when: When,
   scope: Scope = {},
 ): Promise<Ms | undefined> {
-  const [from, to] = bounds(scope);
   const { rows } = await db.query<{ updated_ms: number }>({
     name: 'first waiting',
     text: `select ${updatedMs} from helpdesk.tickets t
-     where ${waits} and (t.updated_at <= $3 or t._messages_as_of is null) and ${notFailing}
+     where ${waits} and (t.updated_at <= $3 or t._messages_as_of is null) and ${notFailing('$7')}
        and t.updated_at >= $2 and t.updated_at < $6
      order by t.updated_at
      limit 1`,
-    values: [claim.account, from, new Date(when.futureMs), claim.stream, new Date(when.startedMs), to],
+    values: waitingValues(claim, when, scope),
   });
   return rows[0]?.updated_ms;
 }
