@@ -3,7 +3,7 @@
  * without rules of its own gets its rules from the declaration: a record with a contact value of an erased person keeps
  * only the fields of its other columns (id, times, states).
  */
-import { type Column, keyOf } from '../engine/commit/merge.ts';
+import { type Column, fieldOf, keyOf } from '../engine/commit/merge.ts';
 import type { Stream } from '../sources/source.ts';
 import { clearRows } from './clear-rows.ts';
 import { carries, eachOf, isAnybody, type Json, noClues, objectIn, only, type PersonalRules } from './redact.ts';
@@ -39,7 +39,6 @@ export function declarationIn(stream: Declaring): Declaration | undefined {
   return stream.personalRules !== undefined || stream.personal === undefined ? undefined : declarationOf(stream);
 }
 
-const fieldOf = ({ name, field, within }: Column) => field ?? within ?? name;
 /** Whether the SQL of a column reads this field of the record. */
 const reads = ({ sql }: Column, field: string) =>
   [`'${field}'`, `{${field}}`, `{${field},`].some(one => sql.includes(one));

@@ -15,8 +15,8 @@ export interface Column {
   readonly apart?: boolean;
   /** The field of the record, if its name differs from the column. */
   readonly field?: string;
-  /** The outermost field, if the value is nested. */
-  readonly within?: string;
+  /** The path of the value in the record, if the value is nested: `a.b`. */
+  readonly path?: string;
   /** The path of the value in the record, if `_payload` lacks the value and its changes do not count. */
   readonly unstored?: readonly string[];
   /** SQL for the part of a value that stays the same from reply to reply. Only this part is compared. */
@@ -123,38 +123,37 @@ export const time = (field: string): Column => ({ name: field, sql: `(record ->>
 // A nested field, `a.b`, in a column of another name. A value of another type becomes null, and stays in `_payload`.
 export const textAt = (path: string, name: string): Column => ({
   name,
-  within: outermost(path),
+  path,
   sql: `record #>> '${deep(path)}'`,
 });
 export const textsAt = (path: string, name: string): Column => ({
   name,
-  within: outermost(path),
+  path,
   sql: `case when jsonb_typeof(record #> '${deep(path)}') = 'array'
       then array(select jsonb_array_elements_text(record #> '${deep(path)}')) end`,
 });
 /** Casts the text of the number: 1.334E7 and 12.10 keep their exact value, which a double would change. */
 export const numericAt = (path: string, name: string): Column => ({
   name,
-  within: outermost(path),
+  path,
   sql: `case when record #>> '${deep(path)}' ~ '^-?[0-9]{1,40}([.][0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$'
       then (record #>> '${deep(path)}')::numeric end`,
 });
 export const bigintAt = (path: string, name: string): Column => ({
   name,
-  within: outermost(path),
+  path,
   sql: `case when record #>> '${deep(path)}' ~ '^-?[0-9]{1,18}([.]0+)?$' then (record #>> '${deep(path)}')::numeric::bigint end`,
 });
 /** A time as RFC 3339. An invalid time (30 February) becomes null, and stays in `_payload`. */
 export const timeAt = (path: string, name: string): Column => ({
   name,
-  within: outermost(path),
+  path,
   sql: `case when record #>> '${deep(path)}' ~ '^[1-9][0-9]{3}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])[Tt]([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9]([.][0-9]{1,9})?)?([Zz]|[+-](0[0-9]|1[0-4]):?[0-5][0-9])$'
         and substr(record #>> '${deep(path)}', 9, 2)::int <= extract(day from
           make_date(substr(record #>> '${deep(path)}', 1, 4)::int, substr(record #>> '${deep(path)}', 6, 2)::int, 1)
           + interval '1 month - 1 day')
       then (record #>> '${deep(path)}')::timestamptz end`,
 });
-const outermost = (path: string) => path.replace(/\..*$/, '');
 const deep = (path: string) => `{${path.split('.').join(',')}}`;
 
 export const texts = (field: string): Column => ({
@@ -162,6 +161,11 @@ export const texts = (field: string): Column => ({
   sql: `case when jsonb_typeof(record -> '${field}') = 'array'
       then array(select jsonb_array_elements_text(record -> '${field}')) end`,
 });
+/** The names that lead to the value of a column in its record. */
+export const pathOf = ({ name, field, path, unstored }: Column): readonly string[] =>
+  path?.split('.') ?? unstored ?? [field ?? name];
+/** The outermost of them. */
+export const fieldOf = (column: Column): string => pathOf(column)[0]!;
 /** A column that `_payload` lacks. */
 export const apart = (column: Column): Column => ({ ...column, apart: true });
 /** A column whose value does not come from the record. */

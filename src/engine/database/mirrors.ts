@@ -10,6 +10,7 @@ import { fileURLToPath } from 'node:url';
 import type pg from 'pg';
 import { exitCodes, ShelfdeskError } from '../../errors.ts';
 import { announcedBy, type Source, type Stream } from '../../sources/source.ts';
+import { fieldOf } from '../commit/merge.ts';
 
 /**
  * SQL over `pg_namespace`: true for a schema of mirrored tables. These have `_payload`. sync.sources may not exist yet.
@@ -88,9 +89,7 @@ async function addStream(client: pg.Client, stream: Stream): Promise<void> {
 async function addTables(client: pg.Client, stream: Stream): Promise<void> {
   const { root, others } = stream.merge.declared;
   const { columns, contacts } = stream.personal ?? { columns: [], contacts: [] };
-  const ofContacts = root.columns
-    .filter(({ name, field, within }) => contacts.includes(field ?? within ?? name))
-    .map(({ name }) => name);
+  const ofContacts = root.columns.filter(column => contacts.includes(fieldOf(column))).map(({ name }) => name);
   for (const { name } of [root, ...others]) {
     const { rows } = await client.query<{ mirrored: boolean }>(
       `select exists (select from pg_attribute where attrelid = to_regclass($1) and attname = '_payload') as mirrored`,

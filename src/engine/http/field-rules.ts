@@ -215,12 +215,6 @@ export const isRuled = (of: Chosen, kind: string, field: string): boolean =>
 export const ruledValue = (of: FieldRules, kind: string, field: string, value: string): string | undefined =>
   ruledField(of, rulesFor(of, kind), kind, field, value);
 
-/** The old and the new value of a field, an array, as the rules of its record want them. Undefined: they are left out. */
-export function ruledValues(of: FieldRules, kind: string, field: string, values: string): string | undefined {
-  const ruled = elementsOf(values).map(one => ruledValue(of, kind, field, one));
-  return ruled.every(one => one === undefined) ? undefined : `[${ruled.map(one => one ?? 'null').join(',')}]`;
-}
-
 /** The value of a field; undefined: it is left out. */
 function ruledField(
   of: FieldRules,

@@ -1,6 +1,6 @@
 /** Classifies a difference: announced by the source, silent, or made here by hand. Pure. */
 
-import type { Table } from '../commit/merge.ts';
+import { fieldOf, type Table } from '../commit/merge.ts';
 import { jsonOf } from '../json-text.ts';
 import type { Compared, Differing } from './comparison-sql.ts';
 
@@ -55,7 +55,7 @@ const tableOf = ({ declared: { root, others } }: Compared, { of }: Differing) =>
 function columnOf(merge: Compared, { of, id, field }: Differing, found: readonly Differing[]): Differing | undefined {
   const sources = tableOf(merge, { of } as Differing).columns;
   const names = sources
-    .filter(column => !column.apart && (column.within ?? column.field ?? column.name) === field)
+    .filter(column => !column.apart && column.unstored === undefined && fieldOf(column) === field)
     .map(c => c.name);
   return found.find(one => one.at === 'column' && one.of === of && one.id === id && names.includes(one.field));
 }
@@ -73,12 +73,12 @@ function contradicts(merge: Compared, found: readonly Differing[]): boolean {
     const isWithin = one.of !== short(root) && root.parent === undefined;
     if (one.at === 'row') return isWithin && !found.some(({ at, of }) => at === 'payload' && of === short(root));
     if (one.at === 'payload') {
-      const column = columns.find(column => !column.within && (column.field ?? column.name) === one.field);
+      const column = columns.find(column => column.path === undefined && fieldOf(column) === one.field);
       return column !== undefined && column.name !== 'id' && !columnOf(merge, one, found);
     }
     const column = columns.find(({ name }) => name === one.field);
     if (column === undefined) return one.field === 'body_text' && !differs('body', 'column', one.of, one.id);
-    return !differs(column.within ?? column.field ?? column.name, 'payload', one.of, one.id);
+    return !differs(fieldOf(column), 'payload', one.of, one.id);
   });
 }
 

@@ -1,13 +1,12 @@
 /** Field rules on rows: records with their columns, histories, and old values in sync.changes. */
 import type pg from 'pg';
-import type { Column } from '../../engine/commit/merge.ts';
-import { rowsOf, shortName, without } from '../../engine/commit/merge.ts';
+import { type Column, fieldOf, pathOf, rowsOf, shortName, without } from '../../engine/commit/merge.ts';
 import type { Client } from '../../engine/database/pool.ts';
-import { type FieldRules, isRuled, ruledValue, ruledValues, type Stored } from '../../engine/http/field-rules.ts';
+import { type FieldRules, isRuled, ruledValue, type Stored } from '../../engine/http/field-rules.ts';
 import { fieldsOf, objectOf } from '../../engine/json-text.ts';
 import type { DetailStream, Row } from '../../sources/source.ts';
 import { type Batch, nextRange, type Place, type Rewriting, stepThrough } from './batches.ts';
-import { fieldOf, isDerived, readsRecord, readsRuled, ruledRecord, same } from './ruled-texts.ts';
+import { isDerived, readsRecord, readsRuled, ruledRecord, ruledValues, same } from './ruled-texts.ts';
 
 export interface Kept {
   readonly kind: string;
@@ -150,10 +149,7 @@ async function rewriteHistory(
   return { seen: rows.length, changed: changed.length, last: range.last };
 }
 
-/**
- * Old values. A rule for a part of a field takes out the whole value. Columns that come from no record stay: tombstones, and the
- * parent of a member.
- */
+/** Old values. Columns that come from no record stay: tombstones, and the parent of a member. */
 export async function rewriteChanges(
   client: Client,
   account: string,
@@ -189,7 +185,7 @@ export async function rewriteChanges(
       if (one === undefined && ours.get(name)!.includes(column)) return [[column, values]];
       if (one && !readsRecord(one)) return [[column, values]];
       if (one && isDerived(one)) return readsRuled(of, kind, one) ? [] : [[column, values]];
-      const ruled = ruledValues(of, kind, one ? fieldOf(one) : column, values);
+      const ruled = ruledValues(of, kind, one ? pathOf(one) : [column], values);
       return ruled === undefined ? [] : [[column, ruled]];
     });
     const text = objectOf(left);

@@ -95,7 +95,8 @@ export const listedIfAbsent = buildMerge({ ...ofList, passOver: 'true' });
 /** The year, if the text begins with four digits. `19??` has none. */
 function yearOf(path: string, name: string): Column {
   const { sql } = textAt(path, name);
-  return { name, within: 'volumeInfo', sql: `nullif(substring(${sql} from '^[0-9]{4}'), '0000')::int` };
+  // Not the date itself: a rule that changes the date leaves out the year.
+  return { name, path: `${path}.year`, sql: `nullif(substring(${sql} from '^[0-9]{4}'), '0000')::int` };
 }
 
 /** A link with tokens and varying hosts: only its path is meaningful. */
@@ -108,7 +109,7 @@ function identifier(type: string, name: string): Column {
   const all = `record #> '{volumeInfo,industryIdentifiers}'`;
   return {
     name,
-    within: 'volumeInfo',
+    path: 'volumeInfo.industryIdentifiers.identifier',
     sql: `(select i ->> 'identifier' from jsonb_array_elements(case when jsonb_typeof(${all}) = 'array' then ${all} end) i
       where i ->> 'type' = '${type}' limit 1)`,
   };
