@@ -180,7 +180,7 @@ comment on table sync.shelf_readings is
 comment on column sync.shelf_readings.owner_id is 'The owner of the shelf.';
 comment on column sync.shelf_readings.shelf_id is 'The shelf.';
 comment on column sync.shelf_readings.as_of is
-  'books.shelf_volumes shows the content of the shelf at this time, by the source''s clock. Null if the shelf was never read whole, or not since it was gone.';
+  'books.shelf_volumes shows the content of the shelf at this time, by the source''s clock. Null if the shelf was never read whole.';
 comment on column sync.shelf_readings.version is
   'Time of the last update and number of volumes that the catalog stated before the read. Null if it states none. A word if the version proves nothing: unsettled (the second of the last update had not ended), gone, or doubted (fewer volumes were shown than counted; then with the result of the check).';
 

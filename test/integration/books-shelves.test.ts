@@ -167,14 +167,6 @@ describe.concurrent('a shelf that is not in the list any more', () => {
 
     catalog.pass();
     world.createShelf('ada', { id: 1001, title: 'Back', access: 'PUBLIC', volumes: volumes.toReversed() });
-    // It is listed, and cannot be read: nothing says that it is empty.
-    catalog.fault = ({ path }) => (path.endsWith('/1001/volumes') ? { kind: 'status', status: 404 } : undefined);
-    expect((await catalog.sync()).exitCode).not.toBe(0);
-    expect(await catalog.rows(shelves)).toMatchObject([{ deleted: false }, { deleted: false }]);
-    expect(await catalog.rows(`select as_of from sync.shelf_readings where shelf_id = '1001'`)).toEqual([
-      { as_of: null },
-    ]);
-    catalog.fault = () => undefined;
     expect((await catalog.sync()).exitCode).toBe(0);
     expect(await catalog.differences()).toEqual([]);
     expect(await catalog.rows(shelves)).toMatchObject([{ deleted: false }, { deleted: false }]);

@@ -13,13 +13,17 @@ import type { Plan } from './plan.ts';
 /** Of a reader who shows her public shelves, and of the one who asks. */
 export const owners = ['ada', myLibrary];
 
-/** What the mirror shows of shelves that are there, volume by volume. */
+/**
+ * What the mirror shows of shelves that are there, volume by volume. One that has come back stands as of when it was gone, until it
+ * is read.
+ */
 const stored = `select s.owner_id || '/' || s.id as shelf,
     (select coalesce(string_agg(m.volume_id, ' ' order by m.position), '') from books.shelf_volumes m
      where (m.account_id, m.owner_id, m.shelf_id) = (s.account_id, s.owner_id, s.id) and m._removed_at is null) as content
   from books.shelves s
   where s._deleted_at is null and exists (select from sync.shelf_readings r
-    where (r.account_id, r.owner_id, r.shelf_id) = (s.account_id, s.owner_id, s.id) and r.as_of is not null)`;
+    where (r.account_id, r.owner_id, r.shelf_id) = (s.account_id, s.owner_id, s.id) and r.as_of is not null
+      and r.version is distinct from 'gone')`;
 
 export class Catalog {
   readonly world: BooksWorld;

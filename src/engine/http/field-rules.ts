@@ -207,13 +207,19 @@ function recordOf(of: FieldRules, kind: string, text: string): string {
   );
 }
 
-/** Whether a rule concerns this field of a record. */
-export const isRuled = (of: Chosen, kind: string, field: string): boolean =>
-  rulesFor(of, kind).some(({ path }) => matches(path[0]!, field));
+/** Whether a rule concerns the field at this path of a record, something around it, or something in it. */
+export const isRuled = (of: Chosen, kind: string, ...at: readonly string[]): boolean =>
+  rulesFor(of, kind).some(({ path }) => path.every((name, i) => at[i] === undefined || matches(name, at[i])));
 
 /** A value of a field, as the rules of its record want it. Undefined: it is left out. */
 export const ruledValue = (of: FieldRules, kind: string, field: string, value: string): string | undefined =>
   ruledField(of, rulesFor(of, kind), kind, field, value);
+
+/** The old and the new value of a field, an array, as the rules of its record want them. Undefined: they are left out. */
+export function ruledValues(of: FieldRules, kind: string, field: string, values: string): string | undefined {
+  const ruled = elementsOf(values).map(one => ruledValue(of, kind, field, one));
+  return ruled.every(one => one === undefined) ? undefined : `[${ruled.map(one => one ?? 'null').join(',')}]`;
+}
 
 /** The value of a field; undefined: it is left out. */
 function ruledField(

@@ -2,11 +2,11 @@
 import type pg from 'pg';
 import { type Column, fieldOf, pathOf, rowsOf, shortName, without } from '../../engine/commit/merge.ts';
 import type { Client } from '../../engine/database/pool.ts';
-import { type FieldRules, isRuled, ruledValue, type Stored } from '../../engine/http/field-rules.ts';
+import { type FieldRules, isRuled, ruledValue, ruledValues, type Stored } from '../../engine/http/field-rules.ts';
 import { fieldsOf, objectOf } from '../../engine/json-text.ts';
 import type { DetailStream, Row } from '../../sources/source.ts';
 import { type Batch, nextRange, type Place, type Rewriting, stepThrough } from './batches.ts';
-import { isDerived, readsRecord, readsRuled, ruledRecord, ruledValues, same } from './ruled-texts.ts';
+import { isDerived, readsRecord, readsRuled, ruledRecord, same } from './ruled-texts.ts';
 
 export interface Kept {
   readonly kind: string;
@@ -149,7 +149,10 @@ async function rewriteHistory(
   return { seen: rows.length, changed: changed.length, last: range.last };
 }
 
-/** Old values. Columns that come from no record stay: tombstones, and the parent of a member. */
+/**
+ * Old values. A column whose value is nested in a field loses all of it by any rule that concerns its path. Columns that come
+ * from no record stay: tombstones, and the parent of a member.
+ */
 export async function rewriteChanges(
   client: Client,
   account: string,
@@ -185,7 +188,9 @@ export async function rewriteChanges(
       if (one === undefined && ours.get(name)!.includes(column)) return [[column, values]];
       if (one && !readsRecord(one)) return [[column, values]];
       if (one && isDerived(one)) return readsRuled(of, kind, one) ? [] : [[column, values]];
-      const ruled = ruledValues(of, kind, one ? pathOf(one) : [column], values);
+      const path = one ? pathOf(one) : [column];
+      if (path.length > 1) return isRuled(of, kind, ...path) ? [] : [[column, values]];
+      const ruled = ruledValues(of, kind, path[0]!, values);
       return ruled === undefined ? [] : [[column, ruled]];
     });
     const text = objectOf(left);

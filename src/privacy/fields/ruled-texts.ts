@@ -1,7 +1,7 @@
 /** Field rules on stored JSON texts. Pure. */
 import type { Column } from '../../engine/commit/merge.ts';
-import { applyRules, concernsKind, type FieldRules, isRuled, ruledValue } from '../../engine/http/field-rules.ts';
-import { elementsOf, fieldsOf, objectOf } from '../../engine/json-text.ts';
+import { applyRules, concernsKind, type FieldRules, isRuled } from '../../engine/http/field-rules.ts';
+import { fieldsOf, objectOf } from '../../engine/json-text.ts';
 
 /** A record as the rules want it. A record that is nested too deep for the rules keeps only the fields that it needs. */
 export function ruledRecord(of: FieldRules, kind: string, text: string): string {
@@ -24,21 +24,6 @@ export function ruledText(of: FieldRules, kind: string, text: string): string | 
     if (error instanceof SyntaxError || error instanceof RangeError) return undefined;
     throw error;
   }
-}
-
-/**
- * The old and the new value of a column, an array, as the rules of its record want them. `path` leads to the value in
- * the record. Undefined: they are left out.
- */
-export function ruledValues(of: FieldRules, kind: string, path: readonly string[], values: string): string | undefined {
-  const [field, ...inner] = path;
-  const ruled = elementsOf(values).map(one => {
-    const nested = inner.reduceRight((text, name) => objectOf([[name, text]]), one);
-    let left = ruledValue(of, kind, field!, nested);
-    for (const name of inner) left = left?.startsWith('{') ? fieldsOf(left).get(name) : undefined;
-    return left;
-  });
-  return ruled.every(one => one === undefined) ? undefined : `[${ruled.map(one => one ?? 'null').join(',')}]`;
 }
 
 /** True if two JSON texts say the same: PostgreSQL writes other spaces. Texts that are nested too deep count as different. */

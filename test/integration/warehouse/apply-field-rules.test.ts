@@ -188,14 +188,23 @@ test('old values of our own columns stay', async () => {
       body_text: ['a', 'b'],
       from_address: ['a', 'b'],
     },
-    volumes: { title: ['a', 'b'], published_year: [1999, 2000], isbn_13: ['1', '2'], volumeInfo: [{ title: 'a' }, {}] },
+    volumes: {
+      title: ['a', 'b'],
+      published_year: [1999, 2000],
+      isbn_13: ['1', '2'],
+      page_count: [1, 2],
+      volumeInfo: [{ title: 'a' }, {}],
+    },
   };
   for (const [table, values] of Object.entries(changes))
     await s.pool.query(
       `insert into sync.changes (account_id, table_name, record_id, seen_at, as_of, changes) values ('default', $1, 'x', now(), now(), $2)`,
       [table, values],
     );
-  await apply(s.pool, 'tickets.* contacts.* messages.* volumes.volumeInfo.title');
+  await apply(
+    s.pool,
+    'tickets.* contacts.* messages.* volumes.volumeInfo.title volumes.volumeInfo.publishedDate.year volumes.volumeInfo.industryIdentifiers.type',
+  );
   expect(await s.rows('select table_name as of, changes from sync.changes order by id')).toEqual([
     {
       of: 'tickets',
@@ -203,7 +212,7 @@ test('old values of our own columns stay', async () => {
     },
     { of: 'contacts', changes: { id: ['k1', null], customer_id: ['c1', 'c2'] } },
     { of: 'messages', changes: { ticket_id: ['t1', 't2'], position: [1, 2] } },
-    { of: 'volumes', changes: { published_year: [1999, 2000], isbn_13: ['1', '2'], volumeInfo: [{}, {}] } },
+    { of: 'volumes', changes: { page_count: [1, 2], volumeInfo: [{}, {}] } },
   ]);
 });
 

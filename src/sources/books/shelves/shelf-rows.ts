@@ -18,7 +18,7 @@ export interface ShelfKey {
 
 /** Result of the last read of a shelf. */
 export interface Reading {
-  /** Time of the last complete read; undefined if there was none, or the shelf has been gone since. */
+  /** Time of the last complete read; undefined if there was none. */
   readonly asOfMs: Ms | undefined;
   readonly version: string | null;
 }
@@ -196,10 +196,7 @@ export async function noteReading(client: Client, key: ShelfKey, { asOfMs, versi
   );
 }
 
-/**
- * Writes the tombstone of a shelf. A shelf that comes back is read anew. The list revives its row before its content is
- * read, so no reading vouches for it until then.
- */
+/** Writes the tombstone of a shelf. A shelf that comes back is read anew. */
 export async function markShelfDeleted(
   client: Client,
   { run }: Pick<Claim, 'run'>,
@@ -213,7 +210,7 @@ export async function markShelfDeleted(
      returning ${keepChanges('$5', 'null', '$6')}`,
     [...keyOf(key), new Date(asOfMs), new Date(nowMs), run],
   );
-  await noteReading(client, key, { asOfMs: undefined, version: gone });
+  await noteReading(client, key, { asOfMs, version: gone });
 }
 
 /**

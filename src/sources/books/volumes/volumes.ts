@@ -95,8 +95,7 @@ export const listedIfAbsent = buildMerge({ ...ofList, passOver: 'true' });
 /** The year, if the text begins with four digits. `19??` has none. */
 function yearOf(path: string, name: string): Column {
   const { sql } = textAt(path, name);
-  // Not the date itself: a rule that changes the date leaves out the year.
-  return { name, path: `${path}.year`, sql: `nullif(substring(${sql} from '^[0-9]{4}'), '0000')::int` };
+  return { name, path, sql: `nullif(substring(${sql} from '^[0-9]{4}'), '0000')::int` };
 }
 
 /** A link with tokens and varying hosts: only its path is meaningful. */
@@ -109,7 +108,7 @@ function identifier(type: string, name: string): Column {
   const all = `record #> '{volumeInfo,industryIdentifiers}'`;
   return {
     name,
-    path: 'volumeInfo.industryIdentifiers.identifier',
+    path: 'volumeInfo.industryIdentifiers',
     sql: `(select i ->> 'identifier' from jsonb_array_elements(case when jsonb_typeof(${all}) = 'array' then ${all} end) i
       where i ->> 'type' = '${type}' limit 1)`,
   };

@@ -36,7 +36,7 @@ export interface When {
   startedMs: Ms;
   /** Names last shown before this time are due. */
   namesMs: Ms;
-  /** This machine's clock. A failure that is later than this was noted by a clock far ahead, and puts off no retry. */
+  /** This machine's clock. A failure that is later than this was noted by a clock far ahead, and puts off no retry. Nor is a row newer that such a clock wrote. */
   nowMs: Ms;
 }
 
@@ -55,7 +55,8 @@ const bounds = ({ fromMs, toMs }: Scope) => [
 const notFailing = (now: string) => `not exists (
       select from sync.rejects r
       where r.account_id = t.account_id and r.stream_key = $4 and r.ask_id = t.id and r.cleared_at is null
-        and r.next_try_at >= $5 and t._synced_at <= r.last_seen_at and r.last_seen_at <= ${now}::timestamptz + interval '1 hour'
+        and r.next_try_at >= $5 and r.last_seen_at <= ${now}::timestamptz + interval '1 hour'
+        and (t._synced_at <= r.last_seen_at or t._synced_at > ${now}::timestamptz + interval '1 hour')
       offset 0)`;
 
 const updatedMs = 'extract(epoch from t.updated_at)::float8 * 1000 as updated_ms';
