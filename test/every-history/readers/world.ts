@@ -92,7 +92,7 @@ export function unevenIn({ covered, gap, tie }: Proof): string | undefined {
 }
 
 /** When records were created: when they were updated; long before, all in one second, or in a second each; or see below. */
-export type Made = 'then' | 'together' | 'apart' | 'apart, three of them long ago';
+export type Made = 'then' | 'together' | 'apart' | 'apart, three of them long ago' | 'apart, the first second together';
 
 /**
  * Records of one kind: `times` when they were updated, oldest first. Three of them may be very old: two show no time, and one
@@ -107,7 +107,8 @@ export function begin(
   const old = made.endsWith('long ago') ? [undated, undated, year1970 - 1] : [];
   const createdAt = (time: number, i: number) => {
     if (made === 'then') return time;
-    return old[i - times.length + old.length] ?? (made === 'together' ? -20 : -20 + i);
+    const isTogether = made === 'together' || (made.endsWith('second together') && time === times[0]);
+    return old[i - times.length + old.length] ?? (isTogether ? -20 : -20 + i);
   };
   const items = times.map((time, i) => ({
     created: createdAt(time, i),

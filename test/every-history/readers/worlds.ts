@@ -91,6 +91,18 @@ export function* slice(): Generator<SmallWorld> {
     ...{ times: [[3, 3, 3, 3]], changes: 1, ticks: 3, kinds: ['late'], late: [1, 2] },
     ...{ ties: ['id'], pages: [2], made: ['apart'] },
   });
+  // One that cannot be walked, is too young to be claimed, and has another one behind it that can be walked.
+  yield* movingWorlds({
+    ...{
+      times: [
+        [2, 2, 2, 2, 2, 4, 4, 4, 4, 4],
+        [2, 2, 2, 2, 2, 3, 3, 3, 3, 3],
+      ],
+      changes: 0,
+      ticks: 4,
+    },
+    ...{ ties: ['id'], pages: [2], made: ['apart, the first second together'] },
+  });
   yield* movingWorlds({ times: [[0, 2, 2, 2, 4]], changes: 0, ticks: 4, ties: ['id, turning'], pages: [3] });
   yield* movingWorlds({ ...deep, times: [[1, 1, 1, 1]], beside: 'backfill' });
   const behind = [

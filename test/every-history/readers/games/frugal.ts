@@ -119,11 +119,13 @@ export function hearing(rules: Rules, { until = Infinity }: Wanted, order?: Ask[
     const ties = new Set(world.items.flatMap(({ versions }) => versions.map(({ time }) => time))).size;
     if (ask.order === 'created' && !told.isBetween && told.walks.length >= ties)
       return 'a walk by creation is begun once more';
+    const { last, lastTime, isBetween } = told;
+    if (ask.order === 'created' && !isBetween && last && last.page < rules.pages)
+      return 'a walk by creation is begun for a tie that paging reaches';
     if (ask.order === 'created')
       return !isWalked && claimed !== undefined && ask.updatedSince! < claimed - 1000
         ? 'what is claimed is walked through once more'
         : undefined;
-    const { last, lastTime, isBetween } = told;
     if (last && !isBetween && last.since === toSecond(ask.since!)) {
       if (last.page > 2 && ask.page === 1) return 'a tie is not read backwards';
       if (ask.page === 2 && last.page === 1 && told.forwards.includes(last.since))
