@@ -168,6 +168,32 @@ test('a 429 in one process stops all of them until the reset and a second, and i
   ]);
 });
 
+test.each([
+  ['is carried out', 'select from sync.budget for update'],
+  ['is lost to another process', 'update sync.budget set version = version + 1'],
+])('what is granted after this process has heard a 429 is given back: a slow statement %s', async (_, sql) => {
+  await using db = await freshDatabase();
+  const time = virtualTime();
+  await using budget = another(db.url, { ...time, limits: { ...limits, evenly: false } });
+  // Before the first reply one request is in flight at a time.
+  await budget.settle(await budget.acquire(1, 'fresh'), answered);
+  const begunMs = time.now();
+  const grant = await budget.acquire(1, 'fresh');
+  const client = await db.pool.connect();
+  await client.query('begin');
+  await client.query(sql);
+  const asked = budget.acquire(1, 'fresh');
+  const blocked = "select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()";
+  await vi.waitFor(async () => expect((await db.pool.query(blocked)).rowCount).toBe(1));
+  const settled = budget.settle(grant, { headers: { limit: 100, remaining: 40, resetSeconds: 20 }, refused: true });
+  await client.query('commit');
+  client.release();
+  await settled;
+  expect(time.now()).toBeLessThan(begunMs + 1000);
+  await asked;
+  expect(time.now()).toBeGreaterThan(begunMs + 21_000);
+});
+
 test('each source has credits of its own; what takes too long is told at once', async () => {
   await using db = await freshDatabase();
   const daily = { credits: 2, periodMs: 24 * 3_600_000, requestsPerSecond: 5, reserve: 0, evenly: false };

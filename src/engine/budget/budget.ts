@@ -160,6 +160,8 @@ export function makeBudget(deps: BudgetDeps): Budget {
   const time = databaseClock(deps);
   const exclusive = queue();
   let last: Row | undefined;
+  /** Refusals that this process has heard and not booked yet: they wait for a statement that is under way. */
+  let heard = 0;
   const busy = betweenRequests(clock);
 
   async function read(): Promise<Row> {
@@ -250,19 +252,22 @@ export function makeBudget(deps: BudgetDeps): Budget {
 
   async function attempt(ask: ledger.Ask, signal: AbortSignal | undefined) {
     signal?.throwIfAborted();
-    const result = await change((state, now) => ledger.acquire(state, now, ask, rules));
-    // A grant after the abort is given back. If that fails, the grant expires.
-    if (result.done.granted && signal?.aborted) {
-      await change((state, now) => ({ state: ledger.cancel(state, now, ask.id, rules) }));
-    }
-    return result;
+    const { done, now } = await change((state, now) => ledger.acquire(state, now, ask, rules));
+    const isVoid = signal?.aborted || heard > 0;
+    if (!done.granted || !isVoid) return { done, now };
+    // A grant after the abort, or after a refusal, is given back. If that fails, the grant expires.
+    await change((state, now) => ({ state: ledger.cancel(state, now, ask.id, rules) }));
+    return { done: { state: done.state, granted: false as const, waitUntilMs: now.earliestMs }, now };
   }
 
   async function settle(grant: Grant, reply: Reply): Promise<Booked> {
     const betweenMs = busy.over(grant.id);
+    if (reply.refused) heard++;
     const { done } = await exclusive(() =>
       change((state, now) => ({ ...ledger.settle(state, now, grant.id, reply, rules), betweenMs })),
-    );
+    ).finally(() => {
+      if (reply.refused) heard--;
+    });
     const clock = done.settled?.clock;
     return { ...(reply.refused && { until: new Date(done.state.frozenUntilMs) }), ...(clock && { clock }) };
   }

@@ -20,7 +20,7 @@ export const nameOf = ({ reader, title }: SmallWorld): string => `${reader}: ${t
 /** What a minute is enough for: few records and changes, and what each planted mistake needs to be found. */
 export function* slice(): Generator<SmallWorld> {
   yield* movingWorlds({
-    times: [...upTo(4), [0, 0, 0, 0, 0], [1, 1, 1, 3, 3]],
+    times: [...upTo(4), [0, 0, 0, 0, 0], [1, 1, 1, 3, 3], [0, 0, 1, 1, 1, 1]],
     changes: 0,
     ticks: 1,
     made: ['then', 'together', 'apart'],

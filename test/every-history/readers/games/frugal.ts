@@ -127,7 +127,9 @@ export function hearing(rules: Rules, { until = Infinity }: Wanted, order?: Ask[
         ? 'what is claimed is walked through once more'
         : undefined;
     if (last && !isBetween && last.since === toSecond(ask.since!)) {
-      if (last.page > 2 && ask.page === 1) return 'a tie is not read backwards';
+      if (last.page > 2 && ask.page === 1 && isConcerned(told, world, 2)) return 'a tie is not read backwards';
+      if (ask.page < last.page && !isConcerned(told, world, ask.page))
+        return 'a page that shows nothing of the tie is read once more';
       if (ask.page === 2 && last.page === 1 && told.forwards.includes(last.since))
         return 'a tie is read forwards once more';
       const isPast = lastTime <= dateOf(world, rules) + rules.lookback;
@@ -135,6 +137,12 @@ export function hearing(rules: Rules, { until = Infinity }: Wanted, order?: Ask[
         return 'another page is asked for where the next request shows more';
     }
     return ask.count && told.counts > 0 ? 'a list is counted twice' : needlessBehind(told, then);
+  }
+
+  /** A page of a tie that paging does not reach the end of shows records from before the last second that it reaches. */
+  function isConcerned({ met, ended, lastTime, last }: Heard, { items }: World, page: number): boolean {
+    if (ended || until < Infinity || (last && last.page < Math.max(...met.keys()))) return true;
+    return (met.get(page) ?? []).some(id => items[id]!.versions.at(-1)!.time < lastTime);
   }
 
   /** Nothing that is wanted is shown by this request. */
