@@ -10,7 +10,6 @@ import { fileURLToPath } from 'node:url';
 import type pg from 'pg';
 import { exitCodes, ShelfdeskError } from '../../errors.ts';
 import { announcedBy, type Source, type Stream } from '../../sources/source.ts';
-import { fieldOf } from '../commit/merge.ts';
 
 /**
  * SQL over `pg_namespace`: true for a schema of mirrored tables. These have `_payload`. sync.sources may not exist yet.
