@@ -88,7 +88,9 @@ async function addStream(client: pg.Client, stream: Stream): Promise<void> {
 async function addTables(client: pg.Client, stream: Stream): Promise<void> {
   const { root, others } = stream.merge.declared;
   const { columns, contacts } = stream.personal ?? { columns: [], contacts: [] };
-  const ofContacts = root.columns.filter(({ name, field, path }) => contacts.includes(field ?? path?.split('.')[0] ?? name)).map(({ name }) => name);
+  const ofContacts = root.columns
+    .filter(({ name, field, path }) => contacts.includes(field ?? path?.split('.')[0] ?? name))
+    .map(({ name }) => name);
   for (const { name } of [root, ...others]) {
     const { rows } = await client.query<{ mirrored: boolean }>(
       `select exists (select from pg_attribute where attrelid = to_regclass($1) and attname = '_payload') as mirrored`,
