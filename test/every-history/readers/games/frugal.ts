@@ -128,7 +128,8 @@ export function hearing(rules: Rules, { until = Infinity }: Wanted, order?: Ask[
         : undefined;
     if (last && !isBetween && last.since === toSecond(ask.since!)) {
       if (last.page > 2 && ask.page === 1 && isConcerned(told, world, 2)) return 'a tie is not read backwards';
-      if (ask.page < last.page && !isConcerned(told, world, ask.page))
+      // The first page is also where a second beyond paging is left.
+      if (ask.page > 1 && ask.page < last.page && !isConcerned(told, world, ask.page))
         return 'a page that shows nothing of the tie is read once more';
       if (ask.page === 2 && last.page === 1 && told.forwards.includes(last.since))
         return 'a tie is read forwards once more';
