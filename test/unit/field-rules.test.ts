@@ -3,6 +3,7 @@ import { expect, test } from 'vitest';
 import {
   applyRules,
   type FieldRules,
+  isRuled,
   type Kinds,
   parseRules,
   ruledValues,
@@ -107,6 +108,16 @@ test('what is no text is left out by every rule, and arrays of any depth are ano
     expect(applyRules(rules(rule), 'tickets', deep)).toBe('{"id":"t","subject":[null]}');
   const nested = deep.replace('subject', 'customer');
   expect(applyRules(rules('contacts.value'), 'tickets', nested)).toBe('{"id":"t","customer":[null]}');
+});
+
+test('a rule concerns a field, what is in it, and what holds it', () => {
+  const concerns = (text: string, kind: string, ...at: string[]) => isRuled(rules(text), kind, ...at);
+  expect(concerns('tickets.a.b', 'tickets', 'a')).toBe(true);
+  expect(concerns('tickets.a', 'tickets', 'a', 'b')).toBe(true);
+  expect(concerns('tickets.a.c', 'tickets', 'a', 'b')).toBe(false);
+  expect(concerns('tickets.*.b', 'tickets', 'a', 'b')).toBe(true);
+  expect(concerns('customers.email', 'tickets', 'customer', 'email')).toBe(true);
+  expect(concerns('customers.name', 'tickets', 'customer', 'email')).toBe(false);
 });
 
 test('old and new values of a field follow the rules one by one', () => {

@@ -250,14 +250,29 @@ export function makeBudget(deps: BudgetDeps): Budget {
     }
   }
 
-  async function attempt(ask: ledger.Ask, signal: AbortSignal | undefined) {
+  async function attempt(
+    ask: ledger.Ask,
+    signal: AbortSignal | undefined,
+  ): Promise<{ done: ledger.Acquired; now: Moment }> {
     signal?.throwIfAborted();
-    const { done, now } = await change((state, now) => ledger.acquire(state, now, ask, rules));
+    /** Not granted: asks again behind what is queued, with its place among those that wait. */
+    const again = (state: State, now: Moment, sinceMs: number): ledger.Acquired => ({
+      state,
+      granted: false,
+      waitUntilMs: now.earliestMs,
+      unmarked: sinceMs,
+    });
+    const { done, now } = await change((state, now): ledger.Acquired => {
+      if (heard === 0) return ledger.acquire(state, now, ask, rules);
+      const mark = state.waits.find(({ id }) => id === ask.id);
+      return again(state, now, ask.sinceMs ?? mark?.sinceMs ?? Math.floor(now.earliestMs));
+    });
     const isVoid = signal?.aborted || heard > 0;
     if (!done.granted || !isVoid) return { done, now };
     // A grant after the abort, or after a refusal, is given back. If that fails, the grant expires.
     await change((state, now) => ({ state: ledger.cancel(state, now, ask.id, rules) }));
-    return { done: { state: done.state, granted: false as const, waitUntilMs: now.earliestMs }, now };
+    const { grantedMs, waitedMs } = done.state.flights.find(({ id }) => id === ask.id)!;
+    return { done: again(done.state, now, grantedMs - waitedMs), now };
   }
 
   async function settle(grant: Grant, reply: Reply): Promise<Booked> {

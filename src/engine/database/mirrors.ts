@@ -89,7 +89,9 @@ async function addTables(client: pg.Client, stream: Stream): Promise<void> {
   const { root, others } = stream.merge.declared;
   const { columns, contacts } = stream.personal ?? { columns: [], contacts: [] };
   const ofContacts = root.columns
-    .filter(({ name, field, path }) => contacts.includes(field ?? path?.split('.')[0] ?? name))
+    .filter(({ name, field, path, unstored }) =>
+      contacts.includes(path?.split('.')[0] ?? unstored?.[0] ?? field ?? name),
+    )
     .map(({ name }) => name);
   for (const { name } of [root, ...others]) {
     const { rows } = await client.query<{ mirrored: boolean }>(

@@ -208,8 +208,12 @@ function recordOf(of: FieldRules, kind: string, text: string): string {
 }
 
 /** Whether a rule concerns the field at this path of a record, something around it, or something in it. */
-export const isRuled = (of: Chosen, kind: string, ...at: readonly string[]): boolean =>
-  rulesFor(of, kind).some(({ path }) => path.every((name, i) => at[i] === undefined || matches(name, at[i])));
+export function isRuled(of: Chosen, kind: string, ...at: readonly string[]): boolean {
+  const [field = '', ...inner] = at;
+  const within = inner.length > 0 ? innerOf(of.kinds[kind]!, field) : undefined;
+  if (within !== undefined && isRuled(of, within, ...inner)) return true;
+  return rulesFor(of, kind).some(({ path }) => path.every((name, i) => at[i] === undefined || matches(name, at[i])));
+}
 
 /** A value of a field, as the rules of its record want it. Undefined: it is left out. */
 export const ruledValue = (of: FieldRules, kind: string, field: string, value: string): string | undefined =>
