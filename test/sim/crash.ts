@@ -84,9 +84,9 @@ export async function tryCrashes(
   for (const dieAt of tried) {
     if (isStopped()) break;
     const told = await simulate(seed, { database, plan, script: events, dieAt });
-    points += told.deaths;
+    if (told.died) points++;
     failed.push(...told.complaints.map(what => `dies ${dieAt.when} effect ${dieAt.step}: ${what}`));
-    if (told.deaths === 0) failed.push(`effect ${dieAt.step}: no process died ${dieAt.when} it`);
+    if (!told.died) failed.push(`effect ${dieAt.step}: no process died ${dieAt.when} it`);
     await tell({ points, ...counted, failed });
   }
   return { points, ...counted, failed };

@@ -42,6 +42,8 @@ export interface Told {
   readonly changes: number;
   readonly requests: number;
   readonly deaths: number;
+  /** Whether somebody died at `dieAt`. */
+  readonly died: boolean;
   /** Whether field rules came late, people, changes in the catalog, changes that were dated ahead, and transactions of several pages. */
   readonly ruled: number;
   readonly erased: number;
@@ -129,6 +131,7 @@ class Simulation {
   readonly #crew: Crew;
   #databaseMs = 0;
   #wild = false;
+  #died = false;
   /** How far the source's clock has jumped. */
   #sourceMs = 0;
   /** The furthest that the source's clock ever showed, against the true time. */
@@ -221,10 +224,12 @@ class Simulation {
       await check.look();
       if (this.#wild && script !== undefined && dieAt === undefined) await this.#noteWrite(who, label);
     };
-    scheduler.border = (step, by, when) => {
+    scheduler.border = async (step, by, when) => {
       who = by.name;
       const dies = this.#wild && step === dieAt?.step && when === dieAt.when;
-      return dies ? this.#dieIfProcess(by.name) : this.#border(by.name);
+      if (!dies) return this.#border(by.name);
+      this.#died = await this.#dieIfProcess(by.name);
+      return this.#died;
     };
     scheduler.meanwhile = () => {
       if (this.#wild && this.#chance() < plan.changes) happen(this.#happens);
@@ -351,6 +356,7 @@ class Simulation {
       changes: history.changes,
       requests: services.helpdesk.totals.requests,
       deaths: this.#crew.deaths,
+      died: this.#died,
       erased: check.erased.size,
       ruled: this.#ruled,
       catalog: this.catalog.changes,
