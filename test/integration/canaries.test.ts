@@ -28,12 +28,7 @@ const rules =
   'tickets.* messages.* attachments.* customers.* contacts.* users.* labels.* inboxes.* shelves.* volumes.*';
 
 /** PostgreSQL writes each statement and all its parameters into its own log as well. */
-const tellsAll = {
-  log_statement: 'all',
-  log_parameter_max_length: '-1',
-  log_parameter_max_length_on_error: '-1',
-  full_page_writes: 'on',
-};
+const tellsAll = { log_statement: 'all', log_parameter_max_length_on_error: '-1' };
 
 interface Kept extends AsyncDisposable {
   readonly server: OwnServer;
@@ -43,7 +38,7 @@ interface Kept extends AsyncDisposable {
   readonly canaries: () => number;
 }
 
-/** Everything that a warehouse is there for. */
+/** Runs all that the head of this file names. */
 async function keepLess(queue: Record<string, string>): Promise<Kept> {
   await using stack = new AsyncDisposableStack();
   const server = stack.use(await startOwnServer({ settings: tellsAll }));

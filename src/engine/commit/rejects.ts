@@ -155,12 +155,15 @@ async function clearRejects(
   });
 }
 
+/** SQL: a clock far ahead wrote this time, so it puts off no retry. */
+export const isFarAhead = (time: string, now: string): string => `${time} > ${now}::timestamptz + interval '1 hour'`;
+
 /** Ids that are due for a fetch, the longest due first. A retry that a clock far ahead put off is due too. */
 export async function dueRejects(db: pg.Pool, claim: Key, now: Date): Promise<string[]> {
   const { rows } = await db.query<{ ask_id: string }>(
     `select ask_id from sync.rejects
      where account_id = $1 and stream_key = $2 and cleared_at is null
-       and (next_try_at <= $3 or next_try_at is not null and last_seen_at > $3 + interval '1 hour')
+       and (next_try_at <= $3 or next_try_at is not null and ${isFarAhead('last_seen_at', '$3')})
      group by ask_id order by min(next_try_at)`,
     [claim.account, claim.stream, now],
   );

@@ -95,7 +95,8 @@ export function unevenIn({ covered, gap, tie }: Proof): string | undefined {
 export type Made = 'then' | 'together' | 'apart' | 'apart, three of them long ago' | 'apart, the first second together';
 
 /**
- * Records of one kind: `times` when they were updated, oldest first. Three of them may be very old: two show no time, and one
+ * Records of one kind: `times` when they were updated, oldest first. Those of the first second may be created
+ * together, and the others apart. Three of them may be very old: two show no time, and one
  * was created before 1970.
  */
 export function begin(

@@ -15,6 +15,7 @@ import { tickets } from '../../../src/sources/helpdesk/tickets.ts';
 import { users } from '../../../src/sources/helpdesk/users.ts';
 import { verifyStream } from '../../../src/sources/helpdesk/verify/verify.ts';
 import { kinds, streams } from '../../../src/sources/index.ts';
+import { canary, spoiler } from '../../support/canaries.ts';
 import { type InProcess, inProcess } from '../../support/in-process.ts';
 
 const rulesOf = (text: string, key = 'a key of sixteen'): FieldRules => ({ kinds, rules: parseRules(text), key });
@@ -71,34 +72,16 @@ async function verified(s: InProcess): Promise<number> {
   return (await readFindings(s.pool, run, 1000)).found.length;
 }
 
-let canaries = 0;
-/** Each text of a record is a canary, and its odd fields hold some more. */
-function spoiled(text: string): string {
-  const spoil = (value: unknown, name = ''): unknown => {
-    if (Array.isArray(value)) return value.map(one => spoil(one, name));
-    if (typeof value === 'object' && value !== null)
-      return {
-        ...Object.fromEntries(Object.entries(value).map(([key, one]) => [key, spoil(one, key)])),
-        ...('id' in value && {
-          [`CANARY_${canaries}`]: 1,
-          unknown: `CANARY-${++canaries}`,
-          deep: [{ CANARY: [`CANARY-${++canaries}`, 1.5] }],
-          ssn: canaries,
-        }),
-      };
-    const isText = typeof value === 'string' && !/id$|_at$|^(id|type|state|direction|updated_at)$/.test(name);
-    return isText ? `CANARY-${++canaries} \u0000 <b>${value}</b>` : value;
-  };
-  return text.startsWith('{') || text.startsWith('[') ? JSON.stringify(spoil(JSON.parse(text))) : text;
-}
-
 test('nothing of what is left out is in any table: after a sync, changes, sweeps, rejects, drift, a repair, replays and a backfill', async () => {
   await using s = await inProcess({ tickets: 12, seed: 5, fieldRules: all });
   let isOdd = false;
+  const texts = spoiler();
   s.reword = text => {
-    const odd = spoiled(text);
+    const odd = /^[{[]/.test(text) ? texts.spoil(text) : text;
     // Every third message cannot be read.
-    return isOdd ? odd.replaceAll(/"body":"CANARY-(\d+)3 /g, '"created_at":["CANARY"],"body":"CANARY-$1 ') : odd;
+    return isOdd
+      ? odd.replaceAll(/"body":"ZZCANARY-(\d+)3 /g, `"created_at":["${canary}"],"body":"${canary}-$1 `)
+      : odd;
   };
   // Messages that this database cannot take, for now.
   await s.pool.query(`
@@ -124,10 +107,10 @@ test('nothing of what is left out is in any table: after a sync, changes, sweeps
   const range = { since: null, until: null, again: true };
   for (const name of ['customers', 'tickets']) await s.run('backfill', [name], { range });
   await s.sync(['messages']);
-  expect(canaries).toBeGreaterThan(1500);
+  expect(texts.count).toBeGreaterThan(1500);
   expect(await s.rows('select count(*)::int as n from helpdesk.tickets')).toEqual([{ n: 12 }]);
-  expect(await holding(s, 'CANARY')).toEqual([]);
-  expect((await filesHolding(s, 'CANARY', { log: true })) ?? []).toEqual([]);
+  expect(await holding(s, canary)).toEqual([]);
+  expect((await filesHolding(s, canary, { log: true })) ?? []).toEqual([]);
 });
 
 test('what was there before a rule is taken out, once it is applied; then a sync changes nothing', async () => {

@@ -5,6 +5,7 @@
 import type pg from 'pg';
 import type { Writer } from '../../../engine/commit/commit.ts';
 import { keepChanges } from '../../../engine/commit/merge.ts';
+import { isFarAhead } from '../../../engine/commit/rejects.ts';
 import type { Client } from '../../../engine/database/pool.ts';
 import { farFuture, type Ms } from '../../../engine/reading/reading.ts';
 import type { Claim } from '../../../engine/runs/claims.ts';
@@ -36,7 +37,7 @@ export interface When {
   startedMs: Ms;
   /** Names last shown before this time are due. */
   namesMs: Ms;
-  /** This machine's clock. A failure that is later than this was noted by a clock far ahead, and puts off no retry. Nor is a row newer that such a clock wrote. */
+  /** This machine's clock. A failure that a clock far ahead noted puts off no retry, and a row that it wrote is no newer. */
   nowMs: Ms;
 }
 
@@ -51,12 +52,12 @@ const bounds = ({ fromMs, toMs }: Scope) => [
   toMs === undefined ? 'infinity' : new Date(toMs),
 ];
 
-/** SQL; `now` is the parameter with this machine's clock. The same rule as that of dueRejects. */
+/** SQL; `now` is the parameter with this machine's clock. */
 const notFailing = (now: string) => `not exists (
       select from sync.rejects r
       where r.account_id = t.account_id and r.stream_key = $4 and r.ask_id = t.id and r.cleared_at is null
-        and r.next_try_at >= $5 and r.last_seen_at <= ${now}::timestamptz + interval '1 hour'
-        and (t._synced_at <= r.last_seen_at or t._synced_at > ${now}::timestamptz + interval '1 hour')
+        and r.next_try_at >= $5 and not ${isFarAhead('r.last_seen_at', now)}
+        and (t._synced_at <= r.last_seen_at or ${isFarAhead('t._synced_at', now)})
       offset 0)`;
 
 const updatedMs = 'extract(epoch from t.updated_at)::float8 * 1000 as updated_ms';
