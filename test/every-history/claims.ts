@@ -2,6 +2,7 @@
  * Every history of the claims: all orders in which small worlds of workers, runs and people can act, by the real
  * functions on a real PostgreSQL. Each act is a transaction; what two transactions do at once is in claims/races.ts.
  */
+import * as acknowledged from '../../src/engine/commit/acknowledged.ts';
 import * as commit from '../../src/engine/commit/commit.ts';
 import * as sums from '../../src/engine/commit/sums.ts';
 import * as claimsOfProduct from '../../src/engine/runs/claims.ts';
@@ -10,15 +11,23 @@ import * as slots from '../../src/engine/runs/slots.ts';
 import * as errors from '../../src/errors.ts';
 import { type Act, actsOf, type Product } from './claims/acts.ts';
 import { type ClaimsDatabase, openClaims, type Tables } from './claims/database.ts';
-import { account, beginMs, type Claims, difference, nextWork, opened, partsOf } from './claims/model.ts';
+import { account, beginMs, type Claims, difference, minuteMs, nextWork, opened, partsOf } from './claims/model.ts';
 import { type Raced, race } from './claims/races.ts';
-import { lastOf, plans } from './claims/slots.ts';
+import { isWrong, lastOf, plans } from './claims/slots.ts';
 import { type ActKind, type ClaimsWorld, claimsWorlds } from './claims/worlds.ts';
 import type { Explored } from './ledger/breadth-first.ts';
 
 export { claimsWorlds };
 
-export const product: Product = { ...claimsOfProduct, ...runs, ...commit, ...sums, ...slots, ...errors };
+export const product: Product = {
+  ...claimsOfProduct,
+  ...runs,
+  ...commit,
+  ...sums,
+  ...acknowledged,
+  ...slots,
+  ...errors,
+};
 
 /** The same functions from a copy with a planted mistake. */
 export async function loadProduct(load: <M>(path: string) => Promise<M>): Promise<Product> {
@@ -27,6 +36,7 @@ export async function loadProduct(load: <M>(path: string) => Promise<M>): Promis
     ...(await load<typeof runs>('src/engine/runs/runs.ts')),
     ...(await load<typeof commit>('src/engine/commit/commit.ts')),
     ...(await load<typeof sums>('src/engine/commit/sums.ts')),
+    ...(await load<typeof acknowledged>('src/engine/commit/acknowledged.ts')),
     ...(await load<typeof slots>('src/engine/runs/slots.ts')),
     ...(await load<typeof errors>('src/errors.ts')),
   };
@@ -76,7 +86,12 @@ export async function beginWorld(
      select n, $1, true, 'here', n, 'now', $2 from generate_series(1, 3) n on conflict do nothing`,
     [account, now],
   );
-  const none = { held: [], alive: world.workers, paused: [], timeMs: beginMs };
+  await db.pool.query(
+    `insert into sync.paused (account_id, source, stream, paused_at, paused_by)
+     select $1, k.source, k.stream, '2026-01-01', 'me' from sync.streams k where k.stream_key = any($2)`,
+    [account, world.paused ?? []],
+  );
+  const none = { held: [], alive: world.workers, paused: world.paused ?? [], timeMs: beginMs };
   const empty: Claims = { ...partsOf(await db.read()), ...none };
   for (const { account: its = account, kind, streams, opener } of world.runs) {
     const client = await db.pool.connect();
@@ -105,7 +120,7 @@ export async function perform(
   const state: Claims = {
     ...after,
     ...partsOf(found),
-    timeMs: before.timeMs + 1000,
+    timeMs: before.timeMs + minuteMs,
     held: isTaken ? [...after.held, { ...act.taker!, token: Number(token), good: true }] : after.held,
   };
   const wrong =
@@ -125,7 +140,11 @@ function stillWrong(
   said: string,
 ): string | undefined {
   const names = Object.keys(tables).filter(name => tables[name] !== found[name]);
-  if (['over', 'fenced off', 'lost'].includes(said.split(' of ')[0]!) && act.kind !== 'take' && names.length > 0)
+  if (
+    ['over', 'fenced off', 'lost', 'refused'].includes(said.split(' of ')[0]!) &&
+    act.kind !== 'take' &&
+    names.length > 0
+  )
     return `${names.join(' and ')} changed, though the act was refused`;
   const isPage = ['commit', 'pages', 'lose'].includes(act.kind) && said === 'done';
   if (isPage && (!names.includes('public.pages') || !names.includes('sync.stored_run_streams')))
@@ -204,7 +223,9 @@ function keyOf(world: ClaimsWorld, { state, used }: Pick<Node, 'state' | 'used'>
       state.alive.map(name).sort(),
       state.paused,
       state.covered,
-      state.slots.map(({ worker, atMs: _at, ...slot }) => [Object.values(slot), name(worker)].join()).sort(),
+      state.slots
+        .map(({ worker, atMs: _at, ...slot }) => [Object.values(slot), isWrong(state, slot), name(worker)].join())
+        .sort(),
       Object.entries(used).sort(),
     ]);
   });

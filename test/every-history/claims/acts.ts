@@ -1,5 +1,6 @@
 /** Everything that may happen to claims: what the real functions do, and what the model says that they must. */
 import type pg from 'pg';
+import type * as acknowledged from '../../../src/engine/commit/acknowledged.ts';
 import type * as commit from '../../../src/engine/commit/commit.ts';
 import type * as sums from '../../../src/engine/commit/sums.ts';
 import type { StreamKey } from '../../../src/engine/database/stream-key.ts';
@@ -20,6 +21,7 @@ import {
   find,
   type Held,
   isOpen,
+  minuteMs,
   type Part,
   placeOf,
   takingUp,
@@ -33,6 +35,7 @@ export type Product = Pick<
   typeof claims,
   'takeUp' | 'release' | 'finish' | 'finishUntaken' | 'failUntaken' | 'stopped' | 'heldBy'
 > &
+  Pick<typeof acknowledged, 'acknowledge'> &
   Pick<typeof runs, 'openRun' | 'endAbandonedRuns' | 'endRun' | 'waitingWork'> &
   Pick<typeof commit, 'commitTogether' | 'keepBooks'> &
   Pick<typeof sums, 'keepProof' | 'summed'> &
@@ -71,9 +74,8 @@ const nothing = { inserted: 0, updated: 0, unchanged: 0, deleted: 0, rejected: 0
 /** All different, so that none is written for another. */
 const counts = { seen: 5, inserted: 1, updated: 2, unchanged: 3, deleted: 9, rejected: 6, cleaned: 7, credits: 1 };
 const books = { stored: [], rejects: [], drift: [] } as const;
-const minute = 60_000;
 /** These minutes since the beginning. */
-const range = (from: number, to: number) => ({ from: beginMs + from * minute, to: beginMs + to * minute });
+const range = (from: number, to: number) => ({ from: beginMs + from * minuteMs, to: beginMs + to * minuteMs });
 const claimOf = (held: Held) => ({ ...keyOf(held), token: held.token, kind: 'sync', again: false }) as const;
 
 /** All acts that may follow. `used`: how often each has happened. */
@@ -85,7 +87,11 @@ export function actsOf(world: ClaimsWorld, state: Claims, used: Partial<Record<A
   };
   for (const part of state.parts)
     for (const worker of world.workers)
-      for (const job of world.jobs) add(take(part, { worker, job: `${job} ${nameOf(part)}` }));
+      for (const job of world.jobs) {
+        const by = { worker, job: `${job} ${nameOf(part)}` };
+        add(take(part, by));
+        add(takeByOtherRules(part, by));
+      }
   for (const held of state.held) for (const act of ofClaim(held)) add(act);
   for (const worker of world.workers) {
     for (const act of claimsOfSlots(worker)) add(act);
@@ -133,6 +139,28 @@ function take(part: Part, by: { worker: number; job: string }): Act {
       const { kind } = before.runs.find(({ id }) => id === part.run)!;
       return { answer: up === 'taken' ? `taken ${kind} ${kind === 'backfill'}` : `busy with run ${up.busy}`, after };
     },
+  };
+}
+
+/** Of a process that began before the field rules were changed. */
+function takeByOtherRules(part: Part, by: { worker: number; job: string }): Act {
+  return {
+    kind: 'other rules',
+    says: `worker ${by.worker} asks for ${nameOf(part)} as job ${by.job.split(' ')[0]}, with other field rules`,
+    run: (product, pool, now) =>
+      product
+        .takeUp(pool, keyOf(part), { ...by, rules: 'other' }, () => now)
+        .then(
+          up => Object.keys(up).join(),
+          error => {
+            if (isNamed(error, 'UsageError')) return 'refused';
+            throw error;
+          },
+        ),
+    must: before => ({
+      answer: takingUp({ ...before, paused: [] }, part, by).up === 'over' ? 'over' : 'refused',
+      after: before,
+    }),
   };
 }
 
@@ -251,6 +279,8 @@ function ofClaim(held: Held): Act[] {
         const said: string[] = [];
         for (const commits of [() => proof(product, pool, claim), () => pages(product, pool, now, claim)]) {
           said.push(await fenced(commits()), await fenced(commits()));
+          // A reply that comes late acknowledges less.
+          product.acknowledge(claim, 1);
           await credits('- 1');
           const lost = [
             await fenced(proof(product, pool, claim)),
@@ -291,7 +321,7 @@ interface End {
   readonly stops?: 'the run' | 'its source';
 }
 
-const sleepsUntil = new Date(beginMs + 60 * minute);
+const sleepsUntil = new Date(beginMs + 60 * minuteMs);
 const ways: readonly (readonly [ActKind, string, End])[] = [
   ['finish', 'finishes', { state: 'completed', end: endOf(null, false, 0), tells: () => ({}) }],
   [

@@ -72,6 +72,8 @@ export interface Claims {
 
 export const account = 'default';
 export const beginMs = Date.UTC(2026, 0, 1);
+/** So long after the one before it comes each act. */
+export const minuteMs = 60_000;
 const msOf = (time: string | null) => (time === null ? null : Date.parse(time));
 export const endOf = (
   error: string | null,
@@ -136,7 +138,7 @@ export function partsOf(tables: Tables): Tabled {
 
 /** The minutes of a multirange since the beginning. */
 function minutesOf(covered: string): number[] {
-  const bounds = [...covered.matchAll(/"([^"]+)"/g)].map(([, time]) => (Date.parse(time!) - beginMs) / 60_000);
+  const bounds = [...covered.matchAll(/"([^"]+)"/g)].map(([, time]) => (Date.parse(time!) - beginMs) / minuteMs);
   return bounds.flatMap((from, n) =>
     n % 2 === 0 ? Array.from({ length: bounds[n + 1]! - from }, (_, more) => from + more) : [],
   );

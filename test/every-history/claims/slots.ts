@@ -2,7 +2,18 @@
 import type { StreamKey } from '../../../src/engine/database/stream-key.ts';
 import type { Plan } from '../../../src/engine/runs/slots.ts';
 import type { Act } from './acts.ts';
-import { account, beginMs, type Claims, isOpen, isPaused, opened, placeOf, type Slot, sourceOf } from './model.ts';
+import {
+  account,
+  beginMs,
+  type Claims,
+  isOpen,
+  isPaused,
+  minuteMs,
+  opened,
+  placeOf,
+  type Slot,
+  sourceOf,
+} from './model.ts';
 
 const customers: StreamKey = 'helpdesk.customers';
 const tickets: StreamKey = 'helpdesk.tickets';
@@ -14,31 +25,30 @@ const nightly: Plan = {
   ...{ sweeps: [customers, tickets], names: 'helpdesk.messages' },
 };
 export const plans = [fresh, nightly];
-const minute = 60_000;
-/** The last one comes from a machine whose clock is ahead. */
+/** The third one comes from a machine whose clock is ahead, until time has come so far. */
 const due: readonly (readonly [Plan, number])[] = [
-  ...[-60, 0, 180].map(minutes => [fresh, minutes] as const),
+  ...[-60, 0, 61].map(minutes => [fresh, minutes] as const),
   ...[-60, 0].map(minutes => [nightly, minutes] as const),
 ];
 
-/** Slots from here on are of a wrong clock. */
-const wrongMs = ({ timeMs }: Claims) => timeMs + 60 * minute;
+/** Its clock was wrong. */
+export const isWrong = ({ timeMs }: Claims, { slotMs }: Pick<Slot, 'slotMs'>) => slotMs >= timeMs + 60 * minuteMs;
 
 export function claimsOfSlots(worker: number): Act[] {
   return due.map(([plan, minutes]) => ({
     kind: 'slot',
     says: `worker ${worker} claims the slot of ${plan.schedule} at minute ${minutes}`,
     async run(product, pool, now) {
-      const found = await product.claimSlot(pool, account, plan, new Date(beginMs + minutes * minute), worker, now);
+      const found = await product.claimSlot(pool, account, plan, new Date(beginMs + minutes * minuteMs), worker, now);
       return found === undefined ? 'nothing' : 'run' in found ? `run ${found.run}` : `skipped: ${found.skipped}`;
     },
-    must: before => claiming(before, plan, beginMs + minutes * minute, worker),
+    must: before => claiming(before, plan, beginMs + minutes * minuteMs, worker),
   }));
 }
 
 function claiming(claims: Claims, plan: Plan, slotMs: number, worker: number): { answer: string; after: Claims } {
   const same = claims.slots.filter(one => one.schedule === plan.schedule);
-  if (same.some(one => one.slotMs === slotMs || (one.slotMs > slotMs && one.slotMs < wrongMs(claims))))
+  if (same.some(one => one.slotMs === slotMs || (one.slotMs > slotMs && !isWrong(claims, one))))
     return { answer: 'nothing', after: claims };
   const takes = (after: Claims, how: Pick<Slot, 'run' | 'skipped'>): Claims => ({
     ...after,
@@ -90,7 +100,7 @@ const isNext = (claims: Claims, stream: string): boolean =>
 /** What `lastSlot` must say. */
 export function lastOf(claims: Claims, schedule: string): string {
   const last = claims.slots
-    .filter(one => one.schedule === schedule && one.slotMs < wrongMs(claims))
+    .filter(one => one.schedule === schedule && !isWrong(claims, one))
     .sort((a, b) => b.slotMs - a.slotMs)[0];
   return last ? JSON.stringify([last.slotMs, last.run, last.skipped]) : 'none';
 }

@@ -12,6 +12,8 @@ export interface ClaimsWorld {
     readonly streams: readonly StreamKey[];
     readonly opener: number;
   }[];
+  /** Streams of the default account that people have paused. */
+  readonly paused?: readonly StreamKey[];
   /** Names that the queue gives to a job of a stream. The same job may be delivered twice. */
   readonly jobs: readonly string[];
   /** How many times each act may happen, in all. */
@@ -20,6 +22,7 @@ export interface ClaimsWorld {
 
 export type ActKind =
   | 'take'
+  | 'other rules'
   | 'commit'
   | 'pages'
   | 'lose'
@@ -48,7 +51,7 @@ export const claimsWorlds: readonly ClaimsWorld[] = [
     workers: [1, 2],
     runs: [sync],
     jobs: ['a', 'b'],
-    most: { take: 3, commit: 1, proof: 1, release: 1, finish: 1, die: 1, return: 1, abandon: 1 },
+    most: { take: 3, 'other rules': 1, commit: 1, proof: 1, release: 1, finish: 1, die: 1, return: 1, abandon: 1 },
   },
   {
     name: 'a stream, three workers',
@@ -115,6 +118,21 @@ export const claimsWorlds: readonly ClaimsWorld[] = [
     ],
     jobs: ['a'],
     most: { slot: 2, take: 1, pause: 2, carry: 1, 'end run': 1 },
+  },
+  {
+    name: 'slots of the schedule, and streams that are paused',
+    workers: [1, 2],
+    runs: [{ kind: 'sync', streams: ['helpdesk.tickets', 'helpdesk.messages'], opener: 9 }],
+    paused: ['helpdesk.customers', 'helpdesk.tickets', 'helpdesk.messages'],
+    jobs: ['a'],
+    most: { slot: 2, pause: 1 },
+  },
+  {
+    name: 'slots of the schedule, and a run that reads messages next',
+    workers: [1, 2],
+    runs: [{ kind: 'sync', streams: ['helpdesk.messages', 'books.shelves'], opener: 9 }],
+    jobs: ['a'],
+    most: { slot: 2, take: 1, pause: 1 },
   },
   {
     name: 'a job that fails beside another one',
