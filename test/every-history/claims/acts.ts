@@ -106,6 +106,7 @@ export function actsOf(world: ClaimsWorld, state: Claims, used: Partial<Record<A
     run: (product, pool, now) => product.endAbandonedRuns(pool, account, now).then(() => 'done'),
     must: before => ({ answer: 'done', after: abandoned(before) }),
   });
+  add(forgotten);
   for (const run of state.runs) add(cancel(run.id));
   for (const part of state.parts) {
     for (const job of world.jobs) add(failing(part, `${job} ${nameOf(part)}`));
@@ -131,7 +132,7 @@ function take(part: Part, by: { worker: number; job: string }): Act {
     async run(product, pool, now) {
       const up = await product.takeUp(pool, keyOf(part), by, () => now);
       if ('taken' in up) return `taken ${up.taken.token} ${up.taken.kind} ${up.taken.again}`;
-      return 'busy' in up ? `busy with run ${up.busy}` : 'over';
+      return 'busy' in up ? `busy with run ${up.busy}` : overOf(up);
     },
     must(before) {
       const { up, after } = takingUp(before, part, by);
@@ -142,6 +143,20 @@ function take(part: Part, by: { worker: number; job: string }): Act {
   };
 }
 
+const overOf = (up: { readonly over: true }) => (up.over === true ? 'over' : `over: ${up.over}`);
+
+/** The job of a run that was forgotten since. */
+const forgotten: Act = {
+  kind: 'forgotten',
+  says: 'worker 1 asks for tickets of a run that is forgotten',
+  async run(product, pool, now) {
+    const key = { account, run: 99, stream: 'helpdesk.tickets' } as const;
+    const up = await product.takeUp(pool, key, { worker: 1, job: 'a' }, () => now);
+    return 'over' in up ? overOf(up) : Object.keys(up).join();
+  },
+  must: before => ({ answer: 'over', after: before }),
+};
+
 /** Of a process that began before the field rules were changed. */
 function takeByOtherRules(part: Part, by: { worker: number; job: string }): Act {
   return {
@@ -151,14 +166,14 @@ function takeByOtherRules(part: Part, by: { worker: number; job: string }): Act 
       product
         .takeUp(pool, keyOf(part), { ...by, rules: 'other' }, () => now)
         .then(
-          up => Object.keys(up).join(),
+          up => ('over' in up ? overOf(up) : Object.keys(up).join()),
           error => {
-            if (isNamed(error, 'UsageError')) return 'refused';
+            if (isNamed(error, 'UsageError')) return `refused of ${String(error).split(': ').at(-1)}`;
             throw error;
           },
         ),
     must: before => ({
-      answer: takingUp({ ...before, paused: [] }, part, by).up === 'over' ? 'over' : 'refused',
+      answer: takingUp({ ...before, paused: [] }, part, by).up === 'over' ? 'over' : 'refused of none',
       after: before,
     }),
   };
