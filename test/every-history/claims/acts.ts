@@ -64,11 +64,26 @@ const nameOf = ({ run, stream }: { run: number; stream: string }) => `${stream.r
 const fenced = (work: Promise<unknown>) =>
   work.then(
     () => 'done',
-    error => {
-      if (isNamed(error, 'FencedOff')) return 'fenced off';
-      throw error;
-    },
+    error => (isNamed(error, 'FencedOff') ? 'fenced off' : String(error)),
   );
+
+/** The named statements of this work, in their order. */
+async function writtenBy(client: pg.ClientBase, work: () => Promise<void>): Promise<string[]> {
+  const names: string[] = [];
+  const heard = {
+    query(statement: { name?: string }, ...more: unknown[]) {
+      if (statement.name !== undefined) names.push(statement.name);
+      return Reflect.apply(Object.getPrototypeOf(client).query, client, [statement, ...more]);
+    },
+  };
+  Object.assign(client, heard);
+  try {
+    await work();
+  } finally {
+    Reflect.deleteProperty(client, 'query');
+  }
+  return names;
+}
 
 const nothing = { inserted: 0, updated: 0, unchanged: 0, deleted: 0, rejected: 0, cleaned: 0 };
 /** All different, so that none is written for another. */
@@ -220,13 +235,16 @@ function ofClaim(held: Held): Act[] {
     ) => product.keepBooks(client, claim, at, { ...books, counts, list, expected, proof: covered ? { covered } : {} });
     return product.commitTogether({ pg: pool, streams: [] }, async client => {
       await client.query('insert into public.pages values ($1)', [claim.token]);
-      await product.summed(client, async () => {
-        await page(client, 'default', range(-9, -8), 7);
-        await page(client, 'default', range(-8, -7));
-        await page(client, 'default', undefined);
-        await page(client, 'late', range(-7, -6));
-        await page(client, 'late', range(-5, -4));
-      });
+      const written = await writtenBy(client, () =>
+        product.summed(client, async () => {
+          await page(client, 'default', range(-9, -8), 7);
+          await page(client, 'default', range(-8, -7));
+          await page(client, 'default', undefined);
+          await page(client, 'late', range(-7, -6));
+          await page(client, 'late', range(-5, -4));
+        }),
+      );
+      if (written.join() !== 'count page,cover,cover,cover') throw new Error(`pages are written by ${written}`);
       if (fails) throw new Error('the power fails');
     });
   };
@@ -282,28 +300,33 @@ function ofClaim(held: Held): Act[] {
       'outlives a database that loses its last commit of',
       async (product, pool, now) => {
         const claim = claimOf(held);
-        const credits = (more: string) =>
+        const less = (column: string, n: number) =>
           pool.query(
-            `update sync.stored_run_streams set credits = credits ${more}
+            `update sync.stored_run_streams set ${column} = ${column} - $4
              where run_id = $1 and stream_key = $2 and token = $3 and state = 'running'`,
-            [held.run, held.stream, held.token],
+            [held.run, held.stream, held.token, n],
           );
         // What is rolled back was acknowledged by nobody. A transaction may also have no page.
         await pages(product, pool, now, claim, true).catch(() => {});
         await product.commitTogether({ pg: pool, streams: [] }, client => product.summed(client, async () => {}));
         const said: string[] = [];
-        for (const commits of [() => proof(product, pool, claim), () => pages(product, pool, now, claim)]) {
+        for (const [commits, columns] of [
+          [() => proof(product, pool, claim), ['credits']],
+          [() => pages(product, pool, now, claim), ['seen', 'deleted', 'credits']],
+        ] as const) {
           said.push(await fenced(commits()), await fenced(commits()));
           // A reply that comes late acknowledges less.
           product.acknowledge(claim, 1);
-          await credits('- 1');
-          const lost = [
-            await fenced(proof(product, pool, claim)),
-            await fenced(pages(product, pool, now, claim)),
-            await fenced(product.finish(pool, claim, now, { credits: 3 })),
-          ];
-          if (lost.some(one => one !== 'fenced off')) return `after what is lost: ${lost}`;
-          await credits('+ 1');
+          for (const what of columns) {
+            await less(what, 1);
+            const lost = [
+              await fenced(proof(product, pool, claim)),
+              await fenced(pages(product, pool, now, claim)),
+              await fenced(product.finish(pool, claim, now, { credits: 3 })),
+            ];
+            if (lost.some(one => one !== 'fenced off')) return `after ${what} that are lost: ${lost}`;
+            await less(what, -1);
+          }
         }
         return [...new Set(said)].join(' and ');
       },

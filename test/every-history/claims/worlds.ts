@@ -76,6 +76,13 @@ export const claimsWorlds: readonly ClaimsWorld[] = [
     most: { take: 3, commit: 1, die: 1 },
   },
   {
+    name: 'a backfill that begins while runs of two accounts are open',
+    workers: [1, 2],
+    runs: [{ ...sync, account: 'other' }, sync, { ...sync, kind: 'backfill' }],
+    jobs: ['a'],
+    most: { die: 1 },
+  },
+  {
     name: 'a stream that is fetched by id: a sync, a backfill and a verification',
     workers: [1, 2],
     runs: (['sync', 'backfill', 'verify'] as const).map(kind => ({ kind, streams: ['helpdesk.messages'], opener: 1 })),
