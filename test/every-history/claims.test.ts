@@ -6,6 +6,7 @@ import { freshDatabase } from '../support/postgres.ts';
 import { plantedInClaims, plantedInPresence } from './claims/planted.ts';
 import { playPresence, presencePlays } from './claims/presence.ts';
 import { claimsWorlds, exploreClaims, loadProduct, raceClaims } from './claims.ts';
+import { quickRaces } from './examined.ts';
 import { withMistake } from './planted.ts';
 
 const complaintsOf = async (url: string, options: Parameters<typeof exploreClaims>[1]) => {
@@ -25,10 +26,7 @@ describe('every history of the claims', () => {
     expect(await complaintsOf(db.url, { only: name, mostStates: 50 })).toEqual([]);
   });
 
-  test.for([
-    'after nothing: worker 1 takes up tickets of run 1 as job a, while a person ends run 1',
-    'after nothing: worker 1 claims the slot of nightly at minute -60, while worker 2 claims the slot of nightly at minute 0',
-  ])('two at once, in every order of the statements, %s', async only => {
+  test.for(quickRaces)('two at once, in every order of the statements, %s', async only => {
     await using db = await freshDatabase();
     expect(await complaintsOfRaces(db.url, { only })).toEqual([]);
   });

@@ -45,8 +45,11 @@ export async function loadProduct(load: <M>(path: string) => Promise<M>): Promis
 export interface ClaimsOptions {
   readonly only?: string;
   readonly mostStates?: number;
-  /** What has happened before: the first act of each of these kinds that can be. None where the world has no such act. */
-  readonly after?: readonly ActKind[];
+  /**
+   * What has happened before: of each of these kinds the first act that can be, or the act whose sentence begins like this.
+   * None where the world has no such act.
+   */
+  readonly after?: readonly string[];
   readonly product?: Product;
   /** False: workers are told apart though they are alike. For the proof that this loses nothing. */
   readonly symmetric?: boolean;
@@ -77,9 +80,11 @@ export async function beginWorld(
      where k.stream in ('customers', 'tickets', 'messages', 'shelves')`,
     [accounts],
   );
-  // Customers were read before.
+  // Customers were read before, and tickets of the other account.
   await db.pool.query(
-    `update sync.coverage set covered = '{[2025-12-31 23:00+00, 2025-12-31 23:01+00)}' where stream = 'customers' and list = 'default'`,
+    `update sync.coverage set covered = '{[2025-12-31 23:00+00, 2025-12-31 23:01+00)}'
+     where (account_id, stream, list) in (($1, 'customers', 'default'), ('other', 'tickets', 'default'))`,
+    [account],
   );
   await db.pool.query(
     `insert into sync.workers (id, account_id, works, host, pid, version, started_at) overriding system value
@@ -306,13 +311,14 @@ async function beginAfter(
   db: ClaimsDatabase,
   world: ClaimsWorld,
   examined: Product,
-  before: readonly ActKind[],
+  before: readonly string[],
 ): Promise<Awaited<ReturnType<typeof beginWorld>>> {
   let { state, tables, wrong } = await beginWorld(db, world, examined);
-  for (const kind of before) {
+  for (const what of before) {
     const taker = state.alive[0];
     const act = actsOf(world, state, {}).find(
-      one => one.kind === kind && (one.taker === undefined || one.taker.worker === taker),
+      ({ kind, says, taker: by }) =>
+        says.startsWith(what) || (kind === what && (by === undefined || by.worker === taker)),
     );
     if (wrong || !act) continue;
     await db.put(tables);
@@ -336,6 +342,7 @@ export async function* raceClaims(
   for (const { world, after } of [
     ...befores.map(after => ({ world: { ...claimsWorlds[0]!, most: raced }, after })),
     { world: { ...slots, most: { slot: 9 } }, after: [] },
+    { world: twoSources, after: ['worker 1 takes up tickets', 'worker 2 takes up books.shelves'] },
   ]) {
     const { state, tables } = await beginAfter(db, world, examined, after);
     const acts = actsOf(world, state, {}).filter(
@@ -366,5 +373,13 @@ const raced = {
   'end run': 9,
   fail: 9,
 } as const;
+/** Streams of two sources end, and so does their run. */
+const twoSources: ClaimsWorld = {
+  name: 'a stream of each source',
+  workers: [1, 2],
+  runs: [{ kind: 'sync', streams: ['helpdesk.tickets', 'books.shelves'], opener: 1 }],
+  jobs: ['a'],
+  most: { take: 9, finish: 9, partial: 9, interrupt: 9, 'end run': 9 },
+};
 /** The end of a run and of abandoned ones may come from anybody. */
 const workerOf = ({ says }: Act) => /^worker \d/.exec(says)?.[0] ?? says;

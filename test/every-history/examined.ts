@@ -61,9 +61,10 @@ async function ownServer() {
   return { env: { [serverUrl]: server.url }, [Symbol.asyncDispose]: () => server[Symbol.asyncDispose]() };
 }
 const ownDatabase = () => databaseFor(process.env[serverUrl]!);
-const quickRaces = [
+export const quickRaces = [
   'after nothing: worker 1 takes up tickets of run 1 as job a, while a person ends run 1',
   'worker 1 claims the slot of nightly at minute -60, while worker 2 claims the slot of nightly at minute 0',
+  'worker 1 finishes tickets of run 1 under token 1, while worker 2 finishes books.shelves of run 1 under token 1',
 ];
 
 export const examined: Readonly<Record<string, Examined>> = {

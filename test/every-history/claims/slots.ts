@@ -24,11 +24,15 @@ const nightly: Plan = {
   ...{ schedule: 'nightly', kind: 'nightly', streams: [tickets, 'books.shelves'], unless: ['nightly'] },
   ...{ sweeps: [customers, tickets], names: 'helpdesk.messages' },
 };
-export const plans = [fresh, nightly];
+const weekly: Plan = {
+  ...{ schedule: 'weekly', kind: 'sync', streams: ['books.shelves'], unless: [], sweeps: [customers] },
+};
+export const plans = [fresh, nightly, weekly];
 /** The third one comes from a machine whose clock is ahead, until time has come so far. */
 const due: readonly (readonly [Plan, number])[] = [
   ...[-60, 0, 61].map(minutes => [fresh, minutes] as const),
   ...[-60, 0].map(minutes => [nightly, minutes] as const),
+  [weekly, 0],
 ];
 
 /** Its clock was wrong. */
