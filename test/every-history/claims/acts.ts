@@ -241,7 +241,8 @@ function ofClaim(held: Held): Act[] {
           await page(client, 'default', range(-8, -7));
           await page(client, 'default', undefined);
           await page(client, 'late', range(-7, -6));
-          await page(client, 'late', range(-5, -4));
+          await page(client, 'late', range(-6, -5));
+          await page(client, 'late', range(-4, -3));
         }),
       );
       if (written.join() !== 'count page,cover,cover,cover') throw new Error(`pages are written by ${written}`);
@@ -250,9 +251,9 @@ function ofClaim(held: Held): Act[] {
   };
   const pagesOf = (before: Claims, { counts: had, credits }: Part): Claims => {
     const { credits: _, ...five } = counts;
-    const sums = Object.values(five).map(n => 5 * n);
-    const all = { counts: counted(had, sums, 7), credits: credits + 5 };
-    return add(add(add(before, 'default', -9, -7, all), 'late', -7, -6, {}), 'late', -5, -4, {});
+    const sums = Object.values(five).map(n => 6 * n);
+    const all = { counts: counted(had, sums, 7), credits: credits + 6 };
+    return add(add(add(before, 'default', -9, -7, all), 'late', -7, -5, {}), 'late', -4, -3, {});
   };
   const proof = (product: Product, pool: pg.Pool, claim: ReturnType<typeof claimOf>, expected?: number) =>
     product.keepProof(pool, claim, 'default', range(-1, 0), { credits: 1, expected });
@@ -284,7 +285,7 @@ function ofClaim(held: Held): Act[] {
     ),
     guarded(
       'pages',
-      'commits five pages at once of',
+      'commits six pages at once of',
       (product, pool, now) => fenced(pages(product, pool, now, claimOf(held))),
       pagesOf,
     ),

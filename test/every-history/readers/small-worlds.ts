@@ -199,12 +199,13 @@ export function* apartWorlds(
     [2, 2, 1],
     [2, 2, 2],
   ],
+  pages = 2,
 ): Generator<SmallWorld> {
   for (const values of layouts)
     for (const known of knowns)
       for (const stops of changes > 0 ? [false] : [false, true])
         for (const inclusive of [false, true]) {
-          const rules: Rules = { lookback, perPage, pages: 2, inclusive, ties: 'id', date: 'down', known, stops };
+          const rules: Rules = { lookback, perPage, pages, inclusive, ties: 'id', date: 'down', known, stops };
           const times = values.map(value => (value > 7 ? 2 : 1));
           const limits: Limits = { changes, ticks, kills: 0, records: 8, kinds, late: [2], ahead: [3] };
           const each = values.map(value => value % 8);
@@ -215,6 +216,7 @@ export function* apartWorlds(
               `records of one second with values ${values.join(' ')}, ${known.join(' ')} known`,
               `${count(changes, 'change')}, ${count(ticks, 'second')}`,
               changes > 0 ? changesTitle(limits) : '',
+              pages === 2 ? '' : `${pages} pages`,
               `since is ${inclusive ? 'inclusive' : 'exclusive'}`,
               stops ? 'counts stop' : '',
             ]

@@ -85,8 +85,9 @@ const fractionOf = ({ date }: Rules) => (date === 'with a fraction' ? 300 : 0);
 export const beginningAt = (second: number, rules: Rules): number => toMs(second) + fractionOf(rules);
 export const endAt = (second: number, { date }: Rules): number => toMs(second) - (date === 'with a fraction' ? 700 : 0);
 
-/** Whatever is claimed, left or noted begins and ends with a second. */
+/** Whatever is claimed, left or noted begins and ends with a second, and is not empty. */
 export function unevenIn({ covered, gap, tie }: Proof): string | undefined {
+  if ([covered, gap, tie].some(range => range && range.from >= range.to)) return 'a range is empty';
   const uneven = [covered, gap, tie].find(range => range && [range.from, range.to].some(ms => ms % 1000 !== 0));
   return uneven && 'a range does not begin and end with a second';
 }
@@ -208,7 +209,9 @@ export function refused({ since = 0, page, perPage, count, order }: Ask, rules: 
     page >= 1 &&
     page * perPage <= rules.pages * rules.perPage &&
     sizes.includes(perPage);
-  return isRight && (perPage > 0 || count === true) ? undefined : `page ${page} of ${perPage} records is asked for`;
+  return isRight && (perPage > 0 || (count === true && page === 1))
+    ? undefined
+    : `page ${page} of ${perPage} records is asked for`;
 }
 
 /**

@@ -234,6 +234,7 @@ export function* slice(): Generator<SmallWorld> {
     [undated, undated, year1970 - 1, 0],
     [undated, year1970 - 1, year1970, year1970 + 1],
     [year1970, year1970, year1970 + 1, 0],
+    [year1970 - 2, year1970 - 1, year1970 - 1],
     [undated, undated, undated, undated, year1970 - 1, 0],
   ];
   yield* creationWorlds({ times: old, changes: 1, kinds: ['touch', 'delete', 'behind'], ties: ['id'] });
@@ -253,7 +254,10 @@ export function* slice(): Generator<SmallWorld> {
     [0, 0, 0, 2, 2, 2, 1],
     [0, 0, 0, 4, 4, 4, 1],
     [0, 0, 0, 0, 0, 1],
+    [0, 0, 8, 8, 8, 9],
+    [0, 1, 1, 1, 8, 8],
   ]);
+  yield* apartWorlds(0, 0, all, [[0, 0, 0, 1, 1, 1]], [[2, 1, 1]], 3);
   yield* apartWorlds(2, 0, ['delete'], [[0, 0, 1, 1, 2, 2, 8]], [[2, 2, 1]]);
   yield* apartWorlds(
     1,
@@ -262,6 +266,7 @@ export function* slice(): Generator<SmallWorld> {
     [
       [0, 0, 1, 1],
       [0, 0, 0, 1, 1],
+      [0, 0, 1, 1, 9],
     ],
   );
   for (let n = 0; n <= 4; n++) yield* wholeWorlds(n, 3);

@@ -58,24 +58,23 @@ export interface Sweep {
 
 const mostRequests = 120;
 
-/** All records of a second and of the one before, or else all that have the same known values. */
+const valuesOf = ({ versions }: World['items'][number]) => versions.at(-1)!.values ?? 0;
+const isKnown = (items: World['items'], known: NonNullable<Rules['known']>) =>
+  items.every(one => known.every((count, n) => ((valuesOf(one) >> n) & 1) < count));
+
+/** All records of a second, or else all of it and of the next one that have the same known values. */
 function isWithinReach({ items }: World, { pages, perPage, known, stops }: Rules): boolean {
   const depth = pages * perPage;
-  const around = (second: number) => items.filter(({ created }) => [second, second - 1].includes(placeOf(created)));
+  const of = (...seconds: number[]) => items.filter(({ created }) => seconds.includes(placeOf(created)));
   const isDeep = (list: World['items']) => list.length >= depth;
   const counts = new Set(items.map(one => items.filter(({ created }) => created >= one.created).length));
   return items.every(({ created }) => {
-    if (!isDeep(around(placeOf(created)))) return true;
+    const second = placeOf(created);
+    if (!isDeep(of(second))) return true;
     // A count of just as many may be one that stops there.
     if (known === undefined || stops || counts.has(depth)) return false;
-    const valuesOf = ({ versions }: World['items'][number]) => versions.at(-1)!.values ?? 0;
-    const isKnown = items.every(one => known.every((count, n) => ((valuesOf(one) >> n) & 1) < count));
-    return (
-      isKnown &&
-      !around(placeOf(created)).some(one =>
-        isDeep(around(placeOf(created)).filter(two => valuesOf(two) === valuesOf(one))),
-      )
-    );
+    const met = of(second, second + 1);
+    return isKnown(items, known) && !met.some(one => isDeep(met.filter(two => valuesOf(two) === valuesOf(one))));
   });
 }
 
@@ -117,16 +116,20 @@ export function creationGame({ world, rules, limits, read = readByCreation, ...w
           ? 'the reading does not end'
           : (refused(step.value.ask, rules) ??
             unevenIn(proof) ??
-            apart(proof, sweep.end) ??
+            apart(proof, sweep.end, sweep.world) ??
             needless(sweep, node.step, heard, end) ??
             unshown(proof, shown, sweep.world, unsure)),
     };
   }
 
   /** A claim begins where the last one, or the gap behind it, ended. A gap may follow what is too young to be claimed. */
-  function apart({ covered, gap }: Proof, end: number): string | undefined {
+  function apart({ covered, gap }: Proof, end: number, world: World): string | undefined {
     if (covered && toSecond(covered.from) !== end) return 'a claim does not begin where the last one ended';
-    return gap && toSecond(gap.from) < end ? 'a gap begins in what is claimed' : undefined;
+    if (gap && toSecond(gap.from) < end) return 'a gap begins in what is claimed';
+    const latest = Math.max(...world.items.map(({ created }) => placeOf(created)));
+    return gap && toSecond(gap.to) > Math.max(asOf(world, rules) - lookback, latest + 1)
+      ? 'a gap reaches beyond what may be claimed and the last record'
+      : undefined;
   }
   const endOf = ({ covered, gap }: Proof, end: number): number =>
     covered ? toSecond(covered.to) : gap && toSecond(gap.from) === end ? toSecond(gap.to) : end;
@@ -145,9 +148,10 @@ export function creationGame({ world, rules, limits, read = readByCreation, ...w
     const isSteady = limits.changes - left.changes < (limits.kinds.join() === 'delete' ? 3 : 1);
     if (gap && isReadable && isSteady && left.ticks === limits.ticks) return `a gap is left: ${gap.reason}`;
     if (left.changes < limits.changes || left.ticks < limits.ticks) return undefined;
+    if (gap?.reason.endsWith('we know') && isKnown(world.items, rules.known!)) return 'a gap has a wrong reason';
     const claimed = Math.min(asOf(now, rules) - lookback, until ?? Infinity);
     if (then.done && isReadable && end < claimed) return 'not all is claimed that may be';
-    return hearing(rules, wanted, 'created').needlessBehind(heard, then);
+    return hearing(rules, wanted, 'created').needlessOfCreation(heard, now, then);
   }
   const isReadable = isWithinReach(world, rules);
 

@@ -157,6 +157,21 @@ export function hearing(rules: Rules, { until = Infinity }: Wanted, order?: Ask[
     return isBehind ? 'more is asked for behind the page that ended it' : undefined;
   }
 
+  /** A reading by creation asks on. */
+  function needlessOfCreation(told: Heard, { items }: World, then: ListPlayed['step']): string | undefined {
+    const { last, lastTime, met, isBetween } = told;
+    if ('failed' in then || then.done || last === undefined || isBetween) return needlessBehind(told, then);
+    const { order: asked, only, since = -1000, page } = then.value.ask;
+    const goesOn = asked === order && !only && toSecond(since) === last.since && page > 1 && page < last.page;
+    const first = items[met.get(1)?.[0] ?? -1];
+    // The last page that paging reaches is asked for first. If it ends in the second of the tie, no walk gets beyond it.
+    const isBeyond = lastTime > last.since + (first && placeOf(first.created) > last.since ? 1 : 0);
+    const isFull = met.get(last.page)?.length === perPage;
+    if (goesOn && last.page === rules.pages && met.size === 2 && isFull && !isBeyond)
+      return 'a tie beyond paging is walked';
+    return needlessBehind(told, then);
+  }
+
   /** A walk by pages asks on. `first`: it has not been resumed. */
   function needlessOfWalk(
     told: Heard,
@@ -198,5 +213,5 @@ export function hearing(rules: Rules, { until = Infinity }: Wanted, order?: Ask[
     return !asksOn && !isFound ? 'the next walk begins too early' : undefined;
   }
 
-  return { heard, needlessOfMoving, needlessOfWalk, needlessBehind };
+  return { heard, needlessOfMoving, needlessOfWalk, needlessOfCreation };
 }
