@@ -227,6 +227,26 @@ export function* slice(): Generator<SmallWorld> {
       part,
     );
   }
+  // Two ties beyond paging, one behind the other; and ties in no order, before the end of what is wanted.
+  yield* creationWorlds({
+    times: [
+      [0, 0, 0, 0, 1, 1, 1, 1],
+      [0, 0, 0, 0, 2, 2, 2, 2],
+    ],
+    ...{ changes: 0, ticks: 1, ties: ['id'], pages: [2] },
+  });
+  for (const part of [{}, { until: 2 }, { until: 3 }])
+    yield* creationWorlds(
+      {
+        times: [
+          [0, 0, 0],
+          [1, 1, 1],
+          [0, 2, 2, 2],
+        ],
+        ...{ changes: 0, ticks: 3, ties: ['id, turning'] },
+      },
+      part,
+    );
   // A first page without a time of creation, and what is older than 1970 behind it.
   const old = [
     [undated, undated],
@@ -269,6 +289,8 @@ export function* slice(): Generator<SmallWorld> {
       [0, 0, 1, 1, 9],
     ],
   );
+  // What is claimed as of a later reply than the one that showed it would lack this change.
+  yield* apartWorlds(1, 3, ['touch'], [[0, 0, 1, 1]], [[2, 1, 1]]);
   for (let n = 0; n <= 4; n++) yield* wholeWorlds(n, 3);
   yield wholeWorld(7, 5, 'place, overlapping', { shrinks: true });
   for (const n of [9, 10, 11, 20]) yield wholeWorld(n, 1, 'number, ten at once', { perPage: 20 });

@@ -116,20 +116,21 @@ export function creationGame({ world, rules, limits, read = readByCreation, ...w
           ? 'the reading does not end'
           : (refused(step.value.ask, rules) ??
             unevenIn(proof) ??
-            apart(proof, sweep.end, sweep.world) ??
+            apart(proof, sweep.end, sweep.world, heard) ??
             needless(sweep, node.step, heard, end) ??
             unshown(proof, shown, sweep.world, unsure)),
     };
   }
 
   /** A claim begins where the last one, or the gap behind it, ended. A gap may follow what is too young to be claimed. */
-  function apart({ covered, gap }: Proof, end: number, world: World): string | undefined {
+  function apart({ covered, gap }: Proof, end: number, world: World, heard: Heard): string | undefined {
     if (covered && toSecond(covered.from) !== end) return 'a claim does not begin where the last one ended';
     if (gap && toSecond(gap.from) < end) return 'a gap begins in what is claimed';
+    if (gap === undefined) return undefined;
     const latest = Math.max(...world.items.map(({ created }) => placeOf(created)));
-    return gap && toSecond(gap.to) > Math.max(asOf(world, rules) - lookback, latest + 1)
-      ? 'a gap reaches beyond what may be claimed and the last record'
-      : undefined;
+    if (toSecond(gap.to) > Math.max(asOf(world, rules) - lookback, latest + 1))
+      return 'a gap reaches beyond what may be claimed and the last record';
+    return hearing(rules, wanted, 'created').misplaced(heard, world, gap);
   }
   const endOf = ({ covered, gap }: Proof, end: number): number =>
     covered ? toSecond(covered.to) : gap && toSecond(gap.from) === end ? toSecond(gap.to) : end;

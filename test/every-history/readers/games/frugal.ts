@@ -2,7 +2,7 @@
  * Where nothing changes, a reading asks for nothing that it does not need: it pays for each request. What it has asked for so
  * far follows from its pages.
  */
-import { type Ask, floorSecond, type Ms } from '../../../../src/engine/reading/reading.ts';
+import { type Ask, floorSecond, type Ms, type Proof } from '../../../../src/engine/reading/reading.ts';
 import type { ListPlayed } from '../played.ts';
 import { dateOf, placeOf, type Rules, type Shown, toMs, toSecond, type World } from '../world.ts';
 
@@ -43,6 +43,8 @@ export const nothingHeard: Heard = {
   repeats: 0,
   split: undefined,
 };
+
+type Gap = NonNullable<Proof['gap']>;
 
 interface Wanted {
   /** Nothing from this second on. */
@@ -157,17 +159,27 @@ export function hearing(rules: Rules, { until = Infinity }: Wanted, order?: Ask[
     return isBehind ? 'more is asked for behind the page that ended it' : undefined;
   }
 
+  /** The first second that the last request was about: a tie fills its page from here on. */
+  function secondOf({ last, met }: Heard, { items }: World): number {
+    const first = items[met.get(1)?.[0] ?? -1];
+    return last!.since + (first && placeOf(first.created) > last!.since ? 1 : 0);
+  }
+
+  /** Where a gap begins and ends that a reading by creation leaves. */
+  function misplaced(told: Heard, world: World, { from, to }: Gap): string | undefined {
+    if (toSecond(to) > until) return 'a gap reaches beyond what is wanted';
+    return toSecond(from) < secondOf(told, world) ? 'a gap begins before the tie that it is about' : undefined;
+  }
+
   /** A reading by creation asks on. */
-  function needlessOfCreation(told: Heard, { items }: World, then: ListPlayed['step']): string | undefined {
+  function needlessOfCreation(told: Heard, world: World, then: ListPlayed['step']): string | undefined {
     const { last, lastTime, met, isBetween } = told;
     if ('failed' in then || then.done || last === undefined || isBetween) return needlessBehind(told, then);
     const { order: asked, only, since = -1000, page } = then.value.ask;
     const goesOn = asked === order && !only && toSecond(since) === last.since && page > 1 && page < last.page;
-    const first = items[met.get(1)?.[0] ?? -1];
     // The last page that paging reaches is asked for first. If it ends in the second of the tie, no walk gets beyond it.
-    const isBeyond = lastTime > last.since + (first && placeOf(first.created) > last.since ? 1 : 0);
     const isFull = met.get(last.page)?.length === perPage;
-    if (goesOn && last.page === rules.pages && met.size === 2 && isFull && !isBeyond)
+    if (goesOn && last.page === rules.pages && met.size === 2 && isFull && lastTime <= secondOf(told, world))
       return 'a tie beyond paging is walked';
     return needlessBehind(told, then);
   }
@@ -213,5 +225,5 @@ export function hearing(rules: Rules, { until = Infinity }: Wanted, order?: Ask[
     return !asksOn && !isFound ? 'the next walk begins too early' : undefined;
   }
 
-  return { heard, needlessOfMoving, needlessOfWalk, needlessOfCreation };
+  return { heard, needlessOfMoving, needlessOfWalk, needlessOfCreation, misplaced };
 }
