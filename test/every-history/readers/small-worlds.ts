@@ -188,7 +188,10 @@ export function* creationWorlds(
       }
 }
 
-/** A second of creation that paging does not reach the end of, taken apart by type, user and inbox. */
+/**
+ * A second of creation that paging does not reach the end of, taken apart by type, user and inbox: a bit each of the values of
+ * `layouts`. Those from 8 on are of the second after it, those from 16 on of the one after that.
+ */
 export function* apartWorlds(
   changes: number,
   ticks: number,
@@ -206,7 +209,7 @@ export function* apartWorlds(
       for (const stops of changes > 0 ? [false] : [false, true])
         for (const inclusive of [false, true]) {
           const rules: Rules = { lookback, perPage, pages, inclusive, ties: 'id', date: 'down', known, stops };
-          const times = values.map(value => (value > 7 ? 2 : 1));
+          const times = values.map(value => 1 + Math.floor(value / 8));
           const limits: Limits = { changes, ticks, kills: 0, records: 8, kinds, late: [2], ahead: [3] };
           const each = values.map(value => value % 8);
           const parts = { world: begin(times, 5, 'then', each), rules, limits };

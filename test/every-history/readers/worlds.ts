@@ -276,8 +276,11 @@ export function* slice(): Generator<SmallWorld> {
     [0, 0, 0, 0, 0, 1],
     [0, 0, 8, 8, 8, 9],
     [0, 1, 1, 1, 8, 8],
+    [0, 0, 1, 1, 8, 16],
+    [0, 0, 1, 1, 16, 16, 16],
   ]);
-  yield* apartWorlds(0, 0, all, [[0, 0, 0, 1, 1, 1]], [[2, 1, 1]], 3);
+  yield* apartWorlds(0, 0, all, [[0, 0, 2, 2, 1]], [[1, 2, 1]]);
+  yield* apartWorlds(0, 0, all, [[0, 0, 0, 1, 1, 1, 1]], [[2, 1, 1]], 3);
   yield* apartWorlds(2, 0, ['delete'], [[0, 0, 1, 1, 2, 2, 8]], [[2, 2, 1]]);
   yield* apartWorlds(
     1,
@@ -290,7 +293,7 @@ export function* slice(): Generator<SmallWorld> {
     ],
   );
   // What is claimed as of a later reply than the one that showed it would lack this change.
-  yield* apartWorlds(1, 3, ['touch'], [[0, 0, 1, 1]], [[2, 1, 1]]);
+  yield* apartWorlds(1, 3, ['touch'], [[0, 0, 1, 1, 1]], [[2, 1, 1]]);
   for (let n = 0; n <= 4; n++) yield* wholeWorlds(n, 3);
   yield wholeWorld(7, 5, 'place, overlapping', { shrinks: true });
   for (const n of [9, 10, 11, 20]) yield wholeWorld(n, 1, 'number, ten at once', { perPage: 20 });

@@ -159,10 +159,10 @@ export function hearing(rules: Rules, { until = Infinity }: Wanted, order?: Ask[
     return isBehind ? 'more is asked for behind the page that ended it' : undefined;
   }
 
-  /** The first second that the last request was about: a tie fills its page from here on. */
+  /** The first second that the last request was about, or the one before it: a tie fills its page from here on. */
   function secondOf({ last, met }: Heard, { items }: World): number {
     const first = items[met.get(1)?.[0] ?? -1];
-    return last!.since + (first && placeOf(first.created) > last!.since ? 1 : 0);
+    return last!.since + (first && !rules.inclusive && placeOf(first.created) > last!.since ? 1 : 0);
   }
 
   /** Where a gap begins and ends that a reading by creation leaves. */
@@ -176,7 +176,7 @@ export function hearing(rules: Rules, { until = Infinity }: Wanted, order?: Ask[
     const { last, lastTime, met, isBetween } = told;
     if ('failed' in then || then.done || last === undefined || isBetween) return needlessBehind(told, then);
     const { order: asked, only, since = -1000, page } = then.value.ask;
-    const goesOn = asked === order && !only && toSecond(since) === last.since && page > 1 && page < last.page;
+    const goesOn = asked === order && !only && toSecond(since) === last.since && page > 1 && page <= last.page;
     // The last page that paging reaches is asked for first. If it ends in the second of the tie, no walk gets beyond it.
     const isFull = met.get(last.page)?.length === perPage;
     if (goesOn && last.page === rules.pages && met.size === 2 && isFull && lastTime <= secondOf(told, world))
