@@ -14,9 +14,10 @@ const complaintsOf = async (url: string, options: Parameters<typeof exploreClaim
   for await (const { complaint } of exploreClaims(url, options)) if (complaint) complaints.push(complaint);
   return complaints;
 };
-const complaintsOfRaces = async (url: string, options: Parameters<typeof raceClaims>[1]) => {
+/** What is wrong with each pair of acts. */
+const racesOf = async (url: string, options: Parameters<typeof raceClaims>[1]) => {
   const complaints = [];
-  for await (const { complaint } of raceClaims(url, options)) if (complaint) complaints.push(complaint);
+  for await (const { complaint } of raceClaims(url, options)) complaints.push(complaint);
   return complaints;
 };
 
@@ -28,7 +29,7 @@ describe('every history of the claims', () => {
 
   test.for(quickRaces)('two at once, in every order of the statements, %s', async only => {
     await using db = await freshDatabase();
-    expect(await complaintsOfRaces(db.url, { only })).toEqual([]);
+    expect(await racesOf(db.url, { only })).toEqual([undefined]);
   });
 
   test.for(Object.entries(plantedInClaims))('is wrong where %s', long, async ([, { mistakes, foundIn }]) => {
@@ -37,7 +38,7 @@ describe('every history of the claims', () => {
     const product = await loadProduct(mistaken.load);
     const complaints =
       'race' in foundIn
-        ? await complaintsOfRaces(db.url, { product, only: foundIn.race })
+        ? (await racesOf(db.url, { product, only: foundIn.race })).filter(complaint => complaint !== undefined)
         : await complaintsOf(db.url, { product, only: foundIn.world, mostStates: 1500 });
     expect(complaints).not.toEqual([]);
   });

@@ -13,7 +13,7 @@ import { type Act, actsOf, type Product } from './claims/acts.ts';
 import { type ClaimsDatabase, openClaims, type Tables } from './claims/database.ts';
 import { account, beginMs, type Claims, difference, minuteMs, nextWork, opened, partsOf } from './claims/model.ts';
 import { type Raced, race } from './claims/races.ts';
-import { isWrong, lastOf, plans } from './claims/slots.ts';
+import { lastOf, plans } from './claims/slots.ts';
 import { type ActKind, type ClaimsWorld, claimsWorlds } from './claims/worlds.ts';
 import type { Explored } from './ledger/breadth-first.ts';
 
@@ -46,8 +46,8 @@ export interface ClaimsOptions {
   readonly only?: string;
   readonly mostStates?: number;
   /**
-   * What has happened before: of each of these kinds the first act that can be, or the act whose sentence begins like this.
-   * None where the world has no such act.
+   * What has happened before. A kind means its first possible act, other text the act whose sentence begins so. A world that
+   * has no such act begins without it.
    */
   readonly after?: readonly string[];
   readonly product?: Product;
@@ -228,9 +228,7 @@ function keyOf(world: ClaimsWorld, { state, used }: Pick<Node, 'state' | 'used'>
       state.alive.map(name).sort(),
       state.paused,
       state.covered,
-      state.slots
-        .map(({ worker, atMs: _at, ...slot }) => [Object.values(slot), isWrong(state, slot), name(worker)].join())
-        .sort(),
+      state.slots.map(({ worker, atMs: _at, ...slot }) => [Object.values(slot), name(worker)].join()).sort(),
       Object.entries(used).sort(),
     ]);
   });

@@ -66,13 +66,13 @@ export interface Claims {
   /** Account, stream, list and minute: what is recorded as synced. */
   readonly covered: readonly string[];
   readonly slots: readonly Slot[];
-  /** Of the next act. Who may do what depends on no clock. */
+  /** Of the next act. Only slots of the schedule depend on it. */
   readonly timeMs: number;
 }
 
 export const account = 'default';
 export const beginMs = Date.UTC(2026, 0, 1);
-/** So long after the one before it comes each act. */
+/** Each act comes a minute after the one before. */
 export const minuteMs = 60_000;
 const msOf = (time: string | null) => (time === null ? null : Date.parse(time));
 export const endOf = (

@@ -23,6 +23,10 @@ const stream = { world: 'a stream, two workers, two deliveries' };
 const ends = { world: 'two streams of a run, and how it ends' };
 
 export const plantedInClaims: Readonly<Record<string, Planted>> = {
+  'streams of two sources that end at once do not wait for each other': {
+    mistakes: runs("await client.query('select from sync.stored_runs where id = $1 for no key update', [run]);", ''),
+    foundIn: { race: 'worker 1 finishes tickets of run 1 under token 1, while worker 2 finishes books.shelves' },
+  },
   'the token is not raised': {
     mistakes: claims("set token = token + 1, state = 'running', started_at", "set state = 'running', started_at"),
     foundIn: stream,

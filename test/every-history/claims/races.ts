@@ -97,6 +97,8 @@ export async function race(
       const answers: string[] = [];
       answers[first] = await acts[first].run(product, db.pool, now);
       answers[second] = await acts[second].run(product, db.pool, now);
+      const failed = answers.find(answer => /^\w*error: /i.test(answer));
+      if (failed !== undefined) return { orders: 0, complaint: { what: failed, story: acts.map(({ says }) => says) } };
       serial.push(await outcome(answers));
     }
     let orders = 0;

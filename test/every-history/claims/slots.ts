@@ -28,15 +28,15 @@ const weekly: Plan = {
   ...{ schedule: 'weekly', kind: 'sync', streams: ['books.shelves'], unless: [], sweeps: [customers] },
 };
 export const plans = [fresh, nightly, weekly];
-/** The third one comes from a machine whose clock is ahead, until time has come so far. */
+/** Slots of minute 61 and 180 come from a machine whose clock is ahead, until it is so late. */
 const due: readonly (readonly [Plan, number])[] = [
-  ...[-60, 0, 61].map(minutes => [fresh, minutes] as const),
+  ...[-60, 0, 61, 180].map(minutes => [fresh, minutes] as const),
   ...[-60, 0].map(minutes => [nightly, minutes] as const),
   [weekly, 0],
 ];
 
-/** Its clock was wrong. */
-export const isWrong = ({ timeMs }: Claims, { slotMs }: Pick<Slot, 'slotMs'>) => slotMs >= timeMs + 60 * minuteMs;
+/** The clock of the machine that claimed the slot is ahead. */
+const isOfWrongClock = ({ timeMs }: Claims, { slotMs }: Pick<Slot, 'slotMs'>) => slotMs >= timeMs + 60 * minuteMs;
 
 export function claimsOfSlots(worker: number): Act[] {
   return due.map(([plan, minutes]) => ({
@@ -52,7 +52,7 @@ export function claimsOfSlots(worker: number): Act[] {
 
 function claiming(claims: Claims, plan: Plan, slotMs: number, worker: number): { answer: string; after: Claims } {
   const same = claims.slots.filter(one => one.schedule === plan.schedule);
-  if (same.some(one => one.slotMs === slotMs || (one.slotMs > slotMs && !isWrong(claims, one))))
+  if (same.some(one => one.slotMs === slotMs || (one.slotMs > slotMs && !isOfWrongClock(claims, one))))
     return { answer: 'nothing', after: claims };
   const takes = (after: Claims, how: Pick<Slot, 'run' | 'skipped'>): Claims => ({
     ...after,
@@ -104,7 +104,7 @@ const isNext = (claims: Claims, stream: string): boolean =>
 /** What `lastSlot` must say. */
 export function lastOf(claims: Claims, schedule: string): string {
   const last = claims.slots
-    .filter(one => one.schedule === schedule && !isWrong(claims, one))
+    .filter(one => one.schedule === schedule && !isOfWrongClock(claims, one))
     .sort((a, b) => b.slotMs - a.slotMs)[0];
   return last ? JSON.stringify([last.slotMs, last.run, last.skipped]) : 'none';
 }

@@ -292,6 +292,8 @@ export function* slice(): Generator<SmallWorld> {
       [0, 0, 1, 1, 9],
     ],
   );
+  // A record of the second behind leaves its part before that is read.
+  yield* apartWorlds(1, 0, ['turn'], [[0, 1, 2, 3, 8, 8, 9]], [[2, 2, 1]]);
   // What is claimed as of a later reply than the one that showed it would lack this change.
   yield* apartWorlds(1, 3, ['touch'], [[0, 0, 1, 1, 1]], [[2, 1, 1]]);
   for (let n = 0; n <= 4; n++) yield* wholeWorlds(n, 3);

@@ -62,7 +62,7 @@ const valuesOf = ({ versions }: World['items'][number]) => versions.at(-1)!.valu
 const isKnown = (items: World['items'], known: NonNullable<Rules['known']>) =>
   items.every(one => known.every((count, n) => ((valuesOf(one) >> n) & 1) < count));
 
-/** All records of a second, or else all of it and of the next one that have the same known values. */
+/** Paging reaches all records of each second, or else all of it and of the next one that have the same known values. */
 function isWithinReach({ items }: World, { pages, perPage, known, stops }: Rules): boolean {
   const depth = pages * perPage;
   const of = (...seconds: number[]) => items.filter(({ created }) => seconds.includes(placeOf(created)));
@@ -90,6 +90,8 @@ export function creationGame({ world, rules, limits, read = readByCreation, ...w
     ...(until !== undefined && { until: endAt(until, rules) }),
   };
 
+  const hear = hearing(rules, wanted, 'created');
+
   function replied(sweep: Sweep, behind: number): Sweep {
     const { step } = sweep.node;
     if ('failed' in step || step.done) throw new Error('a reading that is over asks for nothing');
@@ -101,7 +103,7 @@ export function creationGame({ world, rules, limits, read = readByCreation, ...w
     const proof = 'failed' in node.step ? {} : node.step.done ? node.step.value : node.step.value.proof;
     const requests = sweep.requests + 1;
     const end = endOf(proof, sweep.end);
-    const heard = hearing(rules, wanted, 'created').heard(sweep.heard, step.value.ask, reply.rows);
+    const heard = hear.heard(sweep.heard, step.value.ask, reply.rows);
     return {
       ...sweep,
       node,
@@ -122,15 +124,18 @@ export function creationGame({ world, rules, limits, read = readByCreation, ...w
     };
   }
 
-  /** A claim begins where the last one, or the gap behind it, ended. A gap may follow what is too young to be claimed. */
-  function apart({ covered, gap }: Proof, end: number, world: World, heard: Heard): string | undefined {
+  /**
+   * A claim begins where the last one, or the gap behind it, ended. A gap may follow what is too young to be claimed. It ends
+   * with the last record, or where the lookback begins.
+   */
+  function apart({ covered, gap }: Proof, end: number, now: World, heard: Heard): string | undefined {
     if (covered && toSecond(covered.from) !== end) return 'a claim does not begin where the last one ended';
     if (gap && toSecond(gap.from) < end) return 'a gap begins in what is claimed';
     if (gap === undefined) return undefined;
-    const latest = Math.max(...world.items.map(({ created }) => placeOf(created)));
-    if (toSecond(gap.to) > Math.max(asOf(world, rules) - lookback, latest + 1))
+    const latest = Math.max(...now.items.map(({ created }) => placeOf(created)));
+    if (toSecond(gap.to) > Math.max(asOf(now, rules) - lookback, latest + 1))
       return 'a gap reaches beyond what may be claimed and the last record';
-    return hearing(rules, wanted, 'created').misplaced(heard, world, gap);
+    return hear.misplaced(heard, now, gap);
   }
   const endOf = ({ covered, gap }: Proof, end: number): number =>
     covered ? toSecond(covered.to) : gap && toSecond(gap.from) === end ? toSecond(gap.to) : end;
@@ -152,7 +157,7 @@ export function creationGame({ world, rules, limits, read = readByCreation, ...w
     if (gap?.reason.endsWith('we know') && isKnown(world.items, rules.known!)) return 'a gap has a wrong reason';
     const claimed = Math.min(asOf(now, rules) - lookback, until ?? Infinity);
     if (then.done && isReadable && end < claimed) return 'not all is claimed that may be';
-    return hearing(rules, wanted, 'created').needlessOfCreation(heard, now, then);
+    return hear.needlessOfCreation(heard, now, then);
   }
   const isReadable = isWithinReach(world, rules);
 

@@ -165,7 +165,7 @@ export function hearing(rules: Rules, { until = Infinity }: Wanted, order?: Ask[
     return last!.since + (first && !rules.inclusive && placeOf(first.created) > last!.since ? 1 : 0);
   }
 
-  /** Where a gap begins and ends that a reading by creation leaves. */
+  /** Where a gap begins and ends that a reading by creation leaves, also where something changes. */
   function misplaced(told: Heard, world: World, { from, to }: Gap): string | undefined {
     if (toSecond(to) > until) return 'a gap reaches beyond what is wanted';
     return toSecond(from) < secondOf(told, world) ? 'a gap begins before the tie that it is about' : undefined;
