@@ -67,16 +67,15 @@ const fenced = (work: Promise<unknown>) =>
     error => (isNamed(error, 'FencedOff') ? 'fenced off' : String(error)),
   );
 
-/** The named statements of this work, in their order. */
+/** The names of the prepared statements that this work executes, in their order. */
 async function writtenBy(client: pg.ClientBase, work: () => Promise<void>): Promise<string[]> {
   const names: string[] = [];
-  const heard = {
+  Object.assign(client, {
     query(statement: { name?: string }, ...more: unknown[]) {
       if (statement.name !== undefined) names.push(statement.name);
       return Reflect.apply(Object.getPrototypeOf(client).query, client, [statement, ...more]);
     },
-  };
-  Object.assign(client, heard);
+  });
   try {
     await work();
   } finally {

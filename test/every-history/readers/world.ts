@@ -211,7 +211,7 @@ export function refused({ since = 0, page, perPage, count, order }: Ask, rules: 
     sizes.includes(perPage);
   return isRight && (perPage > 0 || (count === true && page === 1))
     ? undefined
-    : `page ${page} of ${perPage} records is asked for`;
+    : `a reading requests page ${page} of ${perPage} records`;
 }
 
 /**

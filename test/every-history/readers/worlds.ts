@@ -289,7 +289,6 @@ export function* slice(): Generator<SmallWorld> {
     [
       [0, 0, 1, 1],
       [0, 0, 0, 1, 1],
-      [0, 0, 1, 1, 9],
     ],
   );
   // A record of the second behind leaves its part before that is read.

@@ -177,7 +177,7 @@ export function hearing(rules: Rules, { until = Infinity }: Wanted, order?: Ask[
     if ('failed' in then || then.done || last === undefined || isBetween) return needlessBehind(told, then);
     const { order: asked, only, since = -1000, page } = then.value.ask;
     const goesOn = asked === order && !only && toSecond(since) === last.since && page > 1 && page <= last.page;
-    // The last page that paging reaches is asked for first. If it ends in the second of the tie, no walk gets beyond it.
+    // A reading requests the last page that paging reaches first. If that page ends in the second of the tie, no walk gets past it.
     const isFull = met.get(last.page)?.length === perPage;
     if (goesOn && last.page === rules.pages && met.size === 2 && isFull && lastTime <= secondOf(told, world))
       return 'a tie beyond paging is walked';

@@ -117,7 +117,7 @@ export function wholeGame({
       requests: state.requests + 1,
     };
     const isRefused = page < 1 || asked !== perPage || (begins && page !== 1);
-    return { ...read, wrong: isRefused ? `page ${page} of ${asked} records is asked for` : wrong(read) };
+    return { ...read, wrong: isRefused ? `a reading requests page ${page} of ${asked} records` : wrong(read) };
   }
 
   function wrong({
