@@ -57,7 +57,7 @@ export function fieldsOf(json: string): Map<string, string> {
   for (const [from, to] of slices(json)) {
     const name = json.indexOf('"', from);
     const end = endOfString(json, name);
-    fields.set(JSON.parse(json.slice(name, end)), json.slice(json.indexOf(':', end) + 1, to).trim());
+    fields.set(JSON.parse(json.slice(name, end)) as string, json.slice(json.indexOf(':', end) + 1, to).trim());
   }
   return fields;
 }

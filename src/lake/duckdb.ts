@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { DuckDBConnection, JS } from '@duckdb/node-api';
 import pg from 'pg';
+import { integerOf } from '../engine/exact-json.ts';
 import { exitCodes, ShelfdeskError } from '../errors.ts';
 import { literal } from './table.ts';
 
@@ -23,7 +24,7 @@ export interface LakePlace {
   readonly extensions?: string | undefined;
 }
 
-/** Rows with the names of their columns. A time is a Date, a day a text, any number a number. */
+/** Rows with the names of their columns. A time is a Date, a day a text, any number a number that is exact where it is whole. */
 export interface Answer {
   readonly names: readonly string[];
   readonly rows: Value[][];
@@ -93,7 +94,7 @@ export async function openLake(
 
 function plain(value: JS, isDay: boolean): Value {
   if (isDay && value instanceof Date) return value.toISOString().slice(0, 10);
-  return typeof value === 'bigint' ? Number(value) : value;
+  return typeof value === 'bigint' ? integerOf(String(value)) : value;
 }
 
 async function told(connection: DuckDBConnection, sql: string, signal: AbortSignal | undefined) {

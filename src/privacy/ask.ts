@@ -3,13 +3,13 @@
  * reads. The extended protocol accepts only one statement, so nothing can follow a semicolon.
  */
 import pg from 'pg';
-import type { Client } from '../engine/database/pool.ts';
+import { type Client, eachDigit } from '../engine/database/pool.ts';
 import { UsageError } from '../errors.ts';
 
 /** Types returned as text: node-postgres would convert days and zoneless times to instants in this machine's time zone. */
 const asTheyStand: ReadonlySet<number> = new Set([pg.types.builtins.DATE, pg.types.builtins.TIMESTAMP]);
 const parserOf: pg.CustomTypesConfig['getTypeParser'] = (type, format) =>
-  asTheyStand.has(type) ? String : pg.types.getTypeParser(type, format);
+  asTheyStand.has(type) ? String : eachDigit.getTypeParser(type, format);
 
 export type Value = string | number | boolean | bigint | Date | null | undefined | object;
 

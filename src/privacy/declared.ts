@@ -3,7 +3,9 @@
  * without rules of its own gets its rules from the declaration: a record with a contact value of an erased person keeps
  * only the fields of its other columns (id, times, states).
  */
+
 import { type Column, fieldOf, keyOf } from '../engine/commit/merge.ts';
+import { ExactNumber, parseJson } from '../engine/exact-json.ts';
 import type { Stream } from '../sources/source.ts';
 import { clearRows } from './clear-rows.ts';
 import { carries, eachOf, isAnybody, type Json, noClues, objectIn, only, type PersonalRules } from './redact.ts';
@@ -79,17 +81,17 @@ export function rulesFrom(declared: Declaration): PersonalRules {
   const contactsOf = (record: Json) => declared.contacts.fields.flatMap(field => valuesIn(record[field]));
   const isOfErased = (record: Json, erased: Parameters<PersonalRules['redact']>[1]) =>
     contactsOf(record).some(value => carries(erased, value));
-  const recordsIn = (text: string) => (JSON.parse(text) as unknown[]).map(objectIn);
+  const recordsIn = (text: string) => (parseJson(text) as unknown[]).map(objectIn);
   const rules: PersonalRules = {
     stream: declared.stream,
     cluesIn: text => ({ ...noClues, contacts: recordsIn(text).flatMap(contactsOf) }),
-    cluesOf: text => ({ ...noClues, contacts: text === undefined ? [] : contactsOf(objectIn(JSON.parse(text))) }),
+    cluesOf: text => ({ ...noClues, contacts: text === undefined ? [] : contactsOf(objectIn(parseJson(text))) }),
     idsOf: () => [],
     foundIn: () => noClues,
     furtherIn: () => noClues,
     redact: (text, erased) =>
       isAnybody(erased)
-        ? eachOf(text, one => (isOfErased(objectIn(JSON.parse(one)), erased) ? only(one, declared.kept) : one))
+        ? eachOf(text, one => (isOfErased(objectIn(parseJson(one)), erased) ? only(one, declared.kept) : one))
         : text,
     async clearStored(client, account, { page, erased, now }) {
       const theirs = recordsIn(page).filter(record => isOfErased(record, erased));
@@ -107,7 +109,7 @@ function valuesIn(field: unknown): string[] {
   while (left.length > 0) {
     const value = left.pop();
     if (typeof value === 'string' && value !== '') found.push(value);
-    else if (typeof value === 'number') found.push(String(value));
+    else if (typeof value === 'number' || value instanceof ExactNumber) found.push(String(value));
     else if (typeof value === 'object' && value !== null) left.push(...Object.values(value));
   }
   return found;

@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Finished, shelfdesk } from '../support/cli.ts';
 import { long } from '../support/long.ts';
 import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
+import { largeId, rawJson } from './crm-server.ts';
 import { type CrmHarness, type Harness, openBooks, openCrm, openHelpdesk } from './harness.ts';
 import { blocks, guide } from './tree.ts';
 
@@ -335,15 +336,30 @@ test(
     contacts.set('c0010', { ...whole, updated_at: 'yesterday' });
     expect((await run(of, db, 'sync')).code).toBe(3);
     expect(await rows(db, 'select record_id from sync.rejects where cleared_at is null')).toEqual([
-      { record_id: '10' },
+      { record_id: largeId('c0010') },
     ]);
-    const live = 'select id from crm.contacts where _deleted_at is null order by id::int';
+    const live = 'select id from crm.contacts where _deleted_at is null order by id::numeric';
     // Another record that cannot be read says nothing about this one.
     expect((await run(of, db, 'sweep', 'contacts')).code).toBe(3);
-    const ids = [...contacts.keys()].map(id => String(Number(id.slice(1))));
+    const ids = [...contacts.keys()].map(largeId);
     expect((await rows(db, live)).map(({ id }) => id)).toEqual(ids);
     contacts.set('c0010', whole);
+    // Numbers keep their digits in columns and payloads, and where `sql` shows them.
+    const digits = { amount: '12345678901234567890.10', more: '[1.10, 90071992547409931]' };
+    const { amount, more } = digits;
+    of.crm.deals.set('d1', {
+      ...of.crm.deals.get('d1')!,
+      ...({ amount: rawJson(amount), more: [rawJson('1.10'), rawJson('90071992547409931')] } as object),
+    });
     expect((await run(of, db, 'sync')).code).toBe(0);
     expect((await json(of, db, ['verify', '--full'])).differences).toEqual([]);
+    const shown = await run(
+      of,
+      db,
+      'sql',
+      `select id::bigint, amount, _payload -> 'more' as more from crm.deals where amount > 1e19`,
+      '--csv',
+    );
+    expect(shown.stdout).toBe(`id,amount,more\n${largeId('d1')},${amount},"${more.replaceAll(' ', '')}"\n`);
   },
 );

@@ -34,10 +34,14 @@ export interface Crm extends AsyncDisposable {
   limit: number;
 }
 
+/** The id of a record whose number no double holds: neighbours would be the same one. */
+export const largeId = (id: string): string => String(2n ** 53n + 1n + BigInt(id.slice(1)));
+export const rawJson = (text: string): unknown => (JSON as unknown as { rawJSON(text: string): unknown }).rawJSON(text);
+
 /**
  * `GET /contacts/ID` and `GET /contacts`, `GET /deals`: `{"data": [records by id], "next_cursor": "id of the last one"}`,
- * `limit` to 100. `other`: pages by `offset`, `{"result": {"rows": [records], "offset": n, "total": n}}`; ids are the numbers
- * in them; the key is in `x-api-key`; a request beyond the limit is refused once, with 503 and the time to wait.
+ * `limit` to 100. `other`: pages by `offset`, `{"result": {"rows": [records], "offset": n, "total": n}}`; ids are numbers that
+ * no double holds; the key is in `x-api-key`; a request beyond the limit is refused once, with 503 and the time to wait.
  */
 export async function startCrm({ other = false } = {}): Promise<Crm> {
   const token = 'crm-token-of-a-test';
@@ -51,8 +55,8 @@ export async function startCrm({ other = false } = {}): Promise<Crm> {
     limit: Number.POSITIVE_INFINITY,
   };
   let used = 0;
-  const shownId = (id: string) => (other ? String(Number(id.slice(1))) : id);
-  const shown = (one: { id: string }) => (other ? { ...one, id: Number(shownId(one.id)) } : one);
+  const shownId = (id: string) => (other ? largeId(id) : id);
+  const shown = (one: { id: string }) => (other ? { ...one, id: rawJson(shownId(one.id)) } : one);
   const server = createServer((request, response) => {
     const url = new URL(request.url!, 'http://crm');
     const reply = (status: number, body: unknown, headers: Record<string, string> = {}) => {

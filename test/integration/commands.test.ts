@@ -278,6 +278,13 @@ describe.concurrent('commands', () => {
     );
     expect([listed.code, listed.stdout]).toEqual([0, 'text,empty,nothing,lines\n"a ""b"", c","",,"two\nlines"\n']);
     expect((await sql('--csv', '--json', 'select 1')).code).toBe(2);
+    const digits = `select 9007199254740993 as n, 1.10 as d, array[1.10] as list, '{"a":[1.10,12345678901234567890]}'::jsonb as j, array['7.0'::json] as js`;
+    expect((await sql('--csv', digits)).stdout).toBe(
+      'n,d,list,j,js\n9007199254740993,1.10,"[""1.10""]","{""a"":[1.10,12345678901234567890]}",[7.0]\n',
+    );
+    expect((await sql('--json', digits)).stdout.replaceAll(/\s/g, '')).toBe(
+      '[{"n":9007199254740993,"d":"1.10","list":["1.10"],"j":{"a":[1.10,12345678901234567890]},"js":[7.0]}]',
+    );
 
     const shown = await sql(query);
     expect(shown.code).toBe(0);

@@ -104,6 +104,21 @@ const among =
   (path: string): boolean =>
     paths.includes(path);
 
+test('JSON is read in one place, where no number is rounded', () => {
+  // Files of the package, a copy of values, and the names of fields hold no numbers of a source.
+  const others = among(
+    'src/program.ts',
+    'src/app/account.ts',
+    'src/embedded/place.ts',
+    'src/cli/look/mcp.ts',
+    'src/node-version.ts',
+    'src/cli/work/forecast.ts',
+    'src/agents/reads.ts',
+    'src/engine/json-text.ts',
+  );
+  expect(matching(/\bJSON\.parse\b/, others)).toEqual(['src/engine/exact-json.ts']);
+});
+
 test('there is a house to look at', () => {
   expect(files.length).toBeGreaterThan(50);
   expect(imports.length).toBeGreaterThan(200);

@@ -30,6 +30,18 @@ test('contact values are found in texts, lists, objects and numbers', () => {
   expect(rules.redact(JSON.stringify([record]), erased('4930555234'))).toBe('[{"id":"p1"}]');
 });
 
+test('stored rows are cleared by ids with all their digits', async () => {
+  const asked: unknown[] = [];
+  const query = async (_sql: string, values: unknown[] = []) => {
+    asked.push(...values);
+    return { rows: [], rowCount: 0 };
+  };
+  const page = '[{"id":9007199254740993,"mail":"a@x"},{"id":9007199254740992,"mail":"b@x"}]';
+  await rules.clearStored!({ query } as never, 'default', { page, erased: erased('a@x'), now: new Date(0) });
+  expect(asked).toContainEqual(['9007199254740993']);
+  expect(asked).not.toContainEqual(['9007199254740992']);
+});
+
 test('a rejected record is known by its contact values, however broken', () => {
   const isOf = (payload: string | undefined) => concerns(rules.cluesOf(payload, ['p1']), erased('a\ufffd@x'));
   expect(isOf(JSON.stringify({ name: 3, mail: 'a\0@x' }))).toBe(true);

@@ -2,9 +2,33 @@
 import type { Duplex } from 'node:stream';
 import pg from 'pg';
 import { isAway } from '../../errors.ts';
+import { integerOf, parseEachDigit, parseJson } from '../exact-json.ts';
 
-// bigint as a number: no count of ours comes near 2^53.
-pg.types.setTypeParser(pg.types.builtins.INT8, Number);
+type Parser = (text: string) => unknown;
+/** node-postgres has `create`, which its types leave out. */
+const arrays = pg.types.arrayParser as unknown as {
+  create(text: string, of: (one: string | null) => unknown): { parse(): unknown };
+};
+const arrayOf =
+  (parser: Parser): Parser =>
+  text =>
+    arrays.create(text, one => (one === null ? null : parser(one))).parse();
+const jsonTypes = (parser: Parser): [type: number, parser: Parser][] => [
+  [pg.types.builtins.JSON, parser],
+  [pg.types.builtins.JSONB, parser],
+  [199, arrayOf(parser)],
+  [3807, arrayOf(parser)],
+];
+
+// A count is a number. Digits of a source that a number cannot hold stay exact.
+pg.types.setTypeParser(pg.types.builtins.INT8, integerOf);
+for (const [type, parser] of jsonTypes(parseJson)) pg.types.setTypeParser(type, parser);
+
+const exact = new Map([...jsonTypes(parseEachDigit), [1231, arrayOf(String)]]);
+/** For a statement whose values are shown or stored again: JSON and arrays of numeric keep each digit. */
+export const eachDigit: pg.CustomTypesConfig = {
+  getTypeParser: (type, format) => exact.get(type) ?? pg.types.getTypeParser(type, format),
+};
 
 export type Client = pg.ClientBase;
 

@@ -5,8 +5,10 @@
  * A rule names a kind of record and a path in it: `messages.body`, `customers.*_name`, `contacts.value:hash`. It applies wherever a
  * record of this kind shows up, also within another one.
  */
+
 import { createHmac } from 'node:crypto';
 import type { Table } from '../commit/merge.ts';
+import { parseJson } from '../exact-json.ts';
 import { elementsOf, fieldsOf, objectOf } from '../json-text.ts';
 
 export type Action =
@@ -295,7 +297,7 @@ function changed(of: FieldRules, action: Action, value: string): string | undefi
 
 function changedOne(of: FieldRules, action: Exclude<Action, { name: 'leave out' }>, value: string): string | undefined {
   if (value === 'null') return value;
-  const text = value.startsWith('"') ? (JSON.parse(value) as string) : undefined;
+  const text = value.startsWith('"') ? (parseJson(value) as string) : undefined;
   if (action.name === 'hash') {
     const isHash = of.isAgain && text !== undefined && /^h:[0-9a-f]{32}$/.test(text);
     return isHash

@@ -3,6 +3,7 @@
  * (sources/) build requests, and http/send.ts sends them. Nothing else uses the network.
  */
 import type { z } from 'zod';
+import { ExactNumber } from '../exact-json.ts';
 
 /** The name of a source: `helpdesk`. */
 export type SourceName = string;
@@ -89,7 +90,7 @@ export function check<T>(
   place: number,
   idTypes: IdTypes = ['string'],
 ): { readable: T } | Unreadable {
-  const checked = schema.safeParse(raw);
+  const checked = parsed(schema, raw, idTypes);
   if (checked.success) return { readable: checked.data };
   const issues = checked.error.issues.map(({ path, message }) => ({ path: path.map(String).join('.'), message }));
   const reason = issues.slice(0, 3).map(({ path, message }) => `${path || 'record'}: ${message}`);
@@ -102,10 +103,36 @@ export function check<T>(
   };
 }
 
+/**
+ * What the schema makes of a record. Where it refuses a number of any size and wants a double, it gets the nearest one: the
+ * record is stored from its text. An id is never rounded.
+ */
+export function parsed<T>(schema: z.ZodType<T>, raw: unknown, idTypes: IdTypes): z.ZodSafeParseResult<T> {
+  const checked = schema.safeParse(raw);
+  if (checked.success) return checked;
+  const rounded = checked.error.issues.reduce((record, { path }) => roundedAt(record, path, idTypes), raw);
+  return rounded === raw ? checked : schema.safeParse(rounded);
+}
+
+function roundedAt(value: unknown, [name, ...inner]: readonly PropertyKey[], idTypes: IdTypes): unknown {
+  if (name === undefined || typeof value !== 'object' || value === null || !Object.hasOwn(value, name)) return value;
+  const before = (value as Record<PropertyKey, unknown>)[name];
+  const after =
+    inner.length > 0 || !(before instanceof ExactNumber)
+      ? roundedAt(before, inner, idTypes)
+      : name !== 'id'
+        ? before.rounded()
+        : idTypes.includes('number')
+          ? String(before)
+          : before;
+  if (after === before) return value;
+  if (Array.isArray(value)) return value.with(Number(name), after);
+  return { ...value, [name]: after };
+}
+
 function idOf(id: unknown, idTypes: IdTypes): string | undefined {
   if (typeof id === 'string' && id !== '') return id;
-  // A larger number has lost digits.
-  return idTypes.includes('number') && Number.isSafeInteger(id) ? String(id) : undefined;
+  return idTypes.includes('number') && (Number.isSafeInteger(id) || id instanceof ExactNumber) ? String(id) : undefined;
 }
 
 export function isObject(value: unknown): value is Record<string, unknown> {

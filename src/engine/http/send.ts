@@ -10,6 +10,7 @@ import type { Clock } from '../../clock.ts';
 import { Retry, type ShelfdeskError, Spent } from '../../errors.ts';
 import { count } from '../../words.ts';
 import type { Booked, Budget, Lane } from '../budget/budget.ts';
+import { ExactNumber, parseJson } from '../exact-json.ts';
 import { fieldsOf, objectOf } from '../json-text.ts';
 import type { Dialect, Said, Token } from './dialect.ts';
 import { applyRules, concernsKind, type FieldRules } from './field-rules.ts';
@@ -319,7 +320,7 @@ function parse<T>(
   const sent = jsonIn(request, raw.text);
   const ruled =
     rules !== undefined && concernsKind(rules, request.kind) ? minimised(rules, request, raw.text) : raw.text;
-  const body = ruled === raw.text ? sent : JSON.parse(ruled);
+  const body = ruled === raw.text ? sent : parseJson(ruled);
   const header = (name: string) => single(raw.headers[name]);
   const next = request.next?.(body, header);
   const text = request.within === undefined ? ruled : textWithin(ruled, body, request.within);
@@ -338,7 +339,7 @@ function parse<T>(
 
 function jsonIn(request: Request<unknown>, text: string): unknown {
   try {
-    return JSON.parse(text);
+    return parseJson(text);
   } catch {
     // The error of the parser quotes the text.
     throw new Retry(`${label(request)}: the reply is not JSON (${text.length} characters)`);
@@ -374,7 +375,8 @@ const shapes = { list: 'array', single: 'object with an id', items: 'list of ite
 function recordsIn(body: unknown, shape: keyof typeof shapes, idTypes: IdTypes): readonly unknown[] | undefined {
   if (shape === 'list') return Array.isArray(body) ? body : undefined;
   if (!isObject(body)) return undefined;
-  if (shape === 'single') return idTypes.some(type => typeof body.id === type) ? [body] : undefined;
+  const idType = body.id instanceof ExactNumber ? 'number' : typeof body.id;
+  if (shape === 'single') return idTypes.some(type => idType === type) ? [body] : undefined;
   if (Array.isArray(body.items)) return body.items;
   // An empty list has no `items`. But not every object without `items` is an empty list: taking it for one would remove
   // all records of the list.

@@ -1,11 +1,13 @@
 /** Turns a reply into a batch for the warehouse. Pure. */
+
 import { type Declaring, rulesOf } from '../../privacy/declared.ts';
 import type { Derived, DetailStream, ListStream, Name, Row, Stream } from '../../sources/source.ts';
 import type { Batch, Care } from '../commit/commit.ts';
 import { type Merge, shortName } from '../commit/merge.ts';
 import { type Drift, type Reject, storable } from '../commit/rejects.ts';
 import { isOfRecord } from '../database/pool.ts';
-import { check, type Reply, type Unreadable } from '../http/request.ts';
+import { parseJson } from '../exact-json.ts';
+import { check, type IdTypes, parsed, type Reply, type Unreadable } from '../http/request.ts';
 import { cleanText, elementsOf, fieldsOf, jsonOf, objectOf } from '../json-text.ts';
 import type { Ask, Page } from '../reading/reading.ts';
 
@@ -222,6 +224,8 @@ function once<T>(make: () => T): () => T {
   };
 }
 
+const anyId: IdTypes = ['string', 'number'];
+
 /** Kinds of difference that one reply may report by name. All further ones count as one kind. */
 const mostKinds = 100;
 
@@ -239,7 +243,7 @@ export function driftOf(
   const note = (kind: Drift['kind'], record: unknown, wholePath: string, wholeValue = '', times = 1) => {
     const told = JSON.stringify([kind, brief(wholePath), brief(wholeValue)]);
     const key = found.has(told) || found.size < mostKinds ? told : JSON.stringify([kind, '…', '']);
-    const [, path, value] = JSON.parse(key) as [string, string, string];
+    const [, path, value] = parseJson(key) as [string, string, string];
     const before = found.get(key);
     found.set(
       key,
@@ -254,7 +258,7 @@ export function driftOf(
     for (const [path, names, known] of enumerations) {
       for (const value of valuesAt(record, names)) if (!known.has(value)) note('unknown_value', record, path, value);
     }
-    for (const { path } of stream.expected?.safeParse(record).error?.issues ?? [])
+    for (const { path } of (stream.expected && parsed(stream.expected, record, anyId).error?.issues) ?? [])
       note('wrong_type', record, path.join('.'));
   }
   for (const { path, raw } of unreadable) note('wrong_type', raw, path);

@@ -17,6 +17,7 @@ import {
 import { keepProof } from '../commit/sums.ts';
 import { type Context, type OpenSource, sourceOf, takeCredits } from '../context.ts';
 import type { Client } from '../database/pool.ts';
+import { parseJson } from '../exact-json.ts';
 import { type Reply, trueByOf, type Unreadable } from '../http/request.ts';
 import type { Ask, Ms } from '../reading/reading.ts';
 import type { Claim } from '../runs/claims.ts';
@@ -145,7 +146,7 @@ export function recordsOf<T extends Row>(
   return { write, rows: async () => rows, alone, committed, size: text.length };
 }
 
-const parsed = ({ records, record }: Batch): object[] => records.map(({ place }) => JSON.parse(record(place)));
+const parsed = ({ records, record }: Batch): object[] => records.map(({ place }) => parseJson(record(place)) as object);
 
 /** +1 h, −10.5 min */
 function spanOf(ms: Ms): string {

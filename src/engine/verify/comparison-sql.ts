@@ -8,7 +8,7 @@
 
 import type { Declared, Merge, Table } from '../commit/merge.ts';
 import { isAhead, keyOf, rowCte, rowsOf, sameKey, shortName } from '../commit/merge.ts';
-import type { Client } from '../database/pool.ts';
+import { type Client, eachDigit } from '../database/pool.ts';
 import type { Ms } from '../reading/reading.ts';
 
 /** One field in which a record and its row differ. */
@@ -49,6 +49,7 @@ export async function compare(
     name: `compare ${merge.declared.root.name}, ${name}`,
     text: sql,
     values: own.slice(0, takes),
+    types: eachDigit,
   });
   return rows;
 }

@@ -1,7 +1,9 @@
 /** Field rules on rows: records with their columns, histories, and old values in sync.changes. */
+
 import type pg from 'pg';
 import { type Column, fieldOf, pathOf, rowsOf, shortName, without } from '../../engine/commit/merge.ts';
 import type { Client } from '../../engine/database/pool.ts';
+import { parseJson } from '../../engine/exact-json.ts';
 import { type FieldRules, isRuled, ruledValue, ruledValues, type Stored } from '../../engine/http/field-rules.ts';
 import { fieldsOf, objectOf } from '../../engine/json-text.ts';
 import type { DetailStream, Row } from '../../sources/source.ts';
@@ -88,7 +90,7 @@ async function derivedOf(
   if (detail === undefined) return undefined;
   const [fields, before] = [fieldsOf(record), fieldsOf(was)];
   if (detail.derivesFrom.every(name => fields.get(name) === before.get(name))) return undefined;
-  const { value } = await detail.derive(JSON.parse(record));
+  const { value } = await detail.derive(parseJson(record) as Row);
   return { value: typeof value === 'string' ? value : null };
 }
 

@@ -1,5 +1,7 @@
 /** Field rules on stored JSON texts. Pure. */
+
 import type { Column } from '../../engine/commit/merge.ts';
+import { parseEachDigit, parseJson } from '../../engine/exact-json.ts';
 import { applyRules, concernsKind, type FieldRules, isRuled } from '../../engine/http/field-rules.ts';
 import { fieldsOf, objectOf } from '../../engine/json-text.ts';
 
@@ -18,7 +20,7 @@ export function ruledRecord(of: FieldRules, kind: string, text: string): string 
 export function ruledText(of: FieldRules, kind: string, text: string): string | undefined {
   if (of.kinds[kind] === undefined || !concernsKind(of, kind)) return text;
   try {
-    JSON.parse(text);
+    parseJson(text);
     return applyRules(of, kind, text);
   } catch (error) {
     if (error instanceof SyntaxError || error instanceof RangeError) return undefined;
@@ -30,7 +32,7 @@ export function ruledText(of: FieldRules, kind: string, text: string): string | 
 export function same(one: string, other: string): boolean {
   if (one === other) return true;
   try {
-    return JSON.stringify(JSON.parse(one)) === JSON.stringify(JSON.parse(other));
+    return JSON.stringify(parseEachDigit(one)) === JSON.stringify(parseEachDigit(other));
   } catch (error) {
     if (error instanceof RangeError) return false;
     throw error;

@@ -5,6 +5,7 @@
  * checked.
  */
 
+import { parseJson } from '../../engine/exact-json.ts';
 import { retryAfterMs } from '../../engine/http/bearer-dialect.ts';
 import type { Dialect, Said } from '../../engine/http/dialect.ts';
 import { isObject, type Request } from '../../engine/http/request.ts';
@@ -152,7 +153,7 @@ function envelopeOf(text: string): Envelope {
 
 function parsed(text: string): unknown {
   try {
-    return JSON.parse(text);
+    return parseJson(text);
   } catch {
     // Without JSON only the status counts.
     return undefined;

@@ -1,5 +1,6 @@
 /** Authentication, rate limit headers and errors of the help desk (spec, Authentication, Limits, Errors). */
 
+import { parseJson } from '../../engine/exact-json.ts';
 import type { Dialect } from '../../engine/http/dialect.ts';
 import { isObject } from '../../engine/http/request.ts';
 import { exitCodes, Fatal, Gone, Retry } from '../../errors.ts';
@@ -48,7 +49,7 @@ export const helpdeskDialect: Dialect = {
 /** The `message` of a 400-series error (spec, Errors); undefined without one. */
 function messageOf(text: string): string | undefined {
   try {
-    const body: unknown = JSON.parse(text);
+    const body: unknown = parseJson(text);
     if (isObject(body) && typeof body.message === 'string') return body.message;
   } catch {
     // The body is not JSON. The status alone decides.

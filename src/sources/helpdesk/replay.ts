@@ -5,6 +5,7 @@
 
 import { type Batch, type Writer, writeBatch } from '../../engine/commit/commit.ts';
 import type { Client } from '../../engine/database/pool.ts';
+import { parseJson } from '../../engine/exact-json.ts';
 import { check, isObject, type Reply } from '../../engine/http/request.ts';
 import { detailBatch, singleBatch } from '../../engine/load/batch.ts';
 import { NotStored, type Replaying } from '../../engine/load/replay.ts';
@@ -26,7 +27,7 @@ export async function replay({ client, writer, care, streams, stream, reject }: 
   if (stream.kind === 'list') return write(singleBatch(stream, replyOf(recordOf(stream), reject)));
   if (stream.kind !== 'detail') throw new NotStored('the record is fetched again');
 
-  const raw: unknown = JSON.parse(reject.payload);
+  const raw: unknown = parseJson(reject.payload);
   if (isObject(raw) && stream.membersField in raw) {
     const ticket = { id: reject.ask_id ?? '', due: { labels: [], inbox: [] } };
     const reply = replyOf(stream.request(ticket.id, []).record, reject);
@@ -76,7 +77,7 @@ const recordOf = (stream: ListStream<Row>) => stream.request(stream.lists[0].nam
 
 /** Rebuilds the reply from the stored payload. Throws NotStored if this version rejects the record too. */
 function replyOf(record: Parameters<typeof check<Row>>[0], { payload, at }: Again): Reply<Row> {
-  const checked = check(record, JSON.parse(payload), 0);
+  const checked = check(record, parseJson(payload), 0);
   if (!('readable' in checked)) throw new NotStored(checked.reason);
   const records = [checked.readable];
   const date = at.asOfMs + longestMs;

@@ -16,6 +16,7 @@ import type { Reject } from '../../../engine/commit/rejects.ts';
 import type { Context } from '../../../engine/context.ts';
 import { type Client, transaction } from '../../../engine/database/pool.ts';
 import { goneBy } from '../../../engine/deletions/lag.ts';
+import { parseJson } from '../../../engine/exact-json.ts';
 import { type Reply, trueByOf, type Unreadable } from '../../../engine/http/request.ts';
 import { cleanJson, cleanText, elementsOf, fieldsOf, objectOf } from '../../../engine/json-text.ts';
 import {
@@ -234,7 +235,7 @@ function keepFields(json: string, keep: (field: string) => boolean): string {
 
 function idIn(json: string): string {
   const id = fieldsOf(json).get('id');
-  return id?.startsWith('"') ? cleanText(JSON.parse(id)).text : '';
+  return id?.startsWith('"') ? cleanText(String(parseJson(id))).text : '';
 }
 
 interface NamePart {

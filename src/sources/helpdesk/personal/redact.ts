@@ -3,6 +3,7 @@
  * database knows who was erased (privacy/screen.ts). A record without erased people is returned unchanged; its
  * numbers keep all digits.
  */
+import { parseJson } from '../../../engine/exact-json.ts';
 import { cleanText, fieldsOf, objectOf } from '../../../engine/json-text.ts';
 import {
   arrayIn,
@@ -48,7 +49,7 @@ const isAddress = (name: unknown): boolean => typeof name === 'string' && name.i
  * The clues in a text before the merge of this stream. The text is an array of records, or of tickets with their messages.
  */
 export function cluesIn(stream: Personal, text: string): Clues {
-  const records = (JSON.parse(text) as unknown[]).map(objectIn);
+  const records = (parseJson(text) as unknown[]).map(objectIn);
   if (stream === 'helpdesk.customers')
     return { customers: records.flatMap(({ id }) => texts(id)), tickets: [], contacts: records.flatMap(contactsOf) };
   const members =
@@ -65,7 +66,7 @@ export function cluesIn(stream: Personal, text: string): Clues {
 
 /** The clues in a rejected or sample record, valid or not. `of`: the record's id, or its ticket's id. */
 export function cluesOf(stream: Personal, text: string | undefined, of: readonly (string | undefined)[]): Clues {
-  const record = objectIn(text === undefined ? undefined : JSON.parse(text));
+  const record = objectIn(text === undefined ? undefined : parseJson(text));
   const members = [record, ...arrayIn(record.messages).map(objectIn)];
   const ids = texts(...of, stream === 'helpdesk.messages' ? undefined : record.id);
   return {
@@ -77,7 +78,7 @@ export function cluesOf(stream: Personal, text: string | undefined, of: readonly
 
 /** Ids that newly belong to erased people: a customer with an erased contact value, or a ticket of an erased customer. */
 export function foundIn(stream: Personal, text: string, erased: Erased): Pick<Clues, 'customers' | 'tickets'> {
-  const records = stream === 'helpdesk.messages' ? [] : (JSON.parse(text) as unknown[]).map(objectIn);
+  const records = stream === 'helpdesk.messages' ? [] : (parseJson(text) as unknown[]).map(objectIn);
   const isNew = (one: Json) =>
     stream === 'helpdesk.customers'
       ? !erased.customers.has(one.id as string) && contactsOf(one).some(value => carries(erased, value))
@@ -88,7 +89,7 @@ export function foundIn(stream: Personal, text: string, erased: Erased): Pick<Cl
 
 /** Customers erased by id whose records show contact values that are not yet erased, with these values. */
 export function contactsOfAsked(text: string, { asked, further }: Erased): Clues {
-  const theirs = (JSON.parse(text) as unknown[])
+  const theirs = (parseJson(text) as unknown[])
     .map(objectIn)
     .filter(({ id }) => asked.has(id as string))
     .map(one => ({ id: one.id as string, contacts: contactsOf(one).map(value => cleanText(value).text) }))
@@ -103,7 +104,7 @@ export function redact(stream: Personal, text: string, erased: Erased): string {
   if (stream === 'helpdesk.messages') {
     return eachOf(text, ticket => {
       const fields = fieldsOf(ticket);
-      const isErased = erased.tickets.has(JSON.parse(fields.get('id') ?? 'null'));
+      const isErased = erased.tickets.has(String(parseJson(fields.get('id') ?? 'null')));
       const told = fields.get('messages') ?? '[]';
       return objectOf([
         ['id', fields.get('id') ?? 'null'],
@@ -112,7 +113,7 @@ export function redact(stream: Personal, text: string, erased: Erased): string {
     });
   }
   return eachOf(text, one => {
-    const record = objectIn(JSON.parse(one));
+    const record = objectIn(parseJson(one));
     if (stream === 'helpdesk.customers')
       return erased.customers.has(record.id as string) ? only(one, kept.customers) : one;
     if (erased.tickets.has(record.id as string)) return only(one, kept.tickets);
@@ -128,7 +129,7 @@ export function redact(stream: Personal, text: string, erased: Erased): string {
  * written to an erased person keeps its text and loses the address.
  */
 function message(text: string, erased: Erased): string {
-  const { from, from_name, to, direction } = objectIn(JSON.parse(text));
+  const { from, from_name, to, direction } = objectIn(parseJson(text));
   if (carries(erased, from) && direction !== 'out') return bareMessage(text);
   return without(text, [
     ...(carries(erased, from) ? naming.messages.from : []),
@@ -150,7 +151,7 @@ function bareMessage(text: string): string {
 
 /** Removes the file name after the type, as in `application/pdf; name="ada.pdf"`. */
 function typeOnly(attachment: string): string {
-  const { type } = objectIn(JSON.parse(attachment));
+  const { type } = objectIn(parseJson(attachment));
   if (typeof type !== 'string' || !type.includes(';')) return attachment;
   return objectOf(
     [...fieldsOf(attachment)].map(([field, json]) => [
