@@ -7,7 +7,6 @@ import { Gone, Retry } from '../../errors.ts';
 import type { ListStream, Row } from '../../sources/source.ts';
 import { count } from '../../words.ts';
 import { keepBooks, noCounts } from '../commit/commit.ts';
-import { keepChanges } from '../commit/merge.ts';
 import { type Context, sourceOf, takeCredits } from '../context.ts';
 import { type Client, transaction } from '../database/pool.ts';
 import { storableIds } from '../json-text.ts';
@@ -16,6 +15,7 @@ import { commitRecords, laneOf } from '../load/commit-reply.ts';
 import type { Ms } from '../reading/reading.ts';
 import type { Claim } from '../runs/claims.ts';
 import { command } from '../runs/pauses.ts';
+import { bury } from './bury.ts';
 import { goneBy } from './lag.ts';
 
 /** Up to this number of deletions a sweep needs no confirmation, however few rows the table has. */
@@ -45,25 +45,19 @@ export async function settleAbsence(
   if (absent.length > most)
     return `${absent.length} of ${live} ${stream.name} seem to have been deleted at the source, and none was marked as deleted; if they were, run ${command(claim.account, `sweep ${stream.name} --accept-deletions`)}`;
   if (stream.get === undefined) {
-    await markDeleted(ctx, claim, table, absent, { goneMs: asOfMs, beforeMs: asOfMs });
+    await markDeleted(ctx, claim, stream, absent, { goneMs: asOfMs, beforeMs: asOfMs });
     return undefined;
   }
   let unknown = 0;
   for (const id of absent) {
     ctx.signal.throwIfAborted();
-    if (!(await confirm(ctx, claim, stream, id, table))) unknown++;
+    if (!(await confirm(ctx, claim, stream, id))) unknown++;
   }
   return unknown > 0 ? `${count(unknown, 'record')} that the list does not show could not be fetched by id` : undefined;
 }
 
 /** Returns whether the record was proven to exist or to be gone. */
-async function confirm(
-  ctx: Context,
-  claim: Claim,
-  stream: ListStream<Row>,
-  id: string,
-  table: string,
-): Promise<boolean> {
+async function confirm(ctx: Context, claim: Claim, stream: ListStream<Row>, id: string): Promise<boolean> {
   const source = sourceOf(ctx, stream.source);
   try {
     const reply = await source.send(stream.get!(id), { lane: laneOf(claim), signal: ctx.signal, tries: fewTries });
@@ -73,7 +67,7 @@ async function confirm(
   } catch (error) {
     // The Date of a 404 tells when the record was gone. Without it the 404 may answer anything.
     if (error instanceof Gone && Number.isFinite(error.asOf)) {
-      await markDeleted(ctx, claim, table, [id], { goneMs: goneBy(source, error.asOf), beforeMs: error.asOf });
+      await markDeleted(ctx, claim, stream, [id], { goneMs: goneBy(source, error.asOf), beforeMs: error.asOf });
       return true;
     }
     if (error instanceof Gone || error instanceof Retry) return false;
@@ -96,24 +90,18 @@ async function candidatesOf(
   return rows[0]!;
 }
 
-/** Tombstones for rows that no later reply has written. */
 async function markDeleted(
   ctx: Context,
   claim: Claim,
-  table: string,
+  { merge }: ListStream<Row>,
   ids: readonly string[],
-  { goneMs, beforeMs }: { goneMs: Ms; beforeMs: Ms },
+  gone: { goneMs: Ms; beforeMs: Ms },
 ): Promise<void> {
-  const at = { nowMs: ctx.clock.now(), asOfMs: beforeMs };
+  const at = { nowMs: ctx.clock.now(), asOfMs: gone.beforeMs };
   const credits = takeCredits(ctx);
   await transaction(ctx.pg, async (client: Client) => {
-    const { rowCount } = await client.query(
-      `update ${table} set _deleted_at = $3, _synced_at = $4
-       where account_id = $1 and id = any ($2) and _deleted_at is null and _observed_at < $5
-       returning ${keepChanges('$4', 'null', '$6')}`,
-      [claim.account, ids, new Date(goneMs), new Date(at.nowMs), new Date(beforeMs), claim.run],
-    );
-    const counts = { ...noCounts(), deleted: rowCount ?? 0, credits };
+    const deleted = await bury(client, claim, merge.declared, ids, { ...gone, nowMs: at.nowMs });
+    const counts = { ...noCounts(), deleted, credits };
     await keepBooks(client, claim, at, { counts, rejects: [], stored: ids, drift: [] });
   });
 }

@@ -5,9 +5,11 @@
 import { Gone, Retry } from '../../errors.ts';
 import type { ListStream, Row } from '../../sources/source.ts';
 import { count } from '../../words.ts';
-import { isAhead, keepChanges } from '../commit/merge.ts';
+import { keepBooks, noCounts } from '../commit/commit.ts';
+import { isAhead } from '../commit/merge.ts';
 import { type Context, sourceOf, takeCredits } from '../context.ts';
-import type { Client } from '../database/pool.ts';
+import { type Client, transaction } from '../database/pool.ts';
+import { bury } from '../deletions/bury.ts';
 import { goneBy } from '../deletions/lag.ts';
 import { type Reply, trueByOf } from '../http/request.ts';
 import { listBatch, pageOf, singleBatch } from '../load/batch.ts';
@@ -25,7 +27,8 @@ import {
   type Verdict,
 } from './compare-reply.ts';
 import { kindOfEdit } from './difference-kinds.ts';
-import { completeThrough, countFindings, noteUnread, type Standing } from './findings.ts';
+import { completeThrough, countFindings, noteUnread, type Standing, writeFindings } from './findings.ts';
+import { orphansOf, parentsLost, partsOfMerge, takeAway } from './orphans.ts';
 import { askedOf } from './verifications.ts';
 
 type Asked = { readonly askedMs: Ms; readonly asOfMs: Ms };
@@ -44,6 +47,7 @@ export async function verifyWholeList(ctx: Context, claim: Claim, stream: ListSt
     expected: Math.min(sample ?? live.length, live.length),
   };
   const unread = await (sample === null ? verifyAll(look, stream, live) : verifySample(look, stream, sample));
+  await noteOrphans(look, stream);
   return { partial: unread > 0 ? `${count(unread, 'record')} could not be compared` : undefined };
 }
 
@@ -184,17 +188,37 @@ async function noteMissing(look: Look, stream: ListStream<Row>, id: string, aske
     standing: async client =>
       (await standingIn(client, claim.account, stream, [id], { askedMs, asOfMs, lock: repair })).get(id),
     isBelieved: async () => true,
-    markDeleted: async (client, { nowMs }) => {
-      const { rowCount } = await client.query(
-        `update ${stream.merge.declared.root.name} set _deleted_at = $3, _synced_at = $4
-         where account_id = $1 and id = $2 and _deleted_at is null and _observed_at <= $5
-         returning ${keepChanges('$4', 'null', '$6')}`,
-        [claim.account, id, new Date(goneBy(source, asOfMs)), new Date(nowMs), new Date(asOfMs), claim.run],
-      );
-      return rowCount ?? 0;
-    },
+    markDeleted: (client, { nowMs }) =>
+      bury(client, claim, stream.merge.declared, [id], {
+        ...{ goneMs: goneBy(source, asOfMs), beforeMs: asOfMs + 1, nowMs },
+      }),
   };
   return noteAbsent(look, absent, { asOfMs });
+}
+
+/** Reports live parts of records that are missing or deleted here, and removes them if the run repairs. */
+async function noteOrphans({ ctx, claim, repair, random }: Look, stream: ListStream<Row>): Promise<void> {
+  const { root } = stream.merge.declared;
+  const parts = partsOfMerge(stream.merge.declared);
+  const nowMs = ctx.clock.now();
+  const at = { nowMs, asOfMs: sourceOf(ctx, stream.source).send.sourceNow() ?? nowMs };
+  for (const id of await parentsLost(ctx.pg, claim, parts))
+    await transaction(ctx.pg, async client => {
+      // A worker that brings the record back waits for this transaction, or has brought its parts back too.
+      const { rows } = await client.query<{ is_deleted: boolean }>(
+        `select _deleted_at is not null as is_deleted from ${root.name} where account_id = $1 and id = $2 for no key update`,
+        [claim.account, id],
+      );
+      const found = rows[0]?.is_deleted === false ? undefined : await orphansOf(client, claim.account, parts, id);
+      if (found === undefined) return;
+      const deleted = repair ? await takeAway(client, claim, parts, id, at) : 0;
+      await writeFindings(client, claim, [{ stream: claim.stream, record: id, ...found, repaired: deleted > 0 }], {
+        ...at,
+        random,
+      });
+      const counts = { ...noCounts(), deleted, credits: 0 };
+      await keepBooks(client, claim, at, { counts, rejects: [], stored: [], drift: [] });
+    });
 }
 
 // --- rows of the mirror ------------------------------------------------------------------------------------------------

@@ -29,7 +29,7 @@ import { scopeOf } from '../deletions/walks.ts';
 import { helpdeskOf } from '../open.ts';
 import { knownCuts } from '../partitions.ts';
 import { type Compared, examineNamesOfNothing, examineRecords, examineTicket } from './compare.ts';
-import { noteHanging, parentsLost, type Verifying } from './hanging.ts';
+import { noteHanging, parentsWithoutRow, type Verifying } from './hanging.ts';
 import { chooseAtRandom, noteUnread } from './rows.ts';
 import {
   countLive,
@@ -382,7 +382,7 @@ async function verifyMessages(verifying: Verifying): Promise<void> {
 /** Verifies child rows whose parent record is missing here. No other reply would reveal them. */
 async function verifyHanging(verifying: Verifying, stream: 'customers' | 'messages'): Promise<void> {
   const { ctx, claim } = verifying.look;
-  for (const id of await parentsLost(ctx.pg, claim, stream)) {
+  for (const id of await parentsWithoutRow(ctx.pg, claim, stream)) {
     const gone = ({ asOfMs }: { asOfMs: Ms }) => noteHanging(verifying, stream, id, asOfMs);
     await examineById(verifying, id, { gone });
   }

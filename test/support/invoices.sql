@@ -1,0 +1,22 @@
+create schema shop;
+create table shop.invoices (
+  account_id text not null,
+  id text not null,
+  total numeric,
+  primary key (account_id, id)
+);
+create table shop.lines (
+  account_id text not null,
+  id text not null,
+  invoice_id text not null,
+  amount numeric,
+  primary key (account_id, id)
+);
+create table shop.taxes (
+  account_id text not null,
+  id text not null,
+  invoice_id text not null,
+  line_id text not null,
+  rate numeric,
+  primary key (account_id, id)
+);
