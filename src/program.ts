@@ -12,6 +12,8 @@ import { chooseAccount, oneAccount, readFleet, startedByNpx } from './app/config
 import type { Act, AddCommand, Deps } from './cli/command.ts';
 import { allowClosedPipes, say, style } from './cli/output/terminal.ts';
 import { Away, exitCodes, Interrupted, isAway, ShelfdeskError } from './errors.ts';
+import { checkDeclarations } from './sources/check-declarations.ts';
+import { streams } from './sources/index.ts';
 
 /**
  * Loader of each command, by group of --help. A command loads only its own modules, so that the program starts quickly.
@@ -100,6 +102,7 @@ async function main(args: readonly string[]): Promise<void> {
     for (const add of adds) add(program, deps, act);
   }
   try {
+    checkDeclarations(streams);
     await program.parseAsync(args.map(asValue), { from: 'user' });
   } catch (error) {
     process.exitCode = explain(error);

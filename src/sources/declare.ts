@@ -4,7 +4,7 @@
  */
 import type { z } from 'zod';
 import type { Setting, ValuesOf } from '../app/setting-types.ts';
-import { buildMerge, type Column, page } from '../engine/commit/merge.ts';
+import { buildMerge, type Column, fieldOf, page } from '../engine/commit/merge.ts';
 import { sweepWholeList } from '../engine/deletions/sweep-whole-list.ts';
 import { partsOfWholeLists } from '../engine/forecast/plan-whole-lists.ts';
 import type { Request } from '../engine/http/request.ts';
@@ -27,7 +27,10 @@ export interface WholeList<T extends Row> {
   readonly source: string;
   /** Short name of the stream, and name of its table. */
   readonly name: string;
-  /** Columns of the table in addition to the columns that every mirrored table has. The first one is `id`. */
+  /**
+   * Columns of the table in addition to the columns that every mirrored table has. The first one is `id`. Each other text is
+   * `personal` or `plain`.
+   */
   readonly columns: readonly Column[];
   /** Schema of one record. Fields outside the schema are drift. */
   readonly record: z.ZodObject & z.ZodType<T>;
@@ -81,6 +84,7 @@ export function wholeList<T extends Row>(declared: WholeList<T>): Stream {
     ...(changedAt && { changedAt }),
     merge: buildMerge({ name: `${source}.${name}`, from: page, columns }),
     ...(personal && { personal }),
+    unsaid: unsaidOf(columns, personal),
     fields: new Set(Object.keys(record.shape)),
     enumerations: declared.enumerations ?? {},
     sets: ['id'],
@@ -94,6 +98,14 @@ export function wholeList<T extends Row>(declared: WholeList<T>): Stream {
       verify: { read: (ctx, claim) => verifyWholeList(ctx, claim, rows) },
     },
   };
+}
+
+/** The key names rows and nobody. A column that is read from a contact field is personal. */
+function unsaidOf([, ...columns]: readonly Column[], personal: PersonalData | undefined): string[] {
+  const { columns: named, contacts } = personal ?? { columns: [], contacts: [] };
+  return columns
+    .filter(column => column.mayTell && !named.includes(column.name) && !contacts.includes(fieldOf(column)))
+    .map(({ name }) => name);
 }
 
 type Settings = Readonly<Record<string, Setting>>;

@@ -239,6 +239,8 @@ interface Described {
   readonly merge: Merge;
   /** Personal data of the stream; undefined if the stream has none. */
   readonly personal?: PersonalData;
+  /** Text columns that the declaration neither names as personal nor declares as `plain`. They are refused at start. */
+  readonly unsaid?: readonly string[];
   /** Rules that find and redact erased people in this stream, for streams where `personal` is not sufficient. */
   readonly personalRules?: PersonalRules;
   /** Fields in the specification. Any other field is drift: the field stays in `_payload` and is counted. */

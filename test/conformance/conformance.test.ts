@@ -9,7 +9,7 @@ import { long } from '../support/long.ts';
 import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
 import { largeId, rawJson } from './crm-server.ts';
 import { type CrmHarness, type Harness, openBooks, openCrm, openHelpdesk } from './harness.ts';
-import { blocks, guide } from './tree.ts';
+import { blocks, followGuide, guide } from './tree.ts';
 
 /** Runs a command of the program. */
 function start(of: Harness, db: TestDatabase, ...args: string[]): { done: Promise<Finished>; kill: () => void } {
@@ -227,6 +227,34 @@ describe('the CRM of the guide, beyond the others', () => {
     expect(masked.name).toMatch(/^[0-9a-f]{64}$/);
     expect(masked.email).not.toContain('@');
   });
+});
+
+test.each([
+  [
+    "columns: ['name', 'email', 'phone']",
+    "columns: ['name', 'emial', 'phone']",
+    'source crm: stream crm.contacts has no column emial, which its personal.columns name; the nearest is email',
+  ],
+  [
+    "contacts: ['email', 'phone']",
+    "contacts: ['emial', 'phone']",
+    'source crm: stream crm.contacts has no field emial, which its personal.contacts name; the nearest is email',
+  ],
+  [
+    "columns: ['name', 'email', 'phone']",
+    "columns: ['email', 'phone']",
+    'source crm: stream crm.contacts does not say whether the text column name is personal',
+  ],
+  [
+    "plain(text('title'))",
+    "text('title')",
+    'source crm: stream crm.deals does not say whether the text column title is personal',
+  ],
+])('a declaration with %s changed to %s is refused at start', async (before, after, said) => {
+  using tree = followGuide({ 'src/sources/crm/crm.ts': [[before, after]] });
+  const { finished } = shelfdesk(['status'], { NO_COLOR: '1' }, undefined, join(tree.folder, 'src/main.ts'));
+  const { code, stderr } = await finished;
+  expect([code, stderr]).toEqual([2, expect.stringContaining(said)]);
 });
 
 test('where records can be fetched by id, only a 404 is a deletion, and a sample can be compared', long, async () => {

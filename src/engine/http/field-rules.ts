@@ -147,7 +147,7 @@ const overlap = (one: string, other: string, names: readonly string[]) =>
   matches(one, other) || matches(other, one) || names.some(name => matches(one, name) && matches(other, name));
 
 /** The name with the fewest changes of letters. */
-function nearest(name: string, names: readonly string[]): string {
+export function nearest(name: string, names: readonly string[]): string {
   const distance = (a: string, b: string) => {
     let row = Array.from({ length: b.length + 1 }, (_, i) => i);
     for (let i = 1; i <= a.length; i++) {
