@@ -18,6 +18,37 @@ export class ShelfdeskError extends Error {
   }
 }
 
+/**
+ * The source's own words about a failure, by error. They may name people, so no message, log, table or job has them. A terminal may
+ * show them.
+ */
+const words = new WeakMap<Error, string>();
+
+export function quoting<E extends ShelfdeskError>(error: E, said: string): E {
+  words.set(error, said);
+  return error;
+}
+
+/** The source's words about this failure or its cause. */
+export function quotedBy(error: unknown): string | undefined {
+  return error instanceof Error ? (words.get(error) ?? quotedBy(error.cause)) : undefined;
+}
+
+/**
+ * The message of any error, without values of records: PostgreSQL (SQLSTATE class 22) and DuckDB quote a value that they refuse, and a
+ * parser its text.
+ */
+export function messageOf(error: unknown): string {
+  if (error instanceof SyntaxError) return 'a text could not be parsed';
+  if (!(error instanceof Error)) return String(error);
+  const { code } = error as { code?: unknown };
+  const [kind] =
+    /^22[0-9A-Z]{3}$/.exec(typeof code === 'string' ? code : '') ??
+    /^(Conversion|Constraint|Invalid Input|Out of Range) Error(?=:)/.exec(error.message) ??
+    [];
+  return kind === undefined ? error.message : `the database refuses a value (${kind})`;
+}
+
 /** A setting, an argument or an environment that cannot work: exit 2. */
 export class UsageError extends ShelfdeskError {
   constructor(message: string, remedy: string) {
@@ -110,8 +141,8 @@ export class Interrupted extends ShelfdeskError {
 /** A stream failed and its run holds the cause. The job goes to the failed set of the queue. */
 export class StreamFailed extends ShelfdeskError {
   constructor(stream: string, cause: unknown) {
-    const { message, remedy } = cause instanceof ShelfdeskError ? cause : { message: String(cause), remedy: '' };
-    super(`${stream}: ${message}`, remedy, exitCodes.failed, cause);
+    const remedy = cause instanceof ShelfdeskError ? cause.remedy : '';
+    super(`${stream}: ${messageOf(cause)}`, remedy, exitCodes.failed, cause);
   }
 }
 

@@ -10,6 +10,7 @@ import { makeBudget } from '../engine/budget/budget.ts';
 import type { Context, OpenSource } from '../engine/context.ts';
 import { type Fetch, makeSend, openFetch, timeoutMs } from '../engine/http/send.ts';
 import { makeBell } from '../engine/notifier.ts';
+import { messageOf } from '../errors.ts';
 import { writtenOf } from '../privacy/fields/stored-rules.ts';
 import { sources, streams } from '../sources/index.ts';
 import type { Connection, Source } from '../sources/source.ts';
@@ -18,7 +19,27 @@ import { configuredSources, type Warehouse } from './context.ts';
 
 /** The log goes to stderr: stdout belongs to results. */
 export function openLog(config: Pick<Config, 'logLevel'>): Logger {
-  return pino({ level: config.logLevel }, pino.destination(2));
+  return pino({ level: config.logLevel, serializers: { err: inLog } }, pino.destination(2));
+}
+
+interface Logged {
+  readonly type: string;
+  readonly message: string;
+  readonly code?: unknown;
+  /** The lines of the stack. Its head is the whole message. */
+  readonly stack: readonly string[];
+  readonly cause?: Logged;
+}
+
+/** An error of PostgreSQL has values of records in its detail and its context. */
+function inLog(error: unknown): Logged {
+  if (!(error instanceof Error)) return { type: typeof error, message: messageOf(error), stack: [] };
+  const { code, cause } = error as { code?: unknown; cause?: unknown };
+  return {
+    ...{ type: error.name, message: messageOf(error), ...(code !== undefined && { code }) },
+    stack: error.stack?.match(/^ {4}at .*$/gm) ?? [],
+    ...(cause !== undefined && { cause: inLog(cause) }),
+  };
 }
 
 /** Opens the configured sources. */

@@ -1,6 +1,7 @@
 /** One export with its row in sync.lake_exports, and tidying once a day. */
 import { mkdir } from 'node:fs/promises';
 import type { Client } from '../engine/database/pool.ts';
+import { messageOf } from '../errors.ts';
 import { isBucket, type Lake, openLake } from './duckdb.ts';
 import { hideBounds } from './erase-files.ts';
 import { type Exported, exportTo } from './export.ts';
@@ -51,12 +52,11 @@ export async function runExport(work: LakeWork): Promise<Done> {
       await client.query(`delete from sync.lake_exports where id <= $1`, [id - kept]);
       return { ...done, id };
     } catch (error) {
-      const why = error instanceof Error ? error.message : String(error);
       await client
         .query(`update sync.lake_exports set state = 'failed', finished_at = $2, error = $3 where id = $1`, [
           id,
           now(),
-          why,
+          messageOf(error),
         ])
         .catch(() => {});
       throw error;

@@ -2,7 +2,7 @@
  * The parts of an export that begins the lake. The export keeps its snapshot open. Any worker of the warehouse takes a part:
  * it joins the snapshot, and writes the rows of some accounts to files beside the lake. The export then reads the files.
  */
-import { exitCodes, ShelfdeskError } from '../errors.ts';
+import { exitCodes, messageOf, ShelfdeskError } from '../errors.ts';
 import { openLake } from './duckdb.ts';
 import { joinSnapshot, readColumns, rowsOf, type Staged } from './export.ts';
 import { literal } from './table.ts';
@@ -96,7 +96,7 @@ export async function runPart(work: LakeWork, { export: exported, part, snapshot
     }
     await lake.run('rollback');
   } catch (error) {
-    if (!work.signal.aborted) await ended({ error: error instanceof Error ? error.message : String(error) });
+    if (!work.signal.aborted) await ended({ error: messageOf(error) });
     throw error;
   }
   await ended({ files });

@@ -7,6 +7,7 @@ import type { Client } from '../engine/database/pool.ts';
 import { clearRows } from './clear-rows.ts';
 import { formsIn } from './contact-normalisation.ts';
 import { type Declaring, declarationIn, rulesFrom, rulesOf } from './declared.ts';
+import { cutOlderWords } from './older-words.ts';
 import { changesNaming, emptyAudit, emptyChanges, emptyDrift, emptyRejects } from './personal-data-scan.ts';
 import type { Clues, People } from './redact.ts';
 
@@ -54,7 +55,13 @@ export async function erase(
   const same = await sharing(client, account, people, forms);
   const customers = [...asked.customers, ...same.filter(id => !asked.customers.includes(id))];
   const kept = await note(client, account, { customers, asked: asked.customers, forms }, now);
-  return remove(client, account, { customers, tickets: asked.tickets, forms, kept, people, streams }, now);
+  const { rows } = await remove(
+    client,
+    account,
+    { customers, tickets: asked.tickets, forms, kept, people, streams },
+    now,
+  );
+  return { customers, rows: { ...rows, failures: await cutOlderWords(client, account) } };
 }
 
 /**

@@ -13,7 +13,7 @@ import { readConfig } from '../../src/app/config.ts';
 import { openContext } from '../../src/app/open-context.ts';
 import { makePool } from '../../src/engine/database/pool.ts';
 import type { Reply, Request } from '../../src/engine/http/request.ts';
-import { exitCodes, Fatal, Gone, Retry, ShelfdeskError, Spent } from '../../src/errors.ts';
+import { exitCodes, Fatal, Gone, quotedBy, Retry, ShelfdeskError, Spent } from '../../src/errors.ts';
 import { addVolume, getVolume, listShelves, listVolumes, myLibrary } from '../../src/sources/books/endpoints.ts';
 import { booksOf } from '../../src/sources/books/open.ts';
 import type { BooksConfig } from '../../src/sources/books/settings.ts';
@@ -148,7 +148,8 @@ describe('what authorizes', () => {
     valid = 'nothing';
     const error = await errorOf(opened.ask(own));
     expect(error).toMatchObject({ name: 'Fatal', exitCode: exitCodes.refused });
-    expect(error.message).toContain('401 authError: no Bearer … with …');
+    expect(error.message).toMatch(/401 authError: the catalog/);
+    expect(quotedBy(error)).toBe('authError: no Bearer … with …');
     expect(error.remedy).toContain('BOOKS_REFRESH_TOKEN');
     expect(server.asked).toHaveLength(9);
   });
@@ -273,7 +274,8 @@ describe('what comes back', () => {
     await using opened = await open(server.host, { accessToken: 'hush-token' });
     const error = await errorOf(opened.ask(getVolume('v')));
     expect(error).toBeInstanceOf(Gone);
-    expect(error.message).toBe('GET /volumes/v: 404 notFound: key=…&key=… Bearer …');
+    expect(error.message).toBe('GET /volumes/v: 404 notFound');
+    expect(quotedBy(error)).toBe('notFound: key=…&key=… Bearer …');
     expect(opened.logged).toHaveLength(2);
     for (const secret of secrets) expect(opened.logged.join()).not.toContain(secret);
   });

@@ -1,6 +1,7 @@
 /** A source whose texts are all canaries: a proxy before the sandbox that rewrites each reply, and what looks for them. */
 import { createServer, type IncomingMessage, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import type pg from 'pg';
 
 export const canary = 'ZZCANARY';
 
@@ -52,10 +53,34 @@ export function spoiler(): Spoiler {
   };
 }
 
+/** The text around the first place where `wanted` is in a text, in letters of any case. */
+export function around(text: string, wanted: string): string | undefined {
+  const at = text.toLowerCase().indexOf(wanted.toLowerCase());
+  return at < 0 ? undefined : text.slice(Math.max(0, at - 200), at + 200);
+}
+
+/** Rows of any table that have the text in them: as text, because files hold long values compressed. */
+export async function rowsWith(pool: pg.Pool, wanted: string): Promise<string[]> {
+  const { rows: tables } = await pool.query<{ name: string }>(
+    `select format('%I.%I', n.nspname, c.relname) as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
+     where c.relkind in ('r', 'm') and n.nspname <> 'information_schema' and n.nspname !~ '^pg_toast' order by 1`,
+  );
+  const found: string[] = [];
+  for (const { name } of tables) {
+    const { rows } = await pool.query<{ row: string }>(
+      `select t::text as row from ${name} t where strpos(lower(t::text), lower($1)) > 0 limit 3`,
+      [wanted],
+    );
+    for (const { row } of rows) found.push(`${name}: ${around(row, wanted)}`);
+  }
+  return found;
+}
+
 /** Instead of the source's reply. */
 export interface Instead {
   readonly status: number;
   readonly text: string;
+  readonly headers?: Readonly<Record<string, string>>;
 }
 
 export interface Proxy extends AsyncDisposable {
@@ -74,9 +99,10 @@ export async function proxyTo(target: URL, reword: (text: string, path: string) 
         for await (const chunk of answer) chunks.push(chunk as Buffer);
         const text = Buffer.concat(chunks).toString();
         const made = reword(text, path!);
-        const { status, text: body } = typeof made === 'string' ? { status: answer.statusCode!, text: made } : made;
+        const instead = typeof made === 'string' ? { status: answer.statusCode!, text: made } : made;
+        const { status, text: body, headers: further } = instead as Instead;
         const { 'content-length': _, 'transfer-encoding': __, ...kept } = answer.headers;
-        reply.writeHead(status, { ...kept, 'content-length': Buffer.byteLength(body) });
+        reply.writeHead(status, { ...kept, ...further, 'content-length': Buffer.byteLength(body) });
         reply.end(body);
       },
     );

@@ -100,7 +100,7 @@ describe('what a failure is', () => {
     [409, envelope('conflict'), addVolume('1', 'v'), 'Fatal 1', 'BOOKS_BASE_URL'],
   ])('%i %j', ([status, body, request, name, remedy]) => {
     const reply = said(status, body, {}, request.as === 'user');
-    const error = dialect.failure(request, reply, { shown: 'GET /it', clean: text => text, asOf: 5 });
+    const error = dialect.failure(request, reply, { shown: 'GET /it', asOf: 5 });
     expect(error).toBeInstanceOf(ShelfdeskError);
     expect(error.name === 'Fatal' ? `Fatal ${error.exitCode}` : error.name).toBe(name);
     expect(error.remedy).toContain(remedy);
@@ -121,20 +121,18 @@ describe('what a failure is', () => {
     [said(403, envelope('forbidden'), {}, true), undefined, public_, 'Gone', 'BOOKS_USERS'],
   ])('without a key, or with one: %j %s', ([reply, apiKey, request, name, remedy]) => {
     const own = booksDialect({ ...(apiKey !== undefined && { apiKey }), hasToken: reply.withToken });
-    const error = own.failure(request, reply, { shown: 'GET /it', clean: text => text, asOf: 5 });
+    const error = own.failure(request, reply, { shown: 'GET /it', asOf: 5 });
     expect(error.name === 'Fatal' ? `Fatal ${error.exitCode}` : error.name).toBe(name);
     expect(error.remedy).toContain(remedy);
   });
 
-  test('the message says the reason, and is clean before it is cut', () => {
-    const long = `${'x'.repeat(180)}hush-key-and-more`;
-    const clean = (text: string) => text.replaceAll('hush-key-and-more', '…');
-    const { message } = dialect.failure(one, said(500, envelope('backendFailed', long)), {
-      shown: 'GET /it',
-      clean,
-      asOf: 0,
-    });
-    expect(message).toBe(`GET /it: 500 backendFailed: ${'x'.repeat(180)}…`);
+  test('the message has a reason that is known, and no word of the source', () => {
+    const of = (reason: string) => {
+      const reply = said(500, envelope(reason, 'Ann Example'));
+      return [dialect.failure(one, reply, { shown: 'GET /it', asOf: 0 }).message, dialect.words?.(reply)];
+    };
+    expect(of('backendFailed')).toEqual(['GET /it: 500 backendFailed', 'backendFailed: Ann Example']);
+    expect(of('AnnExample')).toEqual(['GET /it: 500', 'AnnExample: Ann Example']);
   });
 });
 

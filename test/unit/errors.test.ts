@@ -1,6 +1,11 @@
+import { inspect } from 'node:util';
 import pg from 'pg';
 import { describe, expect, test } from 'vitest';
-import { Away, describeOutage, isAway } from '../../src/errors.ts';
+import { bearerDialect } from '../../src/engine/http/bearer-dialect.ts';
+import { Away, describeOutage, isAway, messageOf, quotedBy, quoting, Retry, StreamFailed } from '../../src/errors.ts';
+import { booksDialect } from '../../src/sources/books/dialect.ts';
+import { getVolume } from '../../src/sources/books/endpoints.ts';
+import { helpdeskDialect } from '../../src/sources/helpdesk/dialect.ts';
 
 const withCode = (code: string) => Object.assign(new Error('what it says'), { code });
 const ofPostgres = (code: string) => Object.assign(new pg.DatabaseError('what it says', 12, 'error'), { code });
@@ -111,5 +116,52 @@ describe('what is said of it', () => {
     const full = Object.assign(new Error('MISCONF it says'), { name: 'ReplyError' });
     expect(describeOutage(full)).toBe('Redis cannot be used: it cannot write to its disk (MISCONF it says)');
     expect(describeOutage(withCode('ECONNREFUSED'), 'the queue')).toBe('the queue does not answer: what it says');
+  });
+});
+
+describe('what is stored of an error', () => {
+  const said = (text: string) => ({ status: 422, header: () => undefined, text, withToken: true });
+  const dialects = {
+    helpdesk: helpdeskDialect,
+    books: booksDialect({ apiKey: 'key', hasToken: true }),
+    bearer: bearerDialect({ address: 'ADDRESS', token: 'TOKEN' }),
+  };
+
+  test.for(Object.entries(dialects))('%s: no failure has a word of the reply', ([, dialect]) => {
+    const words = 'Ann Example <ann@example.org>';
+    const bodies = [
+      words,
+      `<html>${words}</html>`,
+      JSON.stringify({ message: words, error: { message: words, status: words, errors: [{ reason: words }] } }),
+    ];
+    for (const status of [302, 400, 401, 403, 404, 408, 409, 410, 422, 429, 451, 500, 503])
+      for (const text of bodies) {
+        const { message, remedy } = dialect.failure(
+          getVolume('v'),
+          { ...said(text), status },
+          { shown: 'GET /it', asOf: 0 },
+        );
+        expect(message).toMatch(new RegExp(`^GET /it: ${status}\\b`));
+        expect(message + remedy).not.toMatch(/ann/i);
+      }
+  });
+
+  test('the words are found through causes and wrapping errors, and in no property', () => {
+    const error = quoting(new Retry('GET /it: 500'), 'Ann Example');
+    const outer = new StreamFailed('tickets', new Retry(`${error.message}; gave up`, error));
+    expect(quotedBy(outer)).toBe('Ann Example');
+    expect(inspect(outer, { depth: 9, showHidden: true })).not.toContain('Ann');
+  });
+
+  test('a value that PostgreSQL, DuckDB or a parser quotes is not part of its message', () => {
+    const refused = Object.assign(new Error('invalid input syntax for type integer: "Ann"'), { code: '22P02' });
+    expect(messageOf(refused)).toBe('the database refuses a value (22P02)');
+    expect(messageOf(new Error('Conversion Error: Could not convert string "Ann"'))).toBe(
+      'the database refuses a value (Conversion Error)',
+    );
+    expect(messageOf(new SyntaxError('Unexpected token A in JSON: Ann'))).toBe('a text could not be parsed');
+    expect(messageOf(Object.assign(new Error('relation "x" does not exist'), { code: '42P01' }))).toBe(
+      'relation "x" does not exist',
+    );
   });
 });

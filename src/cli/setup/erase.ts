@@ -1,5 +1,6 @@
 /** `erase --customer <id>`: erases a person's data and keeps it from being stored again. */
 import type { Command } from 'commander';
+import { forgetJobs } from '../../app/forget-jobs.ts';
 import { systemClock } from '../../clock.ts';
 import { eraseCustomer, wouldErase } from '../../engine/runs/operations.ts';
 import { exitCodes, UsageError } from '../../errors.ts';
@@ -36,6 +37,7 @@ export function addErase(program: Command, deps: Deps, act: Act): void {
         const { account } = opened.config;
         if (!dryRun && !yes) await confirm(account, customer, deps.signal);
         const now = new Date(systemClock.now());
+        if (!dryRun) await forgetJobs(opened.config, warehouse, account);
         const { customers, rows } = dryRun
           ? await wouldErase(warehouse.pg, account, customer, now, streams)
           : await eraseCustomer(warehouse.pg, { account, customer, who: operator(), withShared, streams }, now);

@@ -1,5 +1,6 @@
 /** `fields`: which fields are kept only in part, what is lost by that, and the rows of before. */
 import type { Command } from 'commander';
+import { forgetJobs } from '../../app/forget-jobs.ts';
 import { systemClock } from '../../clock.ts';
 import { noteOperation } from '../../engine/runs/operations.ts';
 import { command } from '../../engine/runs/pauses.ts';
@@ -83,6 +84,7 @@ export function addFields(program: Command, deps: Deps, act: Act): void {
         const now = new Date(systemClock.now());
         await keepFieldRules(warehouse.pg, account, fieldRules, now);
         await pauseLeftOut(warehouse.pg, account, fieldRules, streams, now);
+        await forgetJobs(config, warehouse, account);
         let last = '';
         const changed = await applyToStored(warehouse.pg, account, fieldRules, {
           ...{ streams, signal: deps.signal, now },

@@ -16,7 +16,7 @@ import { ambiguous } from '../../engine/runs/operations.ts';
 import { command, pausedOf, since, unlessPaused } from '../../engine/runs/pauses.ts';
 import { adoptRun, endAbandonedRuns, endRun, readProgress, type StreamProgress } from '../../engine/runs/runs.ts';
 import { isAlone, liveWorkers } from '../../engine/runs/workers.ts';
-import { describeOutage, exitCodes, ShelfdeskError, UsageError } from '../../errors.ts';
+import { describeOutage, exitCodes, quotedBy, ShelfdeskError, UsageError } from '../../errors.ts';
 import { sendHandOffs, waysOf } from '../../ops/hand-offs/send-hand-offs.ts';
 import { sources, streams } from '../../sources/index.ts';
 import type { Stream } from '../../sources/source.ts';
@@ -143,7 +143,11 @@ export async function followRun(
   const { ctx, presence } = account;
   const { signal } = deps;
   const now = () => new Date(ctx.clock.now());
-  await using worker = localWorker(account, deps.jobs);
+  const said = new Map<string, string>();
+  await using worker = localWorker(account, deps.jobs, (stream, error) => {
+    const words = quotedBy(error);
+    if (words !== undefined) said.set(stream, words);
+  });
   await worker.lookForWorkers();
   const run = await open(ctx, presence.id);
   worker.watch(run);
@@ -193,6 +197,8 @@ export async function followRun(
     if (signal.aborted) throw interruptedInOutage(run, error);
     await pause(error);
   });
+  // A log that takes the place of the terminal would keep them.
+  if (process.stderr.isTTY) for (const [stream, words] of said) say(`${nameOfKey(stream)}: the source says: ${words}`);
   await handOff(config, ctx, presence.id);
   return its;
 }
@@ -241,7 +247,11 @@ interface LocalWorker extends AsyncDisposable {
   readonly failed: Promise<never>;
 }
 
-function localWorker({ ctx, queue, presence }: Account, jobs: readonly Job[]): LocalWorker {
+function localWorker(
+  { ctx, queue, presence }: Account,
+  jobs: readonly Job[],
+  onFailure: (stream: string, error: unknown) => void,
+): LocalWorker {
   let working: Working | undefined;
   let said = false;
   let watched: number | undefined;
@@ -263,7 +273,7 @@ function localWorker({ ctx, queue, presence }: Account, jobs: readonly Job[]): L
       // Another command may have opened the run and exited.
       if (watched !== undefined) await adoptRun(ctx.pg, watched, presence.id);
       await endAbandonedRuns(ctx.pg, ctx.account, new Date(ctx.clock.now()));
-      working = work(ctx, queue, jobs, { worker: presence.id, afterEach: reconciling.ring });
+      working = work(ctx, queue, jobs, { worker: presence.id, afterEach: reconciling.ring, onFailure });
     },
     areOurs: () => working !== undefined,
     watch(run) {

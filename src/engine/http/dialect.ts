@@ -40,12 +40,13 @@ export interface Dialect {
    * including this one.
    */
   refusal(said: Said, refusals: number): Refusal | undefined;
-  /** `shown`: the part of the request that people may see. `clean` removes secrets from the text of the source. */
-  failure(
-    request: Request<unknown>,
-    said: Said,
-    deps: { shown: string; clean: (text: string) => string; asOf: number },
-  ): ShelfdeskError;
+  /**
+   * What a failed reply means. The error is stored, so it has no text of the reply: it may name people. `shown`: the part of the
+   * request that people may see.
+   */
+  failure(request: Request<unknown>, said: Said, deps: { shown: string; asOf: number }): ShelfdeskError;
+  /** The source's own words about a failure. Only a terminal shows them. */
+  words?(said: Said): string | undefined;
 }
 
 /** The token of the authenticated user, or of the account. */

@@ -7,7 +7,7 @@ import type { Logger } from 'pino';
 import sendRequest from 'undici/lib/api/api-request.js';
 import Agent from 'undici/lib/dispatcher/agent.js';
 import type { Clock } from '../../clock.ts';
-import { Retry, type ShelfdeskError, Spent } from '../../errors.ts';
+import { quoting, Retry, type ShelfdeskError, Spent } from '../../errors.ts';
 import { count } from '../../words.ts';
 import type { Booked, Budget, Lane } from '../budget/budget.ts';
 import { ExactNumber, parseJson } from '../exact-json.ts';
@@ -23,6 +23,9 @@ export const timeoutMs = 30_000;
 const firstDelayMs = 100;
 const longestDelayMs = 30_000;
 const mostTries = 10;
+
+/** Characters of a failure that a terminal shows. */
+const mostWords = 200;
 
 /** A shorter secret is not removed from stored texts: it may be a word. */
 const leastSecret = 8;
@@ -226,8 +229,10 @@ export function makeSend(deps: {
   }
 
   function failure(request: Request<unknown>, said: Said, asOf: number): ShelfdeskError {
+    const error = dialect.failure(request, said, { shown: label(request), asOf });
     // What a source says of an error may hold what a rule leaves out.
-    return dialect.failure(request, said, { shown: label(request), clean: rules ? () => '' : clean, asOf });
+    const words = rules ? undefined : dialect.words?.(said);
+    return words ? quoting(error, clean(words).slice(0, mostWords)) : error;
   }
 
   async function patiently<T>(request: Request<T>, options: SendOptions, used: Used): Promise<Reply<T>> {

@@ -64,12 +64,18 @@ export function refreshedToken({ clientId, clientSecret, refreshToken, tokenUrl 
   };
 }
 
-/** Passes on only the status and the name of the error: the rest may be secret. */
+/** The names of errors that the protocol has (RFC 6749, 5.2, and 4.1.2.1). */
+const named = [
+  ...['invalid_request', 'invalid_client', 'invalid_grant', 'unauthorized_client', 'unsupported_grant_type'],
+  ...['invalid_scope', 'access_denied', 'server_error', 'temporarily_unavailable'],
+];
+
+/** Passes on only the status and the name of the error: the rest may be secret, or about a person. */
 function failureOf(error: unknown): ShelfdeskError {
   const { status, data } = (error as { response?: { status?: number; data?: unknown } }).response ?? {};
   const said = (data as { error?: unknown } | undefined)?.error;
   const { code } = error as { code?: unknown };
-  const reason = typeof said === 'string' && /^[a-z_]{1,40}$/.test(said) ? said : code;
+  const reason = typeof said === 'string' && named.includes(said) ? said : code;
   const shown = typeof reason === 'string' && /^\w{1,40}$/.test(reason) ? ` ${reason}` : '';
   const what = `the token endpoint of the catalog: ${status ?? 'no reply'}${shown}`;
   if (status !== undefined && status >= 400 && status < 500 && status !== 408 && status !== 429) {

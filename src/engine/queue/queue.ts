@@ -6,19 +6,22 @@ import { setTimeout as delay } from 'node:timers/promises';
 import {
   assertSchemaCompatibility,
   createPostgresBackend,
+  DelayedError,
   type Job as Delivery,
   LATEST_SCHEMA_VERSION,
   type PgPool,
   Queue,
   runMigrations,
   SchemaMigrationRequiredError,
+  UnrecoverableError,
+  WaitingError,
   Worker,
   type WorkerOptions,
   withBackend,
 } from 'bullmq';
 import { Redis } from 'ioredis';
 import pg from 'pg';
-import { Away, exitCodes, isAway, ShelfdeskError } from '../../errors.ts';
+import { Away, exitCodes, isAway, messageOf, ShelfdeskError } from '../../errors.ts';
 import { givesUp } from '../database/pool.ts';
 
 /**
@@ -47,8 +50,11 @@ const workerOptions = {
   runRetryDelay: 1000,
 } satisfies Partial<WorkerOptions>;
 
-/** Failed jobs stay visible. Completed work is in the run. */
-const jobOptions = { attempts: 1, removeOnComplete: true, removeOnFail: { count: 1000 } };
+/** Failed jobs stay visible for two weeks. Completed work is in the run. */
+const failedSeconds = 14 * 24 * 3600;
+const jobOptions = { attempts: 1, removeOnComplete: true, removeOnFail: { age: failedSeconds, count: 1000 } };
+/** Further than any clock is ahead. */
+const anyTimeMs = 24 * 3_600_000;
 
 export type { Delivery };
 
@@ -62,6 +68,8 @@ export interface JobQueue extends AsyncDisposable {
 export interface OpenQueue extends JobQueue {
   /** BullMQ's own object, for the queue board and metrics. */
   readonly bull: Queue;
+  /** Removes all failed jobs and events: those of older versions quote the source. Nothing waits for them. */
+  forget(): Promise<void>;
 }
 
 export interface Taking {
@@ -133,12 +141,16 @@ async function onRedis(url: string): Promise<Queues> {
       jobs.on('error', () => {}); // The command that needs the queue fails with the same error.
       return {
         bull: jobs,
+        async forget() {
+          await jobs.clean(-anyTimeMs, 0, 'failed');
+          // BullMQ would leave the newest hundred.
+          await redis.xtrim(jobs.toKey('events'), 'MAXLEN', 0);
+        },
         add: (name, id, payload) => addTo(jobs, name, id, payload),
-        work: (process, onError) =>
-          taking(
-            new Worker(nameOf(name), (job, token) => process(job, token!), { ...workerOptions, connection: redis }),
-            onError,
-          ),
+        work: (process, onError) => {
+          removeOld(jobs);
+          return taking(new Worker(nameOf(name), wordless(process), { ...workerOptions, connection: redis }), onError);
+        },
         [Symbol.asyncDispose]: () => inTime(jobs.close()),
       };
     },
@@ -187,12 +199,15 @@ async function onPostgres(url: string): Promise<Queues> {
       return {
         // The same class on another backend; only the types of its connections differ.
         bull: jobs as unknown as Queue,
+        async forget() {
+          await jobs.clean(-anyTimeMs, 0, 'failed');
+          await pool.query('delete from event where queue = $1', [nameOf(name)]);
+        },
         add: (name, id, payload) => addTo(jobs, name, id, payload),
-        work: (process, onError) =>
-          taking(
-            new backed.Worker(nameOf(name), (job, token) => process(job, token!), { ...workerOptions, connection }),
-            onError,
-          ),
+        work: (process, onError) => {
+          removeOld(jobs);
+          return taking(new backed.Worker(nameOf(name), wordless(process), { ...workerOptions, connection }), onError);
+        },
         async [Symbol.asyncDispose]() {
           await inTime(jobs.close());
           pool.options.max -= 1;
@@ -251,6 +266,25 @@ async function addTo(
   if ((await jobs.getJobState(id)) === 'failed') await jobs.remove(id);
   await jobs.add(name, payload, { jobId: id });
 }
+
+/**
+ * A failed job stores its error, so BullMQ gets a message without values of records, and no error of a library, whose stack begins
+ * with its own message.
+ */
+function wordless(process: (job: Delivery, token: string) => Promise<void>) {
+  return async (job: Delivery, token?: string) => {
+    try {
+      await process(job, token!);
+    } catch (error) {
+      if (error instanceof DelayedError || error instanceof WaitingError) throw error;
+      throw new UnrecoverableError(messageOf(error));
+    }
+  };
+}
+
+/** BullMQ looks at the age of failed jobs only when another one fails. */
+const removeOld = (jobs: Pick<Queue, 'clean'>): void =>
+  void jobs.clean(failedSeconds * 1000, 0, 'failed').catch(() => {});
 
 function taking(
   worker: { on(event: 'error', listener: (error: Error) => void): unknown; close(): Promise<void> },

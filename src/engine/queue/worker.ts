@@ -3,7 +3,7 @@
  * only needs to know whether to deliver the job again, and when.
  */
 
-import { DelayedError, UnrecoverableError, WaitingError } from 'bullmq';
+import { DelayedError, WaitingError } from 'bullmq';
 import {
   Busy,
   describeOutage,
@@ -57,13 +57,17 @@ interface AtWork {
 /**
  * Takes jobs until it is disposed of or the signal of `ctx` aborts. Then running jobs are handed over at their next
  * page. `worker` is the number of this process in sync.workers. `afterEach` is called with the stream of a job that has
- * ended, successfully or not.
+ * ended, successfully or not; `onFailure`, before, with its error.
  */
 export function work(
   ctx: Context,
   queue: JobQueue,
   definitions: readonly Job[],
-  { worker, afterEach }: { worker: number; afterEach: (stream: string) => void },
+  {
+    worker,
+    afterEach,
+    onFailure,
+  }: { worker: number; afterEach: (stream: string) => void; onFailure?: (stream: string, error: unknown) => void },
 ): Working {
   const byName = new Map(definitions.map(job => [job.name, job]));
   const atWork = new Map<string, AtWork>();
@@ -130,6 +134,7 @@ export function work(
       await whenBack(() => job.moveToDelayed(ctx.clock.now() + busyMs, token));
       throw new DelayedError();
     }
+    onFailure?.(job.data.stream, error);
     // The run shows a failure that people can fix as one sentence. A bug is logged with its stack.
     const why = error instanceof StreamFailed ? error.cause : error;
     const level = why instanceof ShelfdeskError ? 'debug' : 'error';
@@ -138,7 +143,7 @@ export function work(
     ctx.log[level]({ job: job.name, run, stream, err: error }, 'a job failed');
     if (!(error instanceof StreamFailed))
       await whenBack(() => failUntaken(ctx.pg, job, new Date(ctx.clock.now()), error));
-    throw new UnrecoverableError(error instanceof Error ? error.message : String(error));
+    throw error;
   }
 
   /**

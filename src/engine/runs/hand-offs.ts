@@ -3,7 +3,7 @@
  * deliveries, so that a message is neither lost nor sent for a run that did not end. ops/hand-offs sends it.
  */
 import type pg from 'pg';
-import { isAway, UsageError } from '../../errors.ts';
+import { isAway, messageOf, UsageError } from '../../errors.ts';
 import type { Client } from '../database/pool.ts';
 import { type CertifiedStream, certify, type HandedRun, handOffId } from './certificate.ts';
 import { liveWorkers } from './workers.ts';
@@ -111,7 +111,7 @@ async function attempt(client: Client, work: () => Promise<void>): Promise<strin
   } catch (error) {
     if (isAway(error) || isRepeated(error)) throw error;
     await client.query('rollback to savepoint hand_off; release savepoint hand_off');
-    return `${undecided}${error instanceof Error ? error.message : error}`;
+    return `${undecided}${messageOf(error)}`;
   }
 }
 

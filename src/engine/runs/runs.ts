@@ -1,6 +1,6 @@
 /** Runs: work that a command or the schedule started, stream by stream. claims.ts says which worker may do it. */
 import pg from 'pg';
-import { exitCodes, Interrupted, ShelfdeskError, Spent } from '../../errors.ts';
+import { exitCodes, Interrupted, messageOf, ShelfdeskError, Spent } from '../../errors.ts';
 import { type Client, durably, transaction } from '../database/pool.ts';
 import { type StreamKey, sourceAndStream } from '../database/stream-key.ts';
 import { cleanText } from '../json-text.ts';
@@ -307,12 +307,11 @@ export function outcome({ partial, error }: { partial?: string | undefined; erro
     return { state: 'failed', error: cleanText(error.message).text, remedy: error.remedy, exitCode: error.exitCode };
   }
   if (error !== undefined) {
-    const what = error instanceof Error ? error.message : String(error);
     const remedy =
       error instanceof pg.DatabaseError
         ? 'Check the database, then run the same command again: it resumes where this one stopped.'
         : 'This is a bug in Shelfdesk: please report it with the log. Running again is safe.';
-    return { state: 'failed', error: cleanText(what).text, remedy, exitCode: exitCodes.failed };
+    return { state: 'failed', error: cleanText(messageOf(error)).text, remedy, exitCode: exitCodes.failed };
   }
   if (partial !== undefined) {
     const remedy = 'See sync.rejects and sync.gaps; what can be asked for again is asked for again by later runs.';

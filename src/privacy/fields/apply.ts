@@ -7,6 +7,7 @@ import { shortName } from '../../engine/commit/merge.ts';
 import type { Client } from '../../engine/database/pool.ts';
 import { concernsKind, type FieldRules, rulesFor } from '../../engine/http/field-rules.ts';
 import type { Stream } from '../../sources/source.ts';
+import { cutOlderWords } from '../older-words.ts';
 import { rewriting, stepThrough } from './batches.ts';
 import { blankReasons, membersIn, rewriteRejects } from './rewrite-rejects.ts';
 import { type Kept, rewriteChanges, rewriteHistories, rewriteRows } from './rewrite-rows.ts';
@@ -117,7 +118,7 @@ async function settle(
   );
   const isFirst = (pending ?? 0) > 0;
   // Later texts quote what the rules have left.
-  add('reasons', isFirst ? await blankReasons(client, account, keys) : 0);
+  add('reasons', (isFirst ? await blankReasons(client, account, keys) : 0) + (await cutOlderWords(client, account)));
   if (isFirst || anyChanged())
     await client.query(
       `insert into sync.lake_pending (unit, account_id, id, erased) select 'rules', $1, '', true where exists (select from sync.lake)`,

@@ -24,6 +24,14 @@ const briefToo = ['RATE_LIMIT_EXCEEDED', 'RESOURCE_EXHAUSTED'];
 const wrongKey = ['keyInvalid', 'keyExpired', 'API_KEY_INVALID', 'API_KEY_EXPIRED', 'API_KEY_SERVICE_BLOCKED'];
 const notForKey = ['accessNotConfigured', 'SERVICE_DISABLED', 'ipRefererBlocked', 'API_KEY_HTTP_REFERRER_BLOCKED'];
 
+/** Any other reason may be a text about a person, which no message has. */
+const known: ReadonlySet<string> = new Set([
+  ...[...daily, ...brief, ...briefToo, ...wrongKey, ...notForKey],
+  ...['unknownLocation', 'invalidUser', 'backendFailed', 'backendError', 'internalError', 'UNAVAILABLE', 'INTERNAL'],
+  ...['authError', 'required', 'UNAUTHENTICATED', 'forbidden', 'insufficientPermissions', 'PERMISSION_DENIED'],
+  ...['notFound', 'NOT_FOUND', 'badRequest', 'invalid', 'invalidParameter', 'INVALID_ARGUMENT'],
+]);
+
 const ofDays = /\bdays?\b|\bdaily\b|per_?day|\b1\/d\b/i;
 const ofLess = /\b(second|minute|hour)s?\b|per_?(second|minute|hour)|\b1\/(s|min|h)\b/i;
 
@@ -48,14 +56,19 @@ export function booksDialect({ apiKey, country, hasToken }: BooksAccess): Dialec
       if (limit === 'day') return { spent: true, ...(askedMs && { freezeMs: askedMs }) };
       return { freezeMs: askedMs || firstPauseMs * 2 ** (refusals - 1) };
     },
-    failure(request, said, { shown, clean, asOf }) {
-      const { reasons, message } = envelopeOf(said.text);
-      const words = clean([reasons[0], message].filter(Boolean).join(': ')).slice(0, 200);
+    failure(request, said, { shown, asOf }) {
+      const { reasons } = envelopeOf(said.text);
+      const reason = reasons.find(one => known.has(one));
+      const what = `${shown}: ${said.status}${reason === undefined ? '' : ` ${reason}`}`;
       const anonymous = apiKey === undefined && !said.withToken;
       // Without a key, an anonymous request may not see public data.
       if (anonymous && said.status === 403 && limitOf(said) === undefined && !reasons.includes('unknownLocation'))
-        return refused(said, `${shown}: 403${words && ` ${words}`}`);
-      return classify(request, said, reasons, `${shown}: ${said.status}${words && ` ${words}`}`, asOf);
+        return refused(said, what);
+      return classify(request, said, reasons, what, asOf);
+    },
+    words({ text }) {
+      const { reasons, message } = envelopeOf(text);
+      return [reasons[0], message].filter(Boolean).join(': ');
     },
   };
 }

@@ -24,9 +24,8 @@ export const helpdeskDialect: Dialect = {
     };
   },
   refusal: ({ status }) => (status === 429 ? {} : undefined),
-  failure(_request, { status, text }, { shown, clean, asOf }) {
-    const message = messageOf(text);
-    const what = `${shown}: ${status}${message === undefined ? '' : clean(` ${message}`).slice(0, 201)}`;
+  failure(_request, { status, text }, { shown, asOf }) {
+    const what = `${shown}: ${status}`;
     if (status === 401)
       return new Fatal(
         `${what}: the source does not accept the token`,
@@ -40,10 +39,11 @@ export const helpdeskDialect: Dialect = {
         exitCodes.refused,
       );
     // A 404 without a message is not from the API. A proxy, for example, does not know which records exist.
-    if (status === 404) return message === undefined ? new Retry(what) : new Gone(what, asOf);
+    if (status === 404) return messageOf(text) === undefined ? new Retry(what) : new Gone(what, asOf);
     if (status === 429 || status >= 500 || status === 408) return new Retry(what);
     return new Fatal(what, 'Check that HELPDESK_BASE_URL is the API of the help desk and ends in /api/v1.');
   },
+  words: ({ text }) => messageOf(text),
 };
 
 /** The `message` of a 400-series error (spec, Errors); undefined without one. */

@@ -155,7 +155,7 @@ export const queueChecks: readonly Check[] = [
       if (failed === 0) return ok(says);
       return warn(
         `${says}, ${failed}${failed === mostFailed ? ' or more' : ''} failed within a day`,
-        `See ${command(context.account, 'runs list')} for what became of their runs. The newest 1,000 are kept; nothing waits for them.`,
+        `See ${command(context.account, 'runs list')} for what became of their runs. They are kept for 14 days; nothing waits for them.`,
       );
     },
   },

@@ -13,7 +13,7 @@ import { driftOf, idsBatch, itemsBatch, rejectOf } from '../../../engine/load/ba
 import type { Outcome } from '../../../engine/load/list-loop.ts';
 import { covering, floorSecond, type Ms } from '../../../engine/reading/reading.ts';
 import type { Claim } from '../../../engine/runs/claims.ts';
-import { Gone, Retry } from '../../../errors.ts';
+import { Gone, messageOf, Retry } from '../../../errors.ts';
 import { count } from '../../../words.ts';
 import type { Row } from '../../source.ts';
 import { booksOf } from '../open.ts';
@@ -57,7 +57,7 @@ async function readOwner(job: Job, owner: string): Promise<string[]> {
     const due = (reading?.asOfMs ?? Number.NEGATIVE_INFINITY) < dueMs;
     const left = await readOne(job, owner, { shelf, dateMs: date }, { reading, due }).catch((error: unknown) => {
       if (!isOfRecord(error)) throw error;
-      return `shelf ${shelf.id} of ${owner} cannot be stored (${error.message})`;
+      return `shelf ${shelf.id} of ${owner} cannot be stored (${messageOf(error)})`;
     });
     if (left !== undefined) missing.push(left);
   }
