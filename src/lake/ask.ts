@@ -2,13 +2,63 @@
  * Questions asked of the lake as `query run` asks them of the warehouse: for one account at a time. The database `memory` gets
  * the tables of the lake with the rows of that account, and the same views and macros over them.
  */
-import { UsageError } from '../errors.ts';
+import { ShelfdeskError, UsageError } from '../errors.ts';
 import type { Answer, Lake } from './duckdb.ts';
 import { literal, name } from './table.ts';
 import { readViews } from './views.ts';
 
 interface OfAccount extends Answer {
   readonly account: string;
+}
+
+/** Functions that a question may read from, besides the macros of the lake. Others write files, or run other SQL. */
+const readable = new Set([
+  ...['unnest', 'range', 'generate_series', 'json_each', 'json_tree'],
+  ...['snapshots', 'current_snapshot', 'last_committed_snapshot', 'table_info'],
+  ...['table_changes', 'table_insertions', 'table_deletions'],
+  ...['duckdb_tables', 'duckdb_views', 'duckdb_columns', 'duckdb_functions', 'duckdb_types'],
+]);
+
+/**
+ * Runs one question of a person. It is one `select`, as the parser of DuckDB reads it, and reads from no other functions than
+ * the known ones. Throws UsageError.
+ */
+export async function askOnce<T>(lake: Lake, question: string): Promise<T[]> {
+  const [parsed] = await lake.rows<{ tree: string }>(`select json_serialize_sql(${literal(question)}) as tree`);
+  const tree = JSON.parse(parsed!.tree) as {
+    error: boolean;
+    error_type?: string;
+    error_message?: string;
+    statements?: object[];
+  };
+  if (tree.error_type === 'parser') throw new UsageError(`the lake: ${tree.error_message}`, ofNames);
+  if (tree.error || tree.statements?.length !== 1)
+    throw new UsageError('`lake sql` runs one select, and nothing else', 'Ask one question that only reads.');
+  const macros = await lake.rows<{ name: string }>(
+    `select distinct function_name as name from duckdb_functions()
+     where database_name = 'lake' and function_type = 'table_macro' and not internal`,
+  );
+  const known = new Set([...readable, ...macros.map(one => one.name)]);
+  const refused = functionsReadFrom(tree.statements).find(one => !known.has(one));
+  if (refused !== undefined)
+    throw new UsageError(
+      `\`lake sql\` does not read from the function ${refused}`,
+      'Read from the tables, views and macros of the lake.',
+    );
+  return lake.rows<T>(question).catch((error: Error) => {
+    if (error instanceof ShelfdeskError) throw error;
+    throw new UsageError(error.message, ofNames);
+  });
+}
+
+const ofNames = 'Tables have the names that they have in the warehouse.';
+
+/** The functions that a parsed statement reads rows from, wherever they stand in it. */
+function functionsReadFrom(node: unknown): string[] {
+  if (typeof node !== 'object' || node === null) return [];
+  const { type, function: read } = node as { type?: unknown; function?: { function_name: string } };
+  const here = type === 'TABLE_FUNCTION' ? [read!.function_name.toLowerCase()] : [];
+  return [...here, ...Object.values(node).flatMap(functionsReadFrom)];
 }
 
 /** The answer of each account, in one snapshot. A question about no account runs once. */

@@ -9,7 +9,8 @@ import type { DuckDBConnection, JS } from '@duckdb/node-api';
 import pg from 'pg';
 import { integerOf } from '../engine/exact-json.ts';
 import { exitCodes, ShelfdeskError } from '../errors.ts';
-import { literal } from './table.ts';
+import { failureOfPlace } from './failures.ts';
+import { literal, name } from './table.ts';
 
 /** Where the files of a lake are, and what is needed to get there. */
 export interface LakePlace {
@@ -50,6 +51,65 @@ export async function openLake(
   place: LakePlace,
   { signal, mode = 'write' }: { signal?: AbortSignal; mode?: Mode } = {},
 ): Promise<Lake> {
+  const { lake } = await openEngine(memory[mode], signal);
+  try {
+    await loadExtensions(lake, ['postgres_scanner', 'ducklake'], place);
+    await attach(lake, url, place, mode);
+    return lake;
+  } catch (error) {
+    await lake[Symbol.asyncDispose]();
+    throw error;
+  }
+}
+
+/**
+ * Opens the lake for questions of people. The session has a copy of the catalog and no connection to the warehouse. It reads
+ * no files but those of the lake, and none of its settings can be changed.
+ */
+export async function openForQuestions(url: string, place: LakePlace, signal?: AbortSignal): Promise<Lake> {
+  const { lake, temp } = await openEngine(memory.read, signal);
+  try {
+    const copy = join(temp, 'catalog.duckdb');
+    await copyCatalog(url, place, copy, signal);
+    await loadExtensions(lake, ['ducklake'], place);
+    if (isBucket(place.path)) await lake.run(bucketSecret(place));
+    await lake.run(sessionSettings);
+    await lake.run(`attach ${literal(`ducklake:${copy}`)} as lake (read_only)`);
+    const folder = `${place.path.replace(/\/+$/, '')}/`;
+    await lake.run(
+      `set allowed_directories = [${literal(folder)}]; set enable_external_access = false; set lock_configuration = true`,
+    );
+    return lake;
+  } catch (error) {
+    await lake[Symbol.asyncDispose]();
+    throw error;
+  }
+}
+
+/** Copies the catalog into a file of DuckDB, as of one moment. Nothing that the copy names can be deleted by it. */
+async function copyCatalog(
+  url: string,
+  place: LakePlace,
+  file: string,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  await using engine = await openLake(url, place, { mode: 'none', ...(signal && { signal }) });
+  const tables = await engine.rows<{ name: string }>(
+    `select table_name as name from duckdb_tables() where database_name = 'warehouse' and schema_name = ${literal(catalogSchema)}`,
+  );
+  await engine.run(`attach ${literal(file)} as copy`);
+  await engine.run('begin');
+  for (const { name: table } of tables)
+    await engine.run(
+      `create table copy.main.${name(table)} as from warehouse.${catalogSchema}.${name(table)}${table === 'ducklake_files_scheduled_for_deletion' ? ' limit 0' : ''}`,
+    );
+  await engine.run('commit; detach copy');
+}
+
+async function openEngine(
+  memoryLimit: string,
+  signal: AbortSignal | undefined,
+): Promise<{ lake: Lake /** A folder that ends with the engine. */; temp: string }> {
   const { DuckDBInstance } = await import('@duckdb/node-api').catch((error: unknown) => {
     throw new ShelfdeskError(
       `the engine of the lake is missing: ${(error as Error).message}`,
@@ -60,7 +120,7 @@ export async function openLake(
   });
   // DuckDB names its files by no instance, and an instance that closes deletes those of others.
   const temp = await mkdtemp(join(tmpdir(), 'shelfdesk-lake-'));
-  const instance = await DuckDBInstance.create(':memory:', { memory_limit: memory[mode], temp_directory: temp });
+  const instance = await DuckDBInstance.create(':memory:', { memory_limit: memoryLimit, temp_directory: temp });
   const connection = await instance.connect();
   const interrupt = () => connection.interrupt();
   signal?.addEventListener('abort', interrupt);
@@ -82,14 +142,7 @@ export async function openLake(
       await rm(temp, { recursive: true, force: true });
     },
   };
-  try {
-    await loadExtensions(lake, place);
-    await attach(lake, url, place, mode);
-    return lake;
-  } catch (error) {
-    await lake[Symbol.asyncDispose]();
-    throw error;
-  }
+  return { lake, temp };
 }
 
 function plain(value: JS, isDay: boolean): Value {
@@ -103,13 +156,12 @@ async function told(connection: DuckDBConnection, sql: string, signal: AbortSign
     return await connection.runAndReadAll(sql);
   } catch (error) {
     signal?.throwIfAborted();
-    throw new Error(`the lake: ${(error as Error).message}`, { cause: error });
+    throw failureOfPlace(error as Error) ?? new Error(`the lake: ${(error as Error).message}`, { cause: error });
   }
 }
 
-async function loadExtensions(lake: Lake, { path, extensions }: LakePlace): Promise<void> {
-  const wanted = ['postgres_scanner', 'ducklake', ...(isBucket(path) ? ['httpfs'] : [])];
-  for (const extension of wanted) {
+async function loadExtensions(lake: Lake, wanted: readonly string[], { path, extensions }: LakePlace): Promise<void> {
+  for (const extension of [...wanted, ...(isBucket(path) ? ['httpfs'] : [])]) {
     try {
       if (extensions === undefined) await lake.run(`install ${extension}`);
       await lake.run(
@@ -133,6 +185,8 @@ export async function hasFiles(lake: Lake, path: string): Promise<boolean> {
 
 export const isBucket = (path: string): boolean => path.startsWith('s3://');
 
+const sessionSettings = `set TimeZone = 'UTC'; set temp_file_encryption = true; set default_null_order = 'nulls_last_on_asc_first_on_desc'`;
+
 async function attach(lake: Lake, url: string, place: LakePlace, mode: Mode): Promise<void> {
   const at = new pg.Client(url);
   const secret = Object.entries({
@@ -144,9 +198,7 @@ async function attach(lake: Lake, url: string, place: LakePlace, mode: Mode): Pr
   }).flatMap(([key, value]) => (value ? [`${key} ${literal(String(value))}`] : []));
   await lake.run(`create secret warehouse (type postgres, ${secret.join(', ')})`);
   if (isBucket(place.path)) await lake.run(bucketSecret(place));
-  await lake.run(
-    `set TimeZone = 'UTC'; set temp_file_encryption = true; set default_null_order = 'nulls_last_on_asc_first_on_desc'`,
-  );
+  await lake.run(sessionSettings);
   await lake.run(`attach ${literal(optionsOf(url))} as warehouse (type postgres, secret warehouse, read_only)`);
   if (mode === 'none') return;
   await lake.run(

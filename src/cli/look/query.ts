@@ -5,7 +5,7 @@ import type { Fleet } from '../../app/config.ts';
 import type { Warehouse } from '../../app/context.ts';
 import { exitCodes, UsageError } from '../../errors.ts';
 import { askLake } from '../../lake/ask.ts';
-import { openLake } from '../../lake/duckdb.ts';
+import { openForQuestions } from '../../lake/duckdb.ts';
 import { readLake, readLakeStatus } from '../../lake/state.ts';
 import { type Named, together } from '../../privacy/ask.ts';
 import { lakeViews } from '../../sources/index.ts';
@@ -93,6 +93,6 @@ async function askTheLake(
   const { path } = required(await readLake(pg));
   const { moment } = (await readLakeStatus(pg))!;
   if (moment === null) throw new UsageError('the lake is empty', 'Fill it with `npx shelfdesk lake export`.');
-  await using lake = await openLake(url, { ...fleet.lake, path }, { signal, mode: 'read' });
+  await using lake = await openForQuestions(url, { ...fleet.lake, path }, signal);
   return { ...together(await askLake(lake, lakeViews, sql, account)), moment };
 }

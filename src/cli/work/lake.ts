@@ -4,8 +4,9 @@ import type { Command } from 'commander';
 import { openGround } from '../../app/account.ts';
 import { systemClock } from '../../clock.ts';
 import { exitCodes, UsageError } from '../../errors.ts';
+import { askOnce } from '../../lake/ask.ts';
 import { compareLake } from '../../lake/compare.ts';
-import { hasFiles, isBucket, type LakePlace, openLake } from '../../lake/duckdb.ts';
+import { hasFiles, isBucket, type LakePlace, openForQuestions, openLake } from '../../lake/duckdb.ts';
 import { listFiles } from '../../lake/files.ts';
 import { runExport } from '../../lake/run-export.ts';
 import {
@@ -170,15 +171,9 @@ export function addLake(program: Command, deps: Deps, act: Act): void {
       act(async (query: string, asked: Asked) => {
         await using opened = await open();
         const state = required(await readLake(opened.warehouse.pg));
-        await using engine = await openLake(opened.warehouse.url, placeOf(opened, state), {
-          signal: deps.signal,
-          mode: 'read',
-        });
-        // Against slips: what is asked here is the lake.
-        await engine.run('detach warehouse; use lake');
-        const rows = await engine.rows<Record<string, Cell>>(query).catch((error: Error) => {
-          throw new UsageError(error.message, 'Tables have the names that they have in the warehouse.');
-        });
+        await using engine = await openForQuestions(opened.warehouse.url, placeOf(opened, state), deps.signal);
+        await engine.run('use lake');
+        const rows = await askOnce<Record<string, Cell>>(engine, query);
         if (asked.json) printJson(rows);
         else
           print(
