@@ -1,6 +1,6 @@
 /**
  * The engine of the lake: DuckDB with its extensions ducklake (the tables), postgres (the warehouse and the catalog) and
- * httpfs (buckets). `warehouse` is the warehouse, read-only; `lake` is the lake.
+ * httpfs (buckets, encryption). `warehouse` is the warehouse, read-only; `lake` is the lake.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -42,8 +42,12 @@ type Mode = 'write' | 'read' | 'none';
 
 /** Schema of the catalog in the warehouse. */
 export const catalogSchema = 'lake';
-/** A process may stage several parts at once, and each streams its rows. */
-const memory = { write: '1GB', read: '1GB', none: '256MB' } as const;
+/** A process may stage several parts at once, and each streams its rows. What does not fit goes to temporary files. */
+const memory = { write: '256MB', read: '1GB', none: '128MB' } as const;
+/** Each thread of an export holds rows of its own. */
+const exportThreads = '2';
+/** A group of rows is held in memory before it is written, with the whole bodies of its messages. */
+const fileOptions = { parquet_compression: 'zstd', parquet_row_group_size: '20480', target_file_size: '32MB' };
 
 /** Opens the lake; `mode` says what may be done with it; `none`: only the warehouse is open. Throws ShelfdeskError if DuckDB cannot be used. */
 export async function openLake(
@@ -51,7 +55,10 @@ export async function openLake(
   place: LakePlace,
   { signal, mode = 'write' }: { signal?: AbortSignal; mode?: Mode } = {},
 ): Promise<Lake> {
-  const { lake } = await openEngine(memory[mode], signal);
+  const { lake } = await openEngine(
+    { memory_limit: memory[mode], ...(mode !== 'read' && { threads: exportThreads }) },
+    signal,
+  );
   try {
     await loadExtensions(lake, ['postgres_scanner', 'ducklake'], place);
     await attach(lake, url, place, mode);
@@ -67,7 +74,7 @@ export async function openLake(
  * no files but those of the lake, and none of its settings can be changed.
  */
 export async function openForQuestions(url: string, place: LakePlace, signal?: AbortSignal): Promise<Lake> {
-  const { lake, temp } = await openEngine(memory.read, signal);
+  const { lake, temp } = await openEngine({ memory_limit: memory.read }, signal);
   try {
     const copy = join(temp, 'catalog.duckdb');
     await copyCatalog(url, place, copy, signal);
@@ -107,7 +114,7 @@ async function copyCatalog(
 }
 
 async function openEngine(
-  memoryLimit: string,
+  limits: Readonly<Record<string, string>>,
   signal: AbortSignal | undefined,
 ): Promise<{ lake: Lake /** A folder that ends with the engine. */; temp: string }> {
   const { DuckDBInstance } = await import('@duckdb/node-api').catch((error: unknown) => {
@@ -120,7 +127,7 @@ async function openEngine(
   });
   // DuckDB names its files by no instance, and an instance that closes deletes those of others.
   const temp = await mkdtemp(join(tmpdir(), 'shelfdesk-lake-'));
-  const instance = await DuckDBInstance.create(':memory:', { memory_limit: memoryLimit, temp_directory: temp });
+  const instance = await DuckDBInstance.create(':memory:', { ...limits, temp_directory: temp });
   const connection = await instance.connect();
   const interrupt = () => connection.interrupt();
   signal?.addEventListener('abort', interrupt);
@@ -160,8 +167,9 @@ async function told(connection: DuckDBConnection, sql: string, signal: AbortSign
   }
 }
 
-async function loadExtensions(lake: Lake, wanted: readonly string[], { path, extensions }: LakePlace): Promise<void> {
-  for (const extension of [...wanted, ...(isBucket(path) ? ['httpfs'] : [])]) {
+async function loadExtensions(lake: Lake, wanted: readonly string[], { extensions }: LakePlace): Promise<void> {
+  // httpfs also brings the encryption of temporary files: without it a statement that needs one fails.
+  for (const extension of [...wanted, 'httpfs']) {
     try {
       if (extensions === undefined) await lake.run(`install ${extension}`);
       await lake.run(
@@ -169,7 +177,7 @@ async function loadExtensions(lake: Lake, wanted: readonly string[], { path, ext
       );
     } catch (error) {
       throw new ShelfdeskError(
-        `DuckDB cannot load its extension ${extension}: ${(error as Error).message}`,
+        `DuckDB cannot load its extension ${extension}: ${saidBy(error)}`,
         'DuckDB downloads its extensions once. On a machine that cannot, set LAKE_EXTENSIONS to a folder with the files <name>.duckdb_extension.',
         exitCodes.failed,
         error,
@@ -177,6 +185,9 @@ async function loadExtensions(lake: Lake, wanted: readonly string[], { path, ext
     }
   }
 }
+
+/** What DuckDB itself said, in one line. */
+const saidBy = (error: unknown): string => ((error as Error).cause as Error).message.split('\n')[0]!;
 
 /** Whether a place has Parquet files. Tidying deletes those that the catalog does not know. */
 export async function hasFiles(lake: Lake, path: string): Promise<boolean> {
@@ -205,7 +216,9 @@ async function attach(lake: Lake, url: string, place: LakePlace, mode: Mode): Pr
     `attach ${literal(`ducklake:postgres:${optionsOf(url)}`)} as lake
      (data_path ${literal(place.path)}, meta_schema ${literal(catalogSchema)}, meta_secret 'warehouse', data_inlining_row_limit 0${mode === 'read' ? ', read_only' : ''})`,
   );
-  if (mode === 'write') await lake.run(`call lake.set_option('parquet_compression', 'zstd')`);
+  if (mode !== 'write') return;
+  for (const [option, value] of Object.entries(fileOptions))
+    await lake.run(`call lake.set_option(${literal(option)}, ${literal(value)})`);
 }
 
 /** Of the address of the warehouse what is no secret: how the connection is encrypted. It waits while DuckDB writes files. */

@@ -125,13 +125,15 @@ async function filesOf(client: Client, table: LakeTable, accounts: readonly stri
        select d.data_file_id as id, d.table_id, coalesce(substring(d.path from '^.*/'), '') as folder, substring(d.path from '[^/]*$') as file
        from ${catalogSchema}.ducklake_data_file d
        where not exists (
-         select from ${catalogSchema}.ducklake_file_partition_value p
-         where p.data_file_id = d.data_file_id and p.partition_key_index = 0 and p.partition_value <> all ($3))) f
+         select from ${catalogSchema}.ducklake_file_column_stats b
+         join ${catalogSchema}.ducklake_column c on (c.table_id, c.column_id) = (b.table_id, b.column_id) and c.column_name = $4
+         where b.data_file_id = d.data_file_id and not exists (
+           select from unnest($3::text[]) a (account) where a.account collate "C" between b.min_value and b.max_value))) f
      join ${catalogSchema}.ducklake_table t on t.table_id = f.table_id and t.table_name = $2
      join ${catalogSchema}.ducklake_schema s on s.schema_id = t.schema_id and s.schema_name = $1
      cross join (select value from ${catalogSchema}.ducklake_metadata where key = 'data_path') m
      order by f.id`,
-    [schema, relation, accounts],
+    [schema, relation, accounts, table.account ?? 'account_id'],
   );
   return rows;
 }

@@ -13,9 +13,12 @@ import {
   inLake,
   type LakeColumn,
   type LakeTable,
+  lakeType,
   literal,
   monthColumn,
   name,
+  noMonth,
+  order,
   type Scope,
   selection,
 } from './table.ts';
@@ -190,21 +193,25 @@ export async function readColumns(
   return new Map(tables.map(table => [table.name, rows.filter(({ relation }) => relation === table.name)]));
 }
 
-/** Creates the tables that the lake lacks, or has with other columns. Returns their names. */
+/** Creates the tables that the lake lacks, or has with other columns, and drops those that it has no longer. Returns the names of the new ones. */
 async function createMissing(lake: Lake, tables: readonly LakeTable[], { columns }: Snapshot): Promise<Set<string>> {
   const there = await lake.rows<{ relation: string; listed: string }>(
-    `select table_schema || '.' || table_name as relation, string_agg(column_name, ',' order by ordinal_position) as listed
-     from information_schema.columns where table_catalog = 'lake' group by 1`,
+    `select table_schema || '.' || table_name as relation, string_agg(column_name || ' ' || data_type, ',' order by ordinal_position) as listed
+     from information_schema.columns
+     where (table_catalog, table_schema, table_name) in (select (database_name, schema_name, table_name) from duckdb_tables() where database_name = 'lake')
+     group by 1`,
   );
   const listed = new Map(there.map(one => [one.relation, one.listed]));
   const missing = new Set<string>();
+  const wantedTables = new Set(tables.map(table => table.name));
+  for (const old of listed.keys()) if (!wantedTables.has(old)) await lake.run(`drop table lake.${old}`);
   for (const table of tables) {
-    const wanted = columns.get(table.name)!.map(column => column.name);
-    if (table.byMonth) wanted.push(monthColumn);
+    const wanted = columns.get(table.name)!.map(column => `${column.name} ${lakeType(column)}`);
+    if (table.byMonth) wanted.push(`${monthColumn} DATE`);
     if (listed.get(table.name) === wanted.join(',')) continue;
     await lake.run(`create schema if not exists lake.${table.name.split('.')[0]}`);
     await lake.run(`drop table if exists ${inLake(table)}`);
-    for (const sql of creation(table, columns.get(table.name)!)) await lake.run(sql);
+    await lake.run(creation(table, columns.get(table.name)!));
     missing.add(table.name);
   }
   return missing;
@@ -257,15 +264,6 @@ const sum = (a: Counts, b: Counts): Counts => ({ inserted: a.inserted + b.insert
 const fromWarehouse = (table: LakeTable, columns: readonly LakeColumn[], scope: Scope): string =>
   `postgres_query('warehouse', ${literal(selection(table, columns, scope))})`;
 
-/** As internal.lake_month has it. */
-const noMonth = `date '1970-01-01'`;
-
-/** Months of tickets, for rows that have none. */
-const months = (accounts: readonly string[]): string =>
-  `postgres_query('warehouse', ${literal(
-    `select u.account_id as account, u.id, u.month from internal.lake_months u where u.account_id = any (array[${accounts.map(literal).join(', ')}]::text[])`,
-  )})`;
-
 const listed = (columns: readonly LakeColumn[]): string => columns.map(column => `r.${name(column.name)}`).join(', ');
 
 async function insertAll(
@@ -279,17 +277,21 @@ async function insertAll(
   const rows = staged
     ? `select * from read_parquet([${staged(table).map(literal).join(', ')}], hive_partitioning = false)`
     : rowsOf(table, columns.get(table.name)!, scope);
-  return { inserted: await count(lake, `insert into ${inLake(table)} by name ${rows}`), deleted: 0 };
+  const inserted = await count(lake, `insert into ${inLake(table)} by name ${rows}`);
+  // Only now: PostgreSQL has sorted these rows. DuckDB sorts later ones, which are few, in memory.
+  if (order(table).length > 0)
+    await lake.run(`alter table ${inLake(table)} set sorted by (${order(table).join(', ')})`);
+  return { inserted, deleted: 0 };
 }
 
-/** The rows of a scope, each with the month of its ticket. */
+/** The rows of a scope, each with the month of its ticket. Those of whole accounts are in the order of the lake. */
 export function rowsOf(table: LakeTable, columns: readonly LakeColumn[], scope: Scope): string {
-  const rows = fromWarehouse(table, columns, scope);
-  if (!table.byMonth) return `select ${listed(columns)} from ${rows} r`;
-  const known = scope.ids === undefined ? months(scope.accounts!) : '(select distinct account, id, month from chosen)';
+  const ordered = scope.ids === undefined;
+  const rows = fromWarehouse(table, columns, { ...scope, ordered });
+  if (!table.byMonth || ordered) return `from ${rows}`;
   // A message may be left whose ticket is not here.
   return `select ${listed(columns)}, coalesce(u.month, ${noMonth}) as ${monthColumn} from ${rows} r
-    left join ${known} u on u.account = r.${accountOf(table)} and u.id = ${idIn(table, 'r')}`;
+    left join (select distinct account, id, month from chosen) u on u.account = r.${accountOf(table)} and u.id = ${idIn(table, 'r')}`;
 }
 
 /** Replaces all rows of a scope: of these accounts, or of the whole table. */

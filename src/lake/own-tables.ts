@@ -18,7 +18,7 @@ export const ownTables: readonly LakeTable[] = [
   { name: 'analytics.calendar_assignments', unit: 'list', key: ['inbox_id'] },
   { name: 'analytics.account_zones', unit: 'list', key: [] },
   { name: 'analytics.dim_account', unit: 'list', account: 'account_key', key: [] },
-  { name: 'analytics.completeness', unit: 'status', key: ['source', 'stream'] },
+  { name: 'internal.lake_completeness', unit: 'status', key: ['source', 'stream'] },
   {
     name: 'analytics.fact_credits',
     unit: 'status',

@@ -22,7 +22,7 @@ export interface LakeTable {
   readonly withPersonal?: boolean;
   /** SQL of the rows that may have changed from the last export to this moment; of `status` only. Default: all. */
   readonly changing?: (lastExport: string, moment: string) => string;
-  /** Rows of a record of this unit are kept in one folder for each month (internal.lake_month). */
+  /** Rows have the month of their ticket (internal.lake_month), and are sorted by it. */
   readonly byMonth?: boolean;
 }
 
@@ -36,9 +36,10 @@ export interface LakeColumn {
 const types: Readonly<Record<string, { lake: string; sql?: (column: string) => string }>> = {
   text: { lake: 'VARCHAR' },
   _text: { lake: 'VARCHAR[]' },
-  timestamptz: { lake: 'TIMESTAMPTZ' },
+  timestamptz: { lake: 'TIMESTAMP WITH TIME ZONE' },
   date: { lake: 'DATE' },
-  time: { lake: 'TIME' },
+  // Spark refuses the type time.
+  time: { lake: 'VARCHAR', sql: column => `${column}::text` },
   bool: { lake: 'BOOLEAN' },
   int2: { lake: 'INTEGER' },
   int4: { lake: 'INTEGER' },
@@ -61,7 +62,7 @@ export const accountOf = (table: LakeTable): string => name(table.account ?? 'ac
 /** The id of a row's record, with the name of the table before each column. */
 export const idIn = (table: LakeTable, as = ''): string => table.id!(as === '' ? '' : `${as}.`);
 
-/** The column by which files are grouped, besides the account. */
+/** The column by which rows are sorted, behind the account. */
 export const monthColumn = '_month';
 
 /** Which rows of the warehouse are exported: all of these accounts, or these records of theirs. Everything without accounts. */
@@ -70,7 +71,12 @@ export interface Scope {
   readonly ids?: readonly string[];
   /** SQL of a further condition. */
   readonly among?: string;
+  /** With the month of each row, and in the order of the lake. */
+  readonly ordered?: boolean;
 }
+
+/** As internal.lake_month has it, for rows whose ticket is not here. */
+export const noMonth = `date '1970-01-01'`;
 
 /**
  * SQL for PostgreSQL. The values are constants, because a view with a security barrier takes no values from a join:
@@ -79,7 +85,7 @@ export interface Scope {
 export function selection(
   table: LakeTable,
   columns: readonly LakeColumn[],
-  { accounts, ids, among: further }: Scope,
+  { accounts, ids, among: further, ordered = false }: Scope,
 ): string {
   const listed = columns.map(({ name: column, type }) => {
     const quoted = `r.${name(column)}`;
@@ -93,16 +99,27 @@ export function selection(
     ...(ids === undefined ? [] : [among(idIn(table, 'r'), ids)]),
     ...(further === undefined ? [] : [further]),
   ];
-  return `select ${listed.join(', ')} from ${table.name} r${where.length > 0 ? ` where ${where.join(' and ')}` : ''}`;
+  let from = `${table.name} r`;
+  if (ordered && table.byMonth) {
+    listed.push(`coalesce(u.month, ${noMonth}) as ${monthColumn}`);
+    from += ` left join internal.lake_months u on u.account_id = r.${accountOf(table)} and u.id = ${idIn(table, 'r')}`;
+  }
+  const by = ordered ? order(table) : [];
+  return [
+    `select ${listed.join(', ')} from ${from}`,
+    ...(where.length > 0 ? [`where ${where.join(' and ')}`] : []),
+    ...(by.length > 0 ? [`order by ${by.join(', ')}`] : []),
+  ].join(' ');
 }
 
-export const creation = (table: LakeTable, columns: readonly LakeColumn[]): string[] => {
+export const creation = (table: LakeTable, columns: readonly LakeColumn[]): string => {
   const listed = columns.map(column => `${name(column.name)} ${lakeType(column)}`);
   if (table.byMonth) listed.push(`${monthColumn} DATE`);
-  const parts = table.unit === 'ticket' || table.unit === 'customer' ? [accountOf(table)] : [];
-  if (table.byMonth) parts.push(monthColumn);
-  return [
-    `create table ${inLake(table)} (${listed.join(', ')})`,
-    ...(parts.length > 0 ? [`alter table ${inLake(table)} set partitioned by (${parts.join(', ')})`] : []),
-  ];
+  return `create table ${inLake(table)} (${listed.join(', ')})`;
 };
+
+/** The order of rows, so that a change finds its rows in few files. */
+export const order = (table: LakeTable): string[] => [
+  ...(table.account === null ? [] : [accountOf(table)]),
+  ...(table.byMonth ? [monthColumn] : []),
+];

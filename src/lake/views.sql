@@ -30,3 +30,16 @@ case when calendar in (select _c.name from analytics.calendars _c) and since >= 
   asof join (
     select _t.calendar, _t.opens_at, _t.seconds_before, _t.seconds_before + analytics.seconds_between(_t.opens_at, _t.closes_at) as seconds_through
     from analytics.calendar_spans _t) _e on _e.calendar = _w.calendar_asked and _e.seconds_through >= _w.wanted) end;
+
+-- The state at the time of the question, by the rule of sync.status.
+create or replace view analytics.completeness as
+select c.account_id, c.stream, c.complete_through, c.gaps, c.waiting, c.open_rejects, c.deletes_checked_at,
+  case
+    when c.settled_state is not null then c.settled_state
+    when now() > c.reached + to_seconds(c.target_seconds) and not coalesce(c.sleeps_until > now(), false) then 'stale'
+    when (c.waiting > 0 or c.gaps > 0)
+      and not coalesce(c.complete_through > least(now() - to_seconds(c.target_seconds), c.reached), false) then 'catching_up'
+    when c.sleeps_until > now() and c.waiting > 0 then 'catching_up'
+    else 'fresh' end as state,
+  c.source
+from internal.lake_completeness c;
