@@ -36,6 +36,7 @@ const mostStates = 2000;
 const readersBy: Readonly<Record<string, readonly string[] | undefined>> = {
   'moving-list': ['moving list'],
   tie: ['moving list', 'by creation'],
+  overlap: ['moving list'],
   'page-walk': ['walk by pages'],
   'by-creation': ['by creation', 'moving list'],
   partitions: ['by creation'],

@@ -1,7 +1,7 @@
 /**
  * More tickets in one second than paging reaches: of one update, made at other times; and of one import, which gave them
  * one time of creation as well. A sync has them all, through an interruption, and a backfill what is only such a second. And
- * a tie whose pages copies of different age have answered.
+ * a tie whose pages copies of different age have answered, and one that is read once and left by many afterwards.
  */
 import { expect, test } from 'vitest';
 import { Interrupted } from '../../src/errors.ts';
@@ -123,4 +123,34 @@ test('what copies of different age lost between two pages is told and found, onc
   expect(s.asked.slice(asked).map(({ query }) => query.get('since_updated_at')! > at(tie + 600_000))).not.toContain(
     false,
   );
+});
+
+test('a second that one bulk edit filled is read once, whatever leaves it before the syncs that follow', async () => {
+  await using s = await inProcess({ tickets: 200, customers: 3, seed: 23 });
+  const { world } = s;
+  const ids = Array.from({ length: 1000 }, (_, i) => {
+    const created_at = at(s.nowMs - 20 * 86_400_000 + i * 60_000);
+    return world.addTicket({ created_at, updated_at: created_at }).id;
+  });
+  const costs = async () => {
+    const from = s.asked.length;
+    expect(await s.run('sync', ['tickets'])).toMatchObject({ state: 'completed', error: null });
+    return s.asked.slice(from).reduce((sum, { query }) => sum + (query.has('count') ? 2 : 1), 0);
+  };
+  await costs();
+  s.nowMs += 300_000;
+  for (const id of ids) world.touch(id);
+  s.nowMs += 300_000;
+  expect(await costs()).toBeLessThanOrEqual(25);
+  expect(await s.rows('select seconds from sync.ties')).toEqual([]);
+  for (let sync = 0; sync < 6; sync++) {
+    for (let i = 0; i < 25 + 3 * sync; i++) {
+      world.touch(ids[(i * 37 + sync * 101) % ids.length]!);
+      s.nowMs += 500;
+    }
+    s.nowMs += sync % 2 === 0 ? 5_000 : 300_000;
+    expect(await costs()).toBeLessThanOrEqual(3);
+  }
+  const [{ rows }] = (await s.rows('select count(*)::int as rows from helpdesk.tickets')) as [{ rows: number }];
+  expect(rows).toBe(world.tickets.size);
 });

@@ -1,7 +1,7 @@
 /**
- * Ties that were read by pages. Copies of different age may have answered the pages: a record that one page still shows
- * has moved on, and the record that took its place is on no page. No page reveals that. The next version of the record
- * that moved does.
+ * Ties that were read by pages that do not all overlap (see reading/overlap.ts). Copies of different age may have answered
+ * the pages: a record that one page still shows has moved on, and the record that took its place is on no page. No page
+ * reveals that. The next version of the record that moved does.
  */
 import { sourceAndStream } from '../database/stream-key.ts';
 import type pg from 'pg';

@@ -11,7 +11,7 @@
  * future (a wrong clock moves nothing): what follows it is read by pages, proves nothing, and is read by each run anew.
  *
  * Where one second, or two neighbouring ones, fill the page, the next request would be the same: then that request is
- * read by pages, forwards to find where the tie ends, and backwards over the same pages. Records leave the tie (an
+ * read by pages, forwards to find where the tie ends, and backwards over the same records. Records leave the tie (an
  * update takes them to the end of the list), and then what lies behind moves towards page 1: a backward reading meets
  * it, so it loses nothing in an order that stands still. That the order does stand still is checked: both readings must
  * show what they share in the same order.
@@ -28,6 +28,7 @@
  */
 import { Fatal } from '../../errors.ts';
 import { readByCreation } from './by-creation.ts';
+import { staggered } from './overlap.ts';
 import {
   covering,
   endOf,
@@ -132,11 +133,11 @@ export function* readMovingList(from: Ms, options: ReadingOptions): Generator<St
         if (there.before !== unwalkable?.second) continue;
         over = proof;
       }
-      const tie: TieReading = yield* readTie(since, there, options, inOneOrder);
+      const tie: TieReading = yield* readTie(since, there, options, inOneOrder, staggered(perPage));
       const unread = Math.max(start, read);
       const to = claim(tie.before, tie.asOf);
       proof = tie.agreed
-        ? { ...over, ...covering(start, to), ...tied(Math.max(start, since), to, tie) }
+        ? { ...over, ...covering(start, to), ...(tie.whole ? {} : tied(Math.max(start, since), to, tie)) }
         : { ...over, ...leaving(unread, tie.before === Infinity ? to : tie.before, disagreed('update')) };
       if (tie.before === Infinity) return yield* readFuture(since, tie.there, proof, options);
       if (!tie.agreed) start = tie.before;
@@ -160,7 +161,7 @@ const tooDeep = ({ depth }: ReadingOptions, more: string | undefined) =>
   [`more records with this update time than paging reaches (${depth})`, ...(more ? [more] : [])].join('; ');
 
 /**
- * Copies of different age may have answered the pages. The members are noted, so that the next version of a member that
+ * Copies of different age may have answered pages that do not overlap. The members are noted, so that the next version of a member that
  * had left reveals it.
  */
 function tied(from: Ms, to: Ms, { pages }: TieReading): Proof {

@@ -1,8 +1,9 @@
 /**
  * Reads a tie that fills a page: one second, or two neighbouring ones. The next request would be the same, so that
- * request is read by pages, forwards to find the end of the tie, and backwards over the same pages.
+ * request is read by pages, forwards to find the end of the tie, and backwards over the same records in pages of another size.
  */
 import { Fatal } from '../../errors.ts';
+import { across, apart, keyOf } from './overlap.ts';
 import {
   type Ask,
   endOf,
@@ -25,6 +26,8 @@ export interface TieReading {
   readonly before: Ms;
   /** Two readings, one of them backwards, showed the same order. */
   readonly agreed: boolean;
+  /** The pages overlap, so no record can be between two of them, even if replicas of different age have answered. */
+  readonly whole: boolean;
   /** Paging did not reach beyond the tie. */
   readonly deep: boolean;
   /** `since` turned out to include its own second. */
@@ -38,29 +41,54 @@ export interface TieReading {
 /** Compares a forward and a backward reading. The flag says whether the backward one was the later one. */
 type Agree = (there: readonly string[], back: readonly string[], backwardsLast: boolean) => boolean;
 
-/** Continues a forward reading of the request `since`: backwards over the same pages, until two readings agree. */
+/**
+ * Continues a forward reading of the request `since`: backwards over the same records, in pages of `backPerPage`, until two
+ * readings agree.
+ */
 export function* readTie(
   since: Ms,
   begun: Reading,
   options: ReadingOptions,
   agree: Agree,
+  backPerPage = options.perPage,
 ): Generator<Step, TieReading, Page> {
   let one = begun;
   for (let readings = 2; ; readings++) {
     const backwards = readings % 2 === 0;
     const other: Reading = backwards
-      ? { ...one, pages: yield* overAgain(since, one, options) }
+      ? { ...one, pages: yield* overAgain(since, one, options, backPerPage) }
       : yield* forwards(since, [], options);
     const { before, deep } = one.before < other.before ? one : other;
     const [there, back] = backwards ? [one, other] : [other, one];
     const agreed = agree(rowsBefore(before, there.pages), rowsBefore(before, back.pages), backwards);
     if (agreed || readings === mostReadings) {
-      const pages = [...one.pages, ...other.pages];
+      const joints = yield* join(since, there.pages, back.pages, before, { ...options, backPerPage });
+      const pages = [...one.pages, ...other.pages, ...joints];
       const asOf = Math.min(...pages.map(page => page.asOf));
-      return { there: there.pages, before, agreed, deep, inclusive: startsIn(begun.pages[0]!, since), asOf, pages };
+      const inclusive = startsIn(begun.pages[0]!, since);
+      const whole = apart(there.pages, back.pages, joints, before).length === 0;
+      return { there: there.pages, before, agreed, whole, deep, inclusive, asOf, pages };
     }
     one = other;
   }
+}
+
+/**
+ * Reads a page across each border of the forward pages that no backward page lies across. If most borders are like that, the
+ * source does not keep to the page sizes that it is asked for, and more of them are no help.
+ */
+function* join(
+  since: Ms,
+  there: readonly Page[],
+  back: readonly Page[],
+  before: Ms,
+  { perPage, backPerPage }: ReadingOptions & { backPerPage: number },
+): Generator<Step, readonly Page[], Page> {
+  const borders = backPerPage < perPage ? apart(there, back, [], before) : [];
+  const joints: Page[] = [];
+  if (borders.length > there.length / 2) return joints;
+  for (const border of borders) joints.push(yield* inOrder({ since, ...across(border * perPage, perPage) }, {}));
+  return joints;
 }
 
 export interface Reading {
@@ -91,21 +119,28 @@ export function* forwards(since: Ms, begun: readonly Page[], options: ReadingOpt
  * The pages with records from before `before`, from the last to the first. The last page was just read. A page whose records
  * show no time counts: a record that left it moved what follows.
  */
-function* overAgain(since: Ms, there: Reading, { perPage }: ReadingOptions): Generator<Step, readonly Page[], Page> {
-  const concerned = there.pages.findLastIndex(
-    ({ arrived, rows }) => (rows.length === 0 && arrived > 0) || rows.some(row => row.time < there.before),
-  );
-  const pages = there.pages.slice(0, concerned + 1);
-  const justRead = concerned === there.pages.length - 1;
-  for (let i = justRead ? concerned - 1 : concerned; i >= 0; i--) {
-    pages[i] = yield* inOrder({ since, page: i + 1, perPage }, {});
+function* overAgain(
+  since: Ms,
+  there: Reading,
+  { perPage }: ReadingOptions,
+  backPerPage: number,
+): Generator<Step, readonly Page[], Page> {
+  const concerned =
+    1 +
+    there.pages.findLastIndex(
+      ({ arrived, rows }) => (rows.length === 0 && arrived > 0) || rows.some(row => row.time < there.before),
+    );
+  const again = Math.min(concerned, there.pages.length - 1);
+  const back: Page[] = [];
+  for (let page = Math.ceil((again * perPage) / backPerPage); page >= 1; page--) {
+    back.unshift(yield* inOrder({ since, page, perPage: backPerPage }, {}));
   }
-  return pages;
+  return backPerPage === perPage ? [...back, ...there.pages.slice(again, concerned)] : back;
 }
 
 function rowsBefore(before: Ms, pages: readonly Page[]): string[] {
   const rows = pages.flatMap(page => page.rows).filter(row => floorSecond(row.time) < before);
-  return rows.map(row => `${row.time} ${row.id}`);
+  return rows.map(keyOf);
 }
 
 /**

@@ -31,6 +31,7 @@ const of =
   (what: string, line: string, instead: string): Planted => ({ reader, what, file, line, instead });
 const moving = of('moving list', 'moving-list.ts');
 const tie = of('moving list', 'tie.ts');
+const overlap = of('moving list', 'overlap.ts');
 const walk = of('walk by pages', 'page-walk.ts');
 const creation = of('by creation', 'by-creation.ts');
 const creationTie = of('by creation', 'tie.ts');
@@ -98,6 +99,8 @@ export const planted: readonly Planted[] = [
     'return { pages, before: last, deep: false };',
     'return { pages, before: last + secondMs, deep: false };',
   ),
+  overlap('takes pages that do not overlap for whole', 'ends : isOn(keys, next)', 'ends : true'),
+  overlap('takes an empty page for the end of a tie', 'next.length === 0 ? ends :', 'next.length === 0 ||'),
   tie('takes a full page for the last one', 'ended: page.arrived < perPage ||', 'ended: page.arrived <= perPage ||'),
   walk(
     'walks forwards',

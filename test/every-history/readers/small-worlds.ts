@@ -61,6 +61,8 @@ export interface Size {
   readonly ahead?: readonly number[];
   readonly ties?: readonly Rules['ties'][];
   readonly pages?: readonly number[];
+  /** Records of a page: 2. A moving list reads larger pages backwards in other parts. */
+  readonly each?: number;
   readonly date?: readonly Rules['date'][];
   /** A count stops at what paging reaches. */
   readonly stops?: boolean;
@@ -84,6 +86,7 @@ const settled = (size: Size): Settled => ({
   ahead: [3],
   ties: ['id', 'change'],
   pages: [2, 3],
+  each: perPage,
   date: ['down', 'up'],
   stops: false,
   faults: {},
@@ -93,12 +96,12 @@ const settled = (size: Size): Settled => ({
   ...size,
 });
 
-function* rulesOf({ ties, pages, date: dates, stops, faults }: Settled, hidden = false): Generator<Rules> {
+function* rulesOf({ ties, pages, each, date: dates, stops, faults }: Settled, hidden = false): Generator<Rules> {
   for (const inclusive of [false, true])
     for (const date of dates)
       for (const tie of ties)
         for (const page of pages)
-          yield { lookback, perPage, pages: page, inclusive, ties: tie, date, hidden, stops, ...faults };
+          yield { lookback, perPage: each, pages: page, inclusive, ties: tie, date, hidden, stops, ...faults };
 }
 
 const limitsOf = (
@@ -129,7 +132,7 @@ const titleOf = (times: readonly number[], one: Settled, rules: Rules, made: str
     one.changes > 0 ? changesTitle(one) : '',
     one.beside ? `with a concurrent ${one.beside}` : '',
     one.walk ? `a walk of what was updated since second ${one.walk.updatedSince}, begun as of ${one.walk.asOf}` : '',
-    `${rules.pages} pages`,
+    `${rules.pages} pages${rules.perPage === perPage ? '' : ` of ${rules.perPage}`}`,
     `since is ${rules.inclusive ? 'inclusive' : 'exclusive'}`,
     rules.stops ? 'counts stop' : '',
     rules.reversed ? 'pages reversed' : '',
@@ -148,7 +151,7 @@ export function* movingWorlds(
   for (const times of one.times)
     for (const made of one.made)
       for (const rules of rulesOf(one, reader === 'walk by pages')) {
-        if (made !== 'then' && times.length < rules.pages * perPage) continue;
+        if (made !== 'then' && times.length < rules.pages * rules.perPage) continue;
         const parts = { world: begin(times, 3, made), rules, limits: limitsOf(times, one) };
         yield {
           reader,

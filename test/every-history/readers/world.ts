@@ -201,7 +201,9 @@ export function cutsOf({ known }: Rules): Cuts | undefined {
 
 /** What the source answers with an error, or has no page for. Without a record on it a page tells a count only. */
 export function refused({ since = 0, page, perPage, count, order }: Ask, rules: Rules): string | undefined {
-  const sizes = rules.hidden ? [rules.perPage, 1, 0] : rules.known ? [rules.perPage, 0] : [rules.perPage];
+  // A page of two has no part of another size.
+  const back = order === undefined && rules.perPage > 2 ? [rules.perPage - 1] : [];
+  const sizes = rules.hidden ? [rules.perPage, 1, 0] : rules.known ? [rules.perPage, 0] : [rules.perPage, ...back];
   // By creation a reading begins before 1970, or with no time at all.
   const isRight =
     since >= (order === 'created' ? -1000 : 0) &&

@@ -57,6 +57,15 @@ export function* slice(): Generator<SmallWorld> {
     ties: ['id'],
     pages: [3],
   });
+  // Pages of four are read backwards by three, so that pages overlap. What overlaps nothing needs three changes to be lost.
+  yield* movingWorlds({
+    ...{ times: [[0, 0, 0, 0, 0]], each: 4, pages: [2], changes: 3 },
+    ...{ kinds: ['touch', 'delete', 'behind'], ties: ['id'], date: ['down'] },
+  });
+  yield* movingWorlds({
+    ...{ times: [[0, 0, 0, 0, 0, 0, 0]], each: 4, pages: [2], changes: 2 },
+    ...{ kinds: ['touch', 'behind'], ties: ['id'], date: ['down'] },
+  });
   yield* movingWorlds({
     times: [[0, 0, 0, 0]],
     changes: 1,

@@ -122,6 +122,10 @@ export function hearing(rules: Rules, { until = Infinity }: Wanted, order?: Ask[
     if (ask.order === 'created' && !told.isBetween && told.walks.length >= ties)
       return 'a walk by creation is begun once more';
     const { last, lastTime, isBetween } = told;
+    if (ask.perPage < perPage)
+      return last && (ask.page - 1) * ask.perPage < last.page * perPage
+        ? undefined
+        : 'a page behind the tie is read backwards';
     if (ask.order === 'created' && !isBetween && last && last.page < rules.pages)
       return 'a walk by creation is begun for a tie that paging reaches';
     if (ask.order === 'created')
