@@ -58,13 +58,19 @@ export class UsageError extends ShelfdeskError {
 
 /** The same request may succeed later: 429, 5xx, time-out, a broken or truncated reply. */
 export class Retry extends ShelfdeskError {
-  constructor(message: string, cause?: unknown) {
+  /**
+   * The source refuses one record for what it is: a 4xx that is no 401, 403, 404, 408 or 429. The record is a reject, and
+   * everything else continues. This is what it means if the source refuses every record.
+   */
+  readonly everywhere: Fatal | undefined;
+  constructor(message: string, cause?: unknown, everywhere?: Fatal) {
     super(
       message,
       'The request is retried automatically. If the failure lasts, check the status page of the source.',
       1,
       cause,
     );
+    this.everywhere = everywhere;
   }
 }
 
@@ -97,7 +103,14 @@ export class Spent extends ShelfdeskError {
 }
 
 /** The job stops: 401, 403, other 4xx, a list that stays out of order, a schema that does not fit. */
-export class Fatal extends ShelfdeskError {}
+export class Fatal extends ShelfdeskError {
+  /** 403: the token may not read one part of the source. The other streams of the run continue. */
+  readonly denied: boolean;
+  constructor(message: string, remedy: string, exitCode?: number, denied = false) {
+    super(message, remedy, exitCode);
+    this.denied = denied;
+  }
+}
 
 /** Another worker holds a newer fencing token, or the run was canceled. This worker must not write its data. */
 export class FencedOff extends ShelfdeskError {

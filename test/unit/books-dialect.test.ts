@@ -4,7 +4,14 @@ import type { Said } from '../../src/engine/http/dialect.ts';
 import type { Request } from '../../src/engine/http/request.ts';
 import { exitCodes, ShelfdeskError } from '../../src/errors.ts';
 import { booksDialect } from '../../src/sources/books/dialect.ts';
-import { addVolume, getVolume, listShelves, myLibrary, searchVolumes } from '../../src/sources/books/endpoints.ts';
+import {
+  addVolume,
+  getShelf,
+  getVolume,
+  listShelves,
+  myLibrary,
+  searchVolumes,
+} from '../../src/sources/books/endpoints.ts';
 
 const dialect = booksDialect({ apiKey: 'hush-key', country: 'DE', hasToken: true });
 
@@ -90,7 +97,10 @@ describe('what a failure is', () => {
     [403, envelope('forbidden'), public_, 'Gone', 'BOOKS_USERS'],
     [403, envelope('forbidden'), own, 'Fatal 4', 'token'],
     [403, envelope('accessNotConfigured'), public_, 'Fatal 4', 'project'],
-    [403, '<html>firewall</html>', public_, 'Fatal 4', 'BOOKS_API_KEY'],
+    [403, '<html>firewall</html>', public_, 'Retry', ''],
+    [403, envelope('forbidden'), getShelf('ada', '3'), 'Retry', ''],
+    [410, '', public_, 'Gone', 'BOOKS_USERS'],
+    [410, '', one, 'Fatal 1', 'BOOKS_BASE_URL'],
     [404, envelope('notFound'), one, 'Gone', 'no longer'],
     [408, '', one, 'Retry', ''],
     [429, envelope('rateLimitExceeded'), one, 'Retry', ''],
@@ -112,7 +122,7 @@ describe('what a failure is', () => {
   test.for<[said: Said, apiKey: string | undefined, request: Request<unknown>, name: string, remedy: string]>([
     [said(403, envelope('forbidden')), undefined, public_, 'Fatal 4', 'BOOKS_API_KEY'],
     [said(403, envelope('forbidden')), undefined, one, 'Fatal 4', 'BOOKS_API_KEY'],
-    [said(403, '<html>'), undefined, public_, 'Fatal 4', 'BOOKS_API_KEY'],
+    [said(403, '<html>'), undefined, public_, 'Retry', ''],
     [said(403, envelope('unknownLocation')), undefined, one, 'Fatal 1', 'BOOKS_COUNTRY'],
     [said(403, envelope('dailyLimitExceededUnreg')), undefined, one, 'Retry', ''],
     [said(404, envelope('notFound')), undefined, public_, 'Gone', 'BOOKS_USERS'],

@@ -18,7 +18,7 @@ export function bearerDialect({ address, token }: { address: string; token: stri
     rate: () => ({}),
     refusal: ({ status, header }, refusals) =>
       status === 429 ? { freezeMs: retryAfterMs(header) ?? firstPauseMs * 2 ** (refusals - 1) } : undefined,
-    failure(_request, { status }, { shown, asOf }) {
+    failure(_request, { status, text }, { shown, asOf }) {
       const what = `${shown}: ${status}`;
       if (status === 401)
         return new Fatal(
@@ -26,13 +26,16 @@ export function bearerDialect({ address, token }: { address: string; token: stri
           `Set ${token} to a valid token.`,
           exitCodes.refused,
         );
+      // A page in HTML is of a proxy or a firewall, and often passes.
+      if (status === 403 && text.trimStart().startsWith('<')) return new Retry(what);
       if (status === 403)
         return new Fatal(
           `${what}: the token may not read this`,
           `Give ${token} the right to read it.`,
           exitCodes.refused,
+          true,
         );
-      if (status === 404 || status === 410) return new Gone(what, asOf, 'The source does not have it any more.');
+      if (status === 404) return new Gone(what, asOf, 'The source does not have it any more.');
       if (status === 429 || status === 408 || status >= 500) return new Retry(what);
       return new Fatal(what, `Check ${address}.`);
     },

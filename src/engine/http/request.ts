@@ -29,6 +29,8 @@ export interface Request<T> {
   next?(body: unknown, header: (name: string) => string | undefined): string | undefined;
   /** The kind of its records, as the source's field rules name it: `tickets`. */
   readonly kind: string;
+  /** For a list: it belongs to one record (the volumes of a shelf), so an error of it concerns that record alone. */
+  readonly ofOne?: true;
   /** Acts as the authenticated user, so it needs a token of that user. */
   readonly as?: 'user';
   /** Checks one record. Unknown fields and unknown enumeration values pass. */

@@ -7,7 +7,7 @@ import type { Logger } from 'pino';
 import sendRequest from 'undici/lib/api/api-request.js';
 import Agent from 'undici/lib/dispatcher/agent.js';
 import type { Clock } from '../../clock.ts';
-import { quoting, Retry, type ShelfdeskError, Spent } from '../../errors.ts';
+import { exitCodes, Fatal, quoting, Retry, type ShelfdeskError, Spent } from '../../errors.ts';
 import { count } from '../../words.ts';
 import type { Booked, Budget, Lane } from '../budget/budget.ts';
 import { ExactNumber, parseJson } from '../exact-json.ts';
@@ -232,7 +232,12 @@ export function makeSend(deps: {
     const error = dialect.failure(request, said, { shown: label(request), asOf });
     // What a source says of an error may hold what a rule leaves out.
     const words = rules ? undefined : dialect.words?.(said);
-    return words ? quoting(error, clean(words).slice(0, mostWords)) : error;
+    const failed = words ? quoting(error, clean(words).slice(0, mostWords)) : error;
+    const isOfOne = request.shape === 'single' || request.ofOne === true;
+    const isRefused = said.status >= 400 && said.status < 500 && said.status !== 403;
+    return isOfOne && isRefused && failed instanceof Fatal && failed.exitCode !== exitCodes.refused
+      ? new Retry(`${label(request)}: the source refuses this record (${said.status})`, undefined, failed)
+      : failed;
   }
 
   async function patiently<T>(request: Request<T>, options: SendOptions, used: Used): Promise<Reply<T>> {
@@ -242,7 +247,7 @@ export function makeSend(deps: {
       try {
         return await once(request, options, call);
       } catch (error) {
-        if (!(error instanceof Retry)) throw error;
+        if (!(error instanceof Retry) || error.everywhere) throw error;
         if (attempt >= tries) {
           if (call.pausedUntil) throw new Spent(call.pausedUntil, 'pause', deps.label);
           throw new Retry(`${error.message}; gave up after ${count(attempt, 'try', 'tries')}`, error);

@@ -150,7 +150,8 @@ export async function finishUntaken(
   now: Date,
   end: { partial?: string | undefined },
 ): Promise<void> {
-  const { state, error, remedy, exitCode } = outcome(end);
+  const ended = outcome(end);
+  const { state, error, remedy, exitCode } = ended;
   await transaction(db, async client => {
     await client.query(
       `update sync.stored_run_streams set state = $5, token = token + 1, carried_from = $3, waits_for = null,
@@ -158,7 +159,7 @@ export async function finishUntaken(
        where run_id = $1 and stream_key = $2 and state = 'waiting'`,
       [key.run, key.stream, by, now, state, error, remedy, exitCode],
     );
-    await closeRun(client, key.run, now, exitCode);
+    await closeRun(client, key.run, now, ended);
   });
 }
 
@@ -169,7 +170,8 @@ export async function finish(
   now: Date,
   end: { partial?: string | undefined; error?: unknown; credits: number },
 ): Promise<void> {
-  const { state, error, remedy, exitCode, sleepsUntil = null } = outcome(end);
+  const ended = outcome(end);
+  const { state, error, remedy, exitCode, sleepsUntil = null } = ended;
   await transaction(db, async client => {
     const { rowCount } = await client.query(
       `update sync.stored_run_streams set state = $4, finished_at = $5, error = $6, remedy = $7, exit_code = $8,
@@ -181,7 +183,7 @@ export async function finish(
       ],
     );
     if (rowCount === 0) throw new FencedOff(`stream ${nameOfKey(claim.stream)} of run ${claim.run}`);
-    await closeRun(client, claim.run, now, exitCode);
+    await closeRun(client, claim.run, now, ended);
   });
 }
 
@@ -194,13 +196,14 @@ export async function failUntaken(
 ): Promise<void> {
   const { run, stream } = job.data;
   if (typeof run !== 'number' || typeof stream !== 'string') return;
-  const { state, error, remedy, exitCode } = outcome({ error: why });
+  const ended = outcome({ error: why });
+  const { state, error, remedy, exitCode } = ended;
   await transaction(db, async client => {
     await client.query(
       `update sync.stored_run_streams set state = $4, token = token + 1, finished_at = $5, error = $6, remedy = $7, exit_code = $8
        where run_id = $1 and stream_key = sync.key_of($2) and (state = 'waiting' or (state = 'running' and job = $3))`,
       [run, stream, job.id, state, now, error, remedy, exitCode],
     );
-    await closeRun(client, run, now, exitCode);
+    await closeRun(client, run, now, ended);
   });
 }

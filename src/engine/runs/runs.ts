@@ -1,6 +1,6 @@
 /** Runs: work that a command or the schedule started, stream by stream. claims.ts says which worker may do it. */
 import pg from 'pg';
-import { exitCodes, Interrupted, messageOf, ShelfdeskError, Spent } from '../../errors.ts';
+import { exitCodes, Fatal, Interrupted, messageOf, ShelfdeskError, Spent } from '../../errors.ts';
 import { type Client, durably, transaction } from '../database/pool.ts';
 import { type StreamKey, sourceAndStream } from '../database/stream-key.ts';
 import { cleanText } from '../json-text.ts';
@@ -292,6 +292,8 @@ export interface Ended {
   remedy: string | null;
   exitCode: number;
   sleepsUntil?: Date;
+  /** The other streams of the source continue, although its exit code says that the source refused. */
+  denied?: boolean;
 }
 
 /** How an outcome is stored, and its exit code. */
@@ -304,7 +306,9 @@ export function outcome({ partial, error }: { partial?: string | undefined; erro
     return { state: 'interrupted', error: null, remedy: error.remedy, exitCode: error.exitCode };
   }
   if (error instanceof ShelfdeskError) {
-    return { state: 'failed', error: cleanText(error.message).text, remedy: error.remedy, exitCode: error.exitCode };
+    const denied = error instanceof Fatal && error.denied;
+    const { exitCode, remedy } = error;
+    return { state: 'failed', error: cleanText(error.message).text, remedy, exitCode, denied };
   }
   if (error !== undefined) {
     const remedy =
@@ -335,12 +339,17 @@ export async function endRun(db: pg.Pool, run: number, now: Date, error: unknown
 
 /**
  * A run ends with its last stream, or immediately when a person interrupts it. If a source refuses the token, its
- * waiting streams do not start. `ended`: the exit code of the stream that has just ended. The end of a run also writes
+ * waiting streams do not start. `ended`: how the stream ended that has just done so. The end of a run also writes
  * its hand-off, so this is the last step of its transaction.
  */
-export async function closeRun(client: Client, run: number, now: Date, ended?: number): Promise<void> {
-  const goesOn = ended !== undefined && ended !== exitCodes.interrupted && ended !== exitCodes.refused;
-  if (!goesOn) await endWaiting(client, run, now);
+export async function closeRun(
+  client: Client,
+  run: number,
+  now: Date,
+  ended?: Pick<Ended, 'exitCode' | 'denied'>,
+): Promise<void> {
+  const stops = ended?.exitCode === exitCodes.interrupted || (ended?.exitCode === exitCodes.refused && !ended.denied);
+  if (stops) await endWaiting(client, run, now, ended.exitCode);
   // Streams of two sources may end at once. Each would see the other one as running, and the run would never end. So the
   // second one waits here for the commit of the first. A statement of its own, because the next one must see that commit.
   await client.query('select from sync.stored_runs where id = $1 for no key update', [run]);
@@ -358,7 +367,7 @@ export async function closeRun(client: Client, run: number, now: Date, ended?: n
   for (const { account } of rows) await noteHandOffs(client, account, run, now);
 }
 
-async function endWaiting(client: Client, run: number, now: Date): Promise<void> {
+async function endWaiting(client: Client, run: number, now: Date, exitCode: number): Promise<void> {
   await client.query(
     `update sync.stored_run_streams s
      set state = last.state, finished_at = $2, error = last.error, remedy = last.remedy, exit_code = last.exit_code
@@ -366,11 +375,10 @@ async function endWaiting(client: Client, run: number, now: Date): Promise<void>
      cross join lateral (
        select o.exit_code, o.state, o.error, o.remedy
        from sync.stored_run_streams o join sync.streams p using (stream_key)
-       where o.run_id = $1
-         and (o.exit_code = ${exitCodes.interrupted} or o.exit_code = ${exitCodes.refused} and p.source = k.source)
-       order by o.finished_at limit 1) last
+       where o.run_id = $1 and o.exit_code = $3 and (o.exit_code = ${exitCodes.interrupted} or p.source = k.source)
+       order by o.finished_at desc limit 1) last
      where s.run_id = $1 and s.state = 'waiting' and (w.run_id, w.stream_key) = (s.run_id, s.stream_key)`,
-    [run, now],
+    [run, now, exitCode],
   );
 }
 

@@ -60,6 +60,8 @@ export function booksDialect({ apiKey, country, hasToken }: BooksAccess): Dialec
       const { reasons } = envelopeOf(said.text);
       const reason = reasons.find(one => known.has(one));
       const what = `${shown}: ${said.status}${reason === undefined ? '' : ` ${reason}`}`;
+      // A page in HTML is of a proxy or a firewall, and often passes.
+      if (said.status === 403 && said.text.trimStart().startsWith('<')) return new Retry(what);
       const anonymous = apiKey === undefined && !said.withToken;
       // Without a key, an anonymous request may not see public data.
       if (anonymous && said.status === 403 && limitOf(said) === undefined && !reasons.includes('unknownLocation'))
@@ -98,9 +100,15 @@ function classify(
       exitCodes.refused,
     );
   if (status === 401) return refused(said, what);
-  if (status === 404 || status === 410 || is('invalidUser')) return new Gone(what, asOf, goneRemedy);
-  if (status === 403 && request.as !== 'user' && request.path.startsWith('/users/') && reasons.length > 0)
-    return new Gone(`${what}: not visible`, asOf, goneRemedy);
+  if (status === 404 || is('invalidUser')) return new Gone(what, asOf, goneRemedy);
+  const isHidden = status === 403 && request.as !== 'user' && request.path.startsWith('/users/') && reasons.length > 0;
+  // Only a 404 says that a record does not exist.
+  if (isHidden && request.shape === 'single') {
+    const hidden = `${what}: not visible`;
+    return new Retry(hidden, undefined, new Fatal(hidden, goneRemedy));
+  }
+  if (isHidden) return new Gone(`${what}: not visible`, asOf, goneRemedy);
+  if (status === 410 && request.shape !== 'single') return new Gone(what, asOf, goneRemedy);
   if (status === 403)
     return new Fatal(
       `${what}: the catalog does not allow this`,
@@ -108,6 +116,7 @@ function classify(
         ? 'Give the token the right to read the library (scope books).'
         : 'Check BOOKS_API_KEY, and what its project may use.',
       exitCodes.refused,
+      true,
     );
   return new Fatal(what, 'Check that BOOKS_BASE_URL is the API of the catalog and ends in /books/v1.');
 }

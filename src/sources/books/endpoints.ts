@@ -39,6 +39,7 @@ export function listVolumes(owner: string, shelfId: string, page: Page): Request
   return {
     ...get(owner, `${shelfOf(owner, shelfId)}/volumes`, pageOf(page)),
     shape: 'items',
+    ofOne: true,
     kind: 'volumes',
     record: volume,
   };

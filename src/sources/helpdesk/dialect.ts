@@ -32,14 +32,16 @@ export const helpdeskDialect: Dialect = {
         'Set HELPDESK_TOKEN to a valid token.',
         exitCodes.refused,
       );
+    // A 403 or 404 without a message is not from the API. A proxy, for example, does not know which records exist.
+    if ((status === 403 || status === 404) && messageOf(text) === undefined) return new Retry(what);
     if (status === 403)
       return new Fatal(
         `${what}: the token may not read this`,
         'Install the API app with access to all data.',
         exitCodes.refused,
+        true,
       );
-    // A 404 without a message is not from the API. A proxy, for example, does not know which records exist.
-    if (status === 404) return messageOf(text) === undefined ? new Retry(what) : new Gone(what, asOf);
+    if (status === 404) return new Gone(what, asOf);
     if (status === 429 || status >= 500 || status === 408) return new Retry(what);
     return new Fatal(what, 'Check that HELPDESK_BASE_URL is the API of the help desk and ends in /api/v1.');
   },

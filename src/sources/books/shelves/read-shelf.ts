@@ -114,8 +114,9 @@ export async function readVolumes(
     ctx.signal.throwIfAborted();
     const { startIndex, maxResults } = step.value;
     const request = stream.members.request(owner, shelf, startIndex, maxResults);
-    const reply = await unlessGone(booksOf(ctx).send(request, { lane: laneOfShelves(claim), signal: ctx.signal }));
-    if (reply === undefined) return `shelf ${shelf} of ${owner} was gone when its volumes were asked for`;
+    const reply = await unlessMissing(booksOf(ctx).send(request, { lane: laneOfShelves(claim), signal: ctx.signal }));
+    if (reply === 'gone') return `shelf ${shelf} of ${owner} was gone when its volumes were asked for`;
+    if (reply === 'refused') return `the catalog refuses the volumes of shelf ${shelf} of ${owner}`;
     if (startIndex === 0) asked = [];
     asked.push({ startIndex, reply });
     step = steps.next({ ids: idsOf(reply), asOf: reply.asOf });
@@ -157,9 +158,10 @@ async function ask({ ctx, claim, stream }: Job, owner: string, id: string): Prom
   }
 }
 
-function unlessGone<T>(reply: Promise<T>): Promise<T | undefined> {
+function unlessMissing<T>(reply: Promise<T>): Promise<T | 'gone' | 'refused'> {
   return reply.catch((error: unknown) => {
-    if (error instanceof Gone) return undefined;
+    if (error instanceof Gone) return 'gone';
+    if (error instanceof Retry && error.everywhere) return 'refused';
     throw error;
   });
 }

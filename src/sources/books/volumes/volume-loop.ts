@@ -65,7 +65,8 @@ export async function hydrateVolumes(ctx: Context, claim: Claim, stream: Volumes
       if (failures < mostFailures) continue;
       // All these ids may be deleted. A volume that existed recently tells whether the catalog itself fails.
       const known = await knownVolume(ctx.pg, claim);
-      if (known === undefined ? failures >= mostAtFirst : await ask(ctx, claim, stream, known)) throw failed!;
+      if (known === undefined ? failures >= mostAtFirst : await ask(ctx, claim, stream, known))
+        throw failed!.everywhere ?? failed!;
       if (known) failures = 0;
     }
   } while (!(await isOver()));

@@ -24,6 +24,7 @@ import { count } from '../../../words.ts';
 import type { Name, Row } from '../../source.ts';
 import { helpdeskOf } from '../open.ts';
 import { type Detail, detailOf, markDeleted } from './detail.ts';
+import { Refusals } from './refusals.ts';
 import {
   anyWaiting,
   countWaiting,
@@ -87,6 +88,7 @@ interface Reading {
   /** Both readers commit together: a fresh ticket takes along the backlog's tickets that wait. */
   readonly commits: Commits;
   failures: number;
+  readonly refusals: Refusals;
   /** Whether the run may end although tickets are still pending. */
   isOver: () => Promise<boolean>;
 }
@@ -123,6 +125,7 @@ export async function hydrate(ctx: Context, claim: Claim, stream: Detail): Promi
     freshened: new Set<string>(),
     underway: new Map<string, Underway>(),
     failures: 0,
+    refusals: new Refusals(),
     isOver,
   };
   let wanted: Scope = {};
@@ -215,13 +218,17 @@ async function readAll(reading: Reading, lane: Lane, tickets: AsyncIterable<Wait
             lane === 'fresh',
           );
         reading.failures = 0;
+        reading.refusals.answered();
       } catch (error) {
         if (error === withdrawn) {
           readings.set(ticket.id, times - 1);
           passOver(reading, ticket);
         } else if (error instanceof Gone) await noteGone(ctx, claim, ticket.id, error);
         else if (!(error instanceof Retry)) throw error;
-        else if (times <= mostReadings && ++reading.failures >= mostFailures) throw error;
+        else if (error.everywhere) {
+          await noteFailure(ctx, claim, { askId: ticket.id, reason: error.message });
+          await reading.refusals.note(ctx, claim, stream, error.everywhere);
+        } else if (times <= mostReadings && ++reading.failures >= mostFailures) throw error;
         else await noteFailure(ctx, claim, { askId: ticket.id, reason: error.message });
       }
     }
