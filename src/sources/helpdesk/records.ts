@@ -37,9 +37,12 @@ export function timeOf(text: string): number {
   return ms >= earliest && ms <= latest ? ms : Number.NaN;
 }
 
+/** An integer of any size. A double may round it; PostgreSQL reads the digits of the reply. */
+const integer = z.number().refine(Number.isInteger, 'expected an integer');
+
 export const ticket = z.looseObject({
   id,
-  number: z.int().nullish(),
+  number: integer.nullish(),
   customer_id: text,
   user_id: text,
   inbox_id: text,
@@ -60,7 +63,7 @@ export const ticket = z.looseObject({
 export const attachment = z.looseObject({
   id,
   name: text,
-  size: z.int().nullish(),
+  size: integer.nullish(),
   type: text,
 });
 
