@@ -7,6 +7,7 @@ import type { Clock } from '../clock.ts';
 import { UsageError } from '../errors.ts';
 import { accountsOf, answerForEach, type Named, planOf, readOnly } from '../privacy/ask.ts';
 import { type Limits, makeBounded, receivingAtMost } from '../privacy/bounded.ts';
+import { judge } from '../privacy/judge.ts';
 import { type OwnReader, openOwnReader } from '../privacy/sql-role.ts';
 import { streams } from '../sources/index.ts';
 import { type Covered, doubts, readCovered } from './covered.ts';
@@ -51,6 +52,7 @@ export async function ask(ground: Ground, { sql, account, pii, certain, through,
     const inBounds = <T>(work: () => Promise<T>) =>
       receivingAtMost(client, limits.bytes, () => readOnly(client, path, work));
     return inBounds(async () => {
+      await judge(client, sql);
       const reads = streamsOfPlan(await planOf(client, sql), streams, await routinesOf(warehouse.pg));
       const covered = await readCovered(warehouse.pg, of, reads);
       const why = certain ? doubts(covered, through) : [];

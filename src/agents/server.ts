@@ -5,6 +5,7 @@ import { z } from 'zod';
 import { readCatalog, type Schema } from '../analytics/catalog.ts';
 import { findQuery, type Query } from '../analytics/questions.ts';
 import { isAway, ShelfdeskError, UsageError } from '../errors.ts';
+import { judge } from '../privacy/judge.ts';
 import { newPassword } from '../privacy/readers.ts';
 import { briefly, type Covered, readCovered } from './covered.ts';
 import { describeAll, describeOne } from './described.ts';
@@ -173,9 +174,10 @@ const patient = (ground: Ground): Ground => ({ ...ground, limits: { ...ground.li
 async function readableCatalog(ground: Ground, pii: boolean): Promise<Schema[]> {
   const schemas = await readCatalog(ground.warehouse.pg);
   const readable = await asReader(patient(ground), { pii, accounts: [] }, async ({ client }) => {
-    const { rows } = await client.query<{ name: string }>(
-      `select schema || '.' || relation as name from analytics.data_dictionary where position = 0`,
-    );
+    const sql = `select schema || '.' || relation as name from analytics.data_dictionary where position = 0`;
+    // Starts the parser, which no agent should wait for.
+    await judge(client, sql);
+    const { rows } = await client.query<{ name: string }>(sql);
     return new Set(rows.map(({ name }) => name));
   });
   return schemas

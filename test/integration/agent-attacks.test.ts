@@ -2,6 +2,7 @@
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { migrate } from '../../src/engine/database/migrate.ts';
+import { judge } from '../../src/privacy/judge.ts';
 import { agentOverStdio, type StdioAgent } from '../support/agent.ts';
 import { long } from '../support/long.ts';
 import { emptyDatabase, freshDatabase, type TestDatabase } from '../support/postgres.ts';
@@ -27,7 +28,29 @@ beforeAll(async () => {
     create sequence sync.marks;
     create table public.notes (body text); insert into public.notes values ('${secret}');
     create function public.writes() returns int language plpgsql security definer as $$
-      begin insert into sync.accounts (account_id) values ('mine'); return 1; end $$`);
+      begin insert into sync.accounts (account_id) values ('mine'); return 1; end $$;
+    -- As on a server whose owner is no superuser.
+    grant execute on function pg_logical_emit_message(boolean, text, text, boolean) to public;
+    create function public.emits(int default 1) returns int language plpgsql as $$
+      begin perform pg_logical_emit_message(false, 'mine', repeat('x', 1000000)); return 1; end $$;
+    create function public.by_default(int default public.emits()) returns int language sql immutable as 'select $1';
+    create function public.by_body() returns int language sql stable begin atomic select public.emits(); end;
+    create function public.compares(int, int) returns int language plpgsql as $$ begin return public.emits(); end $$;
+    create operator public.### (leftarg = int, rightarg = int, function = public.compares);
+    create aggregate public.adds(int) (sfunc = public.compares, stype = int, initcond = 0);
+    create function public.checks(int) returns boolean language plpgsql as $$ begin return public.emits() = 1; end $$;
+    create domain public.checked as int check (public.checks(value));
+    create domain public.double_checked as public.checked;
+    create type public.pair as (a int);
+    create function public.casts(public.pair) returns int language plpgsql as $$ begin return public.emits(); end $$;
+    create cast (public.pair as int) with function public.casts(public.pair);
+    create view public.inner_view as select public.emits() as a;
+    create view public.outer_view as select a from public.inner_view;
+    create table public.guarded (a int);
+    insert into public.guarded values (1);
+    alter table public.guarded enable row level security;
+    create policy guards on public.guarded using (public.emits() = 1);
+    grant select on public.outer_view, public.inner_view, public.guarded to public`);
   agent = await agentOverStdio({ DATABASE_URL: db.url, SHELFDESK_MCP_SECONDS: '2' }, 'mcp');
   bystander = new pg.Client({ connectionString: db.url });
   await bystander.connect();
@@ -111,6 +134,44 @@ const attempts: Record<string, readonly string[]> = {
     `do $$ begin perform set_config('transaction_read_only', 'off', false); delete from helpdesk.tickets; end $$`,
     'do $$ begin loop begin perform pg_sleep(60); exception when query_canceled then null; end; end loop; end $$',
   ],
+  'what writes without a right, at every turn': [
+    `select pg_logical_emit_message(false, 'mine', repeat('x', 1000000))`,
+    `select "pg_catalog"."pg_logical_emit_message"(false, 'mine', repeat('x', 1000000)::bytea, true) from generate_series(1, 100)`,
+    `select U&"pg_logical_emit_messag\\0065"(false, 'mine', repeat('x', 1000000))`,
+    `select 1 from generate_series(1, 3) n order by pg_logical_emit_message(false, 'mine', repeat('x', 1000000 + n))`,
+    `with w as materialized (select pg_logical_emit_message(false, 'mine', 'x')) select 1 from w`,
+    `select count(*) filter (where pg_logical_emit_message(false, 'mine', 'x') is null) over ()`,
+    `select query_to_xml($$select pg_logical_emit_message(false, 'mine', 'x')$$, true, false, '')`,
+    `select ts_stat($$select to_tsvector(pg_logical_emit_message(false, 'mine', 'x')::text)$$)`,
+    `select ts_rewrite('a'::tsquery, $$select 'a'::tsquery, pg_logical_emit_message(false, 'mine', 'x')::text::tsquery$$)`,
+    `select table_to_xml('public.outer_view', true, false, '')`,
+    'select public.emits()',
+    'select public.by_default()',
+    'select public.by_body()',
+    'select * from public.outer_view',
+    'table public.inner_view',
+    'select 1 operator(public.###) 2',
+    'select public.adds(n) from generate_series(1, 3) n',
+    `select 1::public.checked`,
+    `select public.double_checked(1)`,
+    `select * from json_table('{"a": 1}', '$' columns (a public.checked path '$.a'))`,
+    'select row(1)::public.pair::int',
+    'select (row(1)::public.pair).casts',
+    'select * from public.guarded',
+    'explain analyze select public.emits()',
+    'select txid_current()',
+    'select pg_current_xact_id()',
+    'select 1 from generate_series(1, 3) n where n = txid_current()',
+    `select currval('sync.marks')`,
+    'select pg_export_snapshot()',
+    'select pg_advisory_lock(4711)',
+    'select pg_advisory_lock(4711), pg_sleep(60)',
+    'select pg_try_advisory_lock(4711)',
+    'select pg_advisory_xact_lock_shared(4711)',
+    `select sync.any_erased('acme')`,
+    `select pg_notify('mine', 'now')`,
+    `select set_config('shelfdesk.mine', 'on', false)`,
+  ],
   'files, programs and other servers': [
     `copy (select 1) to '/tmp/shelfdesk-agent-taken'`,
     `copy (select 1) to program 'touch /tmp/shelfdesk-agent-taken'`,
@@ -183,11 +244,7 @@ const attempts: Record<string, readonly string[]> = {
     `select repeat('x', 1000000) from generate_series(1, 1000)`,
     `select array_agg(n) from generate_series(1, 3000000) n`,
     `select regexp_replace(repeat('a', 40), '(a*)*b', '')`,
-    'select pg_advisory_lock(4711)',
-    'select pg_advisory_lock(4711), pg_sleep(60)',
-    'select pg_advisory_xact_lock_shared(4711)',
     `notify mine`,
-    `select pg_notify('mine', 'now')`,
     'listen mine',
     '',
     ';',
@@ -234,7 +291,6 @@ describe('an attempt changes nothing, shows nothing hidden, and ends:', () => {
 /** Those that only the limit of time ends. */
 const late = new Set([
   'select pg_sleep(60)',
-  `select set_config('statement_timeout', '0', false), pg_sleep(60)`,
   'select pg_sleep(1) from generate_series(1, 60)',
   // Each step of it is short enough.
   'select generate_series(1, 100000), pg_sleep(0.03)',
@@ -242,14 +298,9 @@ const late = new Set([
   'select count(*) from generate_series(1, 100000) a, generate_series(1, 100000) b',
   // It is made whole before its first row.
   'select n from generate_series(1, 1000000000) n',
-  'select pg_advisory_lock(4711), pg_sleep(60)',
 ]);
 /** Those that end by time or by size, whichever comes first. */
-const either = new Set([
-  `select database_to_xml(true, false, '')`,
-  `select repeat('x', 500000000)`,
-  `select array_agg(n) from generate_series(1, 3000000) n`,
-]);
+const either = new Set([`select repeat('x', 500000000)`, `select array_agg(n) from generate_series(1, 3000000) n`]);
 /** Those that are answered: they read what a reader may read, or do what ends with the question. */
 const answered = new Set([
   'select most_common_vals from pg_stats',
@@ -257,10 +308,40 @@ const answered = new Set([
   `select * from safe.tickets where subject like '%hush%'`,
   'with recursive r as (select 1 as n union all select n + 1 from r) select n from r',
   `select regexp_replace(repeat('a', 40), '(a*)*b', '')`,
-  'select pg_advisory_lock(4711)',
-  'select pg_advisory_xact_lock_shared(4711)',
-  `select pg_notify('mine', 'now')`,
 ]);
+
+test('what is refused has written nothing by then: a second of attempts leaves no log of writes behind', async () => {
+  const written = async (since: string) =>
+    Number(
+      (await db.pool.query('select pg_wal_lsn_diff(pg_current_wal_insert_lsn(), $1) as bytes', [since])).rows[0].bytes,
+    );
+  const { rows } = await db.pool.query('select pg_current_wal_insert_lsn()::text as at');
+  const sql = `select pg_logical_emit_message(false, 'mine', repeat('x', 10000000)) from generate_series(1, 100)`;
+  const { text, isError } = await agent.tool('ask_sql', { sql, account: 'acme' });
+  expect([isError, text]).toEqual([true, expect.stringContaining('pg_logical_emit_message')]);
+  expect(await written(rows[0].at)).toBeLessThan(50_000_000);
+});
+
+test('a reader with a login of its own may not emit messages where the owner is a superuser', async () => {
+  await using other = await freshDatabase();
+  const { rows } = await other.pool.query(
+    `select has_function_privilege('public', oid, 'execute') as may from pg_proc where proname = 'pg_logical_emit_message'`,
+  );
+  expect(rows).toEqual([{ may: false }, { may: false }]);
+});
+
+test('volatile functions that only answer are called, and none of our views reaches another', async () => {
+  const { data } = await agent.tool('ask_sql', { sql: 'select random() < 1 as a, clock_timestamp() > now() as b' });
+  expect(data).toEqual([{ a: true, b: true }]);
+  const { rows } = await db.pool.query<{ name: string }>(
+    `select c.oid::regclass::text as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
+     where c.relkind = 'v' and n.nspname !~ '^(pg_|information_schema|public)'`,
+  );
+  expect(rows.length).toBeGreaterThan(50);
+  for (const { name } of rows) await judge(db.pool, `select * from ${name}`);
+  for (const name of ['pg_stat_activity', 'pg_locks', 'information_schema.columns'])
+    await judge(db.pool, `select * from ${name}`);
+});
 
 test('what a reader may read is answered', async () => {
   const { data, about } = await agent.tool('ask_sql', { sql: 'select state from tickets', account: 'acme' });

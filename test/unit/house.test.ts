@@ -232,6 +232,7 @@ describe('who may import whom', () => {
     expect(rooms('google-auth-library')).toEqual(['engine/http']);
     expect(rooms('htmlparser2')).toEqual(['sources']);
     expect(rooms('@duckdb/node-api')).toEqual(['lake']);
+    expect(rooms('libpg-query')).toEqual(['privacy']);
     expect(rooms('node-pg-migrate')).toEqual(['engine/database']);
     expect(rooms('pg').sort()).toEqual([
       'cli',

@@ -6,6 +6,7 @@ import { systemClock } from '../../clock.ts';
 import type { Client } from '../../engine/database/pool.ts';
 import { exitCodes, ShelfdeskError } from '../../errors.ts';
 import { type Answer, accountsOf, answerForEach, answerTo, type Named, readOnly } from '../../privacy/ask.ts';
+import { judge } from '../../privacy/judge.ts';
 import { openAsker } from '../../privacy/sql-role.ts';
 import { sources } from '../../sources/index.ts';
 import { count } from '../../words.ts';
@@ -44,11 +45,17 @@ type Asked = Pick<Warehouse, 'pg' | 'url'>;
 
 /** Runs a query as a login that can only read. */
 export const ask = (warehouse: Asked, query: string): Promise<Answer> =>
-  reading(warehouse, client => answerTo(client, query));
+  reading(warehouse, async client => {
+    await judge(client, query);
+    return answerTo(client, query);
+  });
 
 /** Runs a query for account `named`, or once for each readable account. */
 export const askAccounts = (warehouse: Asked, query: string, named: string | undefined): Promise<Named> =>
-  reading(warehouse, async client => answerForEach(client, query, { named, known: await accountsOf(client) }));
+  reading(warehouse, async client => {
+    await judge(client, query);
+    return answerForEach(client, query, { named, known: await accountsOf(client) });
+  });
 
 async function reading<T>(warehouse: Asked, work: (client: Client) => Promise<T>): Promise<T> {
   await using asker = await openAsker(warehouse, new Date(systemClock.now()));

@@ -96,6 +96,20 @@ async function settleRoles(client: pg.Client): Promise<void> {
     `select pg_has_role(p.proowner, 'usage') as ours from pg_proc p where p.oid = to_regprocedure('sync.settle_roles()')`,
   );
   if (rows[0]?.ours) await client.query('select sync.settle_roles()');
+  await keepFromEmitting(client);
+}
+
+/**
+ * By default everybody may write messages to the log of writes, without bound, also in a transaction that only reads. Only a superuser
+ * can take that right away.
+ */
+async function keepFromEmitting(client: pg.Client): Promise<void> {
+  const { rows } = await client.query<{ routine: string }>(
+    `select p.oid::regprocedure::text as routine from pg_proc p
+     where p.proname = 'pg_logical_emit_message' and p.pronamespace = 'pg_catalog'::regnamespace and pg_has_role(p.proowner, 'usage')
+       and has_function_privilege('public', p.oid, 'execute')`,
+  );
+  for (const { routine } of rows) await client.query(`revoke execute on function ${routine} from public`);
 }
 
 /** A smaller table is read whole by any plan. */
