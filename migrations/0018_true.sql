@@ -1,5 +1,281 @@
 -- Up Migration
 
+create or replace function sync.newest_change(account text, stream text) returns timestamptz
+language sql stable
+begin atomic
+  select case coalesce(k.source || '.' || k.follows, k.stream_key)
+    when 'helpdesk.tickets' then (
+      select max(t.updated_at) from helpdesk.tickets t where t.account_id = account and t._deleted_at is null)
+    -- The list shows no creation time. A first load bounds it from one side only.
+    when 'helpdesk.customers' then (
+      select max(c._created_before) from helpdesk.customers c
+      where c.account_id = account and c._deleted_at is null and c._created_after > '1970-01-01T00:00:00Z'::timestamptz) end
+  from sync.streams k
+  where k.stream_key = sync.key_of(newest_change.stream);
+end;
+comment on function sync.newest_change is
+  'Latest dated change of a record that the stream shows as existing: update of tickets, creation of customers. Null for streams without dates. Messages change with their tickets. The argument is the stream''s key, or its short name if only one source has a stream of that name.';
+
+create or replace function sync.deletes_checked_at(account text, stream text) returns timestamptz
+language sql stable
+begin atomic
+  with asked as materialized (
+    select coalesce(k.source || '.' || k.follows, k.stream_key) as stream_key
+    from sync.streams k
+    where k.stream_key = sync.key_of(deletes_checked_at.stream) and k.deletions is null),
+  swept as (
+    select s.list, s.created, s.as_of
+    from sync.coverage c
+    join sync.swept s using (account_id, stream_key, list)
+    where c.account_id = account and c.stream_key = (select a.stream_key from asked a) and not c.redundant),
+  reach as (
+    select c.list, (
+        select upper(part)
+        from (select range_agg(s.created) as parts from swept s where s.list = c.list) one, unnest(one.parts) part
+        where part @> '1970-01-01T00:00:00Z'::timestamptz) as top
+    from sync.coverage c
+    where c.account_id = account and c.stream_key = (select a.stream_key from asked a) and not c.redundant)
+  select case
+    -- A read of shelves counts only once every shelf that the list lacks is known to be gone.
+    when (select a.stream_key from asked a) = 'books.shelves' then sync.lists_complete_through(account, 'books.shelves')
+    when (select count(*) = 0 or bool_or(r.top is null) from reach r) then null
+    when (select a.stream_key from asked a) = 'helpdesk.tickets'
+      and exists (
+        select from helpdesk.tickets t where t.account_id = account and t.created_at is null and t._deleted_at is null)
+      and not exists (
+        select from sync.swept s where s.account_id = account and s.stream_key = 'helpdesk.tickets' and s.list = 'undated') then null
+    else least(
+      (select min(r.top) from reach r),
+      (select min(s.as_of) from swept s join reach r using (list) where lower(s.created) < r.top),
+      (select min(s.as_of) from sync.swept s
+       where s.account_id = account and s.stream_key = (select a.stream_key from asked a) and s.list = 'undated'
+         and s.stream_key = 'helpdesk.tickets' and exists (
+           select from helpdesk.tickets t
+           where t.account_id = account and t.created_at is null and t._deleted_at is null)),
+      (select min(o.alive_at) from sync.open_deletion_candidates o
+       where o.account_id = account and o.stream_key = (select a.stream_key from asked a)))
+  end;
+end;
+comment on function sync.deletes_checked_at is
+  'Up to this time, the source had deleted none of the records that the stream shows as existing. Null if that is unknown, such as before the first whole sweep. Messages and volumes leave with their tickets and shelves. The argument is the stream''s key, or its short name if only one source has a stream of that name.';
+
+create or replace function sync.complete_from(account text, stream text) returns timestamptz
+language sql stable
+begin atomic
+  -- 1970 means everything, as in sync.accounts.since. An unread start is where the mirror is to begin.
+  select case when max(b.at) > '1970-01-01T00:00:00Z'::timestamptz then max(b.at) end
+  from (
+    select coalesce((select lower(part) from unnest(c.covered) part where part @> a.since), a.since) as at
+    from sync.streams k
+    join sync.coverage c on c.source = k.source and c.stream = coalesce(k.follows, k.stream)
+    join sync.accounts a using (account_id)
+    where k.stream_key = sync.key_of(complete_from.stream) and c.account_id = account and not c.redundant) b;
+end;
+comment on function sync.complete_from is
+  'Start of the stream in the mirror: records last changed before this time may be missing. Null: complete from the beginning. A backfill of older ranges moves it back. Messages and volumes start with their tickets and shelves. The argument is the stream''s key, or its short name if only one source has a stream of that name.';
+
+create or replace view sync.status as
+select s.account_id, k.stream,
+  e.complete_through,
+  now() - e.complete_through as lag,
+  h.gaps,
+  w.waiting,
+  (select count(*) from sync.rejects r
+   where r.account_id = s.account_id and r.stream_key = s.stream_key and r.cleared_at is null) as open_rejects,
+  l.run_id as last_run,
+  l.state as last_state,
+  l.finished_at as last_finished_at,
+  (select g.finished_at from sync.stored_run_streams g
+   where g.account_id = s.account_id and g.stream_key = s.stream_key and g.state = 'completed'
+     and (select o.kind from sync.stored_runs o where o.id = g.run_id) not in ('audit', 'verify')
+   order by g.finished_at desc limit 1) as last_success_at,
+  case when l.state = 'interrupted' and l.finished_at is null then 'its process is gone' else l.error end as last_error,
+  case when l.state = 'interrupted' and l.finished_at is null
+    then 'Nothing to do while a worker runs: it resumes there. Otherwise run `npx shelfdesk start`, or the same command again.' else l.remedy end as remedy,
+  k.source,
+  l.sleeps_until,
+  sync.deletes_checked_at(s.account_id, s.stream_key) as deletes_checked_at,
+  -- As sync.audit_confidence computes it over all fields, but only for the requested stream.
+  (select case when count(*) > 0 then
+      sync.at_most(count(distinct u.record_id) filter (where u.differences is not null), count(distinct u.record_id) filter (where not u.unread)) end
+   from sync.audit u
+   where u.account_id = s.account_id and u.stream_key = s.stream_key and u.random and u.checked_at > now() - interval '7 days') as differ_at_most_percent,
+  (select min(u.checked_at) from sync.audit u
+   where u.account_id = s.account_id and u.stream_key = s.stream_key and u.random and u.checked_at > now() - interval '7 days') as differ_as_of,
+  b.behind,
+  t.target,
+  case
+    when sync.is_paused(s.account_id, s.stream_key) or sync.is_paused(s.account_id, k.source || '.' || k.follows) then 'paused'
+    when l.run_id is null then 'never_synced'
+    when d.state = 'failed' then 'failing'
+    when b.behind is null then 'catching_up'
+    when b.behind > t.target and not coalesce(d.sleeps_until > now(), false) then 'stale'
+    when (w.waiting > 0 or h.gaps > 0)
+      and not coalesce(e.complete_through > now() - greatest(t.target, b.behind), false) then 'catching_up'
+    when d.sleeps_until > now() and w.waiting > 0 then 'catching_up'
+    else 'fresh' end as state,
+  sync.change_latency(s.account_id, s.stream_key, 50) as age_p50,
+  sync.change_latency(s.account_id, s.stream_key, 95) as age_p95,
+  s.stream_key,
+  sync.complete_from(s.account_id, s.stream_key) as complete_from
+from (
+  select distinct c.account_id, k.stream_key
+  from sync.coverage c join sync.streams k on c.source = k.source and c.stream in (k.stream, k.follows)
+) s
+join sync.streams k using (stream_key)
+cross join lateral (select sync.complete_through(s.account_id, s.stream_key) as complete_through offset 0) e
+cross join lateral (
+  select count(*) as gaps from sync.gaps h where h.account_id = s.account_id and h.stream_key = s.stream_key) h
+cross join lateral (
+  select case s.stream_key
+    when 'helpdesk.messages' then (
+      select count(*) from helpdesk.tickets t
+      where t.account_id = s.account_id
+        and (t._messages_as_of is null or t._messages_as_of < t.updated_at)
+        and t._deleted_at is null)
+    when 'books.volumes' then (select count(*) from sync.waiting_volumes w where w.account_id = s.account_id)
+    else 0 end as waiting) w
+cross join lateral (select sync.behind(s.account_id, s.stream_key) as behind offset 0) b
+left join sync.targets t on (t.account_id, t.subject) = (s.account_id, s.stream_key)
+left join lateral (
+  select r.run_id,
+    case when r.state = 'waiting' and (select u.state from sync.runs u where u.id = r.run_id) = 'interrupted'
+      then 'interrupted' else r.state end as state,
+    r.finished_at, r.error, r.remedy, r.sleeps_until
+  from sync.run_streams r
+  -- Audits and verifications do not extend coverage, so their runs do not count here.
+  where r.account_id = s.account_id and r.stream_key = s.stream_key
+    and (select u.kind from sync.stored_runs u where u.id = r.run_id) not in ('audit', 'verify')
+  order by r.run_id desc
+  limit 1
+) l on true
+-- A running run has no result yet.
+left join lateral (
+  select r.state, r.sleeps_until
+  from sync.stored_run_streams r
+  where r.account_id = s.account_id and r.stream_key = s.stream_key and r.state not in ('waiting', 'running')
+    and (select u.kind from sync.stored_runs u where u.id = r.run_id) not in ('audit', 'verify', 'sweep', 'backfill')
+  order by r.run_id desc
+  limit 1
+) d on true;
+comment on column sync.status.complete_from is
+  'Records last changed before this time may be missing: the mirror starts here. Null: complete from the beginning.';
+comment on column sync.status.deletes_checked_at is
+  'None of the rows shown here had been deleted at the source before this time; null if unknown, such as before the first whole sweep. Messages and volumes: as of their tickets and shelves. Users: as of the last full read that showed every user here.';
+
+drop function sync.require_complete(text, text, timestamptz, bigint);
+create or replace function sync.require_complete(
+  account text, stream text, through timestamptz, rejects_allowed bigint default 0, since timestamptz default null)
+returns timestamptz
+language plpgsql stable
+as $$
+declare
+  asked_key constant text := sync.key_of(stream);
+  complete constant timestamptz := sync.complete_through(account, asked_key);
+  begun constant timestamptz := sync.complete_from(account, asked_key);
+  gap record;
+  open_rejects bigint;
+  waiting bigint;
+begin
+  if account is null or stream is null or through is null then
+    raise exception 'sync.require_complete(account, stream, through) was asked about nothing: one of them is null'
+      using errcode = 'null_value_not_allowed';
+  end if;
+  if asked_key is null and exists (select from sync.streams k where k.stream = require_complete.stream) then
+    raise exception 'more than one source has a stream %', stream
+      using errcode = 'ambiguous_parameter', hint = (
+        select 'Name one of: ' || string_agg(k.stream_key, ', ' order by k.place) || '.' from sync.streams k where k.stream = require_complete.stream);
+  end if;
+  if not exists (
+    select from sync.coverage c join sync.streams k on c.source = k.source and c.stream in (k.stream, k.follows)
+    where c.account_id = account and k.stream_key = asked_key) then
+    raise exception 'nothing is mirrored of the stream % for the account %', stream, account
+      using errcode = 'no_data_found', hint = 'sync.status lists accounts and streams.';
+  end if;
+  if begun > coalesce(since, '-infinity') then
+    raise exception '% of the account % is complete from % on, not from %', stream, account, begun, coalesce(since::text, 'the beginning')
+      using errcode = 'object_not_in_prerequisite_state', hint = format(
+        'A report that needs no earlier record says so: since => %L. Or run `npx shelfdesk backfill %s --since` with the time that it needs.', begun, stream);
+  end if;
+  if complete is null or complete < through then
+    select h.list, h.gap_from, h.gap_to, h.reason into gap
+    from sync.gaps h join sync.streams k on h.source = k.source and h.stream in (k.stream, k.follows)
+    where h.account_id = account and k.stream_key = asked_key and h.gap_from < through
+    order by h.gap_from limit 1;
+    select s.waiting into waiting from sync.status s where s.account_id = account and s.stream_key = asked_key;
+    raise exception '% of the account % % complete through %, not through %', stream, account,
+      case when complete is null then 'was never read:' else 'is' end, coalesce(complete::text, 'nothing'), through
+      using errcode = 'object_not_in_prerequisite_state', hint = case
+        when gap.gap_from is not null then format('There is a gap from %s to %s%s. Run `npx shelfdesk backfill %s`.',
+          gap.gap_from, gap.gap_to, coalesce(' (' || gap.reason || ')', ''), stream)
+        when waiting > 0 then format('%s to be read by id: `npx shelfdesk start` reads while it runs, and so does `npx shelfdesk sync`.',
+          sync.counted(waiting, 'record waits', 'records wait'))
+        else 'Run `npx shelfdesk sync`, or wait for the next slot of the schedule.' end;
+  end if;
+  select count(*) into open_rejects
+  from sync.rejects r join sync.streams k on r.source = k.source and r.stream in (k.stream, k.follows)
+  where r.account_id = account and k.stream_key = asked_key and r.cleared_at is null;
+  if open_rejects > rejects_allowed then
+    raise exception '% of % of the account % could not be stored', sync.counted(open_rejects, 'record'), stream, account
+      using errcode = 'object_not_in_prerequisite_state',
+        hint = 'See `npx shelfdesk rejects list`. A report that can do without them says how many, as fourth argument.';
+  end if;
+  return complete;
+end
+$$;
+comment on function sync.require_complete is
+  'Guard at the beginning of a report. Returns complete_through of the stream if it reaches the given time; otherwise raises an error that says what is missing. Also raises if complete_from is later than since, the time from which the report needs records (null: the beginning), or if more than rejects_allowed records are rejected. It does not ask for deletions: see deletes_checked_at.';
+
+create or replace function sync.why_incomplete(account text, stream text, through timestamptz, rejects_allowed bigint default 0)
+returns text
+language plpgsql stable
+as $$
+declare
+  complete constant timestamptz := sync.complete_through(account, stream);
+begin
+  -- The error of sync.require_complete counts the records that wait, which takes long while many do.
+  if coalesce(complete < through, true) then
+    return format('%s is complete through %s, not through %s', stream, coalesce(complete::text, 'nothing'), through);
+  end if;
+  perform sync.require_complete(account, stream, through, rejects_allowed, sync.complete_from(account, stream));
+  return null;
+exception when object_not_in_prerequisite_state or no_data_found then
+  return sqlerrm;
+end
+$$;
+comment on function sync.why_incomplete is
+  'Why sync.require_complete would raise an error about records since complete_from, in one sentence; null if it would not. Cheap while many records wait.';
+
+create or replace function internal.stream_standing()
+returns table (account_id text, stream text, complete_through timestamptz, gaps bigint, waiting bigint, open_rejects bigint,
+  deletes_checked_at timestamptz, state text, source text, complete_from timestamptz)
+language sql stable security definer parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+  select s.account_id, s.stream, s.complete_through, s.gaps, s.waiting, s.open_rejects, s.deletes_checked_at, s.state, s.source, s.complete_from
+  from (select case current_setting('role') when 'none' then session_user else current_setting('role')::name end as name) asks
+  cross join sync.status s
+  where has_table_privilege(asks.name, 'sync.readers', 'select') or exists (
+    select from sync.readers r
+    where r.role_name = asks.name and (r.accounts is null or s.account_id = any (r.accounts)))
+$$;
+comment on function internal.stream_standing is 'Rows of analytics.completeness, with the rights of the owner.';
+
+create or replace view analytics.completeness with (security_barrier) as
+select c.account_id, c.stream, c.complete_through, c.gaps, c.waiting, c.open_rejects, c.deletes_checked_at, c.state,
+  c.source, c.complete_from
+from internal.stream_standing() c
+where c.account_id = any (array(select account_id from sync.readable_accounts));
+comment on column analytics.completeness.complete_from is
+  'Records last changed before this time may be missing: the mirror starts here. Null: complete from the beginning.';
+comment on column analytics.completeness.deletes_checked_at is
+  'None of the rows shown here had been deleted at the source before this time; null if unknown, such as before the first whole sweep. Messages and volumes: as of their tickets and shelves. Users: as of the last full read that showed every user here.';
+
+drop function internal.stream_completeness();
+
+comment on column sync.hand_offs.certificate is
+  'The message: for each stream complete_from and complete_through, gaps, rejects, the last check of deletions and the audit confidence, as of issued_at. Null while it is withheld.';
+
 create or replace view internal.lake_completeness as
 select s.account_id, s.source, s.stream, s.complete_through, s.gaps, s.waiting, s.open_rejects, s.deletes_checked_at,
   case when s.state in ('paused', 'never_synced', 'failing') or s.behind is null then s.state end as settled_state,

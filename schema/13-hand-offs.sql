@@ -51,7 +51,7 @@ comment on column sync.hand_offs.ended_at is
   'End of the run. A night is handed off later, when its sweep has ended and its details are stored.';
 comment on column sync.hand_offs.issued_at is 'When the certificate was written; null while it is withheld.';
 comment on column sync.hand_offs.certificate is
-  'The message: for each stream complete_through, gaps, rejects, the last check of deletions and the audit confidence, as of issued_at. Null while it is withheld.';
+  'The message: for each stream complete_from and complete_through, gaps, rejects, the last check of deletions and the audit confidence, as of issued_at. Null while it is withheld.';
 comment on column sync.hand_offs.withheld is
   'Why the run has no certificate, in the words of sync.require_complete; null if it has one.';
 

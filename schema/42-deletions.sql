@@ -132,11 +132,29 @@ end;
 comment on function sync.ticket_checked_at is
   'Last time at which a list of the source confirmed the ticket as stored here; null for a ticket that is deleted.';
 
+create or replace function sync.newest_change(account text, stream text) returns timestamptz
+language sql stable
+begin atomic
+  select case coalesce(k.source || '.' || k.follows, k.stream_key)
+    when 'helpdesk.tickets' then (
+      select max(t.updated_at) from helpdesk.tickets t where t.account_id = account and t._deleted_at is null)
+    -- The list shows no creation time. A first load bounds it from one side only.
+    when 'helpdesk.customers' then (
+      select max(c._created_before) from helpdesk.customers c
+      where c.account_id = account and c._deleted_at is null and c._created_after > '1970-01-01T00:00:00Z'::timestamptz) end
+  from sync.streams k
+  where k.stream_key = sync.key_of(newest_change.stream);
+end;
+comment on function sync.newest_change is
+  'Latest dated change of a record that the stream shows as existing: update of tickets, creation of customers. Null for streams without dates. Messages change with their tickets. The argument is the stream''s key, or its short name if only one source has a stream of that name.';
+
 create or replace function sync.deletes_checked_at(account text, stream text) returns timestamptz
 language sql stable
 begin atomic
   with asked as materialized (
-    select sync.key_of(deletes_checked_at.stream) as stream_key),
+    select coalesce(k.source || '.' || k.follows, k.stream_key) as stream_key
+    from sync.streams k
+    where k.stream_key = sync.key_of(deletes_checked_at.stream) and k.deletions is null),
   swept as (
     select s.list, s.created, s.as_of
     from sync.coverage c
@@ -150,7 +168,8 @@ begin atomic
     from sync.coverage c
     where c.account_id = account and c.stream_key = (select a.stream_key from asked a) and not c.redundant)
   select case
-    when not exists (select from sync.streams k join asked a using (stream_key) where k.swept) then null
+    -- A read of shelves counts only once every shelf that the list lacks is known to be gone.
+    when (select a.stream_key from asked a) = 'books.shelves' then sync.lists_complete_through(account, 'books.shelves')
     when (select count(*) = 0 or bool_or(r.top is null) from reach r) then null
     when (select a.stream_key from asked a) = 'helpdesk.tickets'
       and exists (
@@ -170,4 +189,4 @@ begin atomic
   end;
 end;
 comment on function sync.deletes_checked_at is
-  'Up to this time, the source had deleted none of the records that the stream shows as existing. Null if the stream was never swept whole. The argument is the stream''s key, or its short name if only one source has a stream of that name.';
+  'Up to this time, the source had deleted none of the records that the stream shows as existing. Null if that is unknown, such as before the first whole sweep. Messages and volumes leave with their tickets and shelves. The argument is the stream''s key, or its short name if only one source has a stream of that name.';

@@ -25,6 +25,21 @@ end;
 comment on function sync.complete_through is
   'The stream is complete up to this time, except for its open rejects; null if it was never read. Messages: up to the first ticket with pending messages. Volumes: up to the first volume with a pending fetch by id. The argument is the stream''s key, or its short name if only one source has a stream of that name.';
 
+create or replace function sync.complete_from(account text, stream text) returns timestamptz
+language sql stable
+begin atomic
+  -- 1970 means everything, as in sync.accounts.since. An unread start is where the mirror is to begin.
+  select case when max(b.at) > '1970-01-01T00:00:00Z'::timestamptz then max(b.at) end
+  from (
+    select coalesce((select lower(part) from unnest(c.covered) part where part @> a.since), a.since) as at
+    from sync.streams k
+    join sync.coverage c on c.source = k.source and c.stream = coalesce(k.follows, k.stream)
+    join sync.accounts a using (account_id)
+    where k.stream_key = sync.key_of(complete_from.stream) and c.account_id = account and not c.redundant) b;
+end;
+comment on function sync.complete_from is
+  'Start of the stream in the mirror: records last changed before this time may be missing. Null: complete from the beginning. A backfill of older ranges moves it back. Messages and volumes start with their tickets and shelves. The argument is the stream''s key, or its short name if only one source has a stream of that name.';
+
 create or replace function sync.void_since(account text, source text, since timestamptz) returns void
 language sql
 begin atomic
@@ -170,7 +185,8 @@ select s.account_id, k.stream,
     else 'fresh' end as state,
   sync.change_latency(s.account_id, s.stream_key, 50) as age_p50,
   sync.change_latency(s.account_id, s.stream_key, 95) as age_p95,
-  s.stream_key
+  s.stream_key,
+  sync.complete_from(s.account_id, s.stream_key) as complete_from
 from (
   select distinct c.account_id, k.stream_key
   from sync.coverage c join sync.streams k on c.source = k.source and c.stream in (k.stream, k.follows)
@@ -216,6 +232,8 @@ comment on column sync.status.account_id is 'The account.';
 comment on column sync.status.stream is 'The stream.';
 comment on column sync.status.complete_through is
   'The table is complete up to this time, except for its open rejects; null if it was never read.';
+comment on column sync.status.complete_from is
+  'Records last changed before this time may be missing: the mirror starts here. Null: complete from the beginning.';
 comment on column sync.status.lag is 'Time since complete_through.';
 comment on column sync.status.gaps is 'Number of unread ranges below the high-water mark; see sync.gaps.';
 comment on column sync.status.waiting is 'Tickets with pending messages; volumes with a pending fetch by id.';
@@ -227,7 +245,7 @@ comment on column sync.status.last_success_at is 'End of the last completed run 
 comment on column sync.status.last_error is 'Error of the last run.';
 comment on column sync.status.source is 'Source of the stream: helpdesk or books.';
 comment on column sync.status.deletes_checked_at is
-  'None of the rows shown here had been deleted at the source before this time; null if the stream was never swept whole. Unknown for messages; see sync.ticket_completeness.';
+  'None of the rows shown here had been deleted at the source before this time; null if unknown, such as before the first whole sweep. Messages and volumes: as of their tickets and shelves. Users: as of the last full read that showed every user here.';
 comment on column sync.status.differ_at_most_percent is
   'Upper bound, in percent with 95 % confidence, of the share of stored records that differ from the source, from random comparisons of the last seven days. For messages: of tickets with complete messages. Null without comparisons. sync.audit_confidence has the bounds by field.';
 comment on column sync.status.differ_as_of is 'The oldest comparison behind this bound, by the source''s clock.';
@@ -265,13 +283,15 @@ comment on column sync.ticket_completeness.checked_at is
 comment on column sync.ticket_completeness.open_rejects is
   'Number of parts of the ticket that could not be stored or fetched; see sync.rejects.';
 
-create or replace function sync.require_complete(account text, stream text, through timestamptz, rejects_allowed bigint default 0)
+create or replace function sync.require_complete(
+  account text, stream text, through timestamptz, rejects_allowed bigint default 0, since timestamptz default null)
 returns timestamptz
 language plpgsql stable
 as $$
 declare
   asked_key constant text := sync.key_of(stream);
   complete constant timestamptz := sync.complete_through(account, asked_key);
+  begun constant timestamptz := sync.complete_from(account, asked_key);
   gap record;
   open_rejects bigint;
   waiting bigint;
@@ -290,6 +310,11 @@ begin
     where c.account_id = account and k.stream_key = asked_key) then
     raise exception 'nothing is mirrored of the stream % for the account %', stream, account
       using errcode = 'no_data_found', hint = 'sync.status lists accounts and streams.';
+  end if;
+  if begun > coalesce(since, '-infinity') then
+    raise exception '% of the account % is complete from % on, not from %', stream, account, begun, coalesce(since::text, 'the beginning')
+      using errcode = 'object_not_in_prerequisite_state', hint = format(
+        'A report that needs no earlier record says so: since => %L. Or run `npx shelfdesk backfill %s --since` with the time that it needs.', begun, stream);
   end if;
   if complete is null or complete < through then
     select h.list, h.gap_from, h.gap_to, h.reason into gap
@@ -318,7 +343,7 @@ begin
 end
 $$;
 comment on function sync.require_complete is
-  'Guard at the beginning of a report. Returns complete_through of the stream if it reaches the given time; otherwise raises an error that says what is missing. Also raises if more than rejects_allowed records are rejected.';
+  'Guard at the beginning of a report. Returns complete_through of the stream if it reaches the given time; otherwise raises an error that says what is missing. Also raises if complete_from is later than since, the time from which the report needs records (null: the beginning), or if more than rejects_allowed records are rejected. It does not ask for deletions: see deletes_checked_at.';
 
 create or replace function sync.why_incomplete(account text, stream text, through timestamptz, rejects_allowed bigint default 0)
 returns text
@@ -331,11 +356,11 @@ begin
   if coalesce(complete < through, true) then
     return format('%s is complete through %s, not through %s', stream, coalesce(complete::text, 'nothing'), through);
   end if;
-  perform sync.require_complete(account, stream, through, rejects_allowed);
+  perform sync.require_complete(account, stream, through, rejects_allowed, sync.complete_from(account, stream));
   return null;
 exception when object_not_in_prerequisite_state or no_data_found then
   return sqlerrm;
 end
 $$;
 comment on function sync.why_incomplete is
-  'Why sync.require_complete would raise an error, in one sentence; null if it would not. Cheap while many records wait.';
+  'Why sync.require_complete would raise an error about records since complete_from, in one sentence; null if it would not. Cheap while many records wait.';

@@ -1,37 +1,39 @@
 -- Completeness for reports, and integrity checks.
 
-create or replace function internal.stream_completeness()
+create or replace function internal.stream_standing()
 returns table (account_id text, stream text, complete_through timestamptz, gaps bigint, waiting bigint, open_rejects bigint,
-  deletes_checked_at timestamptz, state text, source text)
+  deletes_checked_at timestamptz, state text, source text, complete_from timestamptz)
 language sql stable security definer parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
-  select s.account_id, s.stream, s.complete_through, s.gaps, s.waiting, s.open_rejects, s.deletes_checked_at, s.state, s.source
+  select s.account_id, s.stream, s.complete_through, s.gaps, s.waiting, s.open_rejects, s.deletes_checked_at, s.state, s.source, s.complete_from
   from (select case current_setting('role') when 'none' then session_user else current_setting('role')::name end as name) asks
   cross join sync.status s
   where has_table_privilege(asks.name, 'sync.readers', 'select') or exists (
     select from sync.readers r
     where r.role_name = asks.name and (r.accounts is null or s.account_id = any (r.accounts)))
 $$;
-comment on function internal.stream_completeness is 'Rows of analytics.completeness, with the rights of the owner.';
+comment on function internal.stream_standing is 'Rows of analytics.completeness, with the rights of the owner.';
 
 create or replace view analytics.completeness with (security_barrier) as
 select c.account_id, c.stream, c.complete_through, c.gaps, c.waiting, c.open_rejects, c.deletes_checked_at, c.state,
-  c.source
-from internal.stream_completeness() c
+  c.source, c.complete_from
+from internal.stream_standing() c
 where c.account_id = any (array(select account_id from sync.readable_accounts));
 comment on view analytics.completeness is
   'Completeness of each stream of each account, for reports. An extract of sync.status.';
 comment on column analytics.completeness.account_id is 'The operator''s name for the mirrored account.';
 comment on column analytics.completeness.complete_through is
   'The table is complete up to this time, except for its open rejects; null if it was never read.';
+comment on column analytics.completeness.complete_from is
+  'Records last changed before this time may be missing: the mirror starts here. Null: complete from the beginning.';
 comment on column analytics.completeness.gaps is 'Number of unread ranges below the high-water mark; see sync.gaps.';
 comment on column analytics.completeness.waiting is
   'Tickets with pending messages; volumes with a pending fetch by id.';
 comment on column analytics.completeness.open_rejects is
   'Number of records that could not be stored; see sync.rejects.';
 comment on column analytics.completeness.deletes_checked_at is
-  'None of the rows shown here had been deleted at the source before this time; null if the stream was never swept whole. Unknown for messages; see sync.ticket_completeness.';
+  'None of the rows shown here had been deleted at the source before this time; null if unknown, such as before the first whole sweep. Messages and volumes: as of their tickets and shelves. Users: as of the last full read that showed every user here.';
 comment on column analytics.completeness.state is
   'fresh; catching_up (within its target, but history or details are pending, the first load is running, or the daily quota is used up); stale (behind its target); failing (the last finished run failed); never_synced; paused (by a person, or because the stream that it depends on is paused).';
 

@@ -1,5 +1,7 @@
 -- How far is everything here, and may I report on it?
--- Everything before complete_through is stored, if there are no gaps, no pending records and no open rejects.
-select account_id, stream, date_trunc('second', complete_through) as complete_through, gaps, waiting, open_rejects
+-- Everything from complete_from (null: the beginning) to complete_through is stored, if there are no gaps, no pending records and no open rejects.
+-- No row here had been deleted at the source before deletes_checked_at (null: unknown).
+select account_id, stream, date_trunc('second', complete_from) as complete_from, date_trunc('second', complete_through) as complete_through,
+  date_trunc('second', deletes_checked_at) as deletes_checked_at, gaps, waiting, open_rejects
 from analytics.completeness
 order by account_id, stream, source;

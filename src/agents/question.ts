@@ -10,7 +10,7 @@ import { type Limits, makeBounded, receivingAtMost } from '../privacy/bounded.ts
 import { judge } from '../privacy/judge.ts';
 import { type OwnReader, openOwnReader } from '../privacy/sql-role.ts';
 import { streams } from '../sources/index.ts';
-import { type Covered, doubts, readCovered } from './covered.ts';
+import { type Covered, changesSince, doubts, knownAsOf, readCovered } from './covered.ts';
 import { routinesOf, streamsOfPlan } from './reads.ts';
 import { tooLong, unlessAborted } from './turns.ts';
 
@@ -27,8 +27,9 @@ export interface Question {
   readonly account: string | undefined;
   /** True: names, addresses and texts are shown. */
   readonly pii: boolean;
-  /** The answer has to be certain, up to this time if there is one. */
+  /** The answer has to be certain, between these times if there are any. */
   readonly certain: boolean;
+  readonly from: Date | undefined;
   readonly through: Date | undefined;
   /** Aborts when nobody waits for the answer any more. */
   readonly signal: AbortSignal;
@@ -37,13 +38,18 @@ export interface Question {
 export interface Told extends Named {
   readonly covered: readonly Covered[];
   readonly cut: 'rows' | 'bytes' | null;
+  /** Of a certain answer: the start of what it is about (null: the beginning), and the moment of which it holds. */
+  readonly certain: { readonly from: Date | null; readonly asOf: Date } | undefined;
 }
 
 /** PostgreSQL ends a statement at the limit. A statement that outlives it loses its session this much later. */
 const graceMs = 500;
 const mostReasons = 10;
 
-export async function ask(ground: Ground, { sql, account, pii, certain, through, signal }: Question): Promise<Told> {
+export async function ask(
+  ground: Ground,
+  { sql, account, pii, certain, from, through, signal }: Question,
+): Promise<Told> {
   const { warehouse, limits, accounts } = ground;
   if (account !== undefined && accounts !== null && !accounts.includes(account)) throw unknownAccount(account);
   const of = account === undefined ? accounts : [account];
@@ -55,20 +61,24 @@ export async function ask(ground: Ground, { sql, account, pii, certain, through,
       await judge(client, sql);
       const reads = streamsOfPlan(await planOf(client, sql), streams, await routinesOf(warehouse.pg));
       const covered = await readCovered(warehouse.pg, of, reads);
-      const why = certain ? doubts(covered, through) : [];
-      if (why.length > 0) throw doubtful(why);
+      if (certain) refuse(doubts(covered, { from, through }));
+      const asOf = certain ? (through ?? knownAsOf(covered)!) : undefined;
       const known = (await accountsOf(warehouse.pg)).filter(one => of === null || of.includes(one));
       const answer = await answerForEach(client, sql, { named: account, known }, bounded.answer);
-      return { ...answer, covered, cut: bounded.cut() };
+      // Within a time that the question names, it may leave later rows out itself.
+      if (asOf && through === undefined) refuse(await changesSince(warehouse.pg, of, reads, asOf));
+      return { ...answer, covered, cut: bounded.cut(), certain: asOf && { from: from ?? null, asOf } };
     });
   });
 }
 
-const doubtful = (why: readonly string[]) =>
-  new UsageError(
+function refuse(why: readonly string[]): void {
+  if (why.length === 0) return;
+  throw new UsageError(
     `this cannot be answered without doubt: ${why.slice(0, mostReasons).join('; ')}${why.length > mostReasons ? '; and more' : ''}`,
     'Ask about a time that is complete, or without `certain`, and say in your answer what is missing.',
   );
+}
 
 /** Works on the session of a reader that exists for this work only, and ends with it. */
 export async function asReader<T>(

@@ -20,7 +20,7 @@ export const neutral: ReadonlySet<string> = new Set([
   ...['analytics.calendars', 'analytics.calendar_holidays', 'analytics.calendar_hours', 'analytics.calendar_spans'],
   ...['analytics.metric_definitions', 'internal.stored_calendar_assignments', 'internal.stored_service_targets'],
   ...['analytics.business_seconds', 'analytics.business_time_after', 'analytics.calendar_of', 'analytics.open_spans'],
-  ...['analytics.zone_offsets', 'internal.stream_completeness'],
+  ...['analytics.zone_offsets', 'internal.stream_standing'],
 ]);
 
 /** Functions of PostgreSQL that run the text of a query, or read a table by its name. */

@@ -43,11 +43,19 @@ const account = z.string().max(200).optional().describe('Account; without it: al
 const certain = z
   .boolean()
   .default(false)
-  .describe('True: refuse, saying why, if the rows that it reads are not complete.');
+  .describe(
+    'True: refuse, saying why, unless the rows that it reads are complete and their deletions known. The answer names the moment of which it holds: certain_as_of.',
+  );
+const from = z.iso
+  .datetime({ offset: true })
+  .optional()
+  .describe('Earliest time that the question is about, for `certain`; without it: the beginning.');
 const through = z.iso
   .datetime({ offset: true })
   .optional()
-  .describe('Latest time that the question is about, for `certain`.');
+  .describe(
+    'Latest time that the question is about, for `certain`: the query leaves later rows out itself. Without it: the latest moment of which all is known.',
+  );
 const looking = { readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: false };
 
 export function makeAgents({ ground, looks, questions, version, onBug }: Parts): Agents {
@@ -96,21 +104,21 @@ export function makeAgents({ ground, looks, questions, version, onBug }: Parts):
         answered(mcpReq.signal, async signal => {
           const { sql, question } = findQuery(questions, name);
           // No time bounds it: it reads all rows that are here.
-          return told(await ask(ground, { sql, account, certain, pii, through: undefined, signal }), { question });
+          const always = { from: undefined, through: undefined };
+          return told(await ask(ground, { sql, account, certain, pii, ...always, signal }), { question });
         }),
     );
     server.registerTool(
       'ask_sql',
       {
         description: 'Answers one SQL query that only reads (select, with, values, table).',
-        inputSchema: z.object({ sql: z.string().min(1).max(20_000), account, certain, through }),
+        inputSchema: z.object({ sql: z.string().min(1).max(20_000), account, certain, from, through }),
         annotations: looking,
       },
-      ({ through, ...of }, { mcpReq }) =>
+      ({ from, through, ...of }, { mcpReq }) =>
         answered(mcpReq.signal, async signal => {
-          // Such a question may reach up to now.
-          const until = new Date(through ?? ground.clock.now());
-          return told(await ask(ground, { ...of, pii, account: of.account, through: until, signal }), {});
+          const span = { from: dateOf(from), through: dateOf(through) };
+          return told(await ask(ground, { ...of, pii, account: of.account, ...span, signal }), {});
         }),
     );
     server.registerTool(
@@ -238,12 +246,14 @@ const fence = (text: string) =>
       .replaceAll(/[^A-Za-z0-9]/g, '')
       .slice(0, 12),
   );
+const dateOf = (time: string | undefined) => (time === undefined ? undefined : new Date(time));
 const text = (text: string) => ({ type: 'text' as const, text });
 const plain = (value: unknown): Result => ({ content: [text(JSON.stringify(value))] });
 
-function toldOf({ names, rows, covered, cut }: Told, more: object): Result {
+function toldOf({ names, rows, covered, cut, certain }: Told, more: object): Result {
   const objects = rows.map(row => Object.fromEntries(names.map((name, i) => [name, row[i]])));
-  const about = { ...more, rows: rows.length, ...cutWords(cut), ...briefly(covered) };
+  const holds = certain && { certain_from: certain.from, certain_as_of: certain.asOf };
+  const about = { ...more, rows: rows.length, ...cutWords(cut), ...holds, ...briefly(covered) };
   return { content: [text(JSON.stringify(about)), text(fence(JSON.stringify(objects)))] };
 }
 

@@ -5,10 +5,9 @@ import type { Stream } from './source.ts';
 export function cannotOf(stream: Stream): string[] {
   const { key, jobs } = stream;
   const deletions = stream.kind === 'list' ? stream.deletions : 'whole list';
-  const isSwept = jobs.sweep !== undefined;
   return [
     ...(typeof deletions === 'object' ? [`Deletions of ${key} are not known: ${deletions.unknown}.`] : []),
-    ...(deletions === undefined && !isSwept ? [`Deletions of ${key} show in \`verify --full\` only.`] : []),
+    ...(deletions === 'verify' ? [`Deletions of ${key} show in \`verify --full\` only.`] : []),
     ...(jobs.verify === undefined ? [`Rows of ${key} cannot be compared with the source.`] : []),
   ];
 }

@@ -284,9 +284,10 @@ export interface ListStream<T extends Row> extends Described {
   get?(id: string): Request<T>;
   /**
    * Deletion detection for a list that is read whole. `whole list`: a missing row is fetched by id if the stream has
-   * `get`; otherwise its absence is its deletion. `unknown`: the reason why deletions cannot be detected.
+   * `get`; otherwise its absence is its deletion. `verify`: a missing row stays until `verify` repairs it, and deletions
+   * are known as of the last read that showed every row. `unknown`: the reason why deletions cannot be detected.
    */
-  readonly deletions?: 'whole list' | { readonly unknown: string };
+  readonly deletions?: 'whole list' | 'verify' | { readonly unknown: string };
   /**
    * Time in ms when a record was created or changed, for the freshness of new rows. NaN if the record does not show the
    * time.

@@ -63,10 +63,17 @@ describe('which run has one', () => {
       data: {
         ...{ account: 'default', run: 1, kind: 'sync', credits: expect.any(Number), rows },
         ...{ started_at: at(100).toISOString(), ended_at: at(100).toISOString() },
+        complete_from: null,
         complete_through: at(98).toISOString(),
         streams: [
           {
-            ...{ stream: 'helpdesk.tickets', complete_through: at(98).toISOString(), gaps: 0, open_rejects: 0 },
+            ...{
+              stream: 'helpdesk.tickets',
+              complete_from: null,
+              complete_through: at(98).toISOString(),
+              gaps: 0,
+              open_rejects: 0,
+            },
             ...{ deletions_checked_at: null, differ_at_most_percent: null, differ_as_of: null },
             ...{ rows, credits: expect.any(Number) },
           },

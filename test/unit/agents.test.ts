@@ -1,6 +1,6 @@
 /** What agents are answered, without a database: turns, fence, guide, masks, and the streams that a query reads. */
 import { expect, test } from 'vitest';
-import { briefly, type Covered, doubts } from '../../src/agents/covered.ts';
+import { briefly, type Covered, doubts, knownAsOf } from '../../src/agents/covered.ts';
 import { fenced } from '../../src/agents/fence.ts';
 import { guide } from '../../src/agents/guide.ts';
 import { masked } from '../../src/agents/masked.ts';
@@ -134,10 +134,11 @@ test('the streams of a query are those of the tables in its plan; anything unkno
 test('what is not complete is a doubt', () => {
   const at = (day: number) => new Date(Date.UTC(2026, 0, day));
   const whole: Covered = {
-    ...{ account: 'acme', stream: 'tickets', complete_through: at(5), gaps: [], gap_count: 0, waiting: 0 },
-    ...{ open_rejects: 0, deletes_checked_at: null, differ_at_most_percent: null, differ_as_of: null },
+    ...{ account: 'acme', stream: 'tickets', complete_from: null, complete_through: at(5), gaps: [], gap_count: 0 },
+    ...{ waiting: 0, open_rejects: 0, deletes_checked_at: at(5), deletions_unknown: null },
+    ...{ differ_at_most_percent: null, differ_as_of: null },
   };
-  const of = (one: Partial<Covered>, through?: Date) => doubts([{ ...whole, ...one }], through);
+  const of = (one: Partial<Covered>, through?: Date, from?: Date) => doubts([{ ...whole, ...one }], { from, through });
   const gap = { gaps: [{ from: at(1), to: at(2) }], gap_count: 1 };
   expect([of({}), of({}, at(5)), of({ ...gap, waiting: 3 }, at(5))]).toEqual([[], [], []]);
   const says = (words: string) => [`tickets of the account acme: ${words}`];
@@ -148,25 +149,48 @@ test('what is not complete is a doubt', () => {
   expect(of(gap)).toEqual(says('1 gap, the first from 2026-01-01T00:00:00.000Z to 2026-01-02T00:00:00.000Z'));
   expect(of({ waiting: 2 })).toEqual(says('2 records still to be fetched'));
   expect(of({ open_rejects: 1 }, at(4))).toEqual(says('1 record could not be stored'));
-  expect(doubts([], undefined)).toEqual(['nothing of it is mirrored']);
+  const begins = 'complete from 2026-01-03T00:00:00.000Z on, not from ';
+  for (const through of [undefined, at(4)])
+    expect(of({ complete_from: at(3) }, through)).toEqual(says(`${begins}the beginning`));
+  expect(of({ complete_from: at(3) }, at(4), at(2))).toEqual(says(`${begins}2026-01-02T00:00:00.000Z`));
+  expect(of({ complete_from: at(3) }, at(4), at(3))).toEqual([]);
+  expect(of({ deletes_checked_at: at(3) })).toEqual([]);
+  expect(of({ deletes_checked_at: at(3) }, at(4))).toEqual(
+    says('deletions are known through 2026-01-03T00:00:00.000Z, not through 2026-01-04T00:00:00.000Z'),
+  );
+  for (const through of [undefined, at(1)]) {
+    expect(of({ deletes_checked_at: null }, through)).toEqual(
+      says('deletions are not known: no sweep or full read has looked for all of them'),
+    );
+    expect(of({ deletes_checked_at: null, deletions_unknown: 'it hides them' }, through)).toEqual(
+      says('deletions are never known: it hides them'),
+    );
+  }
+  expect(doubts([], { from: undefined, through: undefined })).toEqual(['nothing of it is mirrored']);
+  expect(knownAsOf([whole, { ...whole, deletes_checked_at: at(3) }])).toEqual(at(3));
+  expect(knownAsOf([whole, { ...whole, complete_through: at(2) }])).toEqual(at(2));
+  expect(knownAsOf([whole, { ...whole, deletes_checked_at: null }])).toBeNull();
 });
 
 test('of many streams the least complete are told, and the time through which all are', () => {
   const at = (n: number) => new Date(Date.UTC(2026, 0, 1) + n * 3_600_000);
   const of = (n: number, more: Partial<Covered> = {}): Covered => ({
-    ...{ account: `a${n}`, stream: 'tickets', complete_through: at(n), gaps: [], gap_count: 0, waiting: 0 },
-    ...{ open_rejects: 0, deletes_checked_at: null, differ_at_most_percent: null, differ_as_of: null },
+    ...{ account: `a${n}`, stream: 'tickets', complete_from: null, complete_through: at(n), gaps: [], gap_count: 0 },
+    ...{ waiting: 0, open_rejects: 0, deletes_checked_at: null, deletions_unknown: null },
+    ...{ differ_at_most_percent: null, differ_as_of: null },
     ...more,
   });
   const few = [of(3), of(2)];
-  expect(briefly(few)).toEqual({ completeness: few, all_complete_through: at(2) });
-  expect(briefly([])).toEqual({ completeness: [], all_complete_through: null });
+  expect(briefly(few)).toEqual({ completeness: few, all_complete_from: null, all_complete_through: at(2) });
+  expect(briefly([])).toEqual({ completeness: [], all_complete_from: null, all_complete_through: null });
+  const bounded = [of(3, { complete_from: at(1) }), of(2, { complete_from: at(2) }), of(4)];
+  expect(briefly(bounded).all_complete_from).toEqual(at(2));
   const many = [...Array.from({ length: 100 }, (_, n) => of(n + 1)), of(200, { open_rejects: 1 })];
   const { completeness, ...rest } = briefly(many);
   expect(completeness.map(({ account }) => account)).toEqual([
     'a200',
     ...Array.from({ length: 39 }, (_, n) => `a${n + 1}`),
   ]);
-  expect(rest).toEqual({ all_complete_through: at(1), left_out: 61 });
+  expect(rest).toEqual({ all_complete_from: null, all_complete_through: at(1), left_out: 61 });
   expect(briefly([...many, of(0, { complete_through: null })]).all_complete_through).toBeNull();
 });

@@ -31,7 +31,15 @@ test('retries come soon at first, and in the end once an hour', () => {
 test('a certificate is complete up to the least of its streams, and sums their rows', () => {
   const rows = { seen: 3, inserted: 1, updated: 1, unchanged: 1, deleted: 0, rejected: 0 };
   const stream = {
-    ...{ stream: 'a.b', complete_through: new Date(2000), gaps: 0, open_rejects: 0, rows, credits: 2 },
+    ...{
+      stream: 'a.b',
+      complete_from: null,
+      complete_through: new Date(2000),
+      gaps: 0,
+      open_rejects: 0,
+      rows,
+      credits: 2,
+    },
     ...{ deletions_checked_at: null, differ_at_most_percent: null, differ_as_of: null },
   };
   const handed = {
@@ -40,7 +48,7 @@ test('a certificate is complete up to the least of its streams, and sums their r
   };
   const made = certify(
     handed,
-    [stream, { ...stream, stream: 'a.c', complete_through: new Date(1000) }],
+    [stream, { ...stream, stream: 'a.c', complete_from: new Date(500), complete_through: new Date(1000) }],
     new Date(5000),
   );
   expect(made).toMatchObject({
@@ -49,7 +57,7 @@ test('a certificate is complete up to the least of its streams, and sums their r
     timestamp: '1970-01-01T00:00:05.000Z',
   });
   expect(made.data).toMatchObject({
-    ...{ run: 7, complete_through: '1970-01-01T00:00:01.000Z', credits: 4 },
+    ...{ run: 7, complete_from: '1970-01-01T00:00:00.500Z', complete_through: '1970-01-01T00:00:01.000Z', credits: 4 },
     rows: { seen: 6, inserted: 2, updated: 2, unchanged: 2, deleted: 0, rejected: 0 },
   });
   expect(made.data.streams.map(one => one.complete_through)).toEqual([

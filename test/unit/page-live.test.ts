@@ -138,7 +138,7 @@ const stream = (name: string, more: Partial<Told['streams'][number]> = {}): Told
     behind: 5,
     target: 60,
   },
-  ...{ complete_through: new Date('2026-11-22T16:04:30Z'), waiting: 0, gaps: 0, open_rejects: 0 },
+  ...{ complete_from: null, complete_through: new Date('2026-11-22T16:04:30Z'), waiting: 0, gaps: 0, open_rejects: 0 },
   ...{ age_p50: null, age_p95: null, sleeps_until: null },
   ...more,
 });
@@ -194,6 +194,10 @@ test.for<[string, Partial<Told>]>([
   [
     'Everything up to 16:04 is in (users and shelves up to 02:00).',
     { streams: [stream('users', lastNight), stream('shelves', lastNight), ...all()] },
+  ],
+  [
+    'Everything from 1 May 2021, 00:00 up to 16:04 is in.',
+    { streams: [stream('customers'), stream('tickets', { complete_from: new Date('2021-05-01T00:00:00Z') })] },
   ],
   ['Everything up to 02:00 is in.', { streams: [stream('shelves', lastNight)] }],
   [

@@ -16,13 +16,15 @@ import { streams as declared, sources } from '../../sources/index.ts';
 import { amount, count, upperFirst } from '../../words.ts';
 import { chosenAccounts, servedBy } from '../choose-account.ts';
 import type { Act, Deps } from '../command.ts';
-import { duration, print, printJson, say, style, table } from '../output/terminal.ts';
+import { cellText, duration, print, printJson, say, style, table } from '../output/terminal.ts';
 import { warehouseOf } from '../warehouse.ts';
 
 export interface StreamStatus {
   account: string;
   stream: string;
   source: SourceName;
+  /** Earlier records may be missing; null: complete from the beginning. */
+  complete_from: Date | null;
   complete_through: Date | null;
   lag_seconds: number | null;
   /** Lag of the newest synced range, without history; null during a first load. */
@@ -136,7 +138,7 @@ export async function readStatus(
   served: readonly Served[] = [],
 ): Promise<StreamStatus[]> {
   const { rows } = await db.query<Omit<StreamStatus, 'time_left_seconds'>>(
-    `select s.account_id as account, s.stream, s.complete_through, extract(epoch from s.lag)::float8 as lag_seconds, s.waiting, s.open_rejects,
+    `select s.account_id as account, s.stream, s.complete_from, s.complete_through, extract(epoch from s.lag)::float8 as lag_seconds, s.waiting, s.open_rejects,
        s.last_run, s.last_state, s.last_finished_at, s.last_success_at, s.last_error, s.remedy, s.source, s.sleeps_until,
        extract(epoch from s.behind)::float8 as behind_seconds, extract(epoch from s.target)::float8 as target_seconds, s.state,
        extract(epoch from s.age_p50)::float8 as age_p50_seconds, extract(epoch from s.age_p95)::float8 as age_p95_seconds,
@@ -216,6 +218,7 @@ function wide(streams: readonly StreamStatus[]): string {
   const columns = [
     'account',
     'stream',
+    'complete from',
     'complete through',
     'lag',
     'state',
@@ -232,6 +235,7 @@ function wide(streams: readonly StreamStatus[]): string {
   const rows = streams.map(s => [
     s.account,
     s.stream,
+    s.complete_from ?? '',
     s.complete_through ?? 'never',
     span(s.lag_seconds),
     s.state.replaceAll('_', ' '),
@@ -242,7 +246,7 @@ function wide(streams: readonly StreamStatus[]): string {
     s.waiting,
     span(s.time_left_seconds),
     s.open_rejects,
-    isSwept(s) ? (s.deletes_checked_at ?? 'never') : '',
+    s.deletes_checked_at ?? (isSwept(s) ? 'never' : ''),
     sleepsMs(s) > 0 ? `deferred until ${s.sleeps_until!.toISOString().slice(0, 16)}Z` : (s.last_state ?? 'never'),
   ]);
   return table(columns, rows);
@@ -262,6 +266,10 @@ function show(
   }
   print(isWide ? wide(streams) : narrow(streams, isOne));
   for (const said of new Set(streams.flatMap(one => declaredOf(one) ?? []).flatMap(cannotOf))) say(said);
+  for (const { account, stream, complete_from } of streams.filter(one => one.complete_from !== null))
+    say(
+      `${isOne ? '' : `${account} `}${stream}: records last changed before ${cellText(complete_from)} may be missing.`,
+    );
   for (const { account, severity, says, remedy, since } of problems) {
     const which = isOne ? '' : `${account}: `;
     const when = since === null ? '' : ` (for ${duration(Math.max(0, systemClock.now() - since.getTime()))})`;

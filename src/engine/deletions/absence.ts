@@ -12,11 +12,12 @@ import { type Client, transaction } from '../database/pool.ts';
 import { storableIds } from '../json-text.ts';
 import { singleBatch } from '../load/batch.ts';
 import { commitRecords, laneOf } from '../load/commit-reply.ts';
-import type { Ms } from '../reading/reading.ts';
+import { floorSecond, type Ms } from '../reading/reading.ts';
 import type { Claim } from '../runs/claims.ts';
 import { command } from '../runs/pauses.ts';
 import { bury } from './bury.ts';
 import { goneBy } from './lag.ts';
+import { noteSwept } from './swept-ranges.ts';
 
 /** Up to this number of deletions a sweep needs no confirmation, however few rows the table has. */
 const fewDeleted = 20;
@@ -30,17 +31,57 @@ export interface WholeList {
   readonly asOfMs: Ms;
 }
 
-/** Returns what is still unknown, in words. `accepts`: a person has confirmed a mass deletion. */
+/**
+ * Marks what is deleted, and notes as of when deletions are known. Returns what is still unknown, in words. `accepts`: a
+ * person has confirmed a mass deletion.
+ */
 export async function settleAbsence(
   ctx: Context,
   claim: Claim,
   stream: ListStream<Row>,
-  { shown, asOfMs }: WholeList,
+  list: string,
+  whole: WholeList,
   accepts: boolean,
 ): Promise<string | undefined> {
   const table = stream.merge.declared.root.name;
-  const { absent, live } = await candidatesOf(ctx.pg, claim.account, table, { shown, asOfMs });
+  const { absent, live } = await candidatesOf(ctx.pg, claim.account, table, whole);
+  if (stream.deletions === 'verify' && absent.length > 0) return undefined;
+  const unknown = await markAbsent(ctx, claim, stream, { ...whole, absent, live, accepts });
+  if (unknown === undefined) await noteWhole(ctx, claim, stream, list, whole);
+  return unknown;
+}
+
+async function noteWhole(
+  ctx: Context,
+  claim: Claim,
+  stream: ListStream<Row>,
+  list: string,
+  { asOfMs }: WholeList,
+): Promise<void> {
+  const { lookbackMs } = sourceOf(ctx, stream.source);
+  const at = { nowMs: ctx.clock.now(), asOfMs };
+  const counts = { ...noCounts(), credits: takeCredits(ctx) };
+  await transaction(ctx.pg, async client => {
+    await noteSwept(client, claim, list, { from: 0, to: floorSecond(asOfMs) }, asOfMs - lookbackMs);
+    await keepBooks(client, claim, at, { counts, rejects: [], stored: [], drift: [] });
+  });
+}
+
+interface Absence {
+  readonly asOfMs: Ms;
+  readonly absent: readonly string[];
+  readonly live: number;
+  readonly accepts: boolean;
+}
+
+async function markAbsent(
+  ctx: Context,
+  claim: Claim,
+  stream: ListStream<Row>,
+  { asOfMs, absent, live, accepts }: Absence,
+): Promise<string | undefined> {
   if (absent.length === 0) return undefined;
+  const table = stream.merge.declared.root.name;
   const most = accepts ? Number.POSITIVE_INFINITY : Math.max(fewDeleted, Math.floor(live * ctx.sweep.mostDeleted));
   if (absent.length > most)
     return `${absent.length} of ${live} ${stream.name} seem to have been deleted at the source, and none was marked as deleted; if they were, run ${command(claim.account, `sweep ${stream.name} --accept-deletions`)}`;

@@ -85,7 +85,7 @@ async function readLists<T extends Row>(
       const read = await readPart(ctx, claim, stream, name, part.firstLoad ? part : { ...part, cuts });
       gaps.push(...read.gaps);
       if (read.whole && stream.get === undefined)
-        gaps.push(...unlessUndefined(await settleAbsence(ctx, claim, stream, read.whole, false)));
+        gaps.push(...unlessUndefined(await settleAbsence(ctx, claim, stream, name, read.whole, false)));
       asOf = Math.min(asOf, read.asOf);
     }
   }
@@ -150,7 +150,7 @@ export async function readPart<T extends Row>(
   let seen = 0;
   let asOf = Infinity;
   let claimed: Range | undefined;
-  const shown = stream.deletions !== 'whole list' ? undefined : new Set<string>();
+  const shown = typeof stream.deletions === 'string' ? new Set<string>() : undefined;
   let begunMs = Number.NaN;
   let isWhole = shown !== undefined;
   const told = new Set<string>();

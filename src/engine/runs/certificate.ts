@@ -13,10 +13,12 @@ export interface Rows {
 export interface CertifiedStream {
   /** The key of the stream. */
   readonly stream: string;
+  /** Null: complete from the beginning. */
+  readonly complete_from: Date | null;
   readonly complete_through: Date;
   readonly gaps: number;
   readonly open_rejects: number;
-  /** Null if the stream was never swept whole, or its deletions are not known. */
+  /** Later deletions are not known. Null if none are. */
   readonly deletions_checked_at: Date | null;
   /** Null without comparisons. */
   readonly differ_at_most_percent: number | null;
@@ -47,6 +49,8 @@ export interface Certificate {
     readonly kind: string;
     readonly started_at: string;
     readonly ended_at: string;
+    /** All streams are complete from this time on; null: from the beginning. */
+    readonly complete_from: string | null;
     /** All streams are complete up to this time. */
     readonly complete_through: string;
     readonly rows: Rows;
@@ -72,16 +76,19 @@ export function certify(handed: HandedRun, streams: readonly CertifiedStream[], 
   const sum = (of: (one: CertifiedStream) => number) => streams.reduce((all, one) => all + of(one), 0);
   const rows = Object.fromEntries(counts.map(name => [name, sum(one => one.rows[name])])) as unknown as Rows;
   const first = Math.min(...streams.map(one => one.complete_through.getTime()));
+  const begun = streams.flatMap(one => one.complete_from ?? []).sort((one, other) => other.getTime() - one.getTime());
   return {
     type: 'hand_off.complete',
     id: handOffId(handed),
     timestamp: issuedAt.toISOString(),
     data: {
       ...{ account, run, kind, started_at: started_at.toISOString(), ended_at: ended_at.toISOString() },
+      complete_from: iso(begun[0] ?? null),
       complete_through: new Date(first).toISOString(),
       ...{ rows, credits: sum(one => one.credits) },
       streams: streams.map(one => ({
         ...one,
+        complete_from: iso(one.complete_from),
         complete_through: iso(one.complete_through),
         deletions_checked_at: iso(one.deletions_checked_at),
         differ_as_of: iso(one.differ_as_of),

@@ -236,7 +236,7 @@ async function whyIncomplete(client: Client, handed: Candidate): Promise<string 
 /** The facts of each stream. Rows and credits of a night include its sweep, and the details that were fetched since. */
 async function certifiedStreams(client: Client, handed: Candidate, now: Date): Promise<CertifiedStream[]> {
   const { rows } = await client.query<CertifiedStream>(
-    `select k.stream_key as stream, sync.complete_through($2, k.stream_key) as complete_through,
+    `select k.stream_key as stream, sync.complete_from($2, k.stream_key) as complete_from, sync.complete_through($2, k.stream_key) as complete_through,
        (select count(*) from sync.gaps g
         where g.account_id = $2 and g.source = k.source and g.stream_key in (k.stream_key, k.source || '.' || k.follows)) as gaps,
        (select count(*) from sync.rejects r

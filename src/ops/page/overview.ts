@@ -16,6 +16,8 @@ export interface StreamFigures {
   readonly stream: string;
   readonly source: SourceName;
   readonly state: State;
+  /** Earlier records may be missing; null: complete from the beginning. */
+  readonly complete_from: Date | null;
   readonly complete_through: Date | null;
   /** Lag of the newest part in seconds; null if never read. */
   readonly behind: number | null;
@@ -136,7 +138,7 @@ const shownOperations = 8;
 const mostOfDay = 10_000;
 
 const statusSql = `
-  select s.account_id as account, s.stream, s.source, s.state, s.complete_through,
+  select s.account_id as account, s.stream, s.source, s.state, s.complete_from, s.complete_through,
     extract(epoch from s.behind)::float8 as behind, extract(epoch from s.target)::float8 as target,
     s.waiting, s.gaps, s.open_rejects,
     extract(epoch from s.age_p50)::float8 as age_p50, extract(epoch from s.age_p95)::float8 as age_p95, s.sleeps_until

@@ -15,6 +15,7 @@ export const users: ListStream<User> = {
   read: readWhole,
   paging,
   fromTheBeginning: true,
+  deletions: 'verify',
   request: (_list, ask) => listUsers({ page: ask.page, per_page: ask.perPage }),
   orderedBy: () => Number.NaN,
   merge: buildMerge({

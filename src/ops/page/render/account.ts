@@ -167,6 +167,7 @@ function card(one: StreamFigures, { figures, known, role }: Shown): Html {
 <article class="card" data-key="${stream}" aria-labelledby="stream-${stream}">
 <div class="head"><h3 id="stream-${stream}">${stream}</h3>${badge(one.state)}</div>
 <dl>
+${one.complete_from === null ? null : html`<div><dt>complete from</dt><dd>${time(one.complete_from, at)}</dd></div>`}
 <div><dt>complete through</dt><dd>${one.complete_through === null ? 'never read' : time(one.complete_through, at)}</dd></div>
 <div><dt>behind</dt><dd>${one.behind === null ? '–' : lasting(one.behind)}${one.target === null ? null : html` <span class="soft">of ${lasting(one.target)}</span>`}${lag(one)}</dd></div>
 <div><dt>backlog</dt><dd>${amount(one.waiting)}${left === null ? null : html` <span class="soft">in ${lasting(left)}</span>`}</dd></div>

@@ -44,8 +44,9 @@ export function sentence({ at, streams, works, paused, timeLeft }: Told): Html {
     ),
     ...(gaps > 0 ? [html`${gaps === 1 ? 'one gap' : `${amount(gaps)} gaps`} above it`] : []),
   ];
+  const begun = read.flatMap(one => one.complete_from ?? []).sort((one, other) => other.getTime() - one.getTime())[0];
   const still = streams.filter(one => follows(one) && one.waiting > 0);
-  return html`${unread.length > 0 ? html`Of ${listed(read.map(({ stream }) => stream))} everything` : 'Everything'} up to ${time(upTo, at)} is in${
+  return html`${unread.length > 0 ? html`Of ${listed(read.map(({ stream }) => stream))} everything` : 'Everything'}${begun === undefined ? null : html` from ${time(begun, at)}`} up to ${time(upTo, at)} is in${
     asides.length > 0 ? html` <span class="aside-note">(${joined(asides, ', ')})</span>` : null
   }${still.map(one => html`; ${follow(one, { works, paused, left: timeLeft(one) })}`)}${
     unread.length > 0
