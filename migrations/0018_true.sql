@@ -282,7 +282,8 @@ select s.account_id, s.source, s.stream, s.complete_through, s.gaps, s.waiting, 
   -- The lag grows with the clock, so this stands still.
   date_trunc('second', now() - s.behind) as reached,
   extract(epoch from s.target)::float8 as target_seconds,
-  s.sleeps_until
+  s.sleeps_until,
+  s.complete_from
 from sync.status s;
 comment on view internal.lake_completeness is
   'What the state of each stream follows from at any time. The lake has it, because its readers come later.';
@@ -298,3 +299,89 @@ comment on column internal.lake_completeness.settled_state is 'The state, if it 
 comment on column internal.lake_completeness.reached is 'The newest part of the stream is stored up to this time, by the clock of the warehouse.';
 comment on column internal.lake_completeness.target_seconds is 'Freshness target.';
 comment on column internal.lake_completeness.sleeps_until is 'The daily quota defers the stream until this time.';
+comment on column internal.lake_completeness.complete_from is 'As in sync.status.';
+
+create or replace function analytics.is_overdue(calendar text, since timestamptz, target_seconds int, until timestamptz, seconds float8) returns boolean
+language sql stable parallel safe
+begin atomic
+  select case
+    when is_overdue.seconds is null then null
+    when is_overdue.seconds <> is_overdue.target_seconds then is_overdue.seconds > is_overdue.target_seconds
+    when is_overdue.calendar is null then false
+    else is_overdue.until > analytics.business_time_after(is_overdue.calendar, is_overdue.since, is_overdue.target_seconds) end;
+end;
+comment on function analytics.is_overdue is
+  'True if until is later than due_at, the instant at which target_seconds have passed since another instant. seconds: business time between the two, or clock time without a calendar. A target that is reached when business closes is due then, and everything later is overdue, before business opens again.';
+
+create or replace view analytics.ticket_targets with (security_barrier) as
+select m.account_id, m.ticket_id, g.metric, m.customer_id, m.inbox_id, m.user_id, m.created_at, m.messages_complete,
+  g.target_seconds, c.calendar is not null as in_business_time, o.is_done, s.begins_at,
+  case when c.calendar is null then s.begins_at + make_interval(secs => g.target_seconds)
+    else analytics.business_time_after(c.calendar, s.begins_at, g.target_seconds) end as due_at,
+  t.seconds, e.error_seconds,
+  case
+    when not analytics.is_overdue(c.calendar, s.begins_at, g.target_seconds, t.until, t.seconds) then case
+      when o.is_done then 'met'
+      when t.seconds >= 0.75 * g.target_seconds then 'at_risk'
+      else 'running' end
+    when t.seconds - e.error_seconds > g.target_seconds then 'missed'
+    -- The error is one of the clock. Of a night it may be no business time at all.
+    when analytics.is_overdue(c.calendar, s.begins_at, g.target_seconds, t.until - make_interval(secs => e.error_seconds), case
+      when e.error_seconds = 0 then t.seconds
+      when c.calendar is null then t.seconds - e.error_seconds
+      else analytics.business_seconds(c.calendar, s.begins_at, t.until - make_interval(secs => e.error_seconds)) end) then 'missed'
+    else 'uncertain' end as outcome
+from analytics.countable_tickets m
+cross join (values ('first_response'), ('resolution')) k (metric)
+left join internal.stored_service_targets of_account
+  on of_account.account_id = m.account_id and of_account.metric = k.metric and of_account.inbox_id is null and of_account.label_id is null
+left join internal.stored_service_targets of_inbox
+  on of_inbox.account_id = m.account_id and of_inbox.metric = k.metric and of_inbox.inbox_id = m.inbox_id and of_inbox.label_id is null
+left join (
+  select distinct on (l.account_id, l.id, s.metric) l.account_id, l.id as ticket_id, s.metric, s.target_seconds
+  from internal.stored_service_targets s
+  join helpdesk.tickets l on l.account_id = s.account_id and s.label_id = any (l.label_ids) and (s.inbox_id is null or s.inbox_id = l.inbox_id)
+  order by l.account_id, l.id, s.metric, s.inbox_id is null, s.target_seconds) of_label
+  on of_label.account_id = m.account_id and of_label.ticket_id = m.ticket_id and of_label.metric = k.metric
+left join internal.own_zones own on own.account_id = m.account_id and own.inbox_id = m.inbox_id
+left join internal.own_zones whole on whole.account_id = m.account_id and whole.inbox_id is null
+-- A reply moves its ticket. So a ticket whose messages are complete had none by the time up to which tickets are.
+left join analytics.completeness h on h.account_id = m.account_id and h.source = 'helpdesk' and h.stream = 'tickets'
+cross join lateral (select coalesce(own.calendar, whole.calendar) as calendar) c
+cross join lateral (
+  select k.metric, coalesce(of_label.target_seconds, of_inbox.target_seconds, of_account.target_seconds) as target_seconds) g
+cross join lateral (
+  select case g.metric when 'resolution' then coalesce(m.state in ('closed', 'archived'), false) else not m.is_unreplied end as is_done) o
+left join internal.stored_reply_turns r
+  on r.account_id = m.account_id and r.ticket_id = m.ticket_id and r.turn = 1 and k.metric = 'first_response'
+cross join lateral (
+  select case g.metric when 'resolution' then m.created_at else r.waiting_since end as begins_at) s
+cross join lateral (
+  select n.until, case
+    when not o.is_done then case
+      when c.calendar is null then date_part('epoch', n.until - s.begins_at)
+      else analytics.business_seconds(c.calendar, s.begins_at, n.until) end
+    when g.metric = 'resolution' then case when c.calendar is null then m.full_resolution_seconds else m.full_resolution_business_seconds end
+    when c.calendar is null then m.first_response_seconds
+    else m.first_response_business_seconds end as seconds
+  from (
+    select case
+      when not o.is_done then case
+        -- The version that is here was true at its date, too.
+        when s.begins_at is not null then greatest(h.complete_through, m.updated_at, s.begins_at) end
+      when g.metric = 'resolution' then m.last_closed_at
+      else r.answered_at end as until) n) t
+cross join lateral (
+  select case
+    when g.metric = 'first_response' then case when m.messages_complete then 0 end
+    when o.is_done then m.full_resolution_error_seconds
+    else 0 end as error_seconds) e
+where g.target_seconds is not null and (g.metric = 'resolution' or m.inbound_count > 0 and not m.is_outbound_initiated);
+comment on column analytics.ticket_targets.due_at is
+  'When the target is reached: what ends by then is met, and what ends or still runs later is missed, also while business is closed. Null if begins_at is null, and in a calendar outside of 2000 to 2059.';
+comment on column analytics.ticket_targets.outcome is
+  'met (by due_at); missed; uncertain (it ended after due_at, and without its error it may not have; or seconds is null); at_risk (it still runs, and three quarters of the target have passed); running. A closing that did not move updated_at may have been later than met says, or earlier than missed says while is_done is false: see seconds and error_seconds. If messages_complete is false, met counts from the first customer message that is here.';
+
+update analytics.metric_definitions set
+  formula = 'met: done by due_at; a closing with change_by may have been later. missed: done after due_at even without the error, or not done by then. uncertain: done after due_at, and without the error perhaps not, or seconds is null. at_risk: not done, and 75 percent of target_seconds have passed. running: else.'
+where (relation, name) = ('ticket_targets', 'outcome');

@@ -54,6 +54,19 @@ $$;
 comment on function analytics.business_time_after is
   'The instant at which this many seconds of business time have passed since another instant. Null for an unknown calendar, and outside of the stored spans of 2000 to 2059.';
 
+-- The one rule of what is late. due_at is costly, so it is only asked where business seconds do not decide: while business is closed.
+create or replace function analytics.is_overdue(calendar text, since timestamptz, target_seconds int, until timestamptz, seconds float8) returns boolean
+language sql stable parallel safe
+begin atomic
+  select case
+    when is_overdue.seconds is null then null
+    when is_overdue.seconds <> is_overdue.target_seconds then is_overdue.seconds > is_overdue.target_seconds
+    when is_overdue.calendar is null then false
+    else is_overdue.until > analytics.business_time_after(is_overdue.calendar, is_overdue.since, is_overdue.target_seconds) end;
+end;
+comment on function analytics.is_overdue is
+  'True if until is later than due_at, the instant at which target_seconds have passed since another instant. seconds: business time between the two, or clock time without a calendar. A target that is reached when business closes is due then, and everything later is overdue, before business opens again.';
+
 -- A view, so that a target or a calendar that changes costs nothing when tickets are written.
 create or replace view analytics.ticket_targets with (security_barrier) as
 select m.account_id, m.ticket_id, g.metric, m.customer_id, m.inbox_id, m.user_id, m.created_at, m.messages_complete,
@@ -62,14 +75,16 @@ select m.account_id, m.ticket_id, g.metric, m.customer_id, m.inbox_id, m.user_id
     else analytics.business_time_after(c.calendar, s.begins_at, g.target_seconds) end as due_at,
   t.seconds, e.error_seconds,
   case
-    when t.seconds <= g.target_seconds then case
+    when not analytics.is_overdue(c.calendar, s.begins_at, g.target_seconds, t.until, t.seconds) then case
       when o.is_done then 'met'
       when t.seconds >= 0.75 * g.target_seconds then 'at_risk'
       else 'running' end
     when t.seconds - e.error_seconds > g.target_seconds then 'missed'
     -- The error is one of the clock. Of a night it may be no business time at all.
-    when g.metric = 'resolution' and c.calendar is not null
-      and analytics.business_seconds(c.calendar, m.created_at, m.last_closed_at - make_interval(secs => e.error_seconds)) > g.target_seconds then 'missed'
+    when analytics.is_overdue(c.calendar, s.begins_at, g.target_seconds, t.until - make_interval(secs => e.error_seconds), case
+      when e.error_seconds = 0 then t.seconds
+      when c.calendar is null then t.seconds - e.error_seconds
+      else analytics.business_seconds(c.calendar, s.begins_at, t.until - make_interval(secs => e.error_seconds)) end) then 'missed'
     else 'uncertain' end as outcome
 from analytics.countable_tickets m
 cross join (values ('first_response'), ('resolution')) k (metric)
@@ -92,24 +107,25 @@ cross join lateral (
   select k.metric, coalesce(of_label.target_seconds, of_inbox.target_seconds, of_account.target_seconds) as target_seconds) g
 cross join lateral (
   select case g.metric when 'resolution' then coalesce(m.state in ('closed', 'archived'), false) else not m.is_unreplied end as is_done) o
+left join internal.stored_reply_turns r
+  on r.account_id = m.account_id and r.ticket_id = m.ticket_id and r.turn = 1 and k.metric = 'first_response'
 cross join lateral (
-  select case g.metric
-    when 'resolution' then m.created_at
-    else (
-      select r.waiting_since from internal.stored_reply_turns r
-      where r.account_id = m.account_id and r.ticket_id = m.ticket_id and r.turn = 1) end as begins_at) s
+  select case g.metric when 'resolution' then m.created_at else r.waiting_since end as begins_at) s
 cross join lateral (
-  select case
+  select n.until, case
     when not o.is_done then case
-      when c.calendar is null then date_part('epoch', n.until - n.since)
-      else analytics.business_seconds(c.calendar, n.since, n.until) end
+      when c.calendar is null then date_part('epoch', n.until - s.begins_at)
+      else analytics.business_seconds(c.calendar, s.begins_at, n.until) end
     when g.metric = 'resolution' then case when c.calendar is null then m.full_resolution_seconds else m.full_resolution_business_seconds end
     when c.calendar is null then m.first_response_seconds
     else m.first_response_business_seconds end as seconds
   from (
-    -- The version that is here was true at its date, too.
-    select b.since, greatest(h.complete_through, m.updated_at, b.since) as until
-    from (select case g.metric when 'resolution' then m.created_at else m.waiting_since end as since) b) n) t
+    select case
+      when not o.is_done then case
+        -- The version that is here was true at its date, too.
+        when s.begins_at is not null then greatest(h.complete_through, m.updated_at, s.begins_at) end
+      when g.metric = 'resolution' then m.last_closed_at
+      else r.answered_at end as until) n) t
 cross join lateral (
   select case
     when g.metric = 'first_response' then case when m.messages_complete then 0 end
@@ -137,10 +153,10 @@ comment on column analytics.ticket_targets.is_done is 'True if the response was 
 comment on column analytics.ticket_targets.begins_at is
   'When the time begins: the first customer message, or the creation of the ticket; null if that has no time.';
 comment on column analytics.ticket_targets.due_at is
-  'When the target is reached; null if begins_at is null, and in a calendar outside of 2000 to 2059.';
+  'When the target is reached: what ends by then is met, and what ends or still runs later is missed, also while business is closed. Null if begins_at is null, and in a calendar outside of 2000 to 2059.';
 comment on column analytics.ticket_targets.seconds is
   'Seconds that it took, or so far if is_done is false. Null if the beginning or the end has no time. A resolution may have taken up to error_seconds less. It may have taken more only if the closing did not move updated_at: it happened by change_by in analytics.ticket_state_intervals.';
 comment on column analytics.ticket_targets.error_seconds is
   'Upper bound of the overestimate of seconds, in clock time; null if unknown. 0 for times that still run: that a ticket was closed without a move of updated_at is known when it is read again, by a sweep at the latest. Of a first response it is null if messages_complete is false, since the reply, or an earlier message of the customer, may not be here.';
 comment on column analytics.ticket_targets.outcome is
-  'met; missed; uncertain (seconds is above the target, and without its error it may not be; or seconds is null); at_risk (it still runs, and three quarters of the target have passed); running. A closing that did not move updated_at may have been later than met says, or earlier than missed says while is_done is false: see seconds and error_seconds. If messages_complete is false, met counts from the first customer message that is here.';
+  'met (by due_at); missed; uncertain (it ended after due_at, and without its error it may not have; or seconds is null); at_risk (it still runs, and three quarters of the target have passed); running. A closing that did not move updated_at may have been later than met says, or earlier than missed says while is_done is false: see seconds and error_seconds. If messages_complete is false, met counts from the first customer message that is here.';

@@ -68,11 +68,12 @@ export const targetRows = (
       const seconds = full === null ? null : isDone ? full : Math.max(0, full);
       const doneError = isDone ? (metrics.full_resolution_error_seconds as number | null) : 0;
       const error = isResponse ? (isWhole ? 0 : null) : doneError;
-      // The least that it may have taken: it may have ended earlier, by the error.
-      const least = error === null || seconds === null ? null : Math.min(seconds, took(until! - error * 1000)!);
-      const late = least !== null && least > target ? 'missed' : 'uncertain';
+      const due = begins === null ? null : dueAt(begins, target, lasts);
+      // It may have ended earlier, by the error.
+      const late =
+        error !== null && due !== null && until !== null && until - error * 1000 > due ? 'missed' : 'uncertain';
       const running = seconds !== null && seconds >= 0.75 * target ? 'at_risk' : 'running';
-      const outcome = seconds === null || seconds > target ? late : isDone ? 'met' : running;
+      const outcome = due === null || until === null || until > due ? late : isDone ? 'met' : running;
       return [
         {
           ...{ account_id: account, ticket_id: ticket.id, metric, customer_id: ticket.customer_id },
@@ -85,7 +86,7 @@ export const targetRows = (
           },
           ...{
             begins_at: iso(begins),
-            due_at: begins === null ? null : iso(dueAt(begins, target, lasts)),
+            due_at: iso(due),
             seconds,
             error_seconds: error,
             outcome,

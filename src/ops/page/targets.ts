@@ -30,8 +30,12 @@ const read = (db: pg.Pool, account: string): Promise<TargetFigures[]> =>
       `select metric, count(*) filter (where outcome = 'met') as met, count(*) filter (where outcome = 'missed') as missed,
          count(*) filter (where outcome = 'uncertain') as uncertain, count(*) filter (where outcome = 'at_risk') as at_risk,
          count(*) filter (where outcome = 'running') as running
-       from analytics.ticket_targets
-       where account_id = $1 and created_at >= (
+       from analytics.ticket_targets g
+       where account_id = $1
+         -- Of tickets that were resolved when the mirror first saw them only quick ones could be decided.
+         and (metric = 'first_response' or not is_done or (
+           select m.last_closing_seen from analytics.ticket_metrics m where (m.account_id, m.ticket_id) = (g.account_id, g.ticket_id)))
+         and created_at >= (
          select complete_through from analytics.completeness where account_id = $1 and source = 'helpdesk' and stream = 'tickets') - interval '28 days'
        group by metric`,
       [account],

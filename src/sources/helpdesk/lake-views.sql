@@ -101,6 +101,10 @@ from (
   where m.direction = 'in'
   group by m.account_id, t.type, m.from_address) f;
 
+-- The rule of analytics.is_overdue in the warehouse.
+create or replace macro analytics.is_overdue(seconds, target_seconds, until, due_at) as
+  case when seconds <> target_seconds then seconds > target_seconds when seconds is not null then until > due_at end;
+
 create or replace view analytics.ticket_targets as
 with own as (
   select g.account_id, g.inbox_id, g.label_id, g.metric, g.target_seconds from analytics.service_targets g),
@@ -122,8 +126,10 @@ target as (
 -- A reply moves its ticket. So a ticket whose messages are complete had none by the time up to which tickets are.
 span as (
   select t.*, case t.metric when 'resolution' then t.created_at else r.waiting_since end as begins_at,
-    case t.metric when 'resolution' then t.created_at else t.waiting_since end as since,
-    greatest(h.complete_through, t.updated_at, since) as until,
+    case
+      when not t.is_done then case when begins_at is not null then greatest(h.complete_through, t.updated_at, begins_at) end
+      when t.metric = 'resolution' then t.last_closed_at
+      else r.answered_at end as until,
     t.last_closed_at - to_seconds(case when t.is_done then t.full_resolution_error_seconds else 0 end) as closed_after
   from target t
   left join analytics.completeness h on h.account_id = t.account_id and h.source = 'helpdesk' and h.stream = 'tickets'
@@ -132,20 +138,18 @@ span as (
 -- Business time before each of these times, as in analytics.business_seconds. Joins take a fraction of the time of its subqueries.
 worked as (
   select s.*, coalesce(b.seconds_before + analytics.seconds_between(b.opens_at, least(s.begins_at, b.closes_at)), 0) as before_begins,
-    coalesce(c.seconds_before + analytics.seconds_between(c.opens_at, least(s.since, c.closes_at)), 0) as before_since,
     coalesce(d.seconds_before + analytics.seconds_between(d.opens_at, least(s.until, d.closes_at)), 0) as before_until,
     coalesce(e.seconds_before + analytics.seconds_between(e.opens_at, least(s.closed_after, e.closes_at)), 0) as before_closed
   from span s
   asof left join analytics.calendar_spans b on b.calendar = s.calendar and b.opens_at <= s.begins_at
-  asof left join analytics.calendar_spans c on c.calendar = s.calendar and c.opens_at <= s.since
   asof left join analytics.calendar_spans d on d.calendar = s.calendar and d.opens_at <= s.until
   asof left join analytics.calendar_spans e on e.calendar = s.calendar and e.opens_at <= s.closed_after),
 reckoned as (
   select w.*, w.before_begins + w.target_seconds as before_due,
     case
       when not w.is_done then case
-        when w.calendar is null then analytics.seconds_between(w.since, w.until)
-        when w.since is not null then w.before_until - w.before_since end
+        when w.calendar is null then analytics.seconds_between(w.begins_at, w.until)
+        when w.begins_at is not null then w.before_until - w.before_begins end
       when w.metric = 'resolution' then case when w.calendar is null then w.full_resolution_seconds else w.full_resolution_business_seconds end
       when w.calendar is null then w.first_response_seconds
       else w.first_response_business_seconds end as seconds,
@@ -153,28 +157,32 @@ reckoned as (
       when w.metric = 'first_response' then case when w.messages_complete then 0 end
       when w.is_done then w.full_resolution_error_seconds
       else 0 end as error_seconds
-  from worked w)
-select r.account_id, r.ticket_id, r.metric, r.customer_id, r.inbox_id, r.user_id, r.created_at, r.messages_complete, r.target_seconds,
-  r.calendar is not null as in_business_time, r.is_done, r.begins_at,
-  case
+  from worked w),
+due as (
+  select r.*, case
     when r.calendar is null then r.begins_at + to_seconds(r.target_seconds)
     when r.begins_at >= timestamptz '2000-01-01 00:00:00+00' then u.opens_at + to_microseconds(((r.before_due - u.seconds_before) * 1000000)::bigint)
-    end as due_at,
-  r.seconds, r.error_seconds,
+    end as due_at
+  from reckoned r
+  asof left join (
+    select s.calendar, s.opens_at, s.seconds_before, s.seconds_before + analytics.seconds_between(s.opens_at, s.closes_at) as seconds_through
+    from analytics.calendar_spans s) u on u.calendar = r.calendar and u.seconds_through >= r.before_due)
+select r.account_id, r.ticket_id, r.metric, r.customer_id, r.inbox_id, r.user_id, r.created_at, r.messages_complete, r.target_seconds,
+  r.calendar is not null as in_business_time, r.is_done, r.begins_at, r.due_at, r.seconds, r.error_seconds,
   case
-    when r.seconds <= r.target_seconds then case
+    when not analytics.is_overdue(r.seconds, r.target_seconds, r.until, r.due_at) then case
       when r.is_done then 'met'
       when r.seconds >= 0.75 * r.target_seconds then 'at_risk'
       else 'running' end
     when r.seconds - r.error_seconds > r.target_seconds then 'missed'
     -- The error is one of the clock. Of a night it may be no business time at all.
-    when r.metric = 'resolution' and r.calendar is not null and r.closed_after is not null
-      and r.before_closed - r.before_begins > r.target_seconds then 'missed'
+    when analytics.is_overdue(case
+      when r.error_seconds = 0 then r.seconds
+      when r.calendar is null then r.seconds - r.error_seconds
+      when r.error_seconds is not null then r.before_closed - r.before_begins end, r.target_seconds,
+      r.until - to_seconds(r.error_seconds), r.due_at) then 'missed'
     else 'uncertain' end as outcome
-from reckoned r
-asof left join (
-  select s.calendar, s.opens_at, s.seconds_before, s.seconds_before + analytics.seconds_between(s.opens_at, s.closes_at) as seconds_through
-  from analytics.calendar_spans s) u on u.calendar = r.calendar and u.seconds_through >= r.before_due;
+from due r;
 
 create or replace view analytics.fact_targets as
 select g.account_id || '/' || g.ticket_id || '/' || g.metric as target_key, t.ticket_key, t.account_key, t.customer_key, t.inbox_key,

@@ -102,6 +102,8 @@ function wall(zone: string): (ms: number) => number {
 
 interface Reference {
   seconds(since: number, until: number): number;
+  /** The first instant at which so many seconds have passed; undefined if there is none. */
+  dueAfter(since: number, seconds: number): number | undefined;
   /** Instants at which clocks are changed. */
   changes: number[];
 }
@@ -142,7 +144,13 @@ function reference({ zone, hours, holidays = [] }: Calendar, from: number, to: n
     const isOpen = minute < minutes && before[minute + 1]! > whole;
     return whole + (isOpen ? (ms - from - minute * minuteMs) / 1000 : 0);
   };
-  return { changes, seconds: (since, until) => upTo(until) - upTo(since) };
+  const dueAfter = (since: number, seconds: number) => {
+    const all = upTo(since) + seconds;
+    for (let minute = Math.floor((since - from) / minuteMs); minute < minutes; minute++)
+      if (before[minute + 1]! >= all) return from + minute * minuteMs + (all - before[minute]!) * 1000;
+    return undefined;
+  };
+  return { changes, seconds: (since, until) => upTo(until) - upTo(since), dueAfter };
 }
 
 /** A small one that can be repeated. */
@@ -201,6 +209,53 @@ test(
     expect({ wrong: wrong.length, such_as: wrong.slice(0, 3) }).toEqual({ wrong: 0, such_as: [] });
   },
 );
+
+test('a target is overdue from the instant after the one at which it is due, at the close and the opening of business', async () => {
+  await using db = await freshDatabase();
+  const random = chance(22);
+  const asked: { calendar: string; since: Date; target: number; until: Date; due: Date; overdue: boolean }[] = [];
+  for (const calendar of calendars.filter(({ from }) => from === undefined)) {
+    await keep(db.pool, calendar);
+    const [from, to] = [Date.parse('2021-10-15'), Date.parse('2022-06-01')];
+    const { changes, seconds, dueAfter } = reference(calendar, from, to);
+    // Both ends of business: from there to the next minute it closes, or opens.
+    const edges: number[] = [];
+    for (let ms = from + dayMs; ms < to - 60 * dayMs; ms += 5 * minuteMs)
+      if (seconds(ms - minuteMs, ms) !== seconds(ms, ms + minuteMs)) edges.push(ms);
+    const places = [...edges, ...changes.filter(ms => ms > from + dayMs && ms < to - 60 * dayMs)];
+    for (let i = 0; i < 60 && places.length > 0; i++) {
+      const place = places[Math.floor(random() * places.length)]!;
+      const since = place - Math.floor(random() * 3 * 1440) * minuteMs;
+      if (since < from) continue;
+      // Often exactly what passes until business closes.
+      const target = seconds(since, place) + (random() < 0.6 ? 0 : Math.floor(random() * 40_000));
+      const due = target > 0 ? dueAfter(since, target) : undefined;
+      if (due === undefined) continue;
+      const next = edges.find(ms => ms > due) ?? due;
+      for (const until of [due - 1000, due, due + 1000, due + 3_600_000, next - 1000, next, next + 1000, place])
+        if (until >= since)
+          asked.push({
+            ...{ calendar: calendar.name, since: new Date(since), target, until: new Date(until), due: new Date(due) },
+            overdue: until > due,
+          });
+    }
+  }
+  expect(asked.length).toBeGreaterThan(2000);
+  const { rows } = await db.pool.query<{ due: Date; overdue: boolean; seconds: number }>(
+    `select analytics.business_time_after(a.calendar, a.since, a.target) as due,
+       analytics.is_overdue(a.calendar, a.since, a.target, a.until, s.seconds) as overdue, s.seconds
+     from unnest($1::text[], $2::timestamptz[], $3::int[], $4::timestamptz[]) with ordinality a (calendar, since, target, until, place)
+     cross join lateral (select analytics.business_seconds(a.calendar, a.since, a.until) as seconds) s order by a.place`,
+    [asked.map(a => a.calendar), asked.map(a => a.since), asked.map(a => a.target), asked.map(a => a.until)],
+  );
+  const wrong = asked.flatMap((one, i) =>
+    rows[i]!.due.getTime() === one.due.getTime() && rows[i]!.overdue === one.overdue ? [] : [{ ...one, got: rows[i] }],
+  );
+  expect({ wrong: wrong.length, such_as: wrong.slice(0, 3) }).toEqual({ wrong: 0, such_as: [] });
+  // Where the rule of before, more seconds than the target, said otherwise.
+  const decided = asked.filter((one, i) => one.overdue !== rows[i]!.seconds > one.target);
+  expect(decided.length).toBeGreaterThan(100);
+});
 
 const secondsOf = async (db: pg.Pool, calendar: string | null, since: string | null, until: string | null) =>
   (await db.query('select analytics.business_seconds($1, $2, $3) as seconds', [calendar, since, until])).rows[0]

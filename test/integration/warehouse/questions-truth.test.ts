@@ -79,6 +79,43 @@ test('a slow resolution counts, however roughly it is known, and one that was ov
   ]);
 });
 
+test('a closing that the mirror never saw is on no side of a share, and in no mean', async () => {
+  await db.pool.query(`
+    insert into sync.accounts (account_id, mirrored_since) values ('reopened', '2026-03-10');
+    insert into sync.coverage (account_id, source, stream, list, covered)
+      values ('reopened', 'helpdesk', 'tickets', 'default', tstzmultirange(tstzrange('1970-01-01', '2026-03-30')));
+    insert into internal.stored_service_targets (account_id, metric, target_seconds) values ('reopened', 'resolution', 7 * 86400);
+    create temp table step (id text, state text, at timestamptz);
+    insert into step values
+      ('came back', 'open', '2026-03-10'), ('came back', 'closed', '2026-03-12'), ('came back', 'open', '2026-03-14'), ('came back', 'closed', '2026-03-18'),
+      ('stayed', 'open', '2026-03-10'), ('stayed', 'closed', '2026-03-12');
+    insert into step select 'before' || n, 'closed', '2026-03-05' from generate_series(1, 17) n;
+    insert into step values ('closed before, came back', 'closed', '2026-03-05'), ('closed before, came back', 'open', '2026-03-15')`);
+  const { rows: steps } = await db.pool.query('select id, state, at::text from step order by at, id');
+  for (const { id, state, at } of steps)
+    await db.pool.query(
+      `insert into helpdesk.tickets as t (account_id, id, state, type, created_at, updated_at, _messages_as_of, _true_by, ${own})
+       values ('reopened', $1, $2, 'email', '2026-03-01', $3::timestamptz, '2027-01-01', $3, $3, $3, $3, '{}')
+       on conflict (account_id, id) do update set state = excluded.state, updated_at = excluded.updated_at, _observed_at = excluded._observed_at, _true_by = excluded._true_by`,
+      [id, state, at],
+    );
+  try {
+    expect(await answer('reopened', 'reopened')).toEqual([
+      { inbox: 'no inbox', closed_once: 2, reopened: 1, times: 1, percent: 50 },
+    ]);
+    // Open for 2 + 4 and 2 days. The first version of those that came before begins with its update.
+    expect(await answer('time-in-states', 'reopened')).toMatchObject([{ tickets: 2, days_open: 4, days_closed: 1 }]);
+    expect(await answer('targets-kept', 'reopened')).toMatchObject([
+      { metric: 'resolution', tickets: 3, met: 0, missed: 3, percent_met: 0 },
+    ]);
+    expect(
+      (await answer('targets-by-week', 'reopened')).map(({ percent_resolved_in_time }) => percent_resolved_in_time),
+    ).toEqual([0]);
+  } finally {
+    await db.pool.query(`delete from internal.stored_service_targets`);
+  }
+});
+
 test('whatever is not resolved is on the desk', async () => {
   expect(await answer('load-by-agent', 'acme')).toMatchObject([
     { user_id: 'u1', open_tickets: 3 },

@@ -185,6 +185,54 @@ test('a resolution has an error: the outcome is uncertain only where it decides'
   ]);
 });
 
+test('a target that is due when business closes is missed before it opens again', async () => {
+  await clear();
+  await target('resolution', 8);
+  await target('first_response', 8);
+  // Friday, and Monday is a holiday.
+  await db.pool.query(`insert into analytics.calendar_holidays (calendar, day) values ('office', '2026-07-06')`);
+  const friday = '2026-07-03T09:00:00Z';
+  const closed = (from: string, after: string | null = null) => ({
+    created: friday,
+    states: [{ state: 'closed', from, after }],
+  });
+  const answered = (at: string): Made => ({
+    created: friday,
+    said: [
+      ['in', friday],
+      ['out', at],
+    ],
+  });
+  await make(db.pool, 'e1', { created: friday, said: [['in', friday]] });
+  await make(db.pool, 'e2', closed('2026-07-03T17:00:00Z'));
+  await make(db.pool, 'e3', closed('2026-07-04T12:00:00Z'));
+  // Seen on Saturday, closed since Friday: nobody knows.
+  await make(db.pool, 'e4', closed('2026-07-04T12:00:00Z', '2026-07-03T16:00:00Z'));
+  await make(db.pool, 'e5', closed('2026-07-05T12:00:00Z', '2026-07-04T16:00:00Z'));
+  await make(db.pool, 'e6', answered('2026-07-03T17:00:00Z'));
+  await make(db.pool, 'e7', answered('2026-07-04T10:00:00Z'));
+  const of = async (id: string) => (await outcomes(id)).map(({ outcome }) => outcome);
+  for (const [at, outcome] of [
+    ['2026-07-03T15:00:00Z', 'at_risk'],
+    ['2026-07-03T17:00:00Z', 'at_risk'],
+    ['2026-07-03T17:00:01Z', 'missed'],
+    ['2026-07-05T12:00:00Z', 'missed'],
+    ['2026-07-07T09:00:00Z', 'missed'],
+  ] as const) {
+    await through(at);
+    expect([at, await of('e1')]).toEqual([at, [outcome, outcome]]);
+  }
+  expect([await of('e2'), await of('e3'), await of('e4'), await of('e5')]).toEqual([
+    ...[['met'], ['missed'], ['uncertain'], ['missed']],
+  ]);
+  expect([(await of('e6'))[0], (await of('e7'))[0]]).toEqual(['met', 'missed']);
+  const { rows } = await db.pool.query(
+    `select distinct due_at, seconds > target_seconds as longer from analytics.ticket_targets where ticket_id = 'e3'`,
+  );
+  expect(rows).toEqual([{ due_at: new Date('2026-07-03T17:00:00Z'), longer: false }]);
+  await db.pool.query(`delete from analytics.calendar_holidays; delete from helpdesk.tickets where id like 'e_'`);
+});
+
 test('a ticket that was seen after the time up to which all are complete is measured up to then', async () => {
   await clear();
   await target('resolution', 8);
