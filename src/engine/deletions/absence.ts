@@ -81,7 +81,6 @@ async function markAbsent(
   { asOfMs, absent, live, accepts }: Absence,
 ): Promise<string | undefined> {
   if (absent.length === 0) return undefined;
-  const table = stream.merge.declared.root.name;
   const most = accepts ? Number.POSITIVE_INFINITY : Math.max(fewDeleted, Math.floor(live * ctx.sweep.mostDeleted));
   if (absent.length > most)
     return `${absent.length} of ${live} ${stream.name} seem to have been deleted at the source, and none was marked as deleted; if they were, run ${command(claim.account, `sweep ${stream.name} --accept-deletions`)}`;
