@@ -87,6 +87,7 @@ async function session(token: string, app = guarded) {
 interface StreamRow {
   stream: string;
   state: string;
+  complete_from: Date | null;
   complete_through: Date | null;
   behind: number;
   target: number;
@@ -126,7 +127,7 @@ describe('the figures are those of SQL', () => {
     async account => {
       const page = (await get(pathOf(account))).body;
       const rows = await world.rows<StreamRow>(
-        `select stream, state, complete_through, extract(epoch from behind)::float8 as behind,
+        `select stream, state, complete_from, complete_through, extract(epoch from behind)::float8 as behind,
            extract(epoch from target)::float8 as target, waiting, gaps, open_rejects
          from sync.status join sync.streams using (stream) where account_id = $1 order by place`,
         account,
@@ -135,6 +136,7 @@ describe('the figures are those of SQL', () => {
         row.stream,
         {
           state: row.state,
+          'complete from': row.complete_from!.toISOString(),
           'complete through': row.complete_through?.toISOString() ?? 'never read',
           behind: `${lasting(row.behind)} of ${lasting(row.target)}`.replaceAll('\u00a0', ' '),
           backlog: expect.stringMatching(new RegExp(`^${amount(row.waiting)}\\b`)),
@@ -163,11 +165,15 @@ describe('the figures are those of SQL', () => {
   test('the sentence: what is in, and what follows when', async () => {
     const said = async (account: string) =>
       textOf(/class="sentence" role="status">([\s\S]*?)<\/p>/.exec((await get(pathOf(account))).body)![1]!);
-    expect(await said('fresh')).toMatch(/^Everything up to \d\d:\d\d is in\.$/);
-    expect(await said('gaps')).toBe('Everything up to 1 May 2021, 00:00 is in (2 gaps above it).');
+    expect(await said('fresh')).toMatch(/^Everything from 1 Jan 2020, 00:00 up to \d\d:\d\d is in\.$/);
+    expect(await said('gaps')).toBe(
+      'Everything from 1 Jan 2020, 00:00 up to 1 May 2021, 00:00 is in (2 gaps above it).',
+    );
     expect(await said('begun')).toBe('Nothing is in yet.');
     // 212 tickets at 2 credits, of 90 a minute.
-    expect(await said('waits')).toMatch(/^Everything up to .* is in; the messages of 212 tickets wait for a worker\.$/);
+    expect(await said('waits')).toMatch(
+      /^Everything from .* up to .* is in; the messages of 212 tickets wait for a worker\.$/,
+    );
   });
 
   test('problems with their remedies, in the order of what is worst', async () => {
@@ -285,7 +291,7 @@ describe('the figures are those of SQL', () => {
     );
     expect(rows).toEqual([
       { metric: 'resolution', outcome: 'at_risk', n: 2 },
-      { metric: 'resolution', outcome: 'met', n: 2 },
+      { metric: 'resolution', outcome: 'met', n: 3 },
       { metric: 'resolution', outcome: 'missed', n: 4 },
       { metric: 'resolution', outcome: 'running', n: 3 },
     ]);
@@ -294,6 +300,7 @@ describe('the figures are those of SQL', () => {
       metric,
       ...[...cells!.matchAll(/<td[^>]*>([\s\S]*?)<\/td>/g)].map(([, cell]) => textOf(cell!)),
     ]);
+    // One was closed when it was first seen.
     expect(shown).toEqual([
       ['first_response', '0', '0', '–', '0', '0', '0'],
       ['resolution', '2', '4', '33 %', '0', '2', '3'],

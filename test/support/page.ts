@@ -124,7 +124,7 @@ async function seed(pool: ReturnType<typeof makePool>, name: string): Promise<vo
     );
 }
 
-/** Within four hours of the clock and within a day; tickets of the last 44 hours, of which some are closed within half an hour. */
+/** Within four hours of the clock and within a day; tickets of the last 44 hours, of which some are closed within half an hour, and one before it was seen. */
 async function serviceTargets(pool: ReturnType<typeof makePool>, account: string): Promise<void> {
   await pool.query(
     `insert into internal.stored_service_targets (account_id, metric, target_seconds)
@@ -133,8 +133,13 @@ async function serviceTargets(pool: ReturnType<typeof makePool>, account: string
   );
   await pool.query(
     `insert into helpdesk.tickets (account_id, id, state, created_at, updated_at, _messages_as_of, _first_seen_at, _synced_at, _observed_at, _payload)
-     select $1, 't' || n, case when n % 4 = 0 then 'closed' else 'open' end, t, t + interval '30 minutes', now(), now(), now(), t + interval '31 minutes', '{}'
-     from generate_series(1, 11) n, lateral (select now() - n * interval '4 hours' as t) c`,
+     select $1, 't' || n, case when n = 12 then 'closed' else 'open' end, t, t + interval '20 minutes', now(), now(), now(), t + interval '21 minutes', '{}'
+     from generate_series(1, 12) n, lateral (select now() - n * interval '4 hours' as t) c`,
+    [account],
+  );
+  await pool.query(
+    `update helpdesk.tickets set state = 'closed', updated_at = created_at + interval '30 minutes', _observed_at = created_at + interval '31 minutes'
+     where account_id = $1 and id in ('t4', 't8')`,
     [account],
   );
 }
