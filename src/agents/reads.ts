@@ -19,8 +19,8 @@ export const neutral: ReadonlySet<string> = new Set([
   ...['sync.accounts', 'sync.readers', 'sync.rejects', 'sync.secret_salt', 'pg_catalog.pg_authid'],
   ...['analytics.calendars', 'analytics.calendar_holidays', 'analytics.calendar_hours', 'analytics.calendar_spans'],
   ...['analytics.metric_definitions', 'internal.stored_calendar_assignments', 'internal.stored_service_targets'],
-  ...['analytics.business_seconds', 'analytics.business_time_after', 'analytics.calendar_of', 'analytics.open_spans'],
-  ...['analytics.zone_offsets', 'internal.stream_standing'],
+  ...['analytics.business_seconds', 'analytics.business_time_after', 'analytics.calendar_of', 'analytics.is_overdue'],
+  ...['analytics.open_spans', 'analytics.zone_offsets', 'internal.stream_standing'],
 ]);
 
 /** Functions of PostgreSQL that run the text of a query, or read a table by its name. */
