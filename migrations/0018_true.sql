@@ -385,3 +385,20 @@ comment on column analytics.ticket_targets.outcome is
 update analytics.metric_definitions set
   formula = 'met: done by due_at; a closing with change_by may have been later. missed: done after due_at even without the error, or not done by then. uncertain: done after due_at, and without the error perhaps not, or seconds is null. at_risk: not done, and 75 percent of target_seconds have passed. running: else.'
 where (relation, name) = ('ticket_targets', 'outcome');
+
+create or replace function sync.any_erased(account text) returns boolean
+language plpgsql volatile
+as $$
+begin
+  -- 'SHER': an erasure waits for running commits, and new commits wait for the erasure. The lock is taken before the
+  -- lookup.
+  perform pg_advisory_xact_lock_shared(1397245266, hashtext(account));
+  if not exists (select from sync.erased e where e.account_id = account)
+    and not exists (select from sync.secret_erased e where e.account_id = account) then return false; end if;
+  if not exists (select from sync.secret_erasure) then
+    raise exception 'the key in sync.secret_erasure is gone: erased persons would not be recognised, so nothing is stored in account %', account
+      using hint = 'Bring its one row back from the dump that the database was restored from: docs/how-to/erase-a-person.md.';
+  end if;
+  return true;
+end
+$$;

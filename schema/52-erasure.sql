@@ -56,7 +56,8 @@ begin
   -- 'SHER': an erasure waits for running commits, and new commits wait for the erasure. The lock is taken before the
   -- lookup.
   perform pg_advisory_xact_lock_shared(1397245266, hashtext(account));
-  if not exists (select from sync.erased e where e.account_id = account) then return false; end if;
+  if not exists (select from sync.erased e where e.account_id = account)
+    and not exists (select from sync.secret_erased e where e.account_id = account) then return false; end if;
   if not exists (select from sync.secret_erasure) then
     raise exception 'the key in sync.secret_erasure is gone: erased persons would not be recognised, so nothing is stored in account %', account
       using hint = 'Bring its one row back from the dump that the database was restored from: docs/how-to/erase-a-person.md.';

@@ -4,6 +4,8 @@
  */
 
 import type { Client } from '../engine/database/pool.ts';
+import { command } from '../engine/runs/pauses.ts';
+import { UsageError } from '../errors.ts';
 import { clearRows } from './clear-rows.ts';
 import { formsIn } from './contact-normalisation.ts';
 import { type Declaring, declarationIn, rulesFrom, rulesOf } from './declared.ts';
@@ -39,6 +41,43 @@ export async function hasPeople(client: Client, account: string, { source }: Peo
     [account, source],
   );
   return rows[0]!.bound;
+}
+
+/** A customer of the help desk, or everybody with a contact value, in any source. */
+export type Named = { readonly customer: string } | { readonly contact: string };
+
+/** Erases a person that an operator names. Throws UsageError if nobody is meant. */
+export async function eraseNamed(
+  client: Client,
+  account: string,
+  whom: Named,
+  now: Date,
+  streams: readonly Declaring[],
+): Promise<Removed> {
+  if ('contact' in whom) {
+    if ((await formsIn(client, [whom.contact])).length === 0)
+      throw new UsageError(
+        'the contact value identifies nobody',
+        'Give an e-mail address, a phone number or a name of an account.',
+      );
+    const found = { customers: [], tickets: [], contacts: [whom.contact] };
+    const { customers, rows } = await eraseMore(client, account, found, now, streams);
+    return { customers, rows: { ...rows, failures: await cutOlderWords(client, account) } };
+  }
+  const { customer } = whom;
+  const people = peopleIn(streams);
+  if (!(await isKnown(client, account, people, customer))) {
+    if (!(await hasPeople(client, account, people)))
+      throw new UsageError(
+        `account '${account}' mirrors nothing of ${people.label}, and an erasure names a person by an id there`,
+        `Name the person by an address: ${command(account, 'erase --contact <address>')}. Or set ${people.requires}, run ${command(account, 'sync')}, and erase then: the rows of all sources with an address of that person are cleared too.`,
+      );
+    throw new UsageError(
+      `nothing is here of a customer ${customer}`,
+      `${people.whereIds} What is not here yet, ${command(account, 'sync customers')} brings.`,
+    );
+  }
+  return erase(client, account, { customers: [customer], tickets: [] }, now, streams);
 }
 
 /** Erases these people, everybody who shares a contact value with them, and their messages. */

@@ -1,14 +1,16 @@
-/** Refuses declarations that would keep personal data readable, or that erasure would not find. */
+/** Refuses declarations that would keep personal data readable, that erasure would not find, or that fail later. */
 import { fieldOf } from '../engine/commit/merge.ts';
 import { nearest } from '../engine/http/field-rules.ts';
+import { lacksVersion, readMovingList } from '../engine/reading/moving-list.ts';
 import { UsageError } from '../errors.ts';
-import type { Declared } from './source.ts';
+import type { Declared, ListStream, Row } from './source.ts';
 
-type Checked = Pick<Declared, 'source' | 'key' | 'merge' | 'personal' | 'unsaid' | 'fields'>;
+type Checked = Pick<Declared, 'source' | 'key' | 'merge' | 'personal' | 'unsaid' | 'fields'> &
+  Partial<Pick<ListStream<Row>, 'read'>>;
 
 /** Throws UsageError that names the source, the stream and the column. */
 export function checkDeclarations(streams: readonly Checked[]): void {
-  for (const { source, key, merge, personal, unsaid = [], fields } of streams) {
+  for (const { source, key, merge, personal, unsaid = [], fields, read } of streams) {
     const refuse = (what: string, remedy: string) => new UsageError(`source ${source}: stream ${key} ${what}`, remedy);
     const columns = [merge.declared.root, ...merge.declared.others].flatMap(table => table.columns);
     const told = [
@@ -23,6 +25,7 @@ export function checkDeclarations(streams: readonly Checked[]): void {
           `Correct personal.${list} of ${key}.`,
         );
     }
+    if (read === readMovingList && merge.declared.root.version === undefined) throw lacksVersion(key);
     if (unsaid[0] !== undefined)
       throw refuse(
         `does not say whether the text column ${unsaid[0]} is personal`,

@@ -6,7 +6,7 @@ import { ownTables, ownViews } from '../lake/own-tables.ts';
 import type { LakeTable } from '../lake/table.ts';
 import { books } from './books/books.ts';
 import { helpdesk } from './helpdesk/helpdesk.ts';
-import type { Source, Stream } from './source.ts';
+import type { PersonalData, Source, Stream } from './source.ts';
 
 const all = [helpdesk, books] as const;
 
@@ -28,14 +28,26 @@ export const streams: readonly Stream[] = sources.flatMap(source => source.strea
 const kindsOf = ({ kinds: declared, streams }: Pick<Source, 'kinds' | 'streams'>): Kinds =>
   declared ??
   Object.fromEntries(
-    streams.map(({ name, fields }) => [name, { fields: [...fields], within: {}, needed: ['id'], plain: [] }]),
+    streams.map(({ name, fields, personal }) => [
+      name,
+      { fields: [...fields], within: {}, needed: ['id'], plain: [], uses: usesOf(personal) },
+    ]),
   );
+
+/** Erasure knows a record of a declared stream by these fields alone. */
+const usesOf = ({ contacts }: PersonalData = { columns: [], contacts: [] }) =>
+  Object.fromEntries(contacts.map(field => [field, [`erasure of people by their ${field}`]]));
 
 /** The kinds of records of all sources. */
 export const kinds: Kinds = Object.assign({}, ...sources.map(kindsOf));
 
 /** All tables of the lake. */
 export const lakeTables: readonly LakeTable[] = [...ownTables, ...sources.flatMap(source => source.lakeTables ?? [])];
+
+/** Sources without a table in the lake. */
+export const notInLake: readonly string[] = sources
+  .filter(({ lakeTables = [] }) => lakeTables.length === 0)
+  .map(({ name }) => name);
 
 /** SQL files of the views and macros of the lake, in the order in which they are made. */
 export const lakeViews: readonly URL[] = [

@@ -123,6 +123,21 @@ describe.each(Object.entries(sources))('%s', long, (_name, open) => {
   });
 });
 
+test('status shows the streams of a source before its first sync', async () => {
+  await using of = await openCrm();
+  await using db = await freshDatabase();
+  const { streams } = await json(of, db, ['status']);
+  expect(streams.map((one: Json) => [one.source, one.stream, one.state])).toEqual([
+    ['crm', 'contacts', 'never_synced'],
+    ['crm', 'deals', 'never_synced'],
+  ]);
+  const { stdout, stderr } = await run(of, db, 'status');
+  expect([stdout, stderr]).toEqual([
+    expect.stringContaining('contacts  never synced'),
+    expect.stringContaining('Nothing has been read yet'),
+  ]);
+});
+
 describe('the CRM of the guide, beyond the others', () => {
   let of: CrmHarness;
   let db: TestDatabase;
@@ -199,6 +214,8 @@ describe('the CRM of the guide, beyond the others', () => {
     for (const id of [...contacts.keys()].slice(0, 100)) contacts.delete(id);
     const partial = await json(of, db, ['sync', 'contacts'], [3]);
     expect(partial.streams[0].error).toContain('100 of 230 contacts seem to have been deleted');
+    // There is no gap to be seen.
+    expect(partial.streams[0].remedy).not.toContain('sync.gaps');
     expect(await rows(db, 'select from crm.contacts where _deleted_at is not null')).toEqual([]);
     expect((await run(of, db, 'sweep', 'contacts', '--accept-deletions')).code).toBe(0);
     expect(await of.differences(db.pool)).toEqual([]);

@@ -5,6 +5,7 @@ import type { Shown } from '../../agents/masked.ts';
 import { configuredSources } from '../../app/context.ts';
 import { systemClock } from '../../clock.ts';
 import { pendingMigrations } from '../../engine/database/migrate.ts';
+import { streamKey } from '../../engine/database/stream-key.ts';
 import type { SourceName } from '../../engine/http/request.ts';
 import { workersOf } from '../../engine/runs/workers.ts';
 import { exitCodes } from '../../errors.ts';
@@ -12,7 +13,7 @@ import type { Served } from '../../ops/known-accounts.ts';
 import { type Problem, readProblems } from '../../ops/problems.ts';
 import { timeLeft } from '../../ops/time-left.ts';
 import { cannotOf } from '../../sources/cannot.ts';
-import { streams as declared, sources } from '../../sources/index.ts';
+import { streams as declared, sources, streamsOf } from '../../sources/index.ts';
 import { amount, count, upperFirst } from '../../words.ts';
 import { chosenAccounts, servedBy } from '../choose-account.ts';
 import type { Act, Deps } from '../command.ts';
@@ -161,7 +162,15 @@ export async function readStatus(
      order by s.account_id, k.place`,
     [accounts],
   );
-  return rows.map(row => ({
+  // A source that was configured later has no rows before its first sync.
+  const unread = served.flatMap(({ config }) =>
+    streamsOf(configuredSources(config))
+      .filter(
+        ({ key }) => !rows.some(one => one.account === config.account && streamKey(one.source, one.stream) === key),
+      )
+      .map(({ name: stream, source }) => ({ ...neverSynced, account: config.account, stream, source })),
+  );
+  return [...rows, ...unread].map(row => ({
     ...row,
     time_left_seconds: timeLeft(
       row,
@@ -170,6 +179,20 @@ export async function readStatus(
     ),
   }));
 }
+
+const neverSynced: Omit<StreamStatus, 'account' | 'stream' | 'source' | 'time_left_seconds'> = {
+  ...{ complete_through: null, lag_seconds: null, behind_seconds: null, target_seconds: null, state: 'never_synced' },
+  ...{ age_p50_seconds: null, age_p95_seconds: null, holes: [], waiting: 0, open_rejects: 0, seem_deleted: 0 },
+  ...{
+    last_run: null,
+    last_state: null,
+    last_finished_at: null,
+    last_success_at: null,
+    last_error: null,
+    remedy: null,
+  },
+  ...{ sleeps_until: null, deletes_checked_at: null, certainty: [], proposals: [] },
+};
 
 /** An error may quote the source. */
 export const statusShown = (streams: readonly StreamStatus[], { text }: Shown): StreamStatus[] =>
@@ -260,10 +283,9 @@ function show(
   problems: readonly Problem[],
   { isWide, isOne }: { isWide: boolean; isOne: boolean },
 ): void {
-  if (streams.length === 0) {
+  if (streams.every(({ state }) => state === 'never_synced'))
     say('Nothing has been read yet: run `npx shelfdesk sync`.');
-    return;
-  }
+  if (streams.length === 0) return;
   print(isWide ? wide(streams) : narrow(streams, isOne));
   for (const said of new Set(streams.flatMap(one => declaredOf(one) ?? []).flatMap(cannotOf))) say(said);
   for (const { account, stream, complete_from } of streams.filter(one => one.complete_from !== null))

@@ -12,16 +12,18 @@ import { runExport } from '../../lake/run-export.ts';
 import {
   type LakeFiles,
   type LakeStatus,
+  mirroredOf,
   readLake,
   readLakeFiles,
   readLakeStatus,
   type StoredLake,
   turnOff,
   turnOn,
+  withoutSources,
 } from '../../lake/state.ts';
 import { exportedTables, workOnLake } from '../../lake/work.ts';
 import { OpenStack } from '../../open-stack.ts';
-import { lakeTables, lakeViews } from '../../sources/index.ts';
+import { lakeTables, lakeViews, notInLake } from '../../sources/index.ts';
 import { count } from '../../words.ts';
 import type { Act, Deps } from '../command.ts';
 import { operator } from '../operator.ts';
@@ -116,10 +118,11 @@ export function addLake(program: Command, deps: Deps, act: Act): void {
           ),
         );
         const done = await runExport(work);
-        if (asked.json) printJson(done);
+        const without = await mirroredOf(warehouse.pg, notInLake);
+        if (asked.json) printJson({ ...done, without });
         else
           say(
-            `The lake is equal to the warehouse at ${done.moment.toISOString()}: ${count(done.inserted, 'row')} written, ${done.deleted} removed or replaced, in ${duration(systemClock.now() - done.moment.getTime())}.`,
+            `The lake is equal to the warehouse at ${done.moment.toISOString()}${withoutSources(without)}: ${count(done.inserted, 'row')} written, ${done.deleted} removed or replaced, in ${duration(systemClock.now() - done.moment.getTime())}.`,
           );
         return exitCodes.ok;
       }),
@@ -133,9 +136,10 @@ export function addLake(program: Command, deps: Deps, act: Act): void {
         await using opened = await open();
         const status = await readLakeStatus(opened.warehouse.pg);
         const files = status && (await readLakeFiles(opened.warehouse.pg));
-        if (asked.json) printJson(status ? { ...status, ...files } : null);
+        const without = await mirroredOf(opened.warehouse.pg, notInLake);
+        if (asked.json) printJson(status ? { ...status, ...files, without } : null);
         else if (status === undefined) say('The lake is off. `npx shelfdesk lake on` turns it on.');
-        else showStatus(status, files);
+        else showStatus(status, files, without);
         return exitCodes.ok;
       }),
     );
@@ -151,7 +155,8 @@ export function addLake(program: Command, deps: Deps, act: Act): void {
         await using engine = await openLake(url, placeOf(opened, state), { signal: deps.signal, mode: 'read' });
         const found = await compareLake(engine, url, exportedTables(lakeTables, state));
         if (asked.json) printJson(found);
-        else if (found.length === 0) say('Every row of the lake is equal to the warehouse.');
+        else if (found.length === 0)
+          say(`Every row of the lake is equal to the warehouse${withoutSources(await mirroredOf(pg, notInLake))}.`);
         else
           print(
             table(
@@ -225,12 +230,13 @@ export function addLake(program: Command, deps: Deps, act: Act): void {
     );
 }
 
-function showStatus(status: LakeStatus, files: LakeFiles | undefined): void {
+function showStatus(status: LakeStatus, files: LakeFiles | undefined, without: readonly string[]): void {
   const lines = {
     path: status.path,
     'personal data': status.personal ? 'yes' : 'no, masked views only',
     state: status.state,
     'equal to the warehouse at': status.moment,
+    'has no tables of': without.join(', ') || null,
     pending: count(status.pending, 'change'),
     'an export takes': status.usual_seconds === null ? null : duration(status.usual_seconds * 1000),
     'snapshots kept for': count(status.keep_days, 'day'),

@@ -14,6 +14,7 @@ import { nextGap, readPosition } from '../coverage/coverage.ts';
 import { copiesDiffer, hasRipe, isSettled, settleTies, takenBack } from '../coverage/ties.ts';
 import { transaction } from '../database/pool.ts';
 import { settleAbsence, type WholeList } from '../deletions/absence.ts';
+import { lacksVersion } from '../reading/moving-list.ts';
 import { type Cuts, farFuture, type Ms, type Proof, type Range, type Walk } from '../reading/reading.ts';
 import type { Claim } from '../runs/claims.ts';
 import { listBatch, pageOf, singleBatch } from './batch.ts';
@@ -165,6 +166,7 @@ export async function readPart<T extends Row>(
       if (reply.unreadable.some(({ id }) => id === undefined) || reply.clockMovedMs !== undefined) isWhole = false;
       step = reading.next(pageOf(stream, reply, ask.order));
       const proven = step.done ? step.value : step.value.proof;
+      if (proven.tie && stream.merge.declared.root.version === undefined) throw lacksVersion(stream.key);
       const proof = added(proven, claimed);
       claimed = proven.covered ?? claimed;
       if (step.done && proven.covered === undefined) isWhole = false;

@@ -26,7 +26,7 @@
  * source has no such filter, so the page may bring more than was wanted, which is not claimed. What was wanted and is
  * updated meanwhile moves to the end of the list, where the reading of the top finds it.
  */
-import { Fatal } from '../../errors.ts';
+import { exitCodes, Fatal } from '../../errors.ts';
 import { readByCreation } from './by-creation.ts';
 import { staggered } from './overlap.ts';
 import {
@@ -223,3 +223,11 @@ function* readFuture(
   }
   return untold;
 }
+
+/** Records of one second that change while they are read are ordered by their version. */
+export const lacksVersion = (key: string): Fatal =>
+  new Fatal(
+    `stream ${key} reads a list that moves, and its table has no version`,
+    'Declare `version` in its merge: the column that grows with each change, by which the list is ordered.',
+    exitCodes.usage,
+  );

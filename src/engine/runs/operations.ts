@@ -6,7 +6,7 @@
 import type pg from 'pg';
 import { exitCodes, UsageError } from '../../errors.ts';
 import type { Declaring } from '../../privacy/declared.ts';
-import { erase, hasPeople, isKnown, peopleIn, type Removed } from '../../privacy/erase.ts';
+import { eraseNamed, type Named, type Removed } from '../../privacy/erase.ts';
 import { count } from '../../words.ts';
 import { type Client, transaction } from '../database/pool.ts';
 import { nameOfKey, type StreamKey, sourceAndStream } from '../database/stream-key.ts';
@@ -140,21 +140,24 @@ export async function eraseCustomer(
   db: pg.Pool,
   {
     account,
-    customer,
     who,
     withShared = false,
     streams,
-  }: By & { customer: string; withShared?: boolean; streams: readonly Declaring[] },
+    ...whom
+  }: By & Named & { withShared?: boolean; streams: readonly Declaring[] },
   now: Date,
 ): Promise<Removed> {
-  const noted = { account, who, action: 'erase', subject: `customer ${customer}` } as const;
+  // The address itself must not be kept.
+  const named = 'customer' in whom ? `customer ${whom.customer}` : 'this contact value';
+  const noted = { account, who, action: 'erase', subject: 'customer' in whom ? named : 'a contact value' } as const;
   const work = async (client: Client) => {
-    const removed = await eraseKnown(client, account, customer, now, streams);
-    const others = removed.customers.length - 1;
+    const removed = await eraseNamed(client, account, whom, now, streams);
+    const others = removed.customers.length - ('customer' in whom ? 1 : 0);
+    const again = 'customer' in whom ? `erase --customer ${whom.customer} --dry-run` : 'erase --contact … --dry-run';
     if (others > mostSharing && !withShared)
       throw new UsageError(
-        `${count(others, 'other customer shares', 'other customers share')} a contact value with customer ${customer}, and would be erased too`,
-        `See who with ${command(account, `erase --customer ${customer} --dry-run`)}. Remove the value from the customer at the help desk and run ${command(account, 'sync customers')}; or add --with-shared, if they are all meant.`,
+        `${count(others, 'other customer shares', 'other customers share')} ${'customer' in whom ? `a contact value with ${named}` : named}, and would be erased too`,
+        `See who with ${command(account, again)}. Remove the value from the customer at the help desk and run ${command(account, 'sync customers')}; or add --with-shared, if they are all meant.`,
       );
     return removed;
   };
@@ -165,7 +168,7 @@ export async function eraseCustomer(
 export async function wouldErase(
   db: pg.Pool,
   account: string,
-  customer: string,
+  whom: Named,
   now: Date,
   streams: readonly Declaring[],
 ): Promise<Removed> {
@@ -173,35 +176,13 @@ export async function wouldErase(
   class Undone extends Error {}
   try {
     await transaction(db, async client => {
-      removed = await eraseKnown(client, account, customer, now, streams);
+      removed = await eraseNamed(client, account, whom, now, streams);
       throw new Undone();
     });
   } catch (error) {
     if (!(error instanceof Undone)) throw error;
   }
   return removed!;
-}
-
-async function eraseKnown(
-  client: Client,
-  account: string,
-  customer: string,
-  now: Date,
-  streams: readonly Declaring[],
-): Promise<Removed> {
-  const people = peopleIn(streams);
-  if (!(await isKnown(client, account, people, customer))) {
-    if (!(await hasPeople(client, account, people)))
-      throw new UsageError(
-        `account '${account}' mirrors nothing of ${people.label}, and an erasure names a person by an id there`,
-        `Set ${people.requires}, run ${command(account, 'sync')}, and erase then: the rows of all sources with an address of that person are cleared too.`,
-      );
-    throw new UsageError(
-      `nothing is here of a customer ${customer}`,
-      `${people.whereIds} What is not here yet, ${command(account, 'sync customers')} brings.`,
-    );
-  }
-  return erase(client, account, { customers: [customer], tickets: [] }, now, streams);
 }
 
 /** The erased rows in one line. */

@@ -318,7 +318,8 @@ export function outcome({ partial, error }: { partial?: string | undefined; erro
     return { state: 'failed', error: cleanText(messageOf(error)).text, remedy, exitCode: exitCodes.failed };
   }
   if (partial !== undefined) {
-    const remedy = 'See sync.rejects and sync.gaps; what can be asked for again is asked for again by later runs.';
+    const remedy =
+      'Later runs ask again for what is missing. `npx shelfdesk status` shows gaps and rejects, if there are any.';
     return { state: 'partial', error: partial, remedy, exitCode: exitCodes.partial };
   }
   return { state: 'completed', error: null, remedy: null, exitCode: exitCodes.ok };

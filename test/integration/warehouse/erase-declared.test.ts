@@ -108,7 +108,7 @@ test('rows with an erased address are cleared, with old values, comparisons, rej
   );
 
   const told = { 'crm.contacts': 1, 'crm.addresses': 1, changes: 2, comparisons: 1, rejects: 2, 'samples of drift': 1 };
-  expect((await wouldErase(s.pool, account, 'c1', at(200), all)).rows).toMatchObject(told);
+  expect((await wouldErase(s.pool, account, { customer: 'c1' }, at(200), all)).rows).toMatchObject(told);
   expect(await s.secrets()).not.toEqual([]);
   expect((await s.erase()).rows).toMatchObject(told);
 
@@ -192,15 +192,33 @@ test('a contact field without a column finds a row', async () => {
   expect(await s.stored()).toMatchObject([left, { id: 'p2', name: 'Bo' }]);
 });
 
+test('a contact value erases without a help desk, and keeps its rows erased; a value of nobody is refused', async () => {
+  await using s = await mirror();
+  await s.rows('delete from helpdesk.contacts');
+  await s.rows('delete from helpdesk.customers');
+  await s.put(ada(), bo());
+  const erase = (contact: string) => eraseCustomer(s.pool, { account, contact, who: 'test', streams: all }, at(500));
+  const told = { 'crm.contacts': 1, 'crm.addresses': 1, 'contact values kept out': 1 };
+  expect((await wouldErase(s.pool, account, { contact: 'ada@secret.example' }, at(500), all)).rows).toMatchObject(told);
+  expect((await erase('Ada@Secret.example')).rows).toMatchObject(told);
+  expect(await s.secrets()).toEqual([]);
+  await s.put(ada({ name: 'Ada Newer Secret' }), bo());
+  await s.reject('p4', { id: 'p4', name: 3, mail: 'ada@secret.example', note: 'secret' });
+  expect(await s.secrets()).toEqual([]);
+  expect(await s.stored()).toMatchObject([left, { id: 'p2', name: 'Bo' }]);
+  expect(await s.rows('select subject from sync.operations')).toEqual([{ subject: 'a contact value' }]);
+  await expect(erase('noreply@shop.example')).rejects.toMatchObject({ message: 'the contact value identifies nobody' });
+});
+
 test('an account without a help desk is told what an erasure needs', async () => {
   await using s = await mirror();
   await s.rows(`insert into sync.accounts (account_id) values ('crm only')`);
   await s.rows(`insert into sync.sources values ('crm only', 'crm', 'https://crm.example')`);
-  await expect(wouldErase(s.pool, 'crm only', 'c1', at(1), all)).rejects.toMatchObject({
+  await expect(wouldErase(s.pool, 'crm only', { customer: 'c1' }, at(1), all)).rejects.toMatchObject({
     message: expect.stringMatching(/mirrors nothing of the help desk/),
     remedy: expect.stringMatching(/HELPDESK_BASE_URL and HELPDESK_TOKEN/),
   });
-  await expect(wouldErase(s.pool, account, 'c7', at(1), all)).rejects.toMatchObject({
+  await expect(wouldErase(s.pool, account, { customer: 'c7' }, at(1), all)).rejects.toMatchObject({
     message: 'nothing is here of a customer c7',
   });
 });
