@@ -2,6 +2,7 @@
  * Questions asked of the lake as `query run` asks them of the warehouse: for one account at a time. The database `memory` gets
  * the tables of the lake with the rows of that account, and the same views and macros over them.
  */
+import { parseJson } from '../engine/exact-json.ts';
 import { ShelfdeskError, UsageError } from '../errors.ts';
 import type { Answer, Lake } from './duckdb.ts';
 import { literal, name } from './table.ts';
@@ -25,7 +26,7 @@ const readable = new Set([
  */
 export async function askOnce<T>(lake: Lake, question: string): Promise<T[]> {
   const [parsed] = await lake.rows<{ tree: string }>(`select json_serialize_sql(${literal(question)}) as tree`);
-  const tree = JSON.parse(parsed!.tree) as {
+  const tree = parseJson(parsed!.tree) as {
     error: boolean;
     error_type?: string;
     error_message?: string;
