@@ -181,7 +181,14 @@ export async function readStatus(
 }
 
 const neverSynced: Omit<StreamStatus, 'account' | 'stream' | 'source' | 'time_left_seconds'> = {
-  ...{ complete_through: null, lag_seconds: null, behind_seconds: null, target_seconds: null, state: 'never_synced' },
+  ...{
+    complete_from: null,
+    complete_through: null,
+    lag_seconds: null,
+    behind_seconds: null,
+    target_seconds: null,
+    state: 'never_synced',
+  },
   ...{ age_p50_seconds: null, age_p95_seconds: null, holes: [], waiting: 0, open_rejects: 0, seem_deleted: 0 },
   ...{
     last_run: null,
