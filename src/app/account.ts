@@ -83,7 +83,8 @@ export async function openAccountOn(
   await using stack = new OpenStack();
   requireSource(config);
   const log = ground.log.child({ account: config.account });
-  const ctx = stack.use(openContext(config, ground.warehouse, { log, signal }));
+  let presence: Presence | undefined;
+  const ctx = stack.use(openContext(config, ground.warehouse, { log, signal, sender: () => presence?.id }));
   const { queue: name } = await (binds ? bindAccount : nameAccount)(ctx.pg, ctx.account, boundSources(config));
   const lists = listsOf(ctx);
   await register(ctx.pg, ctx.account, config.sinceMs, lists, new Date(ctx.clock.now()), config.lookbackMs);
@@ -96,7 +97,7 @@ export async function openAccountOn(
   const queue = stack.use(ground.queues.open(name));
   const me = { account: ctx.account, works, host: hostname(), pid: process.pid, version: ourVersion() };
   const { page } = ground;
-  const presence = stack.use(await ground.attendance.enter(page ? { ...me, page } : me));
+  presence = stack.use(await ground.attendance.enter(page ? { ...me, page } : me));
   const opened = stack.move();
   return { ctx, queue, presence, [Symbol.asyncDispose]: () => opened.disposeAsync() };
 }

@@ -46,7 +46,7 @@ function inLog(error: unknown): Logged {
 export function openContext(
   config: Config,
   { pg: pool, ledger }: Pick<Warehouse, 'pg' | 'ledger'>,
-  deps: { log: Logger; signal: AbortSignal },
+  { sender, ...deps }: { log: Logger; signal: AbortSignal; sender?: () => number | undefined },
 ): Context & AsyncDisposable {
   const common = { pg: pool, log: deps.log, clock: systemClock, random: Math.random };
   const { fetch, ...closing } = openFetch();
@@ -62,6 +62,7 @@ export function openContext(
             account: config.account,
             fetch,
             rules: config.fieldRules,
+            ...(sender && { sender }),
           }),
         ];
   });
@@ -82,6 +83,7 @@ interface SourceDeps {
   random: () => number;
   fetch: Fetch;
   rules: Config['fieldRules'];
+  sender?: () => number | undefined;
 }
 
 function openSource(declaration: Source, connection: Connection, deps: SourceDeps): OpenSource {

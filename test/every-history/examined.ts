@@ -109,7 +109,7 @@ export const examined: Readonly<Record<string, Examined>> = {
     },
   },
   budget: {
-    files: ['ledger', 'source-limits', 'source-clock'].map(name => `src/engine/budget/${name}.ts`),
+    files: ['ledger', 'set-back', 'source-limits', 'source-clock'].map(name => `src/engine/budget/${name}.ts`),
     async complaintOf(load) {
       const ledger = await load<Ledger>('src/engine/budget/ledger.ts');
       const wrong =

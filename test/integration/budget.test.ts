@@ -70,9 +70,10 @@ function spawnChild(databaseUrl: string, change: object, script: string) {
     import { makeBudget } from ${from('engine/budget/budget.ts')};
     import { systemClock } from ${from('clock.ts')};
     const pool = new pg.Pool({ connectionString: ${JSON.stringify(databaseUrl)} });
-    const budget = makeBudget({
+    const settings = {
       ...${JSON.stringify({ ...settings, clock: undefined, ...change })}, clock: systemClock, pg: pool, random: Math.random,
-    });
+    };
+    const budget = makeBudget(settings);
     ${script}
     await pool.end();`;
   return spawn(process.execPath, ['--input-type=module', '-e', code], { stdio: ['ignore', 'pipe', 'inherit'] });
@@ -147,6 +148,38 @@ test('the credits of a process that was killed come back after its deadline and 
     (flight: { lane: string }) => flight.lane === 'fresh',
   );
   expect(grantedMs).toBeGreaterThanOrEqual(deadlineMs + 1000);
+});
+
+test('a process that was killed with a request in flight holds up nobody, though another client is there', async () => {
+  await using db = await freshDatabase();
+  const workers = JSON.stringify(new URL('../../src/engine/runs/workers.ts', import.meta.url).href);
+  await db.pool.query("insert into sync.accounts (account_id) values ('acme') on conflict do nothing");
+  const child = spawnChild(
+    db.url,
+    {},
+    `const { bePresent } = await import(${workers});
+    const me = { account: 'acme', works: true, host: 'here', pid: process.pid, version: '0' };
+    const { id } = await bePresent(${JSON.stringify(db.url)}, me, systemClock);
+    const present = makeBudget({ ...settings, sender: () => id });
+    const grant = await present.acquire(1, 'backfill');
+    await present.settle(grant, { headers: { limit: 100, remaining: 60, used: 1, resetSeconds: 60 }, refused: false });
+    await present.acquire(1, 'backfill');
+    console.log('granted');
+    setInterval(() => {}, 1e6);`,
+  );
+  await once(child.stdout, 'data');
+  await using survivor = another(db.url);
+  const waits: { ms: number; awaits: string }[] = [];
+  const asked = survivor.acquire(1, 'fresh', undefined, (ms, awaits) => waits.push({ ms, awaits }));
+  // It says what it waits for while the other lives.
+  await vi.waitFor(() => expect(waits.some(({ ms, awaits }) => awaits === 'reply' && ms > 20_000)).toBe(true), 20_000);
+  child.kill('SIGKILL');
+  const mine = await asked;
+  const { flights, others } = await stateOf(db.pool);
+  expect(others).toHaveLength(1);
+  expect(flights).toMatchObject([{ orphaned: true, cost: 1 }, { id: mine.id }]);
+  // The source may count it until its deadline.
+  expect(flights[1].grantedMs).toBeLessThan(flights[0].deadlineMs);
 });
 
 test('a 429 in one process stops all of them until the reset and a second, and is in its minute', async () => {

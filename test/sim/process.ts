@@ -108,6 +108,7 @@ export class Process {
       ...(defect.sticks && { sticks: defect.sticks }),
     });
     const own = { pg, clock, log, random: rng };
+    const sender = () => this.id || undefined;
     const fetch = around.fetchOf(by);
     const { rules } = around;
     const send = makeSend({
@@ -115,7 +116,7 @@ export class Process {
       baseUrl: addresses.helpdesk,
       dialect: defect.dialect ?? helpdeskDialect,
       token: fixedToken(TOKEN),
-      budget: makeBudget({ ...own, account, source: 'helpdesk', limits: plan.limits, timeoutMs }),
+      budget: makeBudget({ ...own, sender, account, source: 'helpdesk', limits: plan.limits, timeoutMs }),
     });
     const desk = openHelpdesk(defect.send ? defect.send(send, clock) : send, { lookbackMs });
     const { key, tokens } = around.catalog;
@@ -124,7 +125,7 @@ export class Process {
       baseUrl: addresses.books,
       dialect: booksDialect({ apiKey: key, hasToken: true }),
       token: fixedToken(tokens.token),
-      budget: makeBudget({ ...own, account, source: 'books', limits: catalogLimits, timeoutMs }),
+      budget: makeBudget({ ...own, sender, account, source: 'books', limits: catalogLimits, timeoutMs }),
     });
     // Nothing is read again for its age.
     const ages = { shelfAgeMs: 365 * dayMs, volumeAgeMs: 365 * dayMs };

@@ -2,6 +2,7 @@
 import { expect, test } from 'vitest';
 import { cursor, frameOf, heightOf, type Line, percentOf, redraw } from '../../src/cli/output/frame.ts';
 import { lineOf, standing } from '../../src/cli/output/progress.ts';
+import type { Wait } from '../../src/engine/http/send.ts';
 import type { StreamProgress } from '../../src/engine/runs/runs.ts';
 
 const plain = (_tone: string, text: string) => text;
@@ -71,14 +72,19 @@ test('messages: by the tickets that wait; the time that is left never says more 
 });
 
 test.each([
-  [{ why: 'waiting for credits', isRetry: false, ms: 31_000 }, 'waiting for credits, resumes in 31 s'],
+  ['waiting for credits', 'resumes in', 31_000, 31_000, 'waiting for credits, resumes in 31 s'],
   [
-    { why: 'retrying (connection refused), try 4', isRetry: true, ms: 12_000 },
+    ...(['retrying (connection refused), try 4', 'next in', 12_000, 12_000] as const),
     'retrying (connection refused), try 4, next in 12 s',
   ],
   // Between two requests there is always a short one.
-  [{ why: 'waiting for credits', isRetry: false, ms: 1300 }, undefined],
-])('a wait is said before the rest: %j', (wait, said) => {
+  ['waiting for credits', 'resumes in', 1300, 1300, undefined],
+  ['waiting for credits', 'resumes in', 1300, 4300, 'waiting for credits, resumes in 1 s'],
+  // A reply mostly comes soon.
+  ['waiting for a reply', 'resumes within', 31_000, 300, undefined],
+  ['waiting for a reply', 'resumes within', 28_000, 3000, 'waiting for a reply, resumes within 28 s'],
+] as const)('a wait is said before the rest: %s, %s %i ms of %i ms', (why, ends, ms, wholeMs, said) => {
+  const wait = { why, ends, ms, wholeMs, isRetry: false };
   const messages = stream({ stream: 'messages', state: 'running', seen: 600, credits: 90 });
   const start = { atMs: 0, credits: 0, waiting: 1000 };
   const { words } = standing(messages, { waiting: 955, start, elapsedMs: 8000, limits, forecast: undefined, wait });
@@ -89,6 +95,18 @@ test.each([
     '90 credits',
     '675 credits/min',
   ]);
+});
+
+test('nothing is said to be done in no time while nothing moves', () => {
+  const users = stream({ stream: 'users', state: 'running' });
+  const forecast = { requests: 1, credits: 1, seconds: 1 };
+  const wordsOf = (elapsedMs: number, wait?: Wait) =>
+    standing(users, { waiting: 0, start: { atMs: 0, credits: 0, waiting: 0 }, elapsedMs, limits, forecast, wait })
+      .words;
+  expect(wordsOf(0)).toEqual(['0', '0 s left', '0 credits']);
+  expect(wordsOf(3000)).toEqual(['0', '0 credits']);
+  const wait = { why: 'waiting for a reply', ends: 'resumes within', ms: 26_000, wholeMs: 5000, isRetry: false };
+  expect(wordsOf(5000, wait)).toEqual([...['0', 'waiting for a reply, resumes within 26 s', '26 s left', '0 credits']]);
 });
 
 test('where only the forecast tells how much there is, that is the measure', () => {

@@ -3,16 +3,17 @@ import { pino } from 'pino';
 import { expect, test } from 'vitest';
 import { z } from 'zod';
 import type { Clock } from '../../src/clock.ts';
-import type { Budget } from '../../src/engine/budget/budget.ts';
+import type { Awaited, Budget } from '../../src/engine/budget/budget.ts';
 import { bearerDialect } from '../../src/engine/http/bearer-dialect.ts';
 import { fixedToken } from '../../src/engine/http/dialect.ts';
 import { makeSend, type RawReply } from '../../src/engine/http/send.ts';
 
 const pass = () => new Promise(done => setImmediate(done));
 
-function opened() {
+function opened(awaits: Awaited = 'credits') {
   let nowMs = 0;
   let wake = () => {};
+  let tell = () => {};
   let reply: (with_: RawReply | Error) => void = () => {};
   const replies: (typeof reply)[] = [];
   const clock: Clock = {
@@ -23,7 +24,8 @@ function opened() {
   const budget: Budget = {
     async acquire(cost, lane, signal, onWait) {
       if (nowMs < 31_000) {
-        onWait?.(31_000 - nowMs);
+        tell = () => onWait?.(31_000 - nowMs, awaits);
+        tell();
         await clock.sleep(31_000 - nowMs, signal);
       }
       return { id: 'one', lane, cost };
@@ -47,6 +49,7 @@ function opened() {
       nowMs = ms;
     },
     wake: () => wake(),
+    tell: () => tell(),
     reply: (given: RawReply | Error) => reply(given),
   };
 }
@@ -75,6 +78,26 @@ test('credits are counted with the reply: one that is refused later takes back n
   expect(send.takeCredits()).toBe(0);
 });
 
+test('a wait for the reply to another request is told, and how long it has lasted; the log hears of it once it lasts', async () => {
+  const { send, at, tell } = opened('reply');
+  const heard: (string | null)[] = [];
+  const asked = send.apart(one => heard.push(one.says));
+  const request = {
+    ...({ path: '/x', query: {}, cost: 1, kind: 'things', shape: 'single' } as const),
+    record: z.looseObject({ id: z.string() }),
+  };
+  void asked(request, { lane: 'fresh' });
+  await pass();
+  expect(send.waits()).toMatchObject({ ms: 31_000, wholeMs: 0 });
+  at(2000);
+  tell();
+  const why = 'waiting for the reply to another request';
+  expect(send.waits()).toEqual({ why, ends: 'resumes within', ms: 29_000, wholeMs: 2000, isRetry: false });
+  at(3000);
+  tell();
+  expect(heard).toEqual([`${why}, resumes within 29 s`]);
+});
+
 test('waits for credits and for the next try are told, with what is left of them', async () => {
   const { send, at, wake, reply } = opened();
   expect(send.waits()).toBeUndefined();
@@ -89,14 +112,24 @@ test('waits for credits and for the next try are told, with what is left of them
   const sent = send(request, { lane: 'fresh' });
   await pass();
   at(11_000);
-  expect(send.apart().waits()).toEqual({ why: 'waiting for credits', isRetry: false, ms: 20_000 });
+  expect(send.apart().waits()).toEqual({
+    ...{ why: 'waiting for credits', ends: 'resumes in', ms: 20_000, wholeMs: 31_000, isRetry: false },
+  });
   at(31_000);
   wake();
   await pass();
   expect(send.waits()).toBeUndefined();
   reply(Object.assign(new Error('no'), { code: 'ECONNREFUSED' }));
   await pass();
-  expect(send.waits()).toEqual({ why: 'retrying (connection refused), try 2', isRetry: true, ms: expect.any(Number) });
+  expect(send.waits()).toEqual({
+    ...{
+      why: 'retrying (connection refused), try 2',
+      ends: 'next in',
+      ms: expect.any(Number),
+      wholeMs: 100,
+      isRetry: true,
+    },
+  });
   expect(send.waits()!.ms).toBeGreaterThan(0);
   wake();
   await pass();

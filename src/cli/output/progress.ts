@@ -228,15 +228,17 @@ export function standing(
   const counted = (n: number) => (one ? count(n, one.unit) : amount(n));
   const read = total ? `${amount(Math.min(done, total))} of ${counted(total)}` : counted(done);
   const left = one ? waiting * one.cost : leftOf(stream, share, forecast);
-  const leftMs = left === undefined ? undefined : timeLeftMs(left, used, elapsedMs, limits);
-  const isWaiting = wait !== undefined && wait.ms >= shortestWaitMs;
+  const isWaiting = wait !== undefined && wait.wholeMs >= shortestWaitMs;
+  const isMoving = used > 0 || elapsedMs <= settledMs;
+  const workMs = left === undefined || !(isMoving || isWaiting) ? undefined : timeLeftMs(left, used, elapsedMs, limits);
+  const leastMs = isWaiting ? wait.ms : 0;
   // In the order of what matters: a narrow line loses its end.
   const words = [
     read,
     ...(isWaiting ? [waitText(wait)] : []),
-    ...(leftMs === undefined ? [] : [`${duration(leftMs)} left`]),
+    ...(workMs === undefined ? [] : [`${duration(Math.max(workMs, leastMs))} left`]),
     count(stream.credits, 'credit'),
-    ...(elapsedMs > 2000 && used > 0 ? [`${count(Math.round((used / elapsedMs) * 60_000), 'credit')}/min`] : []),
+    ...(elapsedMs > settledMs && used > 0 ? [`${count(Math.round((used / elapsedMs) * 60_000), 'credit')}/min`] : []),
   ];
   return { share, words, isWaiting };
 }
@@ -245,8 +247,10 @@ export function standing(
 const shortestWaitMs = 3000;
 
 /** `waiting for credits, resumes in 31 s`, `retrying (connection refused), try 4, next in 12 s` */
-export const waitText = ({ why, ms, isRetry }: Wait): string =>
-  `${why}, ${isRetry ? 'next' : 'resumes'} in ${duration(ms)}`;
+export const waitText = ({ why, ends, ms }: Wait): string => `${why}, ${ends} ${duration(ms)}`;
+
+/** After this time the rate is measured. A stream that has used no credit by then has none, and no time left is told. */
+const settledMs = 2000;
 
 /** Remaining credits: extrapolated from the use so far; before 2 % are done, taken from the forecast. */
 function leftOf({ credits }: StreamProgress, share: number | undefined, forecast: StreamForecast): number | undefined {
@@ -262,7 +266,7 @@ function timeLeftMs(
   { credits: most, reserve, periodMs, requestsPerSecond }: Limits,
 ): number {
   const allowed = (most - reserve) / periodMs;
-  if (elapsedMs > 2000 && used > 0) {
+  if (elapsedMs > settledMs && used > 0) {
     const measured = used / elapsedMs;
     return credits / (credits > most - reserve ? Math.min(measured, allowed) : measured);
   }

@@ -13,11 +13,11 @@ import type pg from 'pg';
 import type { Clock } from '../../clock.ts';
 import { Spent, UsageError } from '../../errors.ts';
 import { count } from '../../words.ts';
-import type { Lane, Limits, Moment, Reply, Rules, Settled, State } from './ledger.ts';
+import type { Awaited, Lane, Limits, Moment, Reply, Rules, Settled, State } from './ledger.ts';
 import * as ledger from './ledger.ts';
 import type { ClockTold } from './source-clock.ts';
 
-export type { Lane, Limits, RateHeaders } from './ledger.ts';
+export type { Awaited, Lane, Limits, RateHeaders } from './ledger.ts';
 
 export interface Grant {
   id: string;
@@ -32,12 +32,15 @@ export interface Booked {
   clock?: ClockTold;
 }
 
+export type OnWait = (ms: number, awaits: Awaited) => void;
+
 export interface Budget {
   /**
    * Waits until a request of this cost may be sent. Rejects with the reason of the signal when it aborts. Rejects with
-   * `Spent` immediately if the wait would exceed `longestWaitMs`. `onWait` is told of each wait, in ms.
+   * `Spent` immediately if the wait would exceed `longestWaitMs`. `onWait` is told of each wait: how long it is expected
+   * to last, in ms, and what for.
    */
-  acquire(cost: number, lane: Lane, signal?: AbortSignal, onWait?: (ms: number) => void): Promise<Grant>;
+  acquire(cost: number, lane: Lane, signal?: AbortSignal, onWait?: OnWait): Promise<Grant>;
   /**
    * Call it once for each grant, after the reply (or after a time-out or reset, with empty headers). A second call does
    * nothing.
@@ -64,6 +67,11 @@ export interface BudgetDeps {
   /** Watches the clock of the source: a change beyond this counts as a move. */
   clockToleranceMs?: number;
   random: () => number;
+  /**
+   * The number of this process in `sync.workers`, as soon as it has one. Others see by it whether the sender of a request
+   * still lives.
+   */
+  sender?: () => number | undefined;
   /** Replaces the database's clock, for a simulation. */
   now?: () => number;
 }
@@ -94,6 +102,8 @@ const changed = `
   where account_id = $1 and source = $2 and version = $4 and ${clockMs} between $5 and $6`;
 
 const writeSql = `${changed} returning ${clockMs} as clock_ms`;
+
+const deadSql = 'select id from unnest($1::int[]) id where not sync.is_alive(id)';
 
 /**
  * The statement is on the disk when it has answered. A grant that a power cut took back would be given once more, while
@@ -144,6 +154,9 @@ const statementOf = (settled: Settled | null | undefined, granted = false) => {
     return settled.refused ? { name: 'budget-refused', text: refusedSql } : { name: 'budget-settle', text: settledSql };
   return granted ? { name: 'budget-grant', text: grantSql } : { name: 'budget-write', text: writeSql };
 };
+
+/** Between two looks at whether senders live. */
+const lookMs = 1000;
 
 /** How far the estimated clock may lag when a reply is stamped. */
 const lagMs = 1000;
@@ -212,14 +225,10 @@ export function makeBudget(deps: BudgetDeps): Budget {
     }
   }
 
-  async function acquire(
-    cost: number,
-    lane: Lane,
-    signal?: AbortSignal,
-    onWait?: (ms: number) => void,
-  ): Promise<Grant> {
+  async function acquire(cost: number, lane: Lane, signal?: AbortSignal, onWait?: OnWait): Promise<Grant> {
     refuseImpossible(cost, limits);
-    const ask = { id: newId(deps.random), lane, cost };
+    const sender = deps.sender?.();
+    const ask = { id: newId(deps.random), lane, cost, ...(sender !== undefined && { sender }) };
     busy.asked(ask.id);
     try {
       await granted(ask, signal, onWait);
@@ -227,13 +236,13 @@ export function makeBudget(deps: BudgetDeps): Budget {
       busy.over(ask.id);
       throw error;
     }
-    return ask;
+    return { id: ask.id, lane, cost };
   }
 
   async function granted(
     first: ledger.Ask,
     signal: AbortSignal | undefined,
-    onWait: ((ms: number) => void) | undefined,
+    onWait: OnWait | undefined,
   ): Promise<void> {
     for (let ask = first; ; ) {
       signal?.throwIfAborted();
@@ -244,10 +253,25 @@ export function makeBudget(deps: BudgetDeps): Budget {
       if (done.granted) return;
       if (done.tooLong) throw spent(done.waitUntilMs, now, deps.label);
       if (done.unmarked !== undefined) ask = { ...first, sinceMs: done.unmarked };
-      const waitMs = Math.max(1, done.waitUntilMs - now.earliestMs);
-      onWait?.(waitMs);
-      await clock.sleep(waitMs, signal);
+      if (await buryDead(done.state, now)) continue;
+      const { awaits, untilMs } = done.expected;
+      onWait?.(Math.max(1, untilMs - now.earliestMs), awaits);
+      await clock.sleep(Math.max(1, done.waitUntilMs - now.earliestMs), signal);
     }
+  }
+
+  let lookedMs = Number.NEGATIVE_INFINITY;
+
+  /** Looks, at most once a second, whether the senders of slow requests live. True if one is dead. */
+  async function buryDead(state: State, now: Moment): Promise<boolean> {
+    const others = ledger.overdueSenders(state, now).filter(id => id !== deps.sender?.());
+    if (others.length === 0 || clock.monotonic() - lookedMs < lookMs) return false;
+    lookedMs = clock.monotonic();
+    const { rows } = await deps.pg.query<{ id: number }>({ name: 'budget-dead', text: deadSql, values: [others] });
+    if (rows.length === 0) return false;
+    const dead = rows.map(({ id }) => id);
+    await exclusive(() => change((state, now) => ({ state: ledger.bury(state, now, dead, rules) })));
+    return true;
   }
 
   async function attempt(
@@ -260,6 +284,7 @@ export function makeBudget(deps: BudgetDeps): Budget {
       state,
       granted: false,
       waitUntilMs: now.earliestMs,
+      expected: { awaits: 'credits', untilMs: now.earliestMs },
       unmarked: sinceMs,
     });
     const { done, now } = await change((state, now): ledger.Acquired => {

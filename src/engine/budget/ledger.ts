@@ -10,7 +10,8 @@
  * something is free, `latestMs` stamps what happened. Every rounding is to our disadvantage.
  */
 
-import { type ClockTold, hear, type SourceClock, shiftClock } from './source-clock.ts';
+import { shift } from './set-back.ts';
+import { type ClockTold, hear, type SourceClock } from './source-clock.ts';
 import { addOthers, believe, countedFromMs, freezeMs, sane, secondMs } from './source-limits.ts';
 
 /** Most urgent first. */
@@ -68,12 +69,17 @@ interface Wanted {
 export interface Ask extends Wanted {
   /** When the credits were first asked for, if no stored wait says so: see `Acquired`. */
   sinceMs?: number;
+  /** The process that sends the request, if others can see whether it lives. */
+  sender?: number;
 }
 /** A request in flight. Its sender may have died: at the deadline it counts as answered. */
 interface Flight extends Wanted {
   grantedMs: number;
   deadlineMs: number;
   waitedMs: number;
+  sender?: number;
+  /** Its sender is dead: see `bury`. */
+  orphaned?: true;
 }
 /** A waiting request. Each try renews the mark, and the mark expires by itself. */
 interface Wait extends Wanted {
@@ -81,7 +87,7 @@ interface Wait extends Wanted {
   untilMs: number;
 }
 /** Answered credits that are free again at `freeMs`, one number for each lane. */
-type Spent = [freeMs: number, interactive: number, fresh: number, backfill: number, sweep: number];
+export type Spent = [freeMs: number, interactive: number, fresh: number, backfill: number, sweep: number];
 /** The last headers of the source. */
 export interface Source {
   /**
@@ -180,13 +186,21 @@ const catchUpMs = 3500;
  */
 const unmarkedMs = 2000;
 
+/** Credits that come back, or the reply to a request in flight. */
+export type Awaited = 'credits' | 'reply';
+/** `untilMs`: when it is expected; a reply comes by then. */
+interface Expected {
+  awaits: Awaited;
+  untilMs: number;
+}
+
 /**
  * `tooLong`: the wait would be too long, and no mark is kept. `unmarked`: the state need not be written, and the next
  * call passes this as `sinceMs`.
  */
 export type Acquired =
   | { state: State; granted: true }
-  | { state: State; granted: false; waitUntilMs: number; tooLong?: true; unmarked?: number };
+  | { state: State; granted: false; waitUntilMs: number; expected: Expected; tooLong?: true; unmarked?: number };
 
 /** Grants the credits, or says when to ask again (with the same id, which keeps the place in the queue). */
 export function acquire(before: State, now: Moment, ask: Ask, rules: Rules): Acquired {
@@ -194,11 +208,12 @@ export function acquire(before: State, now: Moment, ask: Ask, rules: Rules): Acq
   const nowMs = Math.floor(now.earliestMs);
   const sinceMs = state.waits.find(wait => wait.id === ask.id)?.sinceMs ?? ask.sinceMs ?? nowMs;
   const waits = state.waits.filter(wait => wait.id !== ask.id);
-  const freeMs = freeAtMs(state, nowMs, { ...ask, sinceMs, untilMs: 0 }, rules);
+  const { freeMs, expected } = freeAtMs(state, nowMs, { ...ask, sinceMs, untilMs: 0 }, rules);
   if (freeMs <= nowMs) {
     const grantedMs = Math.ceil(now.latestMs);
     const deadlineMs = grantedMs + rules.timeoutMs + sendingMs;
-    const flight = { id: ask.id, lane: ask.lane, cost: ask.cost, grantedMs: nowMs, deadlineMs };
+    const { id, lane, cost, sender } = ask;
+    const flight = { id, lane, cost, grantedMs: nowMs, deadlineMs, ...(sender !== undefined && { sender }) };
     const flights = [...state.flights, { ...flight, waitedMs: Math.max(0, nowMs - sinceMs) }];
     const lastsMs = (ask.cost * rules.periodMs) / allowedOf(state, ask.cost, rules);
     const evenMs = Math.max(state.evenMs, nowMs - catchUpMs) + lastsMs;
@@ -207,15 +222,15 @@ export function acquire(before: State, now: Moment, ask: Ask, rules: Rules): Acq
   }
   if (freeMs - nowMs > (rules.longestWaitMs ?? Number.POSITIVE_INFINITY)) {
     const waitUntilMs = Math.min(freeMs, nowMs + rules.periodMs + rules.timeoutMs);
-    return { state: { ...state, waits }, granted: false, waitUntilMs, tooLong: true };
+    return { state: { ...state, waits }, granted: false, waitUntilMs, expected, tooLong: true };
   }
   // At an even pace nearly every request would write the state twice. Without a mark, a request that comes meanwhile
   // may go first, once.
   if (isSlow(ask.lane) && sinceMs === nowMs && freeMs - nowMs <= unmarkedMs)
-    return { state: before, granted: false, waitUntilMs: freeMs, unmarked: sinceMs };
+    return { state: before, granted: false, waitUntilMs: freeMs, expected, unmarked: sinceMs };
   const waitUntilMs = Math.min(freeMs, nowMs + patienceMs);
   const mark = { id: ask.id, lane: ask.lane, cost: ask.cost, sinceMs, untilMs: waitUntilMs + graceMs };
-  return { state: { ...state, waits: [...waits, mark] }, granted: false, waitUntilMs };
+  return { state: { ...state, waits: [...waits, mark] }, granted: false, waitUntilMs, expected };
 }
 
 /** Books the reply (or the time-out) of a granted request. An unknown id was settled before, and changes nothing. */
@@ -281,21 +296,45 @@ export function cancel(before: State, now: Moment, id: string, rules: Rules): St
   return { ...state, flights: state.flights.filter(flight => flight.id !== id) };
 }
 
+/**
+ * These senders are dead: nobody books the replies to their requests, so nobody waits for them. The source may count such a
+ * request until its deadline, so it holds its credits and its slot as before. A sender that was only cut off from the
+ * database books its reply later, as any other.
+ */
+export function bury(before: State, now: Moment, dead: readonly number[], rules: Rules): State {
+  const state = advance(before, now, rules);
+  const isDead = ({ sender }: Flight) => sender !== undefined && dead.includes(sender);
+  return { ...state, flights: state.flights.map(one => (isDead(one) ? { ...one, orphaned: true } : one)) };
+}
+
+/** A reply rarely takes longer. */
+const usualReplyMs = 1000;
+
+/** The senders of requests that have been in flight for unusually long: each may be dead. */
+export function overdueSenders(state: State, now: Moment): number[] {
+  const sentMs = now.earliestMs - usualReplyMs;
+  const overdue = state.flights.filter(one => isOpen(one, now.earliestMs) && one.grantedMs <= sentMs);
+  return [...new Set(overdue.flatMap(({ sender }) => sender ?? []))];
+}
+
 /** A shorter freeze is a pause that the source asked for, not a spent daily quota. */
 const briefMs = 60_000;
 
 /** A person asks by hand: lifts the freeze. Until the next reply, one request goes at a time. */
 export function thaw(before: State, now: Moment, rules: Rules): State {
   const state = advance(before, now, rules);
-  // A brief pause stays. Without a freeze, the request of a dead sender would block all others.
+  // A brief pause stays. Without a freeze, a request in flight would block all others.
   if (state.frozenUntilMs <= now.earliestMs + briefMs) return state;
   return { ...state, frozenUntilMs: 0, lastReplyMs: 0 };
 }
 
 // ---- when a request may go ----
 
-/** The earliest time at which every limit may allow the request; not later than now: it may go. */
-function freeAtMs(state: State, nowMs: number, me: Wait, rules: Rules): number {
+/** A reply may come: its sender lives, as far as is known, and has not given up. */
+const isOpen = (flight: Flight, nowMs: number): boolean => flight.deadlineMs > nowMs && flight.orphaned === undefined;
+
+/** `freeMs`: the earliest time at which every limit may allow the request; not later than now: it may go. */
+function freeAtMs(state: State, nowMs: number, me: Wait, rules: Rules): { freeMs: number; expected: Expected } {
   const others = othersOf(state);
   const allowed = allowedOf(state, me.cost, rules);
   const held = heldByLane(state, nowMs);
@@ -303,15 +342,18 @@ function freeAtMs(state: State, nowMs: number, me: Wait, rules: Rules): number {
   const ahead = aheadOf(state, held, me, allowed, rules);
   const need = Math.min(sum(ahead.map(wait => wait.cost)) + me.cost, allowed);
   const requests = Math.min(ahead.length + 1, rules.requestsPerSecond);
+  const open = state.flights.filter(flight => isOpen(flight, nowMs));
+  const source = sourceFreeAtMs(state, nowMs, need + rules.reserve, open.length > 0);
   const times = [
+    nowMs,
     state.frozenUntilMs,
     creditsFreeAtMs(state, nowMs, sum(held) + need - allowed, rules),
-    sourceFreeAtMs(state, nowMs, need + rules.reserve),
+    source === 'reply' ? nowMs : source,
     burstFreeAtMs(state, nowMs, requests - rules.requestsPerSecond),
   ];
   // With other clients, or before the first reply of a period has told about them: one request at a time.
   const alone = others === 0 && nowMs - state.lastReplyMs < rules.periodMs;
-  if (!alone && state.flights.some(flight => flight.deadlineMs > nowMs)) times.push(nowMs + pollMs);
+  const awaitsReply = source === 'reply' || (!alone && open.length > 0);
   if (others > 0) times.push(evenlyAtMs(state, nowMs, need - me.cost, allowed, rules));
   // Backfill keeps an even pace (except for its tenth), so that credits come back evenly, and soon for the next
   // request. (Spent greedily, all come back at once, and a fresh change waited for up to 50 s.)
@@ -319,7 +361,14 @@ function freeAtMs(state: State, nowMs: number, me: Wait, rules: Rules): number {
     if (isSlow(me.lane)) times.push(tenthLeftAtMs(state, nowMs, held, me.cost, allowed, rules));
   } else if (isSlow(me.lane) && slowHeld(held) >= allowed / 10)
     times.push(state.evenMs + ((need - me.cost) * rules.periodMs) / allowed);
-  return Math.ceil(Math.max(...times));
+  const creditsMs = Math.ceil(Math.max(...times));
+  if (awaitsReply && creditsMs < nowMs + pollMs) {
+    const untilMs = Math.max(...open.map(flight => flight.deadlineMs));
+    return { freeMs: nowMs + pollMs, expected: { awaits: 'reply', untilMs } };
+  }
+  // Everything has come back after a period and a time-out.
+  const untilMs = Math.min(creditsMs, Math.max(state.frozenUntilMs, nowMs + rules.periodMs + rules.timeoutMs));
+  return { freeMs: creditsMs, expected: { awaits: 'credits', untilMs } };
 }
 
 /** When backfill and sweep hold so little that a tenth is left to the other lanes. */
@@ -363,21 +412,21 @@ function burstFreeAtMs(state: State, nowMs: number, missing: number): number {
   return whenFreed(held, nowMs, sum(held.map(one => one[1])) + missing);
 }
 
-/** A live sender may get its answer at any moment. */
+/** A live sender may get its answer at any moment; the request of a dead one may be counted until its deadline. */
 function earliestReplyMs(flight: Flight, nowMs: number): number {
-  return Math.min(flight.deadlineMs, nowMs);
+  return flight.orphaned ? flight.deadlineMs : Math.min(flight.deadlineMs, nowMs);
 }
 
 /**
  * The limit by the source's own headers: `remaining` credits until the reset, less the requests in flight, which may be
- * counted or not.
+ * counted or not. A reply to one of them tells.
  */
-function sourceFreeAtMs(state: State, nowMs: number, need: number): number {
+function sourceFreeAtMs(state: State, nowMs: number, need: number, mayReply: boolean): number | 'reply' {
   const { source } = state;
   if (!source || source.untilMs <= nowMs) return nowMs;
   const missing = need + sum(state.flights.map(flight => flight.cost)) - source.remaining;
   if (missing <= 0) return nowMs;
-  if (source.remaining >= need && state.flights.some(flight => flight.deadlineMs > nowMs)) return nowMs + pollMs;
+  if (source.remaining >= need && mayReply) return 'reply';
   if (nowMs >= state.slidingUntilMs) return source.untilMs;
   // Without this, a sliding source whose Reset tells when everything is back would be used at 88 %.
   return Math.min(source.untilMs, whenFreed(state.spent, nowMs, missing));
@@ -509,33 +558,6 @@ function advance(before: State, now: Moment, rules: Rules): State {
     waits: state.waits.filter(wait => wait.untilMs > nowMs),
     others: state.others.filter(([untilMs]) => untilMs > nowMs),
     source: state.source && { ...state.source, remaining: state.source.remaining + back },
-  };
-}
-
-function shift(state: State, byMs: number): State {
-  const by = Math.ceil(byMs);
-  return {
-    ...state,
-    atMs: state.atMs + by,
-    flights: state.flights.map(one => ({ ...one, grantedMs: one.grantedMs + by, deadlineMs: one.deadlineMs + by })),
-    spent: state.spent.map(([freeMs, ...amounts]): Spent => [freeMs + by, ...amounts]),
-    burst: state.burst.map(([freeMs, requests]) => [freeMs + by, requests]),
-    waits: state.waits.map(one => ({ ...one, sinceMs: one.sinceMs + by, untilMs: one.untilMs + by })),
-    source: state.source && {
-      ...state.source,
-      untilMs: state.source.untilMs + by,
-      sinceMs: state.source.sinceMs + by,
-      resetFromMs: state.source.resetFromMs + by,
-      resetToMs: state.source.resetToMs + by,
-    },
-    slidingUntilMs: state.slidingUntilMs + by,
-    others: state.others.map(([untilMs, credits]) => [untilMs + by, credits]),
-    frozenUntilMs: state.frozenUntilMs + by,
-    lastReplyMs: state.lastReplyMs + by,
-    answeredMs: state.answeredMs + by,
-    lastGrantMs: state.lastGrantMs + by,
-    evenMs: state.evenMs + by,
-    clock: state.clock && shiftClock(state.clock, by),
   };
 }
 

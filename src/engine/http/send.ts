@@ -9,7 +9,7 @@ import Agent from 'undici/lib/dispatcher/agent.js';
 import type { Clock } from '../../clock.ts';
 import { exitCodes, Fatal, quoting, Retry, type ShelfdeskError, Spent } from '../../errors.ts';
 import { count } from '../../words.ts';
-import type { Booked, Budget, Lane } from '../budget/budget.ts';
+import type { Awaited, Booked, Budget, Lane } from '../budget/budget.ts';
 import { ExactNumber, parseJson } from '../exact-json.ts';
 import { fieldsOf, objectOf } from '../json-text.ts';
 import type { Dialect, Said, Token } from './dialect.ts';
@@ -46,13 +46,25 @@ export interface SendOptions {
   tries?: number;
 }
 
-/** `why`: what people read, such as `retrying (connection refused), try 4`. */
+/** `why` and `ends`: what people read, such as `retrying (connection refused), try 4` and `next in`. */
 export interface Wait {
   readonly why: string;
+  readonly ends: string;
+  /** How long it lasts yet; where a reply is awaited, at most. */
   readonly ms: number;
+  /** How long it lasts in all, as far as is known: a reply may come at any moment. */
+  readonly wholeMs: number;
   /** Whether a request has failed. Otherwise it has not been sent yet. */
   readonly isRetry: boolean;
 }
+
+type Awaits = Awaited | 'retry';
+const endsOf: Readonly<Record<Awaits, string>> = { credits: 'resumes in', reply: 'resumes within', retry: 'next in' };
+
+const whyUnsent: Readonly<Record<Awaited, string>> = {
+  credits: 'waiting for credits',
+  reply: 'waiting for the reply to another request',
+};
 
 /** A request, or why it is not sent yet, for the log of a run. */
 export interface Heard {
@@ -103,6 +115,25 @@ export function openFetch(): { fetch: Fetch } & AsyncDisposable {
   return { fetch, [Symbol.asyncDispose]: () => agent.close() };
 }
 
+interface Noted {
+  readonly why: string;
+  readonly awaits: Awaits;
+  readonly sinceMs: number;
+  readonly untilMs: number;
+}
+
+function waitOf({ why, awaits, sinceMs, untilMs }: Noted, nowMs: number): Wait {
+  const wholeMs = (awaits === 'reply' ? nowMs : untilMs) - sinceMs;
+  const ms = Math.max(0, untilMs - nowMs);
+  return { why, ends: endsOf[awaits], ms, wholeMs, isRetry: awaits === 'retry' };
+}
+
+/** A shorter wait is not worth a line in the log of a run. */
+const toldMs = 1000;
+
+/** As the log of a run has it. */
+const inLog = ({ why, ends, ms }: Wait): string => `${why}, ${ends} ${Math.ceil(ms / 1000)} s`;
+
 /** Credits of a job, and how often the source's clock had moved at its last reply. */
 interface Used {
   credits: number;
@@ -135,21 +166,21 @@ export function makeSend(deps: {
 }): Send {
   const { budget, clock, log, dialect, rules } = deps;
   let seen: { date: number; at: number; durationMs: number } | undefined;
-  const waits = new Set<Omit<Wait, 'ms'> & { readonly untilMs: number }>();
+  const waits = new Set<Noted>();
   let inFlight = 0;
 
   /** Notes the wait while `work` lasts. */
-  async function noting<T>(
-    isRetry: boolean,
-    work: (note: (why: string, ms: number) => void) => Promise<T>,
-  ): Promise<T> {
-    let noted: (Omit<Wait, 'ms'> & { readonly untilMs: number }) | undefined;
+  async function noting<T>(work: (note: (why: string, ms: number, awaits: Awaits) => Wait) => Promise<T>): Promise<T> {
+    let noted: Noted | undefined;
     const forget = () => noted !== undefined && waits.delete(noted);
     try {
-      return await work((why, ms) => {
+      return await work((why, ms, awaits) => {
         forget();
-        noted = { why, isRetry, untilMs: clock.monotonic() + ms };
+        const nowMs = clock.monotonic();
+        const sinceMs = noted?.awaits === awaits ? noted.sinceMs : nowMs;
+        noted = { why, awaits, sinceMs, untilMs: nowMs + ms };
         waits.add(noted);
+        return waitOf(noted, nowMs);
       });
     } finally {
       forget();
@@ -165,10 +196,11 @@ export function makeSend(deps: {
     const hear = (one: Partial<Heard>) =>
       call.used.heard({ request: label(request), status: null, ms: 0, credits: 0, says: null, ...one });
     let isTold = false;
-    const grant = await noting(false, note =>
-      budget.acquire(request.cost, options.lane, options.signal, ms => {
-        note('waiting for credits', ms);
-        if (!isTold && ms >= 1000) hear({ says: `waiting for credits, resumes in ${Math.ceil(ms / 1000)} s` });
+    const grant = await noting(note =>
+      budget.acquire(request.cost, options.lane, options.signal, (ms, awaits) => {
+        const wait = note(whyUnsent[awaits], ms, awaits);
+        if (isTold || wait.wholeMs < toldMs) return;
+        hear({ says: inLog(wait) });
         isTold = true;
       }),
     );
@@ -256,10 +288,8 @@ export function makeSend(deps: {
         const delay = Math.min(longestDelayMs, firstDelayMs * 3 ** (attempt - 1));
         const waitMs = delay * (0.5 + deps.random() / 2);
         const reason = inWords(error.message.slice(label(request).length + 2));
-        await noting(true, async note => {
-          const why = `retrying (${reason}), try ${attempt + 1}`;
-          note(why, waitMs);
-          const says = `${why}, next in ${Math.ceil(waitMs / 1000)} s`;
+        await noting(async note => {
+          const says = inLog(note(`retrying (${reason}), try ${attempt + 1}`, waitMs, 'retry'));
           used.heard({ request: label(request), status: null, ms: 0, credits: 0, says });
           await clock.sleep(waitMs, options.signal);
         });
@@ -280,9 +310,7 @@ export function makeSend(deps: {
       },
       waits: () => {
         const [first] = waits;
-        return first === undefined || inFlight > 0
-          ? undefined
-          : { why: first.why, isRetry: first.isRetry, ms: Math.max(0, first.untilMs - clock.monotonic()) };
+        return first === undefined || inFlight > 0 ? undefined : waitOf(first, clock.monotonic());
       },
       apart,
     });

@@ -44,6 +44,8 @@ export function compared(ledger: Ledger): Compared {
     },
     cancel: (before, now, id, rules) =>
       keep(ledger.cancel(before, now, id, rules), plain.giveBack(logOf(before), now, id, rules)),
+    bury: (before, now, dead, rules) =>
+      keep(ledger.bury(before, now, dead, rules), plain.bury(logOf(before), now, dead, rules)),
     thaw: (before, now, rules) => keep(ledger.thaw(before, now, rules), plain.thaw(logOf(before), now, rules)),
   };
 }

@@ -45,6 +45,7 @@ interface Asked {
   readonly lane: Lane;
   readonly cost: number;
   readonly sinceMs?: number;
+  readonly sender: number;
 }
 
 function drawOne(examined: Ledger, seed: number): string | undefined {
@@ -135,11 +136,13 @@ function drawOne(examined: Ledger, seed: number): string | undefined {
   for (let n = 0; n < length; n++) {
     const what = random();
     if (what < 0.3) pass();
-    else if (what < 0.55) ask({ id: `${grantIds[ids % 6]}${ids++}`, lane: pick(asks), cost: pick([1, 1, 2, 3]) });
+    else if (what < 0.55)
+      ask({ id: `${grantIds[ids % 6]}${ids++}`, lane: pick(asks), cost: pick([1, 1, 2, 3]), sender: pick([1, 2]) });
     else if (what < 0.7 && waiting.length > 0) ask(pick(waiting));
     else if (what < 0.92 && flying.length > 0) hear(pick(flying));
     else if (what < 0.93 && flying.length > 0) state = ledger.cancel(state, moment(), flying.shift()!.id, rules);
-    else if (what < 0.945) state = ledger.thaw(state, moment(), rules);
+    else if (what < 0.94) state = ledger.thaw(state, moment(), rules);
+    else if (what < 0.95) state = ledger.bury(state, moment(), [pick([1, 2])], rules);
     else if (what > 1 - setsBack) nowMs -= pick([900, 1000, 1001, 2000, hourMs]);
     // What would be told to each lane now, and later.
     for (const lane of lanes) ledger.acquire(state, moment(), { id: 'asks', lane, cost: 1 + (n % 3) }, rules);

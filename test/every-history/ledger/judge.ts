@@ -98,7 +98,7 @@ export function toldWrong(
   now: Moment,
   wanted: Ask,
 ): string | undefined {
-  const { waitUntilMs, tooLong, unmarked } = done;
+  const { waitUntilMs, expected, tooLong, unmarked } = done;
   const waitMs = waitUntilMs - now.earliestMs;
   if (!(waitMs > -1) || !Number.isFinite(waitMs)) return `a wait of ${waitMs} ms is told`;
   if (tooLong) {
@@ -108,7 +108,33 @@ export function toldWrong(
   } else if (waitMs > (unmarked === undefined ? patienceMs : unmarkedMs) + 1) {
     return `a process is to sleep ${waitMs} ms, and may oversleep`;
   }
+  if (!(expected.untilMs - now.earliestMs > -1) || !Number.isFinite(expected.untilMs))
+    return `it is told to take until ${expected.untilMs}`;
+  const mayReply = before.processes.some(({ doing }) => doing.is === 'flying') || before.unseen.length > 0;
+  if (!mayReply) {
+    if (expected.awaits === 'reply') return 'a process waits for a reply, and no living process hears one';
+    const early = tooEarly(world, ledger, before, done, now, wanted);
+    if (early) return early;
+  }
   return unmarked === undefined && !tooLong ? unmarkedWrong(world, ledger, before, done, now, wanted) : undefined;
+}
+
+/** Nobody else waits, and nothing is in flight that somebody hears of: whoever is told a time goes at that time. */
+function tooEarly(
+  { rules }: World,
+  ledger: Ledger,
+  before: Now,
+  { state, waitUntilMs }: Acquired & { granted: false },
+  now: Moment,
+  wanted: Ask,
+): string | undefined {
+  const waiting = before.processes.filter(({ doing }) => doing.is === 'waiting').length;
+  const waitMs = waitUntilMs - now.earliestMs;
+  if (waiting > 1 || before.marksMs > 0 || waitMs > patienceMs - 2) return undefined;
+  const then = { earliestMs: waitUntilMs, latestMs: waitUntilMs + now.latestMs - now.earliestMs };
+  return ledger.acquire(state, then, wanted, rules).granted
+    ? undefined
+    : `a process is told to wait ${Math.round(waitMs)} ms, and waits longer, though nothing happens`;
 }
 
 /**

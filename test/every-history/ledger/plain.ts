@@ -5,12 +5,21 @@
 import type { Ask, Lane, Moment, RateHeaders, Reply, Rules, Settled } from '../../../src/engine/budget/ledger.ts';
 import { type HeardClock, hearPlainly, setPlainly } from './plain-clock.ts';
 
-type Told = { granted: true } | { granted: false; waitUntilMs: number; tooLong?: true; unmarked?: number };
+interface Expected {
+  readonly awaits: 'credits' | 'reply';
+  readonly untilMs: number;
+}
+type Told =
+  | { granted: true }
+  | { granted: false; waitUntilMs: number; expected: Expected; tooLong?: true; unmarked?: number };
 
-interface Grant extends Ask {
+interface Grant extends Omit<Ask, 'sender'> {
+  readonly sender: number | undefined;
   readonly grantedMs: number;
   readonly deadlineMs: number;
   readonly waitedMs: number;
+  /** Nobody waits for its reply. */
+  readonly dead: boolean;
 }
 interface Mark extends Ask {
   readonly sinceMs: number;
@@ -157,7 +166,10 @@ function before(log: Log, nowMs: number, me: Mark, allowed: number, { sweepShare
   return served.slice(0, served.indexOf(me));
 }
 
-function whenMay(log: Log, nowMs: number, me: Mark, rules: Rules): number {
+/** Requests whose replies may come. */
+const awaited = ({ flying }: Log, nowMs: number) => flying.filter(one => !one.dead && one.deadlineMs > nowMs);
+
+function whenMay(log: Log, nowMs: number, me: Mark, rules: Rules): { freeMs: number; expected: Expected } {
   const { periodMs, requestsPerSecond, reserve } = rules;
   const others = othersAt(log, nowMs, rules);
   const allowed = Math.max(me.cost, limitOf(log, rules) - reserve - others);
@@ -165,10 +177,13 @@ function whenMay(log: Log, nowMs: number, me: Mark, rules: Rules): number {
   const need = Math.min(allowed, sum(ahead) + me.cost);
   // A request in flight may be answered now; one whose sender is dead was counted by its deadline.
   const flying = (ms: number) =>
-    log.flying.map(one => ({ ...one, endMs: Math.min(nowMs, one.deadlineMs) + ms, group: -1 }));
+    log.flying.map(one => ({
+      ...one,
+      endMs: (one.dead ? one.deadlineMs : Math.min(nowMs, one.deadlineMs)) + ms,
+      group: -1,
+    }));
   const credits = [...heldAt(log.credits, nowMs), ...flying(periodMs)];
   const slots = heldAt([...log.slots, ...flying(1000).map(one => ({ ...one, cost: 1 }))], nowMs);
-  const isFlying = log.flying.some(one => one.deadlineMs > nowMs);
   const times = [
     nowMs,
     log.silentUntilMs,
@@ -177,7 +192,6 @@ function whenMay(log: Log, nowMs: number, me: Mark, rules: Rules): number {
     whenSaid(log, nowMs, need + reserve),
   ];
   const isAlone = others === 0 && nowMs < log.repliedMs + periodMs;
-  if (isFlying && !isAlone) times.push(nowMs + 200);
   const slow = sum(credits.filter(one => isSlow(one.lane)));
   if (others > 0) times.push(whenEven(log, nowMs, need - me.cost, allowed, rules));
   else if (isSlow(me.lane)) {
@@ -192,7 +206,18 @@ function whenMay(log: Log, nowMs: number, me: Mark, rules: Rules): number {
       );
     } else if (slow >= allowed / 10) times.push(log.lastsUntilMs + ((need - me.cost) * periodMs) / allowed);
   }
-  return Math.ceil(Math.max(...times));
+  const freeMs = Math.ceil(Math.max(...times));
+  const replies = awaited(log, nowMs).map(one => one.deadlineMs);
+  const asksAgainMs = nowMs + 200;
+  if (replies.length > 0 && freeMs < asksAgainMs && (!isAlone || isToldByReply(log, nowMs, need + reserve)))
+    return { freeMs: asksAgainMs, expected: { awaits: 'reply', untilMs: Math.max(...replies) } };
+  const allBackMs = Math.max(log.silentUntilMs, nowMs + periodMs + rules.timeoutMs);
+  return { freeMs, expected: { awaits: 'credits', untilMs: Math.min(freeMs, allBackMs) } };
+}
+
+/** The source left enough at its last word, unless it counts what flies on top. */
+function isToldByReply({ said, flying }: Log, nowMs: number, need: number): boolean {
+  return !!said && nowMs < said.untilMs && said.left >= need && need + sum(flying) > said.left;
 }
 
 /** What the source said binds, and what flies may be counted or not. */
@@ -200,8 +225,7 @@ function whenSaid(log: Log, nowMs: number, need: number): number {
   const { said } = log;
   if (!said || nowMs >= said.untilMs) return nowMs;
   const missing = need + sum(log.flying) - said.left;
-  if (missing <= 0) return nowMs;
-  if (said.left >= need && log.flying.some(one => one.deadlineMs > nowMs)) return nowMs + 200;
+  if (missing <= 0 || (awaited(log, nowMs).length > 0 && isToldByReply(log, nowMs, need))) return nowMs;
   return nowMs < log.slidesUntilMs
     ? Math.min(said.untilMs, whenBack(heldAt(log.credits, nowMs), nowMs, missing))
     : said.untilMs;
@@ -224,13 +248,13 @@ export function ask(had: Log, now: Moment, wanted: Ask, rules: Rules): { log: Lo
   const { id, lane, cost } = wanted;
   const sinceMs = log.marks.find(one => one.id === id)?.sinceMs ?? wanted.sinceMs ?? nowMs;
   const marks = log.marks.filter(one => one.id !== id);
-  const freeMs = whenMay(log, nowMs, { id, lane, cost, sinceMs, untilMs: 0 }, rules);
+  const { freeMs, expected } = whenMay(log, nowMs, { id, lane, cost, sinceMs, untilMs: 0 }, rules);
   if (freeMs <= nowMs) {
     const allowed = Math.max(cost, limitOf(log, rules) - rules.reserve - othersAt(log, nowMs, rules));
     const atMs = Math.ceil(now.latestMs);
     const grant: Grant = {
       ...{ id, lane, cost, grantedMs: nowMs, deadlineMs: atMs + rules.timeoutMs + 1000 },
-      waitedMs: Math.max(0, nowMs - sinceMs),
+      ...{ waitedMs: Math.max(0, nowMs - sinceMs), sender: wanted.sender, dead: false },
     };
     // What was not granted for long may be made up for, 3.5 s of it.
     const lastsUntilMs = Math.max(log.lastsUntilMs, nowMs - 3500) + (cost * rules.periodMs) / allowed;
@@ -240,13 +264,13 @@ export function ask(had: Log, now: Moment, wanted: Ask, rules: Rules): { log: Lo
   const waitMs = freeMs - nowMs;
   if (rules.longestWaitMs !== undefined && waitMs > rules.longestWaitMs) {
     const waitUntilMs = nowMs + Math.min(waitMs, rules.periodMs + rules.timeoutMs);
-    return { log: { ...log, marks }, told: { granted: false, waitUntilMs, tooLong: true } };
+    return { log: { ...log, marks }, told: { granted: false, waitUntilMs, expected, tooLong: true } };
   }
   if (isSlow(lane) && sinceMs === nowMs && waitMs <= 2000)
-    return { log: had, told: { granted: false, waitUntilMs: freeMs, unmarked: nowMs } };
+    return { log: had, told: { granted: false, waitUntilMs: freeMs, expected, unmarked: nowMs } };
   const waitUntilMs = nowMs + Math.min(waitMs, 5000);
   const mark = { id, lane, cost, sinceMs, untilMs: waitUntilMs + 2000 };
-  return { log: { ...log, marks: [...marks, mark] }, told: { granted: false, waitUntilMs } };
+  return { log: { ...log, marks: [...marks, mark] }, told: { granted: false, waitUntilMs, expected } };
 }
 
 export function hear(
@@ -307,6 +331,14 @@ export function hear(
 export function giveBack(had: Log, now: Moment, id: string, rules: Rules): Log {
   const log = look(had, now, rules);
   return { ...log, flying: log.flying.filter(one => one.id !== id) };
+}
+
+export function bury(had: Log, now: Moment, dead: readonly number[], rules: Rules): Log {
+  const log = look(had, now, rules);
+  return {
+    ...log,
+    flying: log.flying.map(one => (dead.some(sender => sender === one.sender) ? { ...one, dead: true } : one)),
+  };
 }
 
 export function thaw(had: Log, now: Moment, rules: Rules): Log {

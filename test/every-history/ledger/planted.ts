@@ -14,6 +14,10 @@ const limits = (from: string, to: string): readonly Replacement[] => [
   { file: 'src/engine/budget/source-limits.ts', from, to },
 ];
 
+const setBack = (from: string, to: string): readonly Replacement[] => [
+  { file: 'src/engine/budget/set-back.ts', from, to },
+];
+
 export const plantedInLedger: Readonly<Record<string, Planted>> = {
   'a reply does not end its flight': {
     mistakes: ledger('flights: state.flights.filter(one => one !== flight),', 'flights: state.flights,'),
@@ -55,6 +59,31 @@ export const plantedInLedger: Readonly<Record<string, Planted>> = {
       'flights: state.flights,',
     ),
     foundIn: 'two processes',
+  },
+  'the reply to a request of a dead process is awaited': {
+    mistakes: ledger('flight.deadlineMs > nowMs && flight.orphaned === undefined', 'flight.deadlineMs > nowMs'),
+    foundIn: 'another client, and processes that die or are cut off, a fixed window',
+  },
+  'a request of a dead process holds nothing': {
+    mistakes: ledger(
+      'state.flights.map(one => (isDead(one) ? { ...one, orphaned: true } : one))',
+      'state.flights.filter(one => !isDead(one))',
+    ),
+    foundIn: 'two processes, a fixed window',
+  },
+  'a request of a dead process is in what the source says is left': {
+    mistakes: ledger(
+      'need + sum(state.flights.map(flight => flight.cost))',
+      'need + sum(state.flights.filter(one => !one.orphaned).map(flight => flight.cost))',
+    ),
+    foundIn: 'a process that died, and another client whom nobody has seen',
+  },
+  'a request of a dead process holds its slot of the second no longer': {
+    mistakes: ledger(
+      'flight.orphaned ? flight.deadlineMs : Math.min(flight.deadlineMs, nowMs)',
+      'flight.orphaned ? nowMs - secondMs : nowMs',
+    ),
+    foundIn: 'requests a second',
   },
   'the mark of a dead process stays': {
     mistakes: ledger('waits: state.waits.filter(wait => wait.untilMs > nowMs),', 'waits: state.waits,'),
@@ -108,14 +137,14 @@ export const plantedInLedger: Readonly<Record<string, Planted>> = {
     foundIn: 'requests a second',
   },
   'when our clock is set back, spent credits are forgotten there': {
-    mistakes: ledger(
+    mistakes: setBack(
       'spent: state.spent.map(([freeMs, ...amounts]): Spent => [freeMs + by, ...amounts]),',
       'spent: state.spent,',
     ),
     foundIn: 'a clock that is set back',
   },
   'when our clock is set back, the silence lasts an hour more': {
-    mistakes: ledger('frozenUntilMs: state.frozenUntilMs + by,', 'frozenUntilMs: state.frozenUntilMs,'),
+    mistakes: setBack('frozenUntilMs: state.frozenUntilMs + by,', 'frozenUntilMs: state.frozenUntilMs,'),
     foundIn: 'after a refusal, a fixed window',
   },
   'the last to come is the first to go': {

@@ -213,7 +213,7 @@ const stories: Readonly<Record<string, (desk: Desk) => Promise<void>>> = {
     assert.deepEqual(
       [told, desk.clock.slept],
       [
-        [5000, 1001],
+        [6001, 1001],
         [5000, 1001],
       ],
     );
@@ -302,6 +302,46 @@ const stories: Readonly<Record<string, (desk: Desk) => Promise<void>>> = {
       (await desk.row()).state.flights.map(({ id }) => id),
       [a.id, b.id, c.id],
     );
+  },
+  async 'a process dies with a request in flight, and others are there'(desk) {
+    const { one, two, ask, die } = await twoAmongOthers(desk);
+    const dies = await ask(one);
+    await die();
+    const before = two.sent.length;
+    const told: unknown[] = [];
+    const b = await two.acquire(1, 'fresh', undefined, (...wait) => told.push(wait));
+    // It looks when a reply takes unusually long, and does not wait for it any longer.
+    assert.deepEqual(
+      told,
+      [10_000, 9800, 9600, 9400, 9200].map(ms => [ms, 'reply']),
+    );
+    assert.deepEqual(two.sent.slice(before).slice(-4), ['budget-write', 'budget-dead', 'budget-write', 'budget-grant']);
+    const { flights } = (await desk.row()).state;
+    assert.deepEqual(
+      flights.map(({ id, orphaned }) => [id, orphaned]),
+      [
+        [dies.id, true],
+        [b.id, undefined],
+      ],
+    );
+    // It was cut off from the database, and has heard its reply all the same.
+    await one.settle(dies, answered);
+    await two.settle(b, answered);
+    assert.deepEqual((await desk.row()).state.flights, []);
+  },
+  async 'a living process takes its time, and others are there'(desk) {
+    const { one, two, ask, die } = await twoAmongOthers(desk);
+    await ask(one);
+    await two.acquire(1, 'fresh');
+    assert.deepEqual(
+      [desk.clock.ms - beginMs >= 20_000, two.sent.filter(name => name === 'budget-dead').length],
+      [true, 9],
+    );
+    // Nobody takes itself for dead.
+    await die();
+    const itself = desk.process({ sender: () => 8, limits: plenty });
+    await itself.acquire(1, 'fresh');
+    assert.equal(itself.sent.includes('budget-dead'), false);
   },
   async 'an older program knew less'(desk) {
     await desk.pool.query(`insert into sync.budget (account_id, source, state) values ('acme', 'helpdesk', '{}')`);
@@ -482,6 +522,26 @@ const stories: Readonly<Record<string, (desk: Desk) => Promise<void>>> = {
     assert.notEqual((await desk.row()).state.clock, null);
   },
 };
+
+/** Two processes that hold their locks, and a reply that has told of others. */
+async function twoAmongOthers(desk: Desk) {
+  const locks = new pg.Client({ connectionString: desk.pool.options.connectionString });
+  await locks.connect();
+  await locks.query('select pg_advisory_lock(1397248855, n) from generate_series(7, 8) n');
+  const [one, two] = [7, 8].map(id => desk.process({ sender: () => id, limits: plenty })) as [Sender, Sender];
+  const ask = (process: Sender) => process.acquire(1, 'fresh');
+  const headers = { limit: 1000, remaining: 990, used: 1, resetSeconds: 60 };
+  await one.settle(await ask(one), { headers, refused: false });
+  desk.clock.ms += 11_000;
+  const die = async () => {
+    await locks.query('select pg_advisory_unlock_all()');
+    await locks.end();
+  };
+  return { one, two, ask, die };
+}
+/** So that the even pace is no wait. */
+const plenty = { ...limits, credits: 1000 };
+type Sender = ReturnType<Desk['process']>;
 
 /** The next such statement is done, and its answer does not come. */
 function lose({ disturb }: ReturnType<Desk['process']>, name: string): void {

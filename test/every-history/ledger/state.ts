@@ -8,6 +8,8 @@ export interface Process {
   readonly cost: number;
   /** Requests that it may still begin. */
   readonly left: number;
+  /** Its number, which no process has after it. */
+  readonly sender: number;
   readonly doing: Doing;
 }
 
@@ -38,6 +40,12 @@ export interface Orphan {
   readonly untilMs: number;
 }
 
+/** A process that died with a request in flight, and whom nobody has looked for yet. */
+export interface Unseen {
+  readonly sender: number;
+  readonly untilMs: number;
+}
+
 /** Credits that the rules hold: from the grant until a period after the reply, or after the deadline of a dead one. */
 export interface Hold {
   readonly untilMs: number;
@@ -59,9 +67,11 @@ export interface Now {
   readonly ledger: State;
   readonly processes: readonly Process[];
   readonly orphans: readonly Orphan[];
+  readonly unseen: readonly Unseen[];
   readonly uses: readonly Use[];
   readonly left: {
     readonly deaths: number;
+    readonly cuts: number;
     readonly cancels: number;
     readonly others: number;
     readonly setBacks: number;
@@ -156,7 +166,7 @@ export function keyOf(world: World, state: Now, advanced: State, symmetric = tru
   const flights = s.flights
     .map(
       one =>
-        `${name(one.id)}${laneLetter[one.lane]}${one.cost},${d(one.grantedMs)},${d(one.deadlineMs)},${one.waitedMs}`,
+        `${name(one.id)}${laneLetter[one.lane]}${one.cost},${d(one.grantedMs)},${d(one.deadlineMs)},${one.waitedMs}${one.orphaned ? 'o' : ''}`,
     )
     .sort();
   const waits = s.waits
@@ -189,6 +199,10 @@ export function keyOf(world: World, state: Now, advanced: State, symmetric = tru
     state.uses.map(use => `${t(use.atMs)}:${use.cost}${use.ours ? '' : 'o'}`).join(';'),
     state.orphans
       .map(one => `${t(one.untilMs)}:${one.cost}`)
+      .sort()
+      .join(';'),
+    state.unseen
+      .map(one => t(one.untilMs))
       .sort()
       .join(';'),
     state.holds

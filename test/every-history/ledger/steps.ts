@@ -11,7 +11,7 @@ import { type Doing, type Hold, momentOf, type Now, type Process } from './state
 import type { Words, World } from './worlds.ts';
 
 /** The functions that are examined: those of the product, or a planted mistake. */
-export type Ledger = Pick<typeof real, 'acquire' | 'settle' | 'cancel' | 'thaw' | 'empty'>;
+export type Ledger = Pick<typeof real, 'acquire' | 'settle' | 'cancel' | 'bury' | 'thaw' | 'empty'>;
 
 type Waiting = Extract<Doing, { is: 'waiting' }>;
 type Flying = Extract<Doing, { is: 'flying' }>;
@@ -30,11 +30,18 @@ export function begin(world: World, ledger: Ledger): Now {
     backMs: 0,
     ids: 0,
     ledger: ledger.empty,
-    processes: world.processes.map(one => ({ ...one, left: world.requests, doing: { is: 'idle' } })),
+    processes: world.processes.map((one, n) => ({
+      ...one,
+      left: world.requests,
+      sender: n + 1,
+      doing: { is: 'idle' },
+    })),
     orphans: [],
+    unseen: [],
     uses: [],
     left: {
       deaths: world.deaths ?? 0,
+      cuts: world.cuts ?? 0,
       cancels: world.cancels ?? 0,
       others: world.others ?? 0,
       setBacks: world.setBacks ?? 0,
@@ -93,10 +100,10 @@ const dead = (state: Now) => ({ left: { ...state.left, deaths: state.left.deaths
 // ---- a process ----
 
 function ask(world: World, ledger: Ledger, state: Now, n: number, verb: string): Step<Now> {
-  const { lane, cost, doing } = state.processes[n]!;
+  const { lane, cost, sender, doing } = state.processes[n]!;
   const { id, sinceMs, unmarked } = doing as Waiting;
   const now = momentOf(world, state, n);
-  const wanted = { id, lane, cost, ...(unmarked !== undefined && { sinceMs: unmarked }) };
+  const wanted = { id, lane, cost, sender, ...(unmarked !== undefined && { sinceMs: unmarked }) };
   const done = ledger.acquire(state.ledger, now, wanted, world.rules);
   const what = `${nameOf(n)} ${verb} ${cost} in lane ${lane}`;
   if (done.granted) {
@@ -130,7 +137,7 @@ function* flyingSteps(
   ledger: Ledger,
   state: Now,
   n: number,
-  { lane, cost }: Process,
+  { lane, cost, sender }: Process,
   doing: Flying,
 ): Generator<Step<Now>> {
   const granting = doing.grantedMs === state.nowMs;
@@ -157,7 +164,19 @@ function* flyingSteps(
     const says = doing.answer
       ? `${nameOf(n)} dies before the reply`
       : `${nameOf(n)} dies; its request may be on its way`;
-    yield { says, state: put(state, n, idle, { ...dead(state), orphans, holds }) };
+    const unseen = [...state.unseen, { sender, untilMs: deadlineMs + world.rules.periodMs }];
+    const processes = state.processes.map((one, i) =>
+      i === n ? { ...one, sender: sender + state.processes.length } : one,
+    );
+    yield { says, state: put({ ...state, processes }, n, idle, { ...dead(state), orphans, unseen, holds }) };
+  }
+  if (state.left.cuts > 0 && (ticks || granting)) {
+    const left = { ...state.left, cuts: state.left.cuts - 1 };
+    const buried = ledger.bury(state.ledger, momentOf(world, state, n), [sender], world.rules);
+    yield {
+      says: `${nameOf(n)} is cut off from the database, and taken for dead`,
+      state: { ...state, left, ledger: buried },
+    };
   }
 }
 
@@ -285,6 +304,15 @@ function* worldSteps(world: World, ledger: Ledger, state: Now): Generator<Step<N
     const says = 'the server counts the request of a dead process';
     yield { says, state: after, wrong: refusedWrong(world, state, said.answer, said.uses) };
   }
+  for (const { sender } of state.unseen)
+    yield {
+      says: 'another process sees that the sender of a request is dead',
+      state: {
+        ...state,
+        unseen: state.unseen.filter(one => one.sender !== sender),
+        ledger: ledger.bury(state.ledger, momentOf(world, state), [sender], world.rules),
+      },
+    };
   if (state.left.others > 0) {
     const { uses } = answer(world, inPeriodOf(world, state), state.nowMs, {
       cost: world.otherCost ?? 1,
@@ -395,6 +423,7 @@ function forget(world: World, state: Now, nowMs: number): Now {
     ...state,
     uses: inPeriod(state.uses, nowMs, world.rules.periodMs),
     orphans: state.orphans.filter(one => one.untilMs >= nowMs),
+    unseen: state.unseen.filter(one => one.untilMs > nowMs),
     holds: state.holds.filter(one => one.untilMs + slackMs > nowMs),
     marksMs: state.marksMs > nowMs ? state.marksMs : 0,
     silentMs: state.silentMs > nowMs ? state.silentMs : 0,

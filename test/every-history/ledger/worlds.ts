@@ -34,6 +34,8 @@ export interface World {
   readonly words: readonly Words[];
   /** How many times each of these may happen. */
   readonly deaths?: number;
+  /** A process that lives loses its presence lock while a request of it is in flight. */
+  readonly cuts?: number;
   readonly cancels?: number;
   readonly others?: number;
   /** What another client asks for; default: 1. */
@@ -115,6 +117,7 @@ export const worlds: readonly World[] = [
     processes: fresh(1, 2),
     requests: 2,
     deaths: 1,
+    cuts: 1,
   },
   {
     ...plain,
@@ -171,6 +174,38 @@ export const worlds: readonly World[] = [
     processes: fresh(1, 1, 1),
     requests: 2,
     deaths: 1,
+    cuts: 1,
+  },
+  ...(['fixed', 'sliding'] as const).map(
+    (window): World => ({
+      ...plain,
+      name: `another client, and processes that die or are cut off, a ${window} window`,
+      rules: { ...minute, credits: 4, timeoutMs: 29_000 },
+      window,
+      phaseMs: 20_000,
+      tickMs: 10_000,
+      processes: [one, one],
+      requests: 2,
+      others: 1,
+      deaths: 1,
+      cuts: 1,
+      after: ['another client', ...answered],
+    }),
+  ),
+  {
+    ...plain,
+    name: 'a process that died, and another client whom nobody has seen',
+    rules: { ...minute, credits: 4, timeoutMs: 29_000 },
+    window: 'fixed',
+    tickMs: 10_000,
+    processes: [one, one],
+    requests: 2,
+    others: 2,
+    deaths: 1,
+    after: [
+      ...['process 1 asks', 'process 1 dies', 'the sender of a request is dead', 'another client'],
+      ...['process 2 asks', 'of process 2', 'process 2 hears'],
+    ],
   },
   ...(['fixed', 'sliding'] as const).flatMap(window =>
     (['oldest', 'all'] as const)
