@@ -317,6 +317,16 @@ describe('database', () => {
     expect([of('disk').state, of('database version').state]).toEqual(['ok', 'ok']);
   });
 
+  test('questions that are compiled', async () => {
+    await using db = await freshDatabase();
+    const name = new URL(db.url).pathname.slice(1);
+    const settings = { ...desk, DATABASE_URL: db.url };
+    expect((await look(settings, ['jit'])).of('jit').state).toBe('ok');
+    await db.pool.query(`alter database ${name} reset jit`);
+    const remedy = expect.stringContaining(`alter database ${name} set jit = off`);
+    expect((await look(settings, ['jit'])).of('jit')).toMatchObject({ state: 'warn', remedy });
+  });
+
   test('a disk that fills', () => {
     expect(judgeDisk(100e6, 1e6, '/data').state).toBe('fail');
     expect(judgeDisk(900e6, 1e6, '/data').state).toBe('warn');

@@ -330,6 +330,42 @@ test(
   },
 );
 
+test('no login of the database compiles its questions, whoever made it', async () => {
+  await using db = await emptyDatabase();
+  const role = aName('plain');
+  const name = new URL(db.url).pathname.slice(1);
+  const jitOf = async (url: string) => {
+    const client = new pg.Client({ connectionString: url });
+    await client.connect();
+    try {
+      return (await client.query('show jit')).rows[0].jit;
+    } finally {
+      await client.end();
+    }
+  };
+  await migrate(db.url);
+  await db.pool.query(`create role ${role} login password 'plain' in role shelfdesk_writer`);
+  onTestFinished(async () => {
+    await using admin = await emptyDatabase();
+    await admin.pool.query(`drop role ${role}`);
+  });
+  const plain = new URL(db.url);
+  [plain.username, plain.password] = [role, 'plain'];
+  expect([await jitOf(db.url), await jitOf(plain.href)]).toEqual(['off', 'off']);
+
+  // A dump does not keep what belongs to the database. Whoever does not own it changes nothing.
+  await db.pool.query(`alter database ${name} reset jit`);
+  expect(await migrate(plain.href)).toEqual({ applied: [] });
+  expect(await jitOf(plain.href)).toBe('on');
+  expect(await migrate(db.url)).toEqual({ applied: [] });
+  expect(await jitOf(plain.href)).toBe('off');
+
+  // The operator wants it.
+  await db.pool.query(`alter database ${name} set jit = on`);
+  await migrate(db.url);
+  expect(await jitOf(plain.href)).toBe('on');
+});
+
 test('a table that was loaded or restored has statistics when the program next opens the database', async () => {
   await using db = await freshDatabase();
   const counted = async () =>

@@ -19,6 +19,8 @@ async function make(template: string): Promise<TestDatabase> {
   const { url, prefix } = inject('postgres');
   const name = `${prefix}${randomBytes(6).toString('hex')}`;
   await administer(url, `create database ${name} template ${template} strategy file_copy`);
+  // A clone has no settings of its template.
+  if (template !== 'template0') await administer(url, `alter database ${name} set jit = off`);
   const own = new URL(url);
   own.pathname = name;
   const pool = new pg.Pool({ connectionString: own.href });

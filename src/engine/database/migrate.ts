@@ -51,6 +51,7 @@ export async function migrate(
     if ((await pendingMigrations(client, folder)).missing.length === 0) {
       const files = await addMirrors(client, sources);
       await settleRoles(client);
+      await settleJit(client);
       await analyzeLoaded(client);
       await keepChecksums(client, folder);
       return { applied: [...takenOver, ...files] };
@@ -76,6 +77,7 @@ export async function migrate(
     });
     const files = await addMirrors(client, sources);
     await settleRoles(client);
+    await settleJit(client);
     await analyzeLoaded(client);
     await keepChecksums(client, folder);
     return { applied: [...takenOver, ...done.map(({ name }) => name), ...files] };
@@ -110,6 +112,22 @@ async function keepFromEmitting(client: pg.Client): Promise<void> {
        and has_function_privilege('public', p.oid, 'execute')`,
   );
   for (const { routine } of rows) await client.query(`revoke execute on function ${routine} from public`);
+}
+
+/**
+ * Switches JIT off for every login of the database, if this role owns the database: compiling a large view takes longer than
+ * running it (pool.ts). A dump does not keep the setting, so each program that starts looks. A setting of an operator stays.
+ */
+async function settleJit(client: pg.Client): Promise<void> {
+  const { rows } = await client.query<{ database: string }>(
+    `select d.datname as database from pg_database d
+     where d.datname = current_database() and pg_has_role(d.datdba, 'usage')
+       and not pg_is_in_recovery() and current_setting('transaction_read_only') = 'off'
+       and not exists (
+         select from pg_db_role_setting s, unnest(s.setconfig) one
+         where s.setdatabase = d.oid and s.setrole = 0 and one like 'jit=%')`,
+  );
+  if (rows[0]) await client.query(`alter database ${pg.escapeIdentifier(rows[0].database)} set jit = off`);
 }
 
 /** A smaller table is read whole by any plan. */

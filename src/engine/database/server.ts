@@ -42,7 +42,14 @@ export interface ServerFacts {
 const patienceMs = 5000;
 
 /** Throws as node-postgres does if the server cannot be reached. */
-export async function reach(url: string): Promise<void> {
+export const reach = (url: string): Promise<void> => briefly(url, async () => {});
+
+/** Whether JIT is on for a login of this role that sets nothing itself. */
+export const compiles = (url: string): Promise<boolean> =>
+  briefly(url, async client => (await client.query('show jit')).rows[0].jit === 'on');
+
+/** A session without our settings. */
+async function briefly<T>(url: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
   const client = new pg.Client({
     connectionString: url,
     application_name: 'shelfdesk: doctor',
@@ -51,6 +58,7 @@ export async function reach(url: string): Promise<void> {
   client.on('error', () => {}); // The attempt fails with the same error.
   try {
     await client.connect();
+    return await work(client);
   } finally {
     await client.end().catch(() => {});
   }

@@ -6,6 +6,8 @@ import { boundSources } from '../../../app/context.ts';
 import { migrateWarehouse } from '../../../app/migrate.ts';
 import { pendingMigrations } from '../../../engine/database/migrate.ts';
 import { connectionsOf, lookersMost } from '../../../engine/database/pool.ts';
+import { compiles } from '../../../engine/database/server.ts';
+
 import { queueConnections } from '../../../engine/queue/queue.ts';
 import { addressesOf, boundElsewhere } from '../../../engine/runs/accounts.ts';
 import { count } from '../../../words.ts';
@@ -189,6 +191,21 @@ export const databaseChecks: readonly Check[] = [
       const remedy = `Raise max_connections of the server (or the limit of the role or database) to ${others + each * (processes + 1)} or more${look.servers!.redisUrl === undefined ? ', or set REDIS_URL: then the queue takes none' : ''}.`;
       if (room < each) return fail(says, remedy);
       return room < each * (processes + 1) ? warn(says, remedy) : ok(says);
+    },
+  },
+  {
+    name: 'jit',
+    area: 'database',
+    of: 'process',
+    looks: 'whether logins of any role compile their questions, which takes longer than asking most of them',
+    needs: ['tables'],
+    async run({ server, warehouse }) {
+      if (!(await compiles((await warehouse()).url))) return ok('questions are not compiled');
+      const { database } = await server();
+      return warn(
+        'jit is on: a question of a login that no `reader create` made takes two to four times as long',
+        `As the owner of the database: \`alter database ${database} set jit = off\`. A login notices when it connects again.`,
+      );
     },
   },
   {
