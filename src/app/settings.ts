@@ -4,7 +4,7 @@
  */
 import { createTask, validate } from 'node-cron';
 import { z } from 'zod';
-import { parseRules, wrongRule } from '../engine/http/field-rules.ts';
+import { parseRules, wrongRule } from '../engine/http/parse-field-rules.ts';
 import { findStream, kinds, sources, streams } from '../sources/index.ts';
 import { address, count, credential, percent, type Setting } from './setting-types.ts';
 

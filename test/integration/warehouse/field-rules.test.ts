@@ -2,7 +2,8 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { type FieldRules, parseRules } from '../../../src/engine/http/field-rules.ts';
+import type { FieldRules } from '../../../src/engine/http/field-rules.ts';
+import { parseRules } from '../../../src/engine/http/parse-field-rules.ts';
 import { replay } from '../../../src/engine/load/replay.ts';
 import { runStream } from '../../../src/engine/load/run-stream.ts';
 import { takeUp } from '../../../src/engine/runs/claims.ts';
