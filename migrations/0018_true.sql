@@ -402,3 +402,167 @@ begin
   return true;
 end
 $$;
+
+-- Two spellings of a field rule are one. Rules of before named kinds of the help desk or the catalog, or streams of other sources.
+alter table sync.field_rules add column full_rule text;
+update sync.field_rules f set full_rule = coalesce(
+  (select case when count(*) = 1 then min(k.source) end from sync.streams k where k.stream = n.name),
+  case when n.name in ('shelves', 'volumes') then 'books' else 'helpdesk' end) || '.' || f.rule
+from sync.field_rules r, lateral (select split_part(split_part(r.rule, ':', 1), '.', 1) as name) n
+where (r.account_id, r.rule) = (f.account_id, f.rule);
+alter table sync.field_rules drop constraint field_rules_pkey;
+alter table sync.field_rules alter column rule set not null;
+alter table sync.field_rules add primary key (account_id, full_rule);
+comment on column sync.field_rules.full_rule is
+  'The rule with the source of its records, for example helpdesk.messages.body. Two spellings of a rule are one.';
+comment on column sync.accounts.since is
+  'Start of the range that the mirror reads of the help desk (HELPDESK_SINCE); 1970-01-01 means everything. Other sources have their own: sync.coverage.since.';
+comment on column sync.accounts.lookback is
+  'Lookback window of the help desk: the longest delay until it shows a change, as last set (HELPDESK_LOOKBACK_SECONDS). A reply may miss changes that happened less than this long before it. Other sources have their own: sync.coverage.lookback.';
+
+-- Rows of before are of the help desk, unless only another source has a table of that name. Rows of the tables that sources bring have no parent.
+alter table sync.changes add column source text not null default 'helpdesk';
+alter table sync.changes alter column source drop default;
+update sync.changes c set source = t.source
+from (
+  select r.relname::text as name, min(n.nspname::text) as source
+  from pg_class r join pg_namespace n on n.oid = r.relnamespace
+  where n.nspname in (select s.name from sync.source_schemas s) and n.nspname <> 'helpdesk' and r.relkind in ('r', 'p')
+  group by r.relname having count(*) = 1) t
+where c.table_name = t.name and (c.parent_id is null and t.name in ('contacts', 'attachments')
+  or t.name not in ('tickets', 'messages', 'attachments', 'customers', 'contacts', 'users', 'labels', 'inboxes'));
+drop index sync.changes_given;
+create index changes_given on sync.changes (account_id, record_id) where ((source = 'helpdesk') and (table_name = 'tickets') and (changes ? 'customer_id'));
+comment on column sync.changes.source is
+  'The source of the row, which is also the schema of its table: helpdesk or books. Two sources may have a table of one name.';
+comment on column sync.changes.table_name is
+  'tickets, messages, attachments, customers, contacts, users, labels, inboxes, shelves, volumes or shelf_volumes; or a table of another source.';
+
+create or replace function sync.keep_change() returns trigger
+language plpgsql
+-- The worker forces a new query plan for each page. In this trigger that would mean a new plan for each row.
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+  -- Names to skip: table columns that belong to another record or derive from other columns, and _payload fields with a column.
+  besides constant text[] := tg_argv[1]::text[];
+  merge constant text := current_setting('shelfdesk.merge', true);
+  parent constant text[] := string_to_array(tg_argv[0], ',');
+  before constant jsonb := to_jsonb(old);
+  after constant jsonb := case when tg_op = 'UPDATE' then to_jsonb(new) else '{}' end;
+  changes jsonb;
+begin
+  if merge is null or merge = '' then return null; end if;
+  select coalesce(jsonb_object_agg(d.field, jsonb_build_array(d.old, d.new)), '{}') into changes
+  from (
+    select b.key as field, b.value as old, after -> b.key as new
+    from jsonb_each(before) b
+    where b.value <> coalesce(after -> b.key, 'null') and b.key <> all (besides)
+      and (b.key not like '\_%' or b.key like any ('{\\_deleted%,\\_messages%}'))
+    union all
+    select coalesce(b.key, a.key), b.value, a.value
+    from jsonb_each(before -> '_payload') b full join jsonb_each(after -> '_payload') a on a.key = b.key
+    where b.value is distinct from a.value and not before ? coalesce(b.key, a.key)
+      and coalesce(b.key, a.key) <> all (besides)) d;
+  if changes = '{}' and before -> '_payload' = after -> '_payload' then return null; end if;
+  -- Messages of the help desk are stored in the schema internal.
+  insert into sync.changes (account_id, source, table_name, record_id, parent_id, seen_at, as_of, run_id, changes)
+  values (old.account_id, case tg_table_schema when 'internal' then 'helpdesk' else tg_table_schema end, tg_table_name, before ->> coalesce(tg_argv[2], 'id'),
+    (select string_agg(before ->> p.name, '/' order by p.place) from unnest(parent) with ordinality p (name, place)),
+    (merge::jsonb ->> 'seen_at')::timestamptz, coalesce(merge::jsonb ->> 'as_of', after ->> '_deleted_at')::timestamptz, (merge::jsonb ->> 'run')::bigint, changes);
+  return null;
+end
+$$;
+
+drop function sync.add_mirror(regclass);
+create or replace function sync.add_mirror(mirrored regclass, parent text default '') returns void
+language plpgsql
+as $$
+begin
+  execute format('alter table %s
+    add column _first_seen_at timestamptz not null,
+    add column _synced_at timestamptz not null,
+    add column _observed_at timestamptz not null,
+    add column _deleted_at timestamptz,
+    add column _payload jsonb not null', mirrored);
+  execute format('comment on column %s._first_seen_at is %L', mirrored, 'When the mirror first stored the record, by the clock of the worker.');
+  execute format('comment on column %s._synced_at is %L', mirrored, 'When the mirror last changed the row, by the clock of the worker.');
+  execute format('comment on column %s._observed_at is %L', mirrored, 'The reply that the row comes from holds all changes up to this time, by the clock of the source.');
+  execute format('comment on column %s._deleted_at is %L', mirrored, 'When the record was found to be deleted at the source; null while it exists.');
+  execute format('comment on column %s._payload is %L', mirrored, 'The record as the source sent it.');
+  execute format('create trigger keep_change after update or delete on %s
+    for each row execute function sync.keep_change(%L, %L)', mirrored, parent, '{account_id}');
+end
+$$;
+comment on function sync.add_mirror is
+  'Turns a table with account_id and id into a mirrored table: adds the columns of every mirrored table, and records its changes in sync.changes. `parent`: the column with the id of the record that the row is part of.';
+revoke execute on function sync.add_mirror(regclass, text) from public;
+
+alter table sync.coverage add column since timestamptz, add column lookback interval;
+comment on column sync.coverage.since is
+  'Start of the range that the mirror reads of this source; 1970-01-01 means everything. Null: that of the account (sync.accounts).';
+comment on column sync.coverage.lookback is
+  'Lookback window of this source: the longest delay until it shows a change. Null: that of the account (sync.accounts).';
+
+create or replace function sync.lookback_of(account text, source text) returns interval
+language sql stable
+begin atomic
+  select coalesce(
+    (select max(c.lookback) from sync.coverage c where c.account_id = account and c.source = lookback_of.source), a.lookback)
+  from sync.accounts a where a.account_id = account;
+end;
+comment on function sync.lookback_of is 'Lookback window of a source of an account.';
+
+create or replace view sync.gaps as
+select c.account_id, c.stream, c.list, lower(h.gap) as gap_from, upper(h.gap) as gap_to,
+  (select string_agg(distinct r.reason, '; ')
+   from sync.gap_reasons r
+   where r.account_id = c.account_id and r.stream_key = c.stream_key and r.list = c.list and r.gap && h.gap) as reason,
+  c.source, c.stream_key
+from sync.coverage c
+join sync.accounts a using (account_id)
+cross join lateral (select coalesce(c.since, a.since) as since) b
+cross join unnest(
+  case when isempty(c.covered) then '{}'::tstzmultirange
+    else tstzmultirange(tstzrange(b.since, greatest(b.since, upper(c.covered)))) - c.covered
+  end) as h (gap)
+where not c.redundant;
+
+create or replace function sync.lists_complete_through(account text, stream text) returns timestamptz
+language sql stable
+begin atomic
+  select case when bool_and(not isempty(c.covered))
+    then least(
+      min(lower(tstzmultirange(tstzrange(coalesce(c.since, a.since), null)) - c.covered)),
+      min((
+        select min(lower(w.seconds)) from sync.ties w
+        where w.held and (w.account_id, w.stream_key, w.list) = (c.account_id, c.stream_key, c.list)))) end
+  from sync.coverage c
+  join sync.accounts a using (account_id)
+  where c.account_id = account
+    and c.stream_key = lists_complete_through.stream
+    and not c.redundant;
+end;
+
+create or replace function internal.note_erased() returns trigger
+language plpgsql
+as $$
+begin
+  if tg_table_name = 'erased' then
+    insert into sync.lake_pending (unit, account_id, id, erased) select 'customer', a.account_id, a.customer_id, true from after a;
+  elsif tg_table_name = 'erased_tickets' then
+    insert into sync.lake_pending (unit, account_id, id, erased) select 'ticket', a.account_id, a.ticket_id, true from after a;
+  elsif tg_table_name = 'changes' then
+    insert into sync.lake_pending (unit, account_id, id, erased)
+    select distinct a.table_name, a.account_id, a.record_id, true from after a where a.source in ('helpdesk', 'books');
+  elsif tg_op = 'DELETE' then
+    insert into sync.lake_pending (unit, account_id, id, erased) select tg_table_name, b.account_id, b.id, true from before b;
+  else
+    insert into sync.lake_pending (unit, account_id, id, erased) select tg_table_name, a.account_id, a.id, true from after a;
+  end if;
+  return null;
+end
+$$;
+
+select sync.settle_comments();
+select sync.settle_roles();

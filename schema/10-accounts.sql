@@ -17,13 +17,13 @@ create table sync.accounts (
 comment on table sync.accounts is 'One row for each mirrored account.';
 comment on column sync.accounts.account_id is 'The operator''s name for the account; part of every key.';
 comment on column sync.accounts.since is
-  'Start of the range that the mirror reads (HELPDESK_SINCE); 1970-01-01 means everything.';
+  'Start of the range that the mirror reads of the help desk (HELPDESK_SINCE); 1970-01-01 means everything. Other sources have their own: sync.coverage.since.';
 comment on column sync.accounts.queue is
   'Id of the account''s job queue. A separate id keeps warehouses apart that share one Redis.';
 comment on column sync.accounts.mirrored_since is
   'Start of the mirror. Later changes are new; earlier changes are history that the first load reads.';
 comment on column sync.accounts.lookback is
-  'Lookback window: the longest delay until the source shows a change, as last set (HELPDESK_LOOKBACK_SECONDS). A reply may miss changes that happened less than this long before it.';
+  'Lookback window of the help desk: the longest delay until it shows a change, as last set (HELPDESK_LOOKBACK_SECONDS). A reply may miss changes that happened less than this long before it. Other sources have their own: sync.coverage.lookback.';
 
 create table sync.sources (
   account_id text,
@@ -138,15 +138,18 @@ comment on function sync.is_paused is 'True if people have paused the stream, na
 
 create table sync.field_rules (
   account_id text,
-  rule text,
+  rule text not null,
   since timestamptz not null,
   applied_at timestamptz,
   key_mark text,
-  primary key (account_id, rule)
+  full_rule text,
+  primary key (account_id, full_rule)
 );
 comment on table sync.field_rules is
   'Field rules: fields of the source that are left out, hashed, cut or reduced to a domain before they are stored. No process without these rules writes rows of the account.';
 comment on column sync.field_rules.rule is 'The rule as in the setting FIELD_RULES, for example messages.body.';
+comment on column sync.field_rules.full_rule is
+  'The rule with the source of its records, for example helpdesk.messages.body. Two spellings of a rule are one.';
 comment on column sync.field_rules.since is 'From when on records that arrive follow the rule.';
 comment on column sync.field_rules.applied_at is
   'When the records of before had been rewritten by the rule. Null: records of before may still hold the field.';

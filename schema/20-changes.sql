@@ -9,17 +9,20 @@ create table sync.changes (
   seen_at timestamptz not null,
   as_of timestamptz not null,
   run_id bigint,
-  changes jsonb not null
+  changes jsonb not null,
+  source text not null
 );
 create index changes_record on sync.changes (account_id, table_name, record_id, id);
 create index changes_parent on sync.changes (account_id, table_name, parent_id, id) where (parent_id is not null);
 create index changes_seen on sync.changes (account_id, seen_at);
-create index changes_given on sync.changes (account_id, record_id) where ((table_name = 'tickets') and (changes ? 'customer_id'));
+create index changes_given on sync.changes (account_id, record_id) where ((source = 'helpdesk') and (table_name = 'tickets') and (changes ? 'customer_id'));
 comment on table sync.changes is
   'Old and new values of mirrored rows, one row for each change or removal. New records have no row here: see _first_seen_at. Relations between records have their own history: helpdesk.ticket_history, books.shelf_volume_history.';
 comment on column sync.changes.id is 'Number of the change, in the order in which the mirror saw the changes.';
+comment on column sync.changes.source is
+  'The source of the row, which is also the schema of its table: helpdesk or books. Two sources may have a table of one name.';
 comment on column sync.changes.table_name is
-  'tickets, messages, attachments, customers, contacts, users, labels, inboxes, shelves, volumes or shelf_volumes.';
+  'tickets, messages, attachments, customers, contacts, users, labels, inboxes, shelves, volumes or shelf_volumes; or a table of another source.';
 comment on column sync.changes.record_id is 'Id of the changed row; joins the id of its table. For shelf_volumes: volume_id.';
 comment on column sync.changes.parent_id is
   'The ticket of a message or an attachment, the customer of a contact, the owner of a shelf. For shelf_volumes: owner/shelf. Null otherwise.';
@@ -68,8 +71,9 @@ begin
     where b.value is distinct from a.value and not before ? coalesce(b.key, a.key)
       and coalesce(b.key, a.key) <> all (besides)) d;
   if changes = '{}' and before -> '_payload' = after -> '_payload' then return null; end if;
-  insert into sync.changes (account_id, table_name, record_id, parent_id, seen_at, as_of, run_id, changes)
-  values (old.account_id, tg_table_name, before ->> coalesce(tg_argv[2], 'id'),
+  -- Messages of the help desk are stored in the schema internal.
+  insert into sync.changes (account_id, source, table_name, record_id, parent_id, seen_at, as_of, run_id, changes)
+  values (old.account_id, case tg_table_schema when 'internal' then 'helpdesk' else tg_table_schema end, tg_table_name, before ->> coalesce(tg_argv[2], 'id'),
     (select string_agg(before ->> p.name, '/' order by p.place) from unnest(parent) with ordinality p (name, place)),
     (merge::jsonb ->> 'seen_at')::timestamptz, coalesce(merge::jsonb ->> 'as_of', after ->> '_deleted_at')::timestamptz, (merge::jsonb ->> 'run')::bigint, changes);
   return null;
@@ -78,7 +82,7 @@ $$;
 comment on function sync.keep_change is
   'Records the old and new values in sync.changes when a merge changes a row, marks it as deleted or removes it. Arguments: the columns that name the parent, the names to skip, and the id column if not `id`.';
 
-create or replace function sync.add_mirror(mirrored regclass) returns void
+create or replace function sync.add_mirror(mirrored regclass, parent text default '') returns void
 language plpgsql
 as $$
 begin
@@ -94,11 +98,11 @@ begin
   execute format('comment on column %s._deleted_at is %L', mirrored, 'When the record was found to be deleted at the source; null while it exists.');
   execute format('comment on column %s._payload is %L', mirrored, 'The record as the source sent it.');
   execute format('create trigger keep_change after update or delete on %s
-    for each row execute function sync.keep_change(%L, %L)', mirrored, '', '{account_id}');
+    for each row execute function sync.keep_change(%L, %L)', mirrored, parent, '{account_id}');
 end
 $$;
 comment on function sync.add_mirror is
-  'Turns a table with account_id and id into a mirrored table: adds the columns of every mirrored table, and records its changes in sync.changes.';
+  'Turns a table with account_id and id into a mirrored table: adds the columns of every mirrored table, and records its changes in sync.changes. `parent`: the column with the id of the record that the row is part of.';
 
 -- Stable, as adding an interval to a time is: PostgreSQL would not inline it as immutable.
 create or replace function sync.true_by(true_by timestamptz, observed_at timestamptz) returns timestamptz
@@ -155,4 +159,4 @@ end;
 comment on function sync.change_latency is
   'Percentile of the change latency since a given time (default: the last hour); null if no change arrived. Example: change_latency(account, stream, 95) is the p95.';
 
-revoke execute on function sync.add_mirror(regclass) from public;
+revoke execute on function sync.add_mirror(regclass, text) from public;

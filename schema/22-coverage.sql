@@ -8,6 +8,8 @@ create table sync.coverage (
   redundant boolean default false not null,
   source text not null,
   stream_key text generated always as (source || '.' || stream) stored,
+  since timestamptz,
+  lookback interval,
   primary key (account_id, stream_key, list)
 );
 comment on table sync.coverage is
@@ -20,6 +22,20 @@ comment on column sync.coverage.covered is
   'Synced ranges, read and committed. Tickets: ranges of update time. Customers: ranges of creation time. Users and shelves: the range up to the last full read.';
 comment on column sync.coverage.redundant is
   'True once the default list showed records of this list, so that no run needs to read this list.';
+
+comment on column sync.coverage.since is
+  'Start of the range that the mirror reads of this source; 1970-01-01 means everything. Null: that of the account (sync.accounts).';
+comment on column sync.coverage.lookback is
+  'Lookback window of this source: the longest delay until it shows a change. Null: that of the account (sync.accounts).';
+
+create or replace function sync.lookback_of(account text, source text) returns interval
+language sql stable
+begin atomic
+  select coalesce(
+    (select max(c.lookback) from sync.coverage c where c.account_id = account and c.source = lookback_of.source), a.lookback)
+  from sync.accounts a where a.account_id = account;
+end;
+comment on function sync.lookback_of is 'Lookback window of a source of an account.';
 
 create or replace view sync.separate_lists as
 select c.account_id, bool_or(c.list = 'spam') as spam, bool_or(c.list = 'trash') as trash
@@ -56,9 +72,10 @@ select c.account_id, c.stream, c.list, lower(h.gap) as gap_from, upper(h.gap) as
   c.source, c.stream_key
 from sync.coverage c
 join sync.accounts a using (account_id)
+cross join lateral (select coalesce(c.since, a.since) as since) b
 cross join unnest(
   case when isempty(c.covered) then '{}'::tstzmultirange
-    else tstzmultirange(tstzrange(a.since, greatest(a.since, upper(c.covered)))) - c.covered
+    else tstzmultirange(tstzrange(b.since, greatest(b.since, upper(c.covered)))) - c.covered
   end) as h (gap)
 where not c.redundant;
 comment on view sync.gaps is 'Gaps: unread ranges below the high-water mark, with the reason where known.';
@@ -119,7 +136,7 @@ language sql stable
 begin atomic
   select case when bool_and(not isempty(c.covered))
     then least(
-      min(lower(tstzmultirange(tstzrange(a.since, null)) - c.covered)),
+      min(lower(tstzmultirange(tstzrange(coalesce(c.since, a.since), null)) - c.covered)),
       min((
         select min(lower(w.seconds)) from sync.ties w
         where w.held and (w.account_id, w.stream_key, w.list) = (c.account_id, c.stream_key, c.list)))) end

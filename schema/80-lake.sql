@@ -340,7 +340,7 @@ begin
     insert into sync.lake_pending (unit, account_id, id, erased) select 'ticket', a.account_id, a.ticket_id, true from after a;
   elsif tg_table_name = 'changes' then
     insert into sync.lake_pending (unit, account_id, id, erased)
-    select distinct a.table_name, a.account_id, a.record_id, true from after a;
+    select distinct a.table_name, a.account_id, a.record_id, true from after a where a.source in ('helpdesk', 'books');
   elsif tg_op = 'DELETE' then
     insert into sync.lake_pending (unit, account_id, id, erased) select tg_table_name, b.account_id, b.id, true from before b;
   else

@@ -5,8 +5,7 @@ import { hostname } from 'node:os';
 import type { Logger } from 'pino';
 import { systemClock } from '../clock.ts';
 import type { Context } from '../engine/context.ts';
-import { forgetLists, register } from '../engine/coverage/coverage.ts';
-import type { StreamKey } from '../engine/database/stream-key.ts';
+import { forgetLists, type Listed, register } from '../engine/coverage/coverage.ts';
 import { type OpenQueue, openQueues, type Queues } from '../engine/queue/queue.ts';
 import { bindAccount, nameAccount } from '../engine/runs/accounts.ts';
 import { keepTargets } from '../engine/runs/freshness-targets.ts';
@@ -136,11 +135,12 @@ function ourVersion(): string {
   return JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')).version;
 }
 
-function listsOf({ sources, streams }: Context): { stream: StreamKey; list: string }[] {
+function listsOf({ sources, streams }: Context): Listed[] {
   return streams.flatMap(stream => {
     const source = sources.get(stream.source);
     if (source === undefined) return [];
     const lists = stream.listsOf?.(source) ?? (stream.kind === 'list' ? stream.lists.map(({ name }) => name) : []);
-    return lists.map(list => ({ stream: stream.key, list }));
+    const { sinceMs = 0, lookbackMs } = source;
+    return lists.map(list => ({ stream: stream.key, list, sinceMs, lookbackMs }));
   });
 }

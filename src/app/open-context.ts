@@ -11,7 +11,7 @@ import type { Context, OpenSource } from '../engine/context.ts';
 import { type Fetch, makeSend, openFetch, timeoutMs } from '../engine/http/send.ts';
 import { makeBell } from '../engine/notifier.ts';
 import { messageOf } from '../errors.ts';
-import { writtenOf } from '../privacy/fields/stored-rules.ts';
+import { fullRulesOf } from '../privacy/fields/stored-rules.ts';
 import { sources, streams } from '../sources/index.ts';
 import type { Connection, Source } from '../sources/source.ts';
 import type { Config } from './config.ts';
@@ -67,7 +67,7 @@ export function openContext(
         ];
   });
   return {
-    ...{ account: config.account, streams, sweep: config.sweep, rules: writtenOf(config.fieldRules) },
+    ...{ account: config.account, streams, sweep: config.sweep, rules: fullRulesOf(config.fieldRules) },
     ...common,
     ...deps,
     sources: new Map(opened.map(source => [source.name, source])),
@@ -88,10 +88,10 @@ interface SourceDeps {
 
 function openSource(declaration: Source, connection: Connection, deps: SourceDeps): OpenSource {
   const { name, label } = declaration;
-  const { own, dialect, token, baseUrl, lookbackMs, ...rules } = connection;
+  const { own, dialect, token, baseUrl, lookbackMs, sinceMs, ...rules } = connection;
   const budget = makeBudget({ ...deps, ...rules, pg: deps.ledger, label, source: name, timeoutMs });
   return {
-    ...{ name, declaration, lookbackMs },
+    ...{ name, declaration, lookbackMs, sinceMs },
     limits: rules.limits,
     longestWaitMs: rules.longestWaitMs,
     send: makeSend({ ...deps, label, baseUrl, dialect, token, budget }),

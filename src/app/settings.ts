@@ -100,7 +100,7 @@ function withUsual(given: Record<string, number>): Record<string, { ms: number; 
 /** Field rules, checked against what the sources declare. */
 const fieldRules = z.string().transform((text, ctx) => {
   try {
-    const rules = parseRules(text);
+    const rules = parseRules(text, kinds);
     const wrong = wrongRule(kinds, rules);
     if (wrong === undefined) return rules;
     ctx.addIssue({ code: 'custom', message: wrong });

@@ -10,6 +10,7 @@ import type { Source, Stream } from '../sources/source.ts';
 import type { Limits } from './budget/budget.ts';
 import type { Heard, Send } from './http/send.ts';
 import type { Bell } from './notifier.ts';
+import type { Ms } from './reading/reading.ts';
 import type { Claim, Claimant } from './runs/claims.ts';
 
 export interface Context {
@@ -40,6 +41,8 @@ export interface OpenSource {
   readonly send: Send;
   /** How late a record may appear after its own time. */
   readonly lookbackMs: number;
+  /** Start of the mirror of this source; undefined: everything. */
+  readonly sinceMs?: Ms | undefined;
   /** Notifies readers of this process that new rows are stored. */
   readonly stored: Bell;
   /** Lets one request through although the quota is spent: a person asked for it. */

@@ -1,5 +1,6 @@
 /** Erases people from a stream with a declaration (declared.ts): from its rows, and from their traces in other tables. */
 import type { Client } from '../engine/database/pool.ts';
+import { sourceAndStream } from '../engine/database/stream-key.ts';
 import { cleanText } from '../engine/json-text.ts';
 import { carries, patternsOf } from './contact-normalisation.ts';
 import type { Declaration } from './declared.ts';
@@ -40,7 +41,7 @@ export async function clearRows(
     changes.push(await changesOf(client, account, table, members, { parent, ids }));
   }
   const kept = [...declared.columns, ...declared.kept, ...besides];
-  const keptInChanges = { tables: { [nameOf(declared.table)]: kept }, others: ['id', ...besides] };
+  const keptInChanges = { tables: { [declared.table]: kept }, others: ['id', ...besides] };
   const audits = { records: [{ stream: declared.stream, ids }], members: [], kept };
   return {
     rows,
@@ -93,12 +94,9 @@ async function idsOf(
   return rows.map(({ id }) => id);
 }
 
-/** The name of a table in sync.changes. */
-const nameOf = (table: string): string => table.replace(/^.*\./, '');
-
 /**
- * Ids of rows of sync.changes about these records, or about members that one of these ids had as parent. If another
- * source has a table of the same name, rows may have a parent.
+ * Ids of rows of sync.changes about these records, or about members that one of these ids had as parent. A row may lack its parent:
+ * its trigger may be one without.
  */
 async function changesOf(
   client: Queryable,
@@ -109,9 +107,9 @@ async function changesOf(
 ): Promise<string[]> {
   if (records.length + ids.length === 0) return [];
   const { rows } = await client.query<{ id: string }>(
-    `select id::text from sync.changes where account_id = $1 and table_name = $2 and parent_id is null
-       and (record_id = any ($3) or cardinality($5::text[]) > 0 and changes -> $4 ->> 0 = any ($5))`,
-    [account, nameOf(table), records, parent, ids],
+    `select id::text from sync.changes where account_id = $1 and (source, table_name) = (${sourceAndStream('$2')})
+       and (record_id = any ($3) or cardinality($5::text[]) > 0 and (parent_id = any ($5) or changes -> $4 ->> 0 = any ($5)))`,
+    [account, table, records, parent, ids],
   );
   return rows.map(({ id }) => id);
 }

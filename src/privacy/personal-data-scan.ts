@@ -47,7 +47,7 @@ export async function emptyChanges(
 ): Promise<number> {
   const { rowCount } = await client.query(
     `with emptied as (
-       select c.id, sync.kept_of(c.changes, array(select jsonb_array_elements_text(coalesce($2::jsonb -> c.table_name, $3)))) as left
+       select c.id, sync.kept_of(c.changes, array(select jsonb_array_elements_text(coalesce($2::jsonb -> (c.source || '.' || c.table_name), $3)))) as left
        from sync.changes c where c.id = any ($1::bigint[]))
      update sync.changes c set changes = e.left from emptied e where c.id = e.id and c.changes <> e.left`,
     [ids, JSON.stringify(tables), JSON.stringify(others)],

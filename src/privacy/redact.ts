@@ -106,7 +106,7 @@ export interface Remains {
   readonly changes: readonly string[];
   /** Fields that stay in sync.changes. */
   readonly keptInChanges: {
-    /** By the name of the table without its schema. */
+    /** By the name of the table with its schema. */
     readonly tables: Readonly<Record<string, readonly string[]>>;
     /** For all other tables. */
     readonly others: readonly string[];

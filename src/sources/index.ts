@@ -1,7 +1,7 @@
 /** The list of sources. Only this file names them. A new source is one line here. */
 import { z } from 'zod';
-import type { StreamKey } from '../engine/database/stream-key.ts';
-import type { Kinds } from '../engine/http/field-rules.ts';
+import { type StreamKey, streamKey } from '../engine/database/stream-key.ts';
+import type { Kind, Kinds } from '../engine/http/field-rules.ts';
 import { ownTables, ownViews } from '../lake/own-tables.ts';
 import type { LakeTable } from '../lake/table.ts';
 import { books } from './books/books.ts';
@@ -24,22 +24,28 @@ type Intersection<U> = (U extends unknown ? (one: U) => void : never) extends (a
 /** All streams, in the order of a full sync. */
 export const streams: readonly Stream[] = sources.flatMap(source => source.streams);
 
-/** The kinds of records of a source. */
-const kindsOf = ({ kinds: declared, streams }: Pick<Source, 'kinds' | 'streams'>): Kinds =>
-  declared ??
-  Object.fromEntries(
-    streams.map(({ name, fields, personal }) => [
-      name,
-      { fields: [...fields], within: {}, needed: ['id'], plain: [], uses: usesOf(personal) },
-    ]),
-  );
+/** The kinds of records of a source, by key. */
+const kindsOf = ({ name: source, kinds, streams }: Source<object, SourceConfig>): [string, Kind][] => {
+  const declared: Kinds =
+    kinds ??
+    Object.fromEntries(
+      streams.map(({ name, fields, personal }) => [
+        name,
+        { fields: [...fields], within: {}, needed: ['id'], plain: [], uses: usesOf(personal) },
+      ]),
+    );
+  return Object.entries(declared).map(([name, kind]) => {
+    const within = Object.entries(kind.within).map(([field, inner]) => [field, streamKey(source, inner)]);
+    return [streamKey(source, name), { ...kind, within: Object.fromEntries(within) }];
+  });
+};
 
 /** Erasure knows a record of a declared stream by these fields alone. */
 const usesOf = ({ contacts }: PersonalData = { columns: [], contacts: [] }) =>
   Object.fromEntries(contacts.map(field => [field, [`erasure of people by their ${field}`]]));
 
 /** The kinds of records of all sources. */
-export const kinds: Kinds = Object.assign({}, ...sources.map(kindsOf));
+export const kinds: Kinds = Object.fromEntries(sources.flatMap(kindsOf));
 
 /** All tables of the lake. */
 export const lakeTables: readonly LakeTable[] = [...ownTables, ...sources.flatMap(source => source.lakeTables ?? [])];

@@ -46,7 +46,10 @@ export interface Source<Part extends object = object, Whole = Part> {
   readonly address: string;
   /** The settings that a connection needs, as text for messages. */
   readonly requires: string;
-  /** The kinds of records, for the field rules of operators. Default: one for each stream, of which only the id is needed. */
+  /**
+   * The kinds of records by their short names, for the field rules of operators. Default: one for each stream, of which only the id
+   * is needed.
+   */
   readonly kinds?: Kinds;
   /** Streams, in the order of a full sync. */
   readonly streams: readonly Stream[];
@@ -114,6 +117,8 @@ export interface Connection {
   readonly limits: Limits;
   /** Longest delay in ms between the time of a record and its appearance in the source's lists. */
   readonly lookbackMs: number;
+  /** Start of the mirror of this source, in ms since 1970. Default: everything. */
+  readonly sinceMs?: Ms;
   /**
    * Tolerance in ms for steps of the source's clock. A larger step counts as a clock change. Undefined: the clock is
    * not watched.
@@ -272,7 +277,7 @@ export interface ListStream<T extends Row> extends Described {
   readonly kind: 'list';
   readonly lists: readonly [List<T>, ...List<T>[]];
   readonly read: Reader;
-  /** True if the stream ignores HELPDESK_SINCE. An old customer may open a new ticket, for example. */
+  /** True if the stream ignores the start of the mirror. An old customer may open a new ticket, for example. */
   readonly fromTheBeginning?: boolean;
   /** Largest page size, and the number of records that paging can reach. */
   readonly paging: { readonly perPage: number; readonly depth: number };

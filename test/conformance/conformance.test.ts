@@ -337,6 +337,43 @@ test('deletions that a list cannot show are never assumed; status, plan, doctor 
   ]);
 });
 
+test('field rules know the source of a record, where a third source has streams of the same names', long, async () => {
+  await using crm = await openCrm({ sameNames: true });
+  await using desk = await openHelpdesk();
+  await using books = await openBooks();
+  await using db = await freshDatabase();
+  const withRules = (FIELD_RULES: string) => ({
+    ...crm,
+    env: { ...crm.env, ...desk.env, ...books.env, FIELD_RULES, FIELD_RULES_KEY: 'a key of sixteen letters' },
+  });
+  const refused = await run(withRules('contacts.value:hash'), db, 'sync');
+  expect(refused.code).toBe(2);
+  expect(refused.stderr).toContain('may mean helpdesk.contacts.value:hash or crm.contacts.value:hash');
+  const some = 'helpdesk.contacts.value:hash,helpdesk.customers.last_name,crm.customers.title,crm.contacts.email:hash';
+  const of = withRules(`${some},volumes.volumeInfo.title`);
+  const synced = await run(of, db, 'sync');
+  expect(synced.code, synced.stderr).toBe(0);
+  const seen = async () =>
+    rows(
+      db,
+      `select (select bool_and(value ~ '^h:[0-9a-f]{32}$') from helpdesk.contacts) as desk_values,
+         (select count(last_name) = 0 and count(first_name) > 0 from helpdesk.customers) as desk_names,
+         (select bool_and(email ~ '^h:[0-9a-f]{32}$') and count(name) > 200 from crm.contacts) as crm_contacts,
+         (select count(title) = 0 and count(stage) = 40 from crm.customers) as crm_customers,
+         (select count(title) = 0 and count(*) > 0 from books.volumes) as volumes`,
+    );
+  const followed = [
+    { desk_values: true, desk_names: true, crm_contacts: true, crm_customers: true, volumes: true },
+  ];
+  expect(await seen()).toEqual(followed);
+  const listed = await json(of, db, ['fields']);
+  expect(listed.map((one: Json) => one.rule)).toEqual([...some.split(','), 'volumes.volumeInfo.title'].sort());
+  crm.change();
+  expect((await run(of, db, 'fields', 'apply')).code).toBe(0);
+  expect((await run(of, db, 'sync')).code).toBe(0);
+  expect(await seen()).toEqual(followed);
+});
+
 test('the erasure of a customer clears the rows of other sources with the same address, for good', long, async () => {
   await using of = await openCrm();
   await using desk = await openHelpdesk();

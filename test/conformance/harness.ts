@@ -168,9 +168,21 @@ export interface CrmHarness extends Harness {
  * `byId`: contacts can be fetched by id, so that only a 404 is a deletion. `unknownDeletions`: absence from the list is no
  * deletion, and nothing else shows one. `other`: see otherWays.
  */
-export async function openCrm({ byId = false, unknownDeletions = false, other = false } = {}): Promise<CrmHarness> {
+export async function openCrm({
+  byId = false,
+  unknownDeletions = false,
+  other = false,
+  sameNames = false,
+} = {}): Promise<CrmHarness> {
   const contacts = byId ? withGet : unknownDeletions ? withUnknownDeletions : listOnly;
-  const tree = followGuide({ 'src/sources/crm/crm.ts': [[listOnly, contacts], ...(other ? otherWays : [])] });
+  const tree = followGuide({
+    'src/sources/crm/crm.ts': [
+      [listOnly, contacts],
+      ...(other ? otherWays : []),
+      ...(sameNames ? ([["name: 'deals'", "name: 'customers'"]] as const) : []),
+    ],
+    ...(sameNames && { 'src/sources/crm/crm.sql': [['crm.deals', 'crm.customers']] }),
+  });
   const crm = await startCrm({ other });
   const at = (minutes: number) => new Date(Date.parse('2026-03-01T12:00:00Z') + minutes * 60_000).toISOString();
   const contact = (n: number) => ({

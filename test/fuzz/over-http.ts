@@ -86,8 +86,8 @@ export async function runWorld(firstSeed: number): Promise<string[]> {
     told('the verification', await verifyOnce(config, { repair: true }));
     await judge('the verification');
     for (const { id } of await listRejects(pool, 'default'))
-      await replay({ pg: pool, account: 'default', clock: systemClock, lookbackMs: 0 }, streams, id).catch(
-        (error: Error) => complaints.push(`replay of ${id}: ${error.stack}`),
+      await replay({ pg: pool, account: 'default', clock: systemClock }, streams, id).catch((error: Error) =>
+        complaints.push(`replay of ${id}: ${error.stack}`),
       );
     await judge('the replay');
     // None is lost: when the records are right again, all of it is here.

@@ -263,8 +263,7 @@ test('erased from everything, and kept out: read again, swept, verified, replaye
 
   // What was set aside comes to nothing; what is refused again says nothing.
   const open = await s.rows('select id, reason, payload from sync.rejects where cleared_at is null');
-  for (const { id } of open)
-    await replay({ ...s.ctx, lookbackMs: s.ctx.sources.get('helpdesk')!.lookbackMs }, streams, Number(id));
+  for (const { id } of open) await replay(s.ctx, streams, Number(id));
   await pool.query('drop trigger refuse on internal.messages');
 
   // A new ticket of hers, and a new message.

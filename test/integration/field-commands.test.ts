@@ -10,7 +10,7 @@ import { scripted, ticket } from '../support/scripted.ts';
 test('rules are listed, applied and lifted', async () => {
   await using s = await scripted();
   const bare = configFor(s.url, { url: 'https://desk.example/api/v1', token: 'none' });
-  const fieldRules = { kinds, rules: parseRules('tickets.subject,tickets.inbox_id'), key: 'a key of sixteen' };
+  const fieldRules = { kinds, rules: parseRules('tickets.subject,tickets.inbox_id', kinds), key: 'a key of sixteen' };
   const config = { ...bare, fieldRules };
   const fields = (...args: string[]) => command(addFields, config, 'fields', ...args);
   s.lists.tickets = [ticket('t1', { subject: 'Where is my order?', inbox_id: 'i1' })];

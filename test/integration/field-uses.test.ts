@@ -61,7 +61,7 @@ test('the questions that need a field are those that `fields` names', long, asyn
     const before = await answers(client);
     const lostWith = async (some: readonly (readonly [string, string])[]): Promise<string[]> => {
       await client.query('savepoint field');
-      const rules = parseRules(some.map(([kind, field]) => `${kind}.${field}`).join(' '));
+      const rules = parseRules(some.map(([kind, field]) => `${kind}.${field}`).join(' '), kinds);
       await applyToStored(
         within(client),
         'default',

@@ -40,6 +40,7 @@ await describeLongOnLake('field rules in the lake', () => {
       ...{ kinds, key: 'a key of sixteen' },
       rules: parseRules(
         'users.email contacts.value:hash customers.last_name labels.name inboxes.name tickets.subject messages.body volumes.volumeInfo.title',
+        kinds,
       ),
     };
     const apply = () =>

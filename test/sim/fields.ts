@@ -29,7 +29,7 @@ const key = 'the key of a simulation';
 export const fieldRulesOf = (said: readonly Said[]): FieldRules => ({
   kinds,
   key,
-  rules: parseRules(said.map(one => written[one]).join(' ')),
+  rules: parseRules(said.map(one => written[one]).join(' '), kinds),
 });
 
 export async function storeRules(pool: Pool, rules: FieldRules, nowMs: number): Promise<void> {

@@ -28,7 +28,7 @@ import type { JobQueue } from '../../src/engine/queue/queue.ts';
 import { keepReconciling, openWaiting, type Reconciling, reconcile } from '../../src/engine/queue/reconcile.ts';
 import { type Working, work } from '../../src/engine/queue/worker.ts';
 import { Interrupted } from '../../src/errors.ts';
-import { writtenOf } from '../../src/privacy/fields/stored-rules.ts';
+import { fullRulesOf } from '../../src/privacy/fields/stored-rules.ts';
 import { booksDialect } from '../../src/sources/books/dialect.ts';
 import { helpdeskDialect } from '../../src/sources/helpdesk/dialect.ts';
 import { streams } from '../../src/sources/index.ts';
@@ -131,7 +131,7 @@ export class Process {
     const ages = { shelfAgeMs: 365 * dayMs, volumeAgeMs: 365 * dayMs };
     const catalog = openBooks(sendToCatalog, { owners, ...ages });
     this.ctx = {
-      ...{ account, pg, clock, log, random: rng, rules: writtenOf(rules) },
+      ...{ account, pg, clock, log, random: rng, rules: fullRulesOf(rules) },
       signal: this.#leaving.signal,
       streams,
       sources: sourcesOf(desk, ...(plan.volumes > 0 ? [catalog] : [])),

@@ -9,7 +9,7 @@ import { streams } from '../../src/sources/index.ts';
 import { keysOf } from '../support/keys.ts';
 import type { Check } from './check.ts';
 import type { Database } from './database.ts';
-import { lookbackMs, type Plan } from './plan.ts';
+import type { Plan } from './plan.ts';
 import { account, type Process } from './process.ts';
 import type { Scheduler } from './scheduler.ts';
 
@@ -81,7 +81,7 @@ export class Runs {
     const given = { account, streams: keysOf(asked), opener };
     const range = { since: null, until: null, again: again ?? false };
     const open = async () => {
-      if (kind === 'sync') return openSync(this.#around.calm, given, now, { carryMs: 60_000, lookbackMs });
+      if (kind === 'sync') return openSync(this.#around.calm, given, now, 60_000);
       if (kind === 'sweep' && again !== false) {
         const opened = await openSweep(this.#around.calm, { ...given, acceptDeletions: true }, now);
         this.goesOn = opened.resumed;

@@ -20,7 +20,7 @@ import { makeSend, timeoutMs } from '../../src/engine/http/send.ts';
 import { backfillList, syncList } from '../../src/engine/load/list-loop.ts';
 import { runStream } from '../../src/engine/load/run-stream.ts';
 import { type NewRun, readProgress, type StreamProgress } from '../../src/engine/runs/runs.ts';
-import { keepFieldRules, writtenOf } from '../../src/privacy/fields/stored-rules.ts';
+import { fullRulesOf, keepFieldRules } from '../../src/privacy/fields/stored-rules.ts';
 import { sweepStream } from '../../src/sources/helpdesk/deletions/sweep.ts';
 import { helpdeskDialect } from '../../src/sources/helpdesk/dialect.ts';
 import { hydrate } from '../../src/sources/helpdesk/messages/detail-loop.ts';
@@ -159,7 +159,7 @@ export async function inProcess(
     streams,
     sources: sourcesOf(openHelpdesk(send, { lookbackMs: options.lookbackMs ?? lookbackMs })),
     sweep: options.sweep ?? { ageMs: 7 * 86_400_000, mostDeleted: 0.2 },
-    claimant: { worker: 0, job: 'job', rules: writtenOf(options.fieldRules) },
+    claimant: { worker: 0, job: 'job', rules: fullRulesOf(options.fieldRules) },
   };
   const lists = streams.flatMap(one =>
     one.kind === 'list' ? one.lists.map(({ name }) => ({ stream: one.key, list: name })) : [],

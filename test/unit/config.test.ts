@@ -167,8 +167,14 @@ describe('what is given', () => {
       fieldRules: {
         kinds,
         rules: [
-          { kind: 'messages', path: ['body'], action: { name: 'leave out' }, written: 'messages.body', whole: false },
-          { kind: 'contacts', path: ['value'], action: { name: 'hash' }, written: 'contacts.value:hash', whole: false },
+          {
+            ...{ kind: 'helpdesk.messages', path: ['body'], action: { name: 'leave out' }, whole: false },
+            ...{ written: 'messages.body', full: 'helpdesk.messages.body' },
+          },
+          {
+            ...{ kind: 'helpdesk.contacts', path: ['value'], action: { name: 'hash' }, whole: false },
+            ...{ written: 'contacts.value:hash', full: 'helpdesk.contacts.value:hash' },
+          },
         ],
         key: expect.stringMatching(/^[0-9a-f]{64}$/),
       },

@@ -7,20 +7,20 @@ import { kinds as declared } from '../../src/sources/index.ts';
 
 const plain: readonly string[] = [];
 const kinds: Kinds = {
-  tickets: {
+  'desk.tickets': {
     fields: [],
     plain,
-    within: { messages: 'messages', customer: 'customers' },
+    within: { messages: 'desk.messages', customer: 'desk.customers' },
     needed: ['id', 'updated_at', 'messages'],
   },
-  messages: { fields: [], plain, within: { attachments: 'attachments' }, needed: ['id'] },
-  attachments: { fields: [], plain, within: {}, needed: ['id'] },
-  customers: { fields: [], plain, within: { contacts: 'contacts' }, needed: ['id'] },
-  contacts: { fields: [], plain, within: {}, needed: ['id'] },
+  'desk.messages': { fields: [], plain, within: { attachments: 'desk.attachments' }, needed: ['id'] },
+  'desk.attachments': { fields: [], plain, within: {}, needed: ['id'] },
+  'desk.customers': { fields: [], plain, within: { contacts: 'desk.contacts' }, needed: ['id'] },
+  'desk.contacts': { fields: [], plain, within: {}, needed: ['id'] },
 };
-const rules = (text: string): FieldRules => ({ kinds, rules: parseRules(text), key: 'a key' });
+const rules = (text: string): FieldRules => ({ kinds, rules: parseRules(text, kinds), key: 'a key' });
 const apply = (text: string, kind: string, record: unknown) =>
-  JSON.parse(applyRules(rules(text), kind, JSON.stringify(record)));
+  JSON.parse(applyRules(rules(text), `desk.${kind}`, JSON.stringify(record)));
 
 test('a field is left out wherever a record of its kind shows up', () => {
   const message = { id: 'm', body: 'secret', from: 'a@b.c', attachments: [{ id: 'f', name: 'cv.pdf' }] };
@@ -40,7 +40,11 @@ test('hash, domain and truncate', () => {
   const { value } = apply('contacts.value:hash', 'contacts', { id: 'k', value: 'a@b.c' });
   expect(value).toMatch(/^h:[0-9a-f]{32}$/);
   expect(apply('contacts.value:hash', 'contacts', { id: 'x', value: 'a@b.c' }).value).toBe(value);
-  const other = applyRules({ ...rules('contacts.value:hash'), key: 'b' }, 'contacts', '{"id":"k","value":"a@b.c"}');
+  const other = applyRules(
+    { ...rules('contacts.value:hash'), key: 'b' },
+    'desk.contacts',
+    '{"id":"k","value":"a@b.c"}',
+  );
   expect(JSON.parse(other).value).not.toBe(value);
   expect(apply('contacts.value:domain', 'contacts', { id: 'k', value: 'Ann <Ann@B.com>, b@c.de' })).toEqual({
     id: 'k',
@@ -55,7 +59,7 @@ test('hash, domain and truncate', () => {
 
 test('a rule that is applied again changes nothing, and a fresh value that looks changed is changed', () => {
   const again = (text: string, record: unknown) =>
-    JSON.parse(applyRules({ ...rules(text), isAgain: true }, 'contacts', JSON.stringify(record)));
+    JSON.parse(applyRules({ ...rules(text), isAgain: true }, 'desk.contacts', JSON.stringify(record)));
   expect(apply('contacts.value:hash', 'contacts', { id: 'k', value: `h:${'0'.repeat(32)}` }).value).not.toMatch(/^h:0/);
   expect(apply('contacts.value:domain', 'contacts', { id: 'k', value: '@jane.doe' })).toEqual({ id: 'k' });
   for (const action of ['hash', 'domain', 'truncate=2']) {
@@ -66,10 +70,10 @@ test('a rule that is applied again changes nothing, and a fresh value that looks
 
 test('names that every object of JavaScript has are names of fields like others', () => {
   const text = '{"id":"t","constructor":{"a":"C"},"toString":"C","__proto__":["C"],"valueOf":1,"subject":"x"}';
-  expect(applyRules(rules('tickets.* messages.*'), 'tickets', text)).toBe('{"id":"t"}');
-  expect(applyRules(rules('tickets.subject'), 'tickets', text)).toBe(text.replace(',"subject":"x"', ''));
-  expect(wrongRule(kinds, parseRules('constructor.x'))).toContain('names constructor, which is none of tickets');
-  expect(wrongRule(kinds, parseRules('tickets.constructor'))).toContain('which is no field of tickets');
+  expect(applyRules(rules('tickets.* messages.*'), 'desk.tickets', text)).toBe('{"id":"t"}');
+  expect(applyRules(rules('tickets.subject'), 'desk.tickets', text)).toBe(text.replace(',"subject":"x"', ''));
+  expect(wrongRule(kinds, parseRules('constructor.x', kinds))).toContain('names constructor, which is none of tickets');
+  expect(wrongRule(kinds, parseRules('tickets.constructor', kinds))).toContain('which is no field of tickets');
 });
 
 test('a kind that is left out whole takes the records within it along', () => {
@@ -92,19 +96,19 @@ test('what stands where a record should be, and is none, is left out', () => {
 });
 
 test('what is no text is left out by every rule, and arrays of any depth are another shape', () => {
-  const plainly = { ...kinds, tickets: { ...kinds.tickets!, plain: ['number', 'label_ids'] } };
+  const plainly = { ...kinds, 'desk.tickets': { ...kinds['desk.tickets']!, plain: ['number', 'label_ids'] } };
   const of = { ...rules('tickets.*:hash'), kinds: plainly };
   const text = '{"id":"t","number":7,"label_ids":["a"],"subject":"x"}';
-  expect(Object.keys(JSON.parse(applyRules(of, 'tickets', text)))).toEqual(['id', 'subject']);
+  expect(Object.keys(JSON.parse(applyRules(of, 'desk.tickets', text)))).toEqual(['id', 'subject']);
   const deep = `{"id":"t","subject":${'['.repeat(20_000)}"C"${']'.repeat(20_000)}}`;
   for (const rule of ['tickets.subject:hash', 'tickets.subject:domain', 'tickets.sub*.x'])
-    expect(applyRules(rules(rule), 'tickets', deep)).toBe('{"id":"t","subject":[null]}');
+    expect(applyRules(rules(rule), 'desk.tickets', deep)).toBe('{"id":"t","subject":[null]}');
   const nested = deep.replace('subject', 'customer');
-  expect(applyRules(rules('contacts.value'), 'tickets', nested)).toBe('{"id":"t","customer":[null]}');
+  expect(applyRules(rules('contacts.value'), 'desk.tickets', nested)).toBe('{"id":"t","customer":[null]}');
 });
 
 test('a rule concerns a field, what is in it, and what holds it', () => {
-  const concerns = (text: string, kind: string, ...at: string[]) => isRuled(rules(text), kind, ...at);
+  const concerns = (text: string, kind: string, ...at: string[]) => isRuled(rules(text), `desk.${kind}`, ...at);
   expect(concerns('tickets.a.b', 'tickets', 'a')).toBe(true);
   expect(concerns('tickets.a', 'tickets', 'a', 'b')).toBe(true);
   expect(concerns('tickets.a.c', 'tickets', 'a', 'b')).toBe(false);
@@ -114,15 +118,17 @@ test('a rule concerns a field, what is in it, and what holds it', () => {
 });
 
 test('old and new values of a field follow the rules one by one', () => {
-  expect(ruledValues(rules('tickets.subject'), 'tickets', 'subject', '["a","b"]')).toBeUndefined();
-  expect(ruledValues(rules('tickets.subject:truncate=1'), 'tickets', 'subject', '["ab",null]')).toBe('["a",null]');
+  expect(ruledValues(rules('tickets.subject'), 'desk.tickets', 'subject', '["a","b"]')).toBeUndefined();
+  expect(ruledValues(rules('tickets.subject:truncate=1'), 'desk.tickets', 'subject', '["ab",null]')).toBe('["a",null]');
   const contacts = '[[{"id":"k","value":"a"}],[]]';
-  expect(ruledValues(rules('contacts.value'), 'customers', 'contacts', contacts)).toBe('[[{"id":"k"}],[]]');
+  expect(ruledValues(rules('contacts.value'), 'desk.customers', 'contacts', contacts)).toBe('[[{"id":"k"}],[]]');
 });
 
 test('numbers keep their digits, and a record without a rule is the same text', () => {
   const text = '{"id":"t", "number": 12345678901234567890.10,"subject":"x"}';
-  expect(applyRules(rules('tickets.subject'), 'tickets', text)).toBe('{"id":"t","number":12345678901234567890.10}');
+  expect(applyRules(rules('tickets.subject'), 'desk.tickets', text)).toBe(
+    '{"id":"t","number":12345678901234567890.10}',
+  );
 });
 
 test('nothing of a ruled field stays, whatever shape it and what is around it has', () => {
@@ -141,7 +147,7 @@ test('nothing of a ruled field stays, whatever shape it and what is around it ha
   });
   fc.assert(
     fc.property(odd, record => {
-      const text = applyRules(rules('messages.*'), 'tickets', JSON.stringify(record));
+      const text = applyRules(rules('messages.*'), 'desk.tickets', JSON.stringify(record));
       expect(() => JSON.parse(text)).not.toThrow();
       expect(text).not.toContain('CANARY');
     }),
@@ -156,7 +162,7 @@ test.for([
   ['tickets.', 'tickets. is none'],
   ['tickets.a..b', 'tickets.a..b is none'],
 ])('refused: %s', ([text, why]) => {
-  expect(() => parseRules(text!)).toThrow(why);
+  expect(() => parseRules(text!, kinds)).toThrow(why);
 });
 
 test.for([
@@ -166,18 +172,46 @@ test.for([
   ['volumes.id.x', 'without which'],
   ['tickets.subject.x', 'tickets.subject has no fields of its own'],
 ])('not to be followed: %s', ([text, why]) => {
-  expect(wrongRule(declared, parseRules(text!))).toContain(why);
+  expect(wrongRule(declared, parseRules(text!, declared))).toContain(why);
 });
 
 test('one rule leaves out what another one changes', () => {
-  expect(wrongRule(declared, parseRules('tickets.* tickets.subject:hash'))).toBeUndefined();
-  expect(wrongRule(declared, parseRules('volumes.volumeInfo.description volumes.*.title'))).toBeUndefined();
+  expect(wrongRule(declared, parseRules('tickets.* tickets.subject:hash', declared))).toBeUndefined();
+  expect(wrongRule(declared, parseRules('volumes.volumeInfo.description volumes.*.title', declared))).toBeUndefined();
 });
 
 test('a kind that is left out whole costs what the kinds within it cost', () => {
-  const of = (text: string): FieldRules => ({ kinds: declared, rules: parseRules(text), key: '' });
-  const lost = lostBy(of('contacts.value'), 'contacts.value');
+  const of = (text: string): FieldRules => ({ kinds: declared, rules: parseRules(text, declared), key: '' });
+  const lost = lostBy(of('contacts.value'), 'helpdesk.contacts.value');
   expect(lost).toContain('search of addresses');
-  expect(lostBy(of('customers'), 'customers')).toEqual(lost);
-  expect(lostBy(of('customers.first_name'), 'customers.first_name')).toEqual([]);
+  expect(lostBy(of('customers'), 'helpdesk.customers')).toEqual(lost);
+  expect(lostBy(of('customers.first_name'), 'helpdesk.customers.first_name')).toEqual([]);
+});
+
+test('a kind is named by its key, or by a short name that one source alone has', () => {
+  const two = {
+    ...kinds,
+    'crm.contacts': { ...kinds['desk.contacts']!, fields: ['email'] },
+    'crm.deals': kinds['desk.contacts']!,
+  };
+  const named = (text: string) => parseRules(text, two).map(({ kind, path, full }) => [kind, path.join('.'), full]);
+  expect(named('messages.body:leave-out deals crm.contacts.email:hash desk.contacts.*')).toEqual([
+    ['desk.messages', 'body', 'desk.messages.body'],
+    ['crm.deals', '*', 'crm.deals'],
+    ['crm.contacts', 'email', 'crm.contacts.email:hash'],
+    ['desk.contacts', '*', 'desk.contacts.*'],
+  ]);
+  expect(() => parseRules('contacts.email:hash', two)).toThrow(
+    'must name the source, because contacts.email:hash may mean desk.contacts.email:hash or crm.contacts.email:hash',
+  );
+  expect(() => parseRules('contacts', two)).toThrow('may mean desk.contacts or crm.contacts');
+  const wrong = (text: string) => wrongRule(two, parseRules(text, two));
+  expect(wrong('crm.contcats.email')).toMatch(
+    /^names crm\.contcats, which is none of tickets, .*desk\.contacts, crm\.contacts/,
+  );
+  expect(wrong('crm.contacts.emial')).toContain('the nearest is crm.contacts.email');
+  const of = { kinds: two, rules: parseRules('crm.contacts.email', two), key: '' };
+  const text = '{"id":"k","email":"a@b.c"}';
+  expect(applyRules(of, 'desk.contacts', text)).toBe(text);
+  expect(applyRules(of, 'crm.contacts', text)).toBe('{"id":"k"}');
 });

@@ -62,7 +62,7 @@ test('credits are counted with the reply: one that is refused later takes back n
       path: '/x',
       query: {},
       cost,
-      kind: 'things',
+      kind: 'some.things',
       shape: 'single',
       record: z.looseObject({ id: z.string() }),
     }) as const;
@@ -105,7 +105,7 @@ test('waits for credits and for the next try are told, with what is left of them
     path: '/x',
     query: {},
     cost: 1,
-    kind: 'things',
+    kind: 'some.things',
     shape: 'single',
     record: z.looseObject({ id: z.string() }),
   } as const;

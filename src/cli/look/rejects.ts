@@ -68,14 +68,14 @@ export function addRejects(program: Command, deps: Deps, act: Act): void {
     .action(
       act(async (ids: number[], options: { json?: boolean }) => {
         await using opened = await open();
-        const { account, lookbackMs, warehouse } = opened;
+        const { account, warehouse } = opened;
         const all = await listRejects(warehouse.pg, account);
         const missing = ids.find(id => all.every(one => one.id !== id));
         if (missing !== undefined) throw unknown(account, missing, 'open ');
         const result: Replayed[] = [];
         for (const { id, stream, key } of all.filter(one => ids.length === 0 || ids.includes(one.id))) {
           deps.signal.throwIfAborted();
-          const reason = await replay({ pg: warehouse.pg, account, clock: systemClock, lookbackMs }, streams, id);
+          const reason = await replay({ pg: warehouse.pg, account, clock: systemClock }, streams, id);
           result.push({ id, stream, record: key, stored: reason === undefined, reason: reason ?? null });
         }
         if (options.json) printJson(result);

@@ -36,17 +36,15 @@ export function addFields(program: Command, deps: Deps, act: Act): void {
         await using opened = await openChosen(deps);
         const { account, fieldRules } = opened.config;
         const stored = await storedRules(opened.warehouse.pg, account);
-        const written = [...new Set([...stored.map(({ rule }) => rule), ...rulesIn(fieldRules)])].sort();
-        const all = written.map(rule => {
-          const known = stored.find(one => one.rule === rule);
-          return {
-            rule,
-            since: known?.since ?? null,
-            applied_at: known?.applied_at ?? null,
-            set: rulesIn(fieldRules).includes(rule),
-            lost: lostBy(fieldRules, rule),
-          };
-        });
+        const set = rulesIn(fieldRules);
+        const fresh = set.filter(({ full }) => !stored.some(one => one.full_rule === full));
+        const all = [...stored, ...fresh.map(({ written, full }) => ({ rule: written, full_rule: full }))]
+          .map(({ rule, full_rule, ...known }) => ({
+            ...{ rule, since: null, applied_at: null, ...known },
+            set: set.some(({ full }) => full === full_rule),
+            lost: lostBy(fieldRules, full_rule),
+          }))
+          .sort((a, b) => (a.rule < b.rule ? -1 : 1));
         if (json) printJson(all);
         else if (all.length === 0) say('Every field is kept: FIELD_RULES is not set.');
         else
@@ -100,7 +98,9 @@ export function addFields(program: Command, deps: Deps, act: Act): void {
             account,
             who: operator(),
             action: 'field rules',
-            subject: rulesIn(fieldRules).join(' '),
+            subject: rulesIn(fieldRules)
+              .map(({ written }) => written)
+              .join(' '),
             outcome: told(changed),
           },
           now,

@@ -212,7 +212,10 @@ async function planIn(ctx: Context, config: Config, asked: Question, { isSet, as
     messages_in_at: inAt('messages'),
     cannot: streams.filter(({ key }) => question.streams.includes(key)).flatMap(cannotOf),
     nights_meanwhile: nightsIn(config, planned, ctx.clock.now()),
-    field_rules: rulesIn(config.fieldRules).map(rule => ({ rule, lost: lostBy(config.fieldRules, rule) })),
+    field_rules: rulesIn(config.fieldRules).map(({ written, full }) => ({
+      rule: written,
+      lost: lostBy(config.fieldRules, full),
+    })),
   };
 }
 

@@ -92,7 +92,7 @@ export async function runSync(
     const wanted = await skipPaused(ctx, streams);
     await liftQuotaDeferral(ctx, wanted);
     const run = { account: ctx.account, streams: wanted, opener };
-    const carry = { carryMs: deps.carryMs ?? carryMs, lookbackMs: config.lookbackMs };
+    const carry = deps.carryMs ?? carryMs;
     const open = async () => ({ run: await openSync(ctx.pg, run, new Date(ctx.clock.now()), carry) });
     return (await openWithForecast(ctx, { kind: 'sync', streams: wanted }, open)).run;
   });

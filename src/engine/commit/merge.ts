@@ -6,6 +6,7 @@
  * Parameters of every merge: $1 the page as JSON text, $2 account, $3 now, $4 as_of of the reply, $5 the run, $6 the
  * time by which the reply was true (null: not known), $7… parameters of the table.
  */
+import { sourceOfKey } from '../database/stream-key.ts';
 
 /** A column: its name, the SQL that reads it from `record`, and whether `_payload` lacks it. */
 export interface Column {
@@ -367,9 +368,9 @@ export const rowsOf = ({ name, rows = name }: Pick<Table, 'name' | 'rows'>) => r
 export const isAhead = (time: string, now: string): string => `${time} - interval '1 day' > ${now}`;
 
 /** SQL: the record overrides the stored row. */
-function isNewer({ version, oneReader, passOver }: Table): string {
+function isNewer({ name, version, oneReader, passOver }: Table): string {
   if (oneReader) return passOver ? `not (${passOver})` : 'true';
-  const later = version ? `(${laterVersion(version)})` : 't._observed_at < excluded._observed_at';
+  const later = version ? `(${laterVersion(version, name)})` : 't._observed_at < excluded._observed_at';
   // A record that is shown after its tombstone exists again, whatever its version.
   return `(t._deleted_at <= excluded._observed_at or t._deleted_at is null and ${later})`;
 }
@@ -389,9 +390,9 @@ function isNewer({ version, oneReader, passOver }: Table): string {
  * its reply, less the lookback, is as of the date of the row or later. Until then it stays at the end of the list, outside
  * the synced range, and is read again.
  */
-export function laterVersion(version: string): string {
+export function laterVersion(version: string, table: string): string {
   const [trueBy, past] = [rowTrueBy('t'), rowTrueBy('excluded')];
-  const lookback = '(select a.lookback from sync.accounts a where a.account_id = $2)';
+  const lookback = `(select sync.lookback_of($2, '${sourceOfKey(table)}'))`;
   return `(t.${version}, t._observed_at) < (excluded.${version}, excluded._observed_at)
         and (excluded.${version} < ${past} or t._observed_at < excluded._observed_at
           and (t.${version} >= ${trueBy} or excluded._observed_at - ${lookback} >= t.${version}))

@@ -2,7 +2,7 @@
  * Coverage: for each account, stream and list the set of time ranges that have been read and committed. A position is
  * what is wanted minus what is covered; PostgreSQL's multiranges do the arithmetic.
  */
-import { nameOfKey, sourceAndStream, type StreamKey } from '../database/stream-key.ts';
+import { nameOfKey, sourceAndStream, sourceOfKey, type StreamKey } from '../database/stream-key.ts';
 import type pg from 'pg';
 import { Fatal } from '../../errors.ts';
 import type { Ms, Range, Walk } from '../reading/reading.ts';
@@ -17,6 +17,14 @@ type Key = Pick<Claim, 'account' | 'stream'>;
 const isRead = 'exists (select from sync.coverage where account_id = $1 and not isempty(covered))';
 const keyOf = (claim: Key, list: string) => [claim.account, claim.stream, list];
 
+/** A list of a stream, and what its source says of the range to read, where that is not what the account says. */
+export interface Listed {
+  readonly stream: StreamKey;
+  readonly list: string;
+  readonly sinceMs?: Ms;
+  readonly lookbackMs?: number;
+}
+
 /**
  * Registers the account and its lists. A stream is complete only once each of its lists was read. `sync.status` needs
  * the lookback of the source too.
@@ -25,7 +33,7 @@ export async function register(
   db: Queryable,
   account: string,
   sinceMs: Ms,
-  lists: readonly { stream: StreamKey; list: string }[],
+  lists: readonly Listed[],
   now: Date,
   lookbackMs = 120_000,
 ): Promise<void> {
@@ -37,10 +45,16 @@ export async function register(
     [account, new Date(sinceMs), now, lookbackMs],
   );
   await db.query(
-    `insert into sync.coverage (account_id, source, stream, list)
-     select $1, ${sourceAndStream('l.key')}, l.list from unnest($2::text[], $3::text[]) l (key, list)
-     on conflict do nothing`,
-    [account, lists.map(({ stream }) => stream), lists.map(({ list }) => list)],
+    `insert into sync.coverage as c (account_id, source, stream, list, since, lookback)
+     select $1, ${sourceAndStream('l.key')}, l.list, l.since, l.ms * interval '1 millisecond'
+     from unnest($2::text[], $3::text[], $4::timestamptz[], $5::float8[]) l (key, list, since, ms)
+     on conflict (account_id, stream_key, list) do update set since = excluded.since, lookback = excluded.lookback
+     where (c.since, c.lookback) is distinct from (excluded.since, excluded.lookback)`,
+    [
+      ...[account, lists.map(({ stream }) => stream), lists.map(({ list }) => list)],
+      lists.map(one => (one.sinceMs === undefined ? null : new Date(one.sinceMs))),
+      lists.map(one => one.lookbackMs ?? null),
+    ],
   );
 }
 
@@ -61,6 +75,15 @@ export async function forgetLists(
   );
 }
 
+/** The lookback of the source of a stream, in ms. */
+export async function lookbackOf(db: Queryable, { account, stream }: Key): Promise<number> {
+  const { rows } = await db.query<{ ms: number }>(
+    `select extract(epoch from sync.lookback_of($1, $2))::float8 * 1000 as ms`,
+    [account, sourceOfKey(stream)],
+  );
+  return rows[0]!.ms;
+}
+
 export interface Position {
   fromMs: Ms;
   redundant: boolean;
@@ -77,7 +100,7 @@ export async function readPosition(db: Queryable, key: Key, list: string, fromTh
        extract(epoch from w.updated_since)::float8 * 1000 as updated_since_ms
      from sync.coverage c
      join sync.accounts a using (account_id)
-     cross join lateral (select case when $4 then '1970-01-01T00:00:00Z' else a.since end as since) s
+     cross join lateral (select case when $4 then '1970-01-01T00:00:00Z' else coalesce(c.since, a.since) end as since) s
      left join sync.walks w on (w.account_id, w.stream_key, w.list, w.until) = (c.account_id, c.stream_key, c.list, 'infinity')
      where (c.account_id, c.stream_key, c.list) = ($1, $2, $3)`,
     [...keyOf(key, list), fromTheBeginning],
@@ -148,7 +171,7 @@ export async function nextGap(
   const { rows } = await db.query(
     `with asked as (
        select c.covered, r.again, r.id, r.beside, least(l.until, $6) as until,
-         coalesce(r.since, case when $5 then '1970-01-01T00:00:00Z' else a.since end) as since
+         coalesce(r.since, case when $5 then '1970-01-01T00:00:00Z' else coalesce(c.since, a.since) end) as since
        from sync.stored_runs r
        join sync.run_lists l on l.run_id = r.id
        join sync.accounts a on a.account_id = r.account_id

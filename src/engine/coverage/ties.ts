@@ -47,10 +47,9 @@ export async function noteHeld(
        select date_trunc('second', p.version::timestamptz) as second, max(b.true_by) as told_by, array_agg(t.id) as members
        from jsonb_each_text($2) p (id, version)
        join ${table.name} t on (t.account_id, t.id) = ($1, p.id)
-       join sync.accounts a on a.account_id = $1
        cross join lateral (select ${rowTrueBy('t')} as true_by) b
        where t.${table.version} > p.version::timestamptz and t._observed_at < $3 and t._deleted_at is null
-         and t.${table.version} > t._observed_at - a.lookback
+         and t.${table.version} > t._observed_at - (select sync.lookback_of($1, split_part($4, '.', 1)))
        group by 1) s
      join sync.coverage l on (l.account_id, l.stream_key) = ($1, $4) and not l.redundant
      on conflict (account_id, stream_key, list, seconds) do update set
@@ -120,7 +119,7 @@ export async function takenBack(db: pg.Pool, { account, stream }: Claim): Promis
      join sync.coverage c using (account_id, stream_key, list)
      join sync.accounts a using (account_id)
      where (r.account_id, r.stream_key) = ($1, $2) and r.reason = $3 and not c.redundant
-       and not c.covered @> r.gap and upper(r.gap) > a.since and not exists (
+       and not c.covered @> r.gap and upper(r.gap) > coalesce(c.since, a.since) and not exists (
          select from sync.gap_reasons o
          where (o.account_id, o.stream_key, o.list) = (r.account_id, r.stream_key, r.list) and o.gap && r.gap
            and o.reason <> r.reason and o.found_at >= r.found_at)

@@ -9,6 +9,7 @@ import { basename } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type pg from 'pg';
 import { exitCodes, ShelfdeskError } from '../../errors.ts';
+import { type Mask, masksOf } from '../../privacy/declared.ts';
 import { announcedBy, type Source, type Stream } from '../../sources/source.ts';
 
 /**
@@ -87,36 +88,38 @@ async function addStream(client: pg.Client, stream: Stream): Promise<void> {
 
 async function addTables(client: pg.Client, stream: Stream): Promise<void> {
   const { root, others } = stream.merge.declared;
-  const { columns, contacts } = stream.personal ?? { columns: [], contacts: [] };
-  const ofContacts = root.columns
-    .filter(({ name, field, path, unstored }) =>
-      contacts.includes(path?.split('.')[0] ?? unstored?.[0] ?? field ?? name),
-    )
-    .map(({ name }) => name);
-  for (const { name } of [root, ...others]) {
+  const masks = masksOf(stream);
+  for (const { name, parent = '' } of [root, ...others]) {
     const { rows } = await client.query<{ mirrored: boolean }>(
       `select exists (select from pg_attribute where attrelid = to_regclass($1) and attname = '_payload') as mirrored`,
       [name],
     );
-    if (!rows[0]!.mirrored) await client.query('select sync.add_mirror($1::regclass)', [name]);
-    await addMask(client, name, name === root.name ? [...columns, ...ofContacts] : columns);
+    if (!rows[0]!.mirrored) await client.query('select sync.add_mirror($1::regclass, $2)', [name, parent]);
+    await addMask(client, name, masks.get(name)!);
   }
 }
 
 /** Creates the masked view of a table: a keyed hash replaces each personal value, and `_payload` is left out. */
-async function addMask(client: pg.Client, table: string, personal: readonly string[]): Promise<void> {
-  const { rows } = await client.query<{ name: string; comment: string | null }>(
-    `select attname as name, col_description(attrelid, attnum) as comment from pg_attribute
-     where attrelid = to_regclass($1) and attnum > 0 and not attisdropped and attname <> '_payload' order by attnum`,
-    [table],
-  );
-  const key = (which: string) => `(select ${which} from sync.secret_salt)`;
-  const columns = rows.map(({ name }) =>
-    personal.includes(name)
-      ? `sync.masked('${name}', t.${name}::text, ${key('inner_key')}, ${key('outer_key')}) as ${name}`
-      : `t.${name}`,
-  );
+async function addMask(client: pg.Client, table: string, masks: ReadonlyMap<string, Mask>): Promise<void> {
   const view = `safe.${table.replace('.', '_')}`;
+  const { rows } = await client.query<{ name: string; comment: string | null; list: boolean; one: boolean }>(
+    `select a.attname as name, col_description(a.attrelid, a.attnum) as comment, a.atttypid = 'text[]'::regtype as list,
+       coalesce(v.atttypid = 'text'::regtype, false) as one
+     from pg_attribute a left join pg_attribute v on v.attrelid = to_regclass($2) and v.attname = a.attname
+     where a.attrelid = to_regclass($1) and a.attnum > 0 and not a.attisdropped and a.attname <> '_payload' order by a.attnum`,
+    [table, view],
+  );
+  const keys = ['inner_key', 'outer_key'].map(which => `(select ${which} from sync.secret_salt)`).join(', ');
+  const hash = (name: string, value: string) =>
+    masks.get(name) === 'address' ? `sync.masked_contact(${value}, ${keys})` : `sync.masked('${name}', ${value}, ${keys})`;
+  const hashes = (name: string) =>
+    `case when t.${name} is not null then array(select ${hash(name, 'u.one')} from unnest(t.${name}) with ordinality u (one, n) order by u.n) end`;
+  const columns = rows.map(({ name, list }) => {
+    if (!masks.has(name)) return `t.${name}`;
+    return `${list ? hashes(name) : hash(name, `t.${name}::text`)} as ${name}`;
+  });
+  // A view of before shows one hash of a whole list, and cannot be replaced.
+  if (rows.some(({ name, list, one }) => masks.has(name) && list && one)) await client.query(`drop view ${view}`);
   await client.query(`create or replace view ${view} with (security_barrier = true) as
     select ${columns.join(', ')} from ${table} t
     where t.account_id = any (array(select account_id from sync.readable_accounts))`);
@@ -124,7 +127,13 @@ async function addMask(client: pg.Client, table: string, personal: readonly stri
     `comment on view ${view} is 'The rows of ${table}, with a hash in place of each value that tells who somebody is.'`,
   );
   for (const { name, comment } of rows) {
-    const said = personal.includes(name) ? 'A hash of the value: equal values have equal hashes.' : (comment ?? '');
+    const mask = masks.get(name);
+    const said = mask === undefined ? (comment ?? '') : told[mask];
     await client.query(`comment on column ${view}.${name} is '${said.replaceAll("'", "''")}'`);
   }
 }
+
+const told: Record<Mask, string> = {
+  address: 'A hash of the address: all spellings of an address have one hash, in the views of all sources.',
+  value: 'A hash of the value: equal values have equal hashes.',
+};

@@ -8,5 +8,8 @@ export const streamKey = (source: string, stream: string): StreamKey => `${sourc
 /** The short name, which people read. */
 export const nameOfKey = (key: string): string => key.slice(key.indexOf('.') + 1);
 
+/** `helpdesk` of `helpdesk.tickets`. */
+export const sourceOfKey = (key: string): string => key.slice(0, key.indexOf('.'));
+
 /** SQL: the values of the columns source and stream of an insert, from an expression that is a key. */
 export const sourceAndStream = (key: string): string => `split_part(${key}, '.', 1), split_part(${key}, '.', 2)`;

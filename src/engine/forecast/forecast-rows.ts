@@ -153,7 +153,7 @@ export async function gapsIn(
     `with asked as (
        select case when $6 then '{}' else c.covered end as covered,
          coalesce($5, case when not $6 then upper(c.covered) end, $8) as until,
-         coalesce($4, case when $7 then '1970-01-01T00:00:00Z' else a.since end) as since
+         coalesce($4, case when $7 then '1970-01-01T00:00:00Z' else coalesce(c.since, a.since) end) as since
        from sync.coverage c join sync.accounts a using (account_id)
        where (c.account_id, c.stream_key, c.list) = ($1, $2, $3) and not c.redundant)
      select extract(epoch from lower(gap))::float8 * 1000 as "from", extract(epoch from upper(gap))::float8 * 1000 as "to"

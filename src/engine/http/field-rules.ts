@@ -3,7 +3,7 @@
  * before anything reads it, so nothing of it can be stored or logged. Pure.
  *
  * A rule names a kind of record and a path in it: `messages.body`, `customers.*_name`, `contacts.value:hash`. It applies wherever a
- * record of this kind shows up, also within another one.
+ * record of this kind shows up, also within another one. Kinds have keys, `helpdesk.messages`, because two sources may use one name.
  */
 
 import { createHmac } from 'node:crypto';
@@ -19,18 +19,20 @@ export type Action =
   | { readonly name: 'truncate'; readonly length: number };
 
 export interface FieldRule {
-  /** `messages` */
+  /** `helpdesk.messages` */
   readonly kind: string;
   /** Names of fields, from the record inwards. A `*` in a name stands for any text. */
   readonly path: readonly string[];
   readonly action: Action;
   /** As the operator wrote it. */
   readonly written: string;
+  /** The same with the key of its kind: equal for two rules that say the same. */
+  readonly full: string;
   /** Every field of the kind: its stream is not read at all. */
   readonly whole: boolean;
 }
 
-/** The kinds of records of a source, by name. */
+/** Kinds of records, by key. A source declares its own ones by short names. */
 export type Kinds = Readonly<Record<string, Kind>>;
 
 export interface Kind {

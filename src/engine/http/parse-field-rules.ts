@@ -1,29 +1,59 @@
 /** Field rules as an operator writes them: their text, and why a rule cannot be followed. Pure. */
+import { nameOfKey } from '../database/stream-key.ts';
 import { type Action, type FieldRule, innerOf, type Kinds, matches } from './field-rules.ts';
 
 /** Throws Error that says what is wrong, for people. */
-export function parseRules(text: string): FieldRule[] {
+export function parseRules(text: string, kinds: Kinds): FieldRule[] {
   return text
     .split(/[\s,]+/)
     .filter(part => part !== '')
     .map(written => {
-      if (/^[a-z_]+$/.test(written))
-        return { kind: written, path: ['*'], action: { name: 'leave out' }, written, whole: true };
-      const [, kind, path, action = 'leave-out', length] =
-        /^([a-z_]+)\.([^:=.]+(?:\.[^:=.]+)*?)(?::(leave-out|hash|domain|truncate)(?:=(\d{1,6}))?)?$/.exec(written) ??
-        [];
+      const [, names, action, length] =
+        /^([a-z][a-z0-9_]*(?:\.[^:=.]+)*)(?::(leave-out|hash|domain|truncate)(?:=(\d{1,6}))?)?$/.exec(written) ?? [];
+      const { kind, path } = meant(kinds, names?.split('.') ?? [], written);
       const isLong = action === 'truncate';
-      if (kind === undefined || path === undefined || isLong !== (length !== undefined))
+      const whole = path.length === 0;
+      if (names === undefined || isLong !== (length !== undefined) || (whole && action !== undefined))
         throw new Error(
           `must list fields such as messages.body, contacts.value:hash, messages.from:domain or tickets.subject:truncate=40; ${written} is none`,
         );
-      return { kind, path: path.split('.'), action: actionOf(action, Number(length)), written, whole: false };
+      const how = action === undefined || action === 'leave-out' ? '' : written.slice(names.length);
+      return {
+        ...{ kind, path: whole ? ['*'] : path, action: actionOf(action, Number(length)) },
+        ...{ written, full: [kind, ...path].join('.') + how, whole },
+      };
     });
 }
 
-function actionOf(name: string, length: number): Action {
+/**
+ * The kind that a rule names, by its key or by a short name that one source alone has, and the path behind it. A key of no kind is
+ * returned too.
+ */
+function meant(kinds: Kinds, names: readonly string[], written: string): Pick<FieldRule, 'kind' | 'path'> {
+  const [first = '', ...inner] = names;
+  const key = names.slice(0, 2).join('.');
+  const byKey = { kind: key, path: names.slice(2) };
+  const found = Object.keys(kinds)
+    .filter(kind => nameOfKey(kind) === first)
+    .map(kind => ({ kind, path: inner }));
+  if (Object.hasOwn(kinds, key)) found.push(byKey);
+  if (found.length > 1) {
+    const each = found.map(({ kind, path }) => [kind, ...path].join('.') + written.slice(names.join('.').length));
+    throw new Error(`must name the source, because ${written} may mean ${each.join(' or ')}`);
+  }
+  const isOfSource = inner.length > 0 && Object.keys(kinds).some(kind => kind.startsWith(`${first}.`));
+  return found[0] ?? (isOfSource ? byKey : { kind: first, path: inner });
+}
+
+/** The short name of a kind, or its key if another source has the name too. */
+const nameIn = (kinds: Kinds, key: string): string => {
+  const name = nameOfKey(key);
+  return Object.keys(kinds).filter(kind => nameOfKey(kind) === name).length > 1 ? key : name;
+};
+
+function actionOf(name: string | undefined, length: number): Action {
   if (name === 'truncate') return { name, length };
-  return { name: name === 'leave-out' ? 'leave out' : (name as 'hash' | 'domain') };
+  return { name: name === 'hash' || name === 'domain' ? name : 'leave out' };
 }
 
 /** Why a rule cannot be followed, for people; undefined if all can. */
@@ -35,24 +65,26 @@ export function wrongRule(kinds: Kinds, rules: readonly FieldRule[]): string | u
   return undefined;
 }
 
-function wrongName(kinds: Kinds, { kind: name, path, written, whole }: FieldRule): string | undefined {
-  if (!Object.hasOwn(kinds, name)) return `${name}, which is none of ${Object.keys(kinds).join(', ')}`;
-  const kind = kinds[name]!;
+function wrongName(kinds: Kinds, { kind: key, path, written, whole }: FieldRule): string | undefined {
+  const names = (keys: readonly string[]) => keys.map(one => nameIn(kinds, one));
+  if (!Object.hasOwn(kinds, key)) return `${key}, which is none of ${names(Object.keys(kinds)).join(', ')}`;
+  const kind = kinds[key]!;
+  const name = nameIn(kinds, key);
+  const omittable = Object.keys(kinds).filter(one => kinds[one]!.omittable);
   if (whole && !kind.omittable)
-    return `${written} whole; only ${Object.keys(kinds)
-      .filter(one => kinds[one]!.omittable)
-      .join(', ')} can be left out whole: name fields, such as ${written}.${kind.fields[1] ?? '*'}`;
+    return `${written} whole; only ${names(omittable).join(', ')} can be left out whole: name fields, such as ${written}.${kind.fields[1] ?? '*'}`;
   const [field = '', inside] = path;
-  const inner = innerOf(kind, field);
+  const innerKey = innerOf(kind, field);
+  const inner = innerKey && nameIn(kinds, innerKey);
   if (inner !== undefined && path.length > 1) return `${written}; write ${inner}.${path.slice(1).join('.')}`;
   if (inner !== undefined) return `${written}, which holds ${inner}: name fields of ${inner} instead`;
   if (kind.needed.includes(field)) return `${written}, without which nothing can be mirrored`;
   if (field.includes('*')) return undefined;
   if (!kind.fields.includes(field)) return unknown(name, field, kind.fields);
   if (inside === undefined) return undefined;
-  const names = kind.inside?.[field];
-  if (names === undefined) return `${written}, but ${name}.${field} has no fields of its own`;
-  return inside.includes('*') || names.includes(inside) ? undefined : unknown(`${name}.${field}`, inside, names);
+  const fields = kind.inside?.[field];
+  if (fields === undefined) return `${written}, but ${name}.${field} has no fields of its own`;
+  return inside.includes('*') || fields.includes(inside) ? undefined : unknown(`${name}.${field}`, inside, fields);
 }
 
 const unknown = (of: string, field: string, names: readonly string[]) =>

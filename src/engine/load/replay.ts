@@ -8,6 +8,7 @@ import type { Stream } from '../../sources/source.ts';
 import { type Care, type Moment, type Writer, withCare } from '../commit/commit.ts';
 import { clearReject, lockReject, type StoredReject } from '../commit/rejects.ts';
 import type { Context } from '../context.ts';
+import { lookbackOf } from '../coverage/coverage.ts';
 import { type Client, isOfRecord } from '../database/pool.ts';
 
 /** The reason why a reject stays open. The transaction is rolled back. */
@@ -15,7 +16,7 @@ export class NotStored extends Error {}
 
 /** Returns the reason why the reject could not be stored; undefined if it was stored and cleared. */
 export async function replay(
-  { pg, account, clock, lookbackMs }: Pick<Context, 'pg' | 'account' | 'clock'> & { readonly lookbackMs: number },
+  { pg, account, clock }: Pick<Context, 'pg' | 'account' | 'clock'>,
   streams: readonly Stream[],
   id: number,
 ): Promise<string | undefined> {
@@ -38,7 +39,7 @@ export async function replay(
       if (shownId !== null)
         await shown.candidates?.addLate(client, { account, stream: shown.key }, [shownId], {
           asOfMs: at.asOfMs,
-          lookbackMs,
+          lookbackMs: await lookbackOf(client, { account, stream: shown.key }),
         });
       await clearReject(client, id, new Date(nowMs));
     });

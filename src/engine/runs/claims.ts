@@ -27,7 +27,7 @@ export type Work = Pick<Claim, 'account' | 'run' | 'stream'>;
 export interface Claimant {
   readonly worker: number;
   readonly job: string;
-  /** The field rules that its process applies, as `writtenOf` has them; default: none. */
+  /** The field rules that its process applies, as `fullRulesOf` has them; default: none. */
   readonly rules?: string;
 }
 
@@ -56,7 +56,7 @@ export async function takeUp(db: pg.Pool, key: Work, by: Claimant, time: () => D
       `select s.state, r.kind, r.again,
          s.state = 'running' and s.job is distinct from $3 and (s.worker = $4 or sync.is_alive(s.worker)) as held,
          sync.is_paused(s.account_id, s.stream_key) as paused,
-         (select coalesce(string_agg(f.rule, ' ' order by f.rule collate "C"), '') from sync.field_rules f where f.account_id = s.account_id) as rules,
+         (select coalesce(string_agg(f.full_rule, ' ' order by f.full_rule collate "C"), '') from sync.field_rules f where f.account_id = s.account_id) as rules,
          (select o.run_id from sync.stored_run_streams o join sync.stored_runs p on p.id = o.run_id
           where o.account_id = s.account_id and o.stream_key = s.stream_key and o.run_id <> s.run_id and o.state = 'running'
             and (${readerClass('p.kind')} = ${readerClass('r.kind')}

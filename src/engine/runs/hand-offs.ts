@@ -208,9 +208,9 @@ const streamsOfRun = `
  */
 async function whyIncomplete(client: Client, handed: Candidate): Promise<string | undefined> {
   const { rows } = await client.query<{ why: string }>(
-    `select w.why from (${streamsOfRun} order by k.place offset 0) k join sync.accounts a on a.account_id = $2
+    `select w.why from (${streamsOfRun} order by k.place offset 0) k
      cross join lateral (
-       select least($5::timestamptz, k.carried) - a.lookback - $6 * interval '1 millisecond' + coalesce((
+       select least($5::timestamptz, k.carried) - sync.lookback_of($2, k.source) - $6 * interval '1 millisecond' + coalesce((
          select (b.state #>> '{clock,offsetMs}')::float8 * interval '1 millisecond'
          from sync.budget b where (b.account_id, b.source) = ($2, k.source)), interval '0') as at) t
      cross join lateral (

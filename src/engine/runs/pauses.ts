@@ -54,7 +54,7 @@ export async function unlessPaused(
 export async function unlessLeftOut(db: Queryable, account: string, stream: string): Promise<void> {
   if (stream === '') return;
   const { rows } = await db.query<{ rule: string }>(
-    `select f.rule from sync.field_rules f join sync.streams k on k.stream = f.rule
+    `select f.rule from sync.field_rules f join sync.streams k on k.stream_key = f.full_rule
      where f.account_id = $1 and k.stream_key = sync.key_of($2)`,
     [account, stream],
   );

@@ -114,12 +114,7 @@ export const withAccount = <T>(db: pg.Pool, account: string, work: (client: Clie
  * over, so an interruption repeats no answered request. Their coverage, in the time of the source, must agree: our
  * clock may have been set since.
  */
-export async function openSync(
-  db: pg.Pool,
-  run: Omit<NewRun, 'kind'>,
-  now: Date,
-  { carryMs, lookbackMs }: { carryMs: number; lookbackMs: number },
-): Promise<number> {
+export async function openSync(db: pg.Pool, run: Omit<NewRun, 'kind'>, now: Date, carryMs: number): Promise<number> {
   return withAccount(db, run.account, async client => {
     const { rows } = await client.query<{ id: number; state: RunState }>(
       `select id, state from sync.stored_runs where account_id = $1 and kind = 'sync' order by id desc limit 1`,
@@ -136,9 +131,9 @@ export async function openSync(
          and not exists (
            select from sync.coverage c
            where (c.account_id, c.stream_key) = (s.account_id, s.stream_key) and not c.redundant
-             and coalesce(upper(c.covered) < $5, true))`,
+             and coalesce(upper(c.covered) < $3 - sync.lookback_of(c.account_id, c.source), true))`,
       // An end in the future was written by a clock that was ahead, so its real time is unknown.
-      [id, before.id, new Date(now.getTime() - carryMs), now, new Date(now.getTime() - carryMs - lookbackMs)],
+      [id, before.id, new Date(now.getTime() - carryMs), now],
     );
     await closeRun(client, id, now);
     return id;

@@ -3,7 +3,6 @@
  * transactions, so that workers continue. It can be broken off and given again: what follows the rules already stays.
  */
 import type pg from 'pg';
-import { shortName } from '../../engine/commit/merge.ts';
 import type { Client } from '../../engine/database/pool.ts';
 import { concernsKind, type FieldRules, rulesFor } from '../../engine/http/field-rules.ts';
 import type { Stream } from '../../sources/source.ts';
@@ -23,7 +22,7 @@ export function tablesOf(of: FieldRules, streams: readonly Stream[]): Kept[] {
   const merged = streams.flatMap((stream): Kept[] => {
     const { root, others } = stream.merge.declared;
     return [root, ...others].map(table => ({
-      ...{ kind: shortName(table), table },
+      ...{ kind: table.name, table },
       ...(table === root && stream.kind === 'detail' && { detail: stream }),
     }));
   });
@@ -44,8 +43,8 @@ function keysOf(of: FieldRules, streams: readonly Stream[]): string[] {
 /** The kinds of records in the replies of a stream. */
 function kindsOf(stream: Stream): string[] {
   const { root, others } = stream.merge.declared;
-  const parents = stream.kind === 'detail' ? [stream.of.name] : [];
-  return [...[root, ...others].map(shortName), ...parents, ...membersIn(stream)];
+  const parents = stream.kind === 'detail' ? [stream.of.key] : [];
+  return [...[root, ...others].map(({ name }) => name), ...parents, ...membersIn(stream)];
 }
 
 /** `told` hears of each batch. */
@@ -113,8 +112,8 @@ async function settle(
   );
   add('comparisons', audit.rowCount ?? 0);
   const { rowCount: pending } = await client.query(
-    'update sync.field_rules set applied_at = $3 where account_id = $1 and rule = any ($2) and applied_at is null',
-    [account, of.rules.map(({ written }) => written), now],
+    'update sync.field_rules set applied_at = $3 where account_id = $1 and full_rule = any ($2) and applied_at is null',
+    [account, of.rules.map(({ full }) => full), now],
   );
   const isFirst = (pending ?? 0) > 0;
   // Later texts quote what the rules have left.

@@ -1,12 +1,13 @@
 /** What field rules cost: what works no more, or with less, without a field. Pure. */
-import { type FieldRules, matches, rulesFor } from '../../engine/http/field-rules.ts';
+import { type FieldRule, type FieldRules, matches, rulesFor } from '../../engine/http/field-rules.ts';
 
-/** As the operator wrote them, each once. */
-export const rulesIn = (of: FieldRules | undefined): string[] => [...new Set(of?.rules.map(({ written }) => written))];
+/** Each rule once, however often and in which spelling it is written. */
+export const rulesIn = (of: FieldRules | undefined): FieldRule[] =>
+  [...new Map(of?.rules.toReversed().map(rule => [rule.full, rule])).values()].reverse();
 
 /** `search of messages`, `question labels`: as the kind declares it for each field that the rule names. */
-export function lostBy(of: FieldRules | undefined, written: string): string[] {
-  const rule = of?.rules.find(one => one.written === written);
+export function lostBy(of: FieldRules | undefined, fullRule: string): string[] {
+  const rule = of?.rules.find(({ full }) => full === fullRule);
   if (!of || !rule) return [];
   const only = { kinds: of.kinds, rules: [rule] };
   const lost = Object.entries(of.kinds).flatMap(([kind, { uses = {} }]) =>

@@ -1,5 +1,4 @@
 /** Field rules on what is kept beside rows: rejects, and texts that may quote a value. */
-import { shortName } from '../../engine/commit/merge.ts';
 import type { Client } from '../../engine/database/pool.ts';
 import type { FieldRules } from '../../engine/http/field-rules.ts';
 import { fieldsOf } from '../../engine/json-text.ts';
@@ -14,15 +13,15 @@ const quoted = 'taken out: it may quote a field that a rule leaves out';
 
 /** The kind of the records within those of a stream, if a merge of its own stores them. */
 export const membersIn = (stream: Stream): string[] =>
-  stream.kind !== 'detail' && 'members' in stream ? [shortName(stream.members.merge.declared.root)] : [];
+  stream.kind !== 'detail' && 'members' in stream ? [stream.members.merge.declared.root.name] : [];
 
 /** The kinds of the records that a reject of the stream may hold. */
 function kindsIn(stream: Stream, { payload, recordId, askId }: Rejected): string[] {
-  if (stream.kind !== 'detail') return [stream.name, ...membersIn(stream)];
+  if (stream.kind !== 'detail') return [stream.key, ...membersIn(stream)];
   const fields = payload.trimStart().startsWith('{') ? fieldsIn(payload) : [];
-  if (fields.includes(stream.membersField)) return [stream.of.name];
+  if (fields.includes(stream.membersField)) return [stream.of.key];
   // Such a record may be the parent or a member.
-  return recordId === null || recordId === askId ? [stream.of.name, stream.name] : [stream.name];
+  return recordId === null || recordId === askId ? [stream.of.key, stream.key] : [stream.key];
 }
 
 function fieldsIn(payload: string): string[] {

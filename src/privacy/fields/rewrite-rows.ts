@@ -1,7 +1,7 @@
 /** Field rules on rows: records with their columns, histories, and old values in sync.changes. */
 
 import type pg from 'pg';
-import { type Column, fieldOf, pathOf, rowsOf, shortName, without } from '../../engine/commit/merge.ts';
+import { type Column, fieldOf, pathOf, rowsOf, without } from '../../engine/commit/merge.ts';
 import type { Client } from '../../engine/database/pool.ts';
 import { parseJson } from '../../engine/exact-json.ts';
 import { type FieldRules, isRuled, ruledValue, ruledValues, type Stored } from '../../engine/http/field-rules.ts';
@@ -162,19 +162,19 @@ export async function rewriteChanges(
   tables: readonly Kept[],
   after: Place,
 ): Promise<Batch> {
-  const named = new Map(tables.map(one => [shortName(one.table), one]));
+  const named = new Map(tables.map(one => [one.table.name, one]));
   const range = await nextRange(
     client,
     account,
     {
       ...{ rows: 'sync.changes', key: ['id'], size: 'pg_column_size(t.changes)' },
-      ...{ where: 't.table_name = any ($2)', values: [[...named.keys()]] },
+      ...{ where: `t.source || '.' || t.table_name = any ($2)`, values: [[...named.keys()]] },
     },
     after,
   );
   if (range === undefined) return { seen: 0, changed: 0, last: undefined };
   const { rows } = await client.query<{ id: number; name: string; changes: string }>(
-    `select t.id::float8 as id, t.table_name as name, t.changes::text from sync.changes t where ${range.where} for update`,
+    `select t.id::float8 as id, t.source || '.' || t.table_name as name, t.changes::text from sync.changes t where ${range.where} for update`,
     [...range.values],
   );
   const { rows: own } = await client.query<{ name: string; columns: string[] }>(

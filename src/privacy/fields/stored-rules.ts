@@ -10,10 +10,13 @@ import type { FieldRules } from '../../engine/http/field-rules.ts';
 import { noteOperation } from '../../engine/runs/operations.ts';
 import { command } from '../../engine/runs/pauses.ts';
 import { UsageError } from '../../errors.ts';
+import { rulesIn } from './losses.ts';
 
 export interface StoredRule {
   /** As the operator wrote it. */
   readonly rule: string;
+  /** With the key of its kind: see FieldRule. */
+  readonly full_rule: string;
   readonly since: Date;
   /** When the rows of before had been rewritten; null: not yet. */
   readonly applied_at: Date | null;
@@ -22,7 +25,7 @@ export interface StoredRule {
 /** In the order of their text. */
 export async function storedRules(db: Pick<pg.ClientBase, 'query'>, account: string): Promise<StoredRule[]> {
   const { rows } = await db.query<StoredRule>(
-    'select rule, since, applied_at from sync.field_rules where account_id = $1 order by rule collate "C"',
+    'select rule, full_rule, since, applied_at from sync.field_rules where account_id = $1 order by rule collate "C"',
     [account],
   );
   return rows;
@@ -39,17 +42,17 @@ export async function keepFieldRules(
   of: FieldRules | undefined,
   now: Date,
 ): Promise<readonly StoredRule[]> {
-  const rules = [...new Set(of?.rules.map(({ written }) => written))];
+  const rules = rulesIn(of);
   const mark = of && createHmac('sha256', of.key).update('mark').digest('hex').slice(0, 16);
   return transaction(
     db,
     async client => {
       await client.query('select from sync.accounts where account_id = $1 for update', [account]);
-      const { rows } = await client.query<{ rule: string; key_mark: string | null }>(
-        'select rule, key_mark from sync.field_rules where account_id = $1 order by rule collate "C"',
+      const { rows } = await client.query<{ rule: string; full_rule: string; key_mark: string | null }>(
+        'select rule, full_rule, key_mark from sync.field_rules where account_id = $1 order by rule collate "C"',
         [account],
       );
-      const missing = rows.find(({ rule }) => !rules.includes(rule));
+      const missing = rows.find(({ full_rule }) => !rules.some(({ full }) => full === full_rule));
       if (missing !== undefined)
         throw new UsageError(
           `this warehouse keeps less of account '${account}': ${missing.rule}, which FIELD_RULES does not have`,
@@ -60,14 +63,19 @@ export async function keepFieldRules(
           `the hashes of account '${account}' were made with another key than FIELD_RULES_KEY`,
           'Set the key of before. Hashes of two keys cannot be compared.',
         );
-      const added = rules.filter(rule => !rows.some(one => one.rule === rule));
+      const added = rules.filter(({ full }) => !rows.some(one => one.full_rule === full));
+      await client.query(
+        `update sync.field_rules f set rule = r.rule from unnest($2::text[], $3::text[]) r (rule, full_rule)
+         where f.account_id = $1 and f.full_rule = r.full_rule and f.rule <> r.rule`,
+        [account, rules.map(({ written }) => written), rules.map(({ full }) => full)],
+      );
       if (added.length > 0) {
         await client.query(
-          `insert into sync.field_rules (account_id, rule, since, key_mark, applied_at)
-         select $1, r.rule, $3, case when r.rule like '%:hash' then $4 end,
-           case when not exists (select from sync.stored_runs s where s.account_id = $1) then $3::timestamptz end
-         from unnest($2::text[]) r (rule)`,
-          [account, added, now, mark],
+          `insert into sync.field_rules (account_id, rule, full_rule, since, key_mark, applied_at)
+         select $1, r.rule, r.full_rule, $4, case when r.full_rule like '%:hash' then $5 end,
+           case when not exists (select from sync.stored_runs s where s.account_id = $1) then $4::timestamptz end
+         from unnest($2::text[], $3::text[]) r (rule, full_rule)`,
+          [account, added.map(({ written }) => written), added.map(({ full }) => full), now, mark],
         );
         await client.query(
           `update sync.stored_run_streams set token = token + 1, state = 'waiting', worker = null, job = null
@@ -89,11 +97,11 @@ export async function pauseLeftOut(
   db: pg.Pool,
   account: string,
   of: FieldRules | undefined,
-  streams: readonly { readonly name: string; readonly key: StreamKey }[],
+  streams: readonly { readonly key: StreamKey }[],
   now: Date,
 ): Promise<void> {
   const kinds = (of?.rules ?? []).filter(({ whole }) => whole).map(({ kind }) => kind);
-  const keys = streams.filter(({ name }) => kinds.includes(name)).map(({ key }) => key);
+  const keys = streams.filter(({ key }) => kinds.includes(key)).map(({ key }) => key);
   if (keys.length === 0) return;
   await transaction(
     db,
@@ -115,12 +123,15 @@ export async function pauseLeftOut(
 }
 
 /** The rules of a process, as takeUp compares them with the stored ones. */
-export const writtenOf = (of: FieldRules | undefined): string =>
-  [...new Set(of?.rules.map(({ written }) => written))].sort().join(' ');
+export const fullRulesOf = (of: FieldRules | undefined): string =>
+  rulesIn(of)
+    .map(({ full }) => full)
+    .sort()
+    .join(' ');
 
 /**
- * Takes a rule out of the warehouse, so that its field is kept again. Returns the stream that is no longer paused, if the rule left
- * it out whole. Throws UsageError if the warehouse has no such rule.
+ * Takes a rule out of the warehouse, so that its field is kept again. `rule`: as it is stored, or with the key of its kind. Returns
+ * the stream that is no longer paused, if the rule left it out whole. Throws UsageError if the warehouse has no such rule.
  */
 export async function liftRule(
   db: pg.Pool,
@@ -130,11 +141,11 @@ export async function liftRule(
   return transaction(
     db,
     async client => {
-      const { rowCount } = await client.query('delete from sync.field_rules where account_id = $1 and rule = $2', [
-        account,
-        rule,
-      ]);
-      if (rowCount === 0) {
+      const { rows: gone } = await client.query<{ full_rule: string }>(
+        'delete from sync.field_rules where account_id = $1 and $2 in (rule, full_rule) returning full_rule',
+        [account, rule],
+      );
+      if (gone[0] === undefined) {
         const stored = await storedRules(client, account);
         throw new UsageError(
           `the warehouse has no rule ${rule} for account '${account}'`,
@@ -143,8 +154,8 @@ export async function liftRule(
       }
       await noteOperation(client, { account, who, action: 'field rules', subject: rule, outcome: 'lifted' }, now);
       const { rows } = await client.query<{ stream: string }>(
-        'delete from sync.paused where account_id = $1 and stream = $2 and paused_by = $3 returning stream',
-        [account, rule, pauser],
+        'delete from sync.paused where account_id = $1 and stream_key = $2 and paused_by = $3 returning stream',
+        [account, gone[0].full_rule, pauser],
       );
       for (const { stream } of rows)
         await noteOperation(client, { account, who, action: 'resume', subject: stream, outcome: 'done' }, now);

@@ -25,13 +25,13 @@ export function listShelves(owner: string, page: Partial<Page> = {}): Request<Sh
   return {
     ...get(owner, shelvesOf(owner), pageOf({ startIndex, maxResults })),
     shape: 'items',
-    kind: 'shelves',
+    kind: 'books.shelves',
     record: shelf,
   };
 }
 
 export function getShelf(owner: string, shelfId: string): Request<Shelf> {
-  return { ...get(owner, shelfOf(owner, shelfId)), shape: 'single', kind: 'shelves', record: shelf };
+  return { ...get(owner, shelfOf(owner, shelfId)), shape: 'single', kind: 'books.shelves', record: shelf };
 }
 
 /** Rows of a shelf, in its order: shortened volumes. */
@@ -40,18 +40,23 @@ export function listVolumes(owner: string, shelfId: string, page: Page): Request
     ...get(owner, `${shelfOf(owner, shelfId)}/volumes`, pageOf(page)),
     shape: 'items',
     ofOne: true,
-    kind: 'volumes',
+    kind: 'books.volumes',
     record: volume,
   };
 }
 
 /** One volume in full. */
 export function getVolume(volumeId: string): Request<Volume> {
-  return { ...get('', `/volumes/${encodeURIComponent(volumeId)}`), shape: 'single', kind: 'volumes', record: volume };
+  return {
+    ...get('', `/volumes/${encodeURIComponent(volumeId)}`),
+    shape: 'single',
+    kind: 'books.volumes',
+    record: volume,
+  };
 }
 
 export function searchVolumes(q: string, page: Page): Request<Volume> {
-  return { ...get('', '/volumes', { q, ...pageOf(page) }), shape: 'items', kind: 'volumes', record: volume };
+  return { ...get('', '/volumes', { q, ...pageOf(page) }), shape: 'items', kind: 'books.volumes', record: volume };
 }
 
 export function addVolume(shelfId: string, volumeId: string): Request<unknown> {
@@ -80,7 +85,16 @@ function get(owner: string, path: string, query: Record<string, string> = {}): A
 /** Parameters are in the query, without a body. The reply has no content (field notes: 200 `{}` or 204). */
 function post(shelfId: string, verb: string, query: Record<string, string>): Request<unknown> {
   const path = `${shelfOf(myLibrary, shelfId)}/${verb}`;
-  return { method: 'POST', path, query, cost: 1, as: 'user', shape: 'nothing', kind: 'none', record: z.unknown() };
+  return {
+    method: 'POST',
+    path,
+    query,
+    cost: 1,
+    as: 'user',
+    shape: 'nothing',
+    kind: 'books.none',
+    record: z.unknown(),
+  };
 }
 
 function shelvesOf(owner: string): string {

@@ -99,13 +99,14 @@ export function makeHelpdesk(desk: Desk): Source<HelpdeskPart> {
     ],
     // A forecast without settings sends no request, so this token is never sent.
     settingsFrom: ({ address }) => ({ HELPDESK_BASE_URL: address.href, HELPDESK_TOKEN: 'unknown' }),
-    connect({ helpdesk: access, limits, lookbackMs, audit: own }) {
+    connect({ helpdesk: access, limits, sinceMs, lookbackMs, audit: own }) {
       if (access === undefined) return undefined;
       return {
         baseUrl: access.baseUrl,
         dialect: helpdeskDialect,
         token: fixedToken(access.token),
         limits,
+        sinceMs,
         lookbackMs,
         clockToleranceMs: Math.max(lookbackMs, leastToleranceMs),
         own: { audit: own },

@@ -147,7 +147,7 @@ async function changesOf(db: pg.Pool, account: string, id: string): Promise<Life
     db,
     `select c.seen_at, c.as_of, c.table_name as "table", c.record_id as record, c.changes as fields, c.run_id as run, r.kind
      from sync.changes c left join sync.stored_runs r on r.id = c.run_id
-     where c.account_id = $1 and (c.table_name = 'tickets' and c.record_id = $2 or c.table_name = 'messages' and c.parent_id = $2)
+     where c.account_id = $1 and c.source = 'helpdesk' and (c.table_name = 'tickets' and c.record_id = $2 or c.table_name = 'messages' and c.parent_id = $2)
      order by c.id`,
     [account, id],
   );

@@ -65,7 +65,7 @@ const versions: Compare = async (keeping, pool) => {
           from generate_series(0, 6) v, generate_series(0, 5) o, generate_series(1, 2) b),
         a as (select $2::text)
         select array[t.v, t.o, t.o + t.b] as t, array[excluded.v, excluded.o, excluded.o + excluded.b] as e,
-          (${keeping.laterVersion('updated_at')}) as later
+          (${keeping.laterVersion('updated_at', stream)}) as later
         from cases t, cases excluded`,
     values: [zero, 'versions'],
   });
@@ -83,7 +83,7 @@ const unnoted: Compare = async (keeping, pool) => {
         cases as (select v, to_timestamp($1 + 80) as _observed_at, to_timestamp($1 + v) as updated_at, null::timestamptz as _true_by
           from generate_series(50, 150, 10) v),
         a as (select $2::text)
-        select v, (${keeping.laterVersion('updated_at')}) as later from t, cases excluded`,
+        select v, (${keeping.laterVersion('updated_at', stream)}) as later from t, cases excluded`,
     values: [zero, 'unnoted'],
   });
   const noted = { order: 0, observed: 0, time: 90, trueBy: 60 };

@@ -12,7 +12,7 @@ import { addShelf, openCatalog } from '../../support/books.ts';
 import { inProcess } from '../../support/in-process.ts';
 import { iso, message, scripted, ticket } from '../../support/scripted.ts';
 
-const rulesOf = (text: string): FieldRules => ({ kinds, rules: parseRules(text), key: 'a key of sixteen' });
+const rulesOf = (text: string): FieldRules => ({ kinds, rules: parseRules(text, kinds), key: 'a key of sixteen' });
 
 /** Stores the rules, and applies them. Returns the number of changes by place. */
 async function apply(pool: pg.Pool, text: string, some: readonly Stream[] = streams) {
@@ -199,7 +199,7 @@ test('old values of our own columns stay', async () => {
   };
   for (const [table, values] of Object.entries(changes))
     await s.pool.query(
-      `insert into sync.changes (account_id, table_name, record_id, seen_at, as_of, changes) values ('default', $1, 'x', now(), now(), $2)`,
+      `insert into sync.changes (account_id, source, table_name, record_id, seen_at, as_of, changes) values ('default', 'helpdesk', $1, 'x', now(), now(), $2)`,
       [table, values],
     );
   await apply(

@@ -6,6 +6,7 @@ import {
   addGap,
   cover,
   forgetLists,
+  lookbackOf,
   makeRedundant,
   nextGap,
   placeWalk,
@@ -221,6 +222,23 @@ test('only the lists of the named streams that are not wanted any more are forgo
        order by account_id, stream, list`,
     );
     expect(rows.map(({ kept }) => kept)).toEqual(['a: tickets, spam', 'a: users, default', 'b: tickets, trash']);
+  }));
+
+test('the start of the mirror and the lookback are those of the source', () =>
+  withPool(async pool => {
+    const shelves = { stream: 'books.shelves' as const, list: 'me', sinceMs: second(0), lookbackMs: 7000 };
+    await register(pool, 'a', second(10), [...registered, shelves], at(0), 3000);
+    const claims = { desk: claimOf('a'), books: { ...claimOf('a'), stream: shelves.stream } };
+    await transaction(pool, client => cover(client, claims.books, 'me', { from: second(0), to: second(5) }));
+    expect((await readPosition(pool, claims.desk, 'default')).fromMs).toBe(second(10));
+    expect((await readPosition(pool, claims.books, 'me')).fromMs).toBe(second(5));
+    expect(await Promise.all(Object.values(claims).map(claim => lookbackOf(pool, claim)))).toEqual([3000, 7000]);
+    const { rows } = await pool.query(
+      `select (select count(*)::int from sync.gaps where source = 'books') as gaps, sync.lists_complete_through('a', 'books.shelves') as through`,
+    );
+    expect(rows).toEqual([{ gaps: 0, through: at(5) }]);
+    await register(pool, 'a', second(10), [{ ...shelves, sinceMs: second(4) }], at(0), 3000);
+    expect((await pool.query(`select since from sync.coverage where source = 'books'`)).rows).toEqual([{ since: at(4) }]);
   }));
 
 describe('the gaps of a backfill', () => {

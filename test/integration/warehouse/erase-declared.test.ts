@@ -222,3 +222,44 @@ test('an account without a help desk is told what an erasure needs', async () =>
     message: 'nothing is here of a customer c7',
   });
 });
+
+test('an address has one hash in the masked views of all sources, in any case, with spaces, and in a list', async () => {
+  await using s = await mirror();
+  await s.put(
+    ada({ mail: ' ADA@Secret.example ', phones: ['+49 (30) 555-2345', 'ada@secret.example'] }),
+    bo({ mail: 'Bo@Other.example', note: 'calm', phones: ['+49 30 5552345'] }),
+  );
+  const [row] = await s.rows(
+    `select p.email = k.value as same_mail, p.phones[2] = k.value as in_list, p.phones[1] = b.phones[1] as same_phone,
+       p.phones[1] ~ '^[0-9a-f]{64}$' as hashed, p.mail_domain = 'Secret.example' as in_clear, p.name = b.name as other
+     from safe.crm_contacts p, safe.crm_contacts b, safe.contacts k where (p.id, b.id, k.id) = ('p1', 'p2', 'k1')`,
+  );
+  expect(row).toEqual({
+    ...{ same_mail: true, in_list: true, same_phone: true, hashed: true, in_clear: false, other: false },
+  });
+  const [child] = await s.rows(`select street ~ '^[0-9a-f]{64}$' as hashed from safe.crm_addresses where id = 'a1'`);
+  expect(child).toEqual({ hashed: true });
+});
+
+test('an erasure takes the changes of its own source, with those of members that name their parent, and of no other', async () => {
+  await using s = await mirror();
+  await s.put(ada(), bo());
+  await s.put(
+    ada({ note: 'other note', addresses: [{ id: 'a1', street: 'other street' }] }),
+    bo({ id: 'c1', note: 'calm' }),
+  );
+  await s.put(bo({ id: 'c1', name: 'Bobby' }));
+  const changes = () =>
+    s.rows(`select source, table_name as of, record_id as id, parent_id as parent, changes from sync.changes order by id, of`);
+  expect(await changes()).toEqual([
+    { source: 'crm', of: 'addresses', id: 'a1', parent: 'p1', changes: { street: ['secret street', 'other street'] } },
+    { source: 'crm', of: 'contacts', id: 'c1', parent: null, changes: { name: ['Bo', 'Bobby'] } },
+    { source: 'crm', of: 'contacts', id: 'p1', parent: null, changes: { note: ['secret note', 'other note'] } },
+  ]);
+  await s.erase();
+  expect(await changes()).toEqual([
+    { source: 'crm', of: 'addresses', id: 'a1', parent: 'p1', changes: {} },
+    { source: 'crm', of: 'contacts', id: 'c1', parent: null, changes: { name: ['Bo', 'Bobby'] } },
+    { source: 'crm', of: 'contacts', id: 'p1', parent: null, changes: {} },
+  ]);
+});

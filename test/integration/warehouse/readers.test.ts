@@ -28,7 +28,7 @@ async function twoAccounts(): Promise<TestDatabase> {
       select a, 'helpdesk', 'tickets', 'default', '{[-infinity,"2026-01-02")}' from unnest('{umbra,acme}'::text[]) a;
     insert into sync.stored_runs (account_id, kind, state, started_at) select a, 'sync', 'completed', '2026-01-01' from unnest('{umbra,acme}'::text[]) a;
     insert into sync.stored_run_streams (run_id, account_id, source, stream, state) select id, account_id, 'helpdesk', 'tickets', 'completed' from sync.stored_runs;
-    insert into sync.changes (account_id, table_name, record_id, seen_at, as_of, changes) values ('umbra', 'users', 'u1', '2026-01-01', '2026-01-01', '{}');
+    insert into sync.changes (account_id, source, table_name, record_id, seen_at, as_of, changes) values ('umbra', 'helpdesk', 'users', 'u1', '2026-01-01', '2026-01-01', '{}');
     insert into sync.rejects (account_id, source, stream, key, reason, payload, replayable, first_seen_at, last_seen_at)
       values ('umbra', 'helpdesk', 'users', 'k', 'umbra', '{}', false, '2026-01-01', '2026-01-01')`);
   return db;

@@ -389,7 +389,7 @@ test('whoever leaves a run ends what is left of it, and nothing that is over', a
 
 test('a sync takes over what an interrupted one has just completed, and nothing that only a clock calls young', async () => {
   await using s = await scripted();
-  const carry = { carryMs: 60_000, lookbackMs: 120_000 };
+  const carry = 60_000;
   const sync = { account: 'default', streams: keysOf(['users', 'customers', 'tickets']), opener: 0 };
   const carried = async (finishedAt: Date, coveredTo: Record<string, Date>, now: Date) => {
     await s.rows(`update sync.coverage set covered = '{}'`);

@@ -7,7 +7,7 @@ import { keepFieldRules, liftRule, pauseLeftOut } from '../../../src/privacy/fie
 import { kinds, streams } from '../../../src/sources/index.ts';
 import { at, type Scripted, scripted } from '../../support/scripted.ts';
 
-const of: FieldRules = { kinds, rules: parseRules('customers users messages.body'), key: 'a key of sixteen' };
+const of: FieldRules = { kinds, rules: parseRules('customers users messages.body', kinds), key: 'a key of sixteen' };
 const me = { account: 'default', who: 'me' };
 const paused = (s: Scripted) => s.rows('select stream, paused_by from sync.paused order by stream');
 const begin = async (s: Scripted) => {

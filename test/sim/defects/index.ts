@@ -118,13 +118,13 @@ const lost = /^(I1|I3|at rest: tickets)/;
 export const defects: Readonly<Record<string, Planted>> = {
   'page++ over a moving list': { defect: readingWith(pageAfterPage), by: lost, recorded: { seed: 2 } },
   'the second change of a second is dropped': {
-    defect: rewriting(laterVersion('updated_at'), 't.updated_at < excluded.updated_at'),
+    defect: rewriting(laterVersion('updated_at', 'helpdesk.tickets'), 't.updated_at < excluded.updated_at'),
     by: lost,
     recorded: { seed: 6, sharpened: busy },
   },
   'a ticket that is dated ahead holds off its next change': {
     defect: rewriting(
-      laterVersion('updated_at'),
+      laterVersion('updated_at', 'helpdesk.tickets'),
       '(t.updated_at, t._observed_at) < (excluded.updated_at, excluded._observed_at)',
     ),
     by: lost,

@@ -118,7 +118,7 @@ export const workChecks: readonly Check[] = [
     needs: ['tables'],
     async run(context) {
       const { pg } = await context.warehouse();
-      const { account, clock, config } = context;
+      const { account, clock } = context;
       const found = (await listRejects(pg, account)).filter(({ payload, as_of }) => payload !== null && as_of !== null);
       if (found.length === 0) return ok('none');
       return warn(
@@ -127,7 +127,7 @@ export const workChecks: readonly Check[] = [
         {
           says: `replay ${count(found.length, 'rejected record')} without a request`,
           async do() {
-            const deps = { pg, account, clock, lookbackMs: config.lookbackMs };
+            const deps = { pg, account, clock };
             let stored = 0;
             for (const { id } of found) if ((await replay(deps, streams, id)) === undefined) stored++;
             return `stored ${stored} of ${count(found.length, 'rejected record')}`;

@@ -155,8 +155,8 @@ export async function keepReading(
   if (asOf === null) return;
   await client.query({
     name: 'keep reading',
-    text: `insert into sync.changes (account_id, table_name, record_id, seen_at, as_of, run_id, changes)
-      values ($1, 'tickets', $2, $3, $4, $5, jsonb_build_object('_messages_as_of', jsonb_build_array($6::timestamptz, $4::timestamptz))
+    text: `insert into sync.changes (account_id, source, table_name, record_id, seen_at, as_of, run_id, changes)
+      values ($1, 'helpdesk', 'tickets', $2, $3, $4, $5, jsonb_build_object('_messages_as_of', jsonb_build_array($6::timestamptz, $4::timestamptz))
         || case when $7::bigint is distinct from $5::bigint then jsonb_build_object('_messages_by', jsonb_build_array($7::bigint, $5::bigint)) else '{}' end)`,
     values: [account, id, new Date(nowMs), new Date(asOfMs), run, asOf, by],
   });

@@ -37,7 +37,7 @@ export const customersHere: Pick<People, 'isKnown' | 'contactsOf' | 'sharing'> =
        union
        select v.value from sync.changes c,
          jsonb_array_elements_text(case when jsonb_typeof(c.changes -> 'value') = 'array' then c.changes -> 'value' end) v (value)
-       where c.account_id = $1 and c.table_name = 'contacts' and c.parent_id = any ($2)`,
+       where c.account_id = $1 and c.source = 'helpdesk' and c.table_name = 'contacts' and c.parent_id = any ($2)`,
       [account, customers],
     );
     return rows.flatMap(({ value }) => value ?? []);
@@ -55,7 +55,7 @@ export const customersHere: Pick<People, 'isKnown' | 'contactsOf' | 'sharing'> =
 async function givenAway(client: Client, account: string, customers: readonly string[]): Promise<string[]> {
   const { rows } = await client.query<{ id: string }>(
     `select distinct c.record_id as id from sync.changes c
-     where c.account_id = $1 and c.table_name = 'tickets' and c.changes ? 'customer_id' and c.changes -> 'customer_id' ?| $2::text[]`,
+     where c.account_id = $1 and c.source = 'helpdesk' and c.table_name = 'tickets' and c.changes ? 'customer_id' and c.changes -> 'customer_id' ?| $2::text[]`,
     [account, customers],
   );
   return rows.map(({ id }) => id);
@@ -120,7 +120,7 @@ async function writtenBefore(client: Client, { forms, changes }: Who): Promise<s
     `select distinct c.record_id as id
      from sync.changes c,
        jsonb_array_elements_text(case when jsonb_typeof(c.changes -> 'from_address') = 'array' then c.changes -> 'from_address' end) v (value)
-     where c.id = any ($1::bigint[]) and c.table_name = 'messages' and ${carries('v.value', forms)}
+     where c.id = any ($1::bigint[]) and c.source = 'helpdesk' and c.table_name = 'messages' and ${carries('v.value', forms)}
        and coalesce(c.changes -> 'direction' ->> 0,
          (select m.direction from helpdesk.messages m where (m.account_id, m.id) = (c.account_id, c.record_id))) is distinct from 'out'`,
     [changes, forms, patternsOf(forms)],
@@ -137,27 +137,27 @@ export async function changesOf(
 ): Promise<string[]> {
   const { rows } = await client.query<{ id: string }>(
     `select id::text from (
-       select id from sync.changes where account_id = $1 and table_name = 'customers' and record_id = any ($2)
-       union select id from sync.changes where account_id = $1 and table_name = 'contacts' and parent_id = any ($2)
-       union select id from sync.changes where account_id = $1 and table_name = 'tickets' and record_id = any ($3)
-       union select id from sync.changes where account_id = $1 and table_name in ('messages', 'attachments') and parent_id = any ($3)
+       select id from sync.changes where account_id = $1 and source = 'helpdesk' and table_name = 'customers' and record_id = any ($2)
+       union select id from sync.changes where account_id = $1 and source = 'helpdesk' and table_name = 'contacts' and parent_id = any ($2)
+       union select id from sync.changes where account_id = $1 and source = 'helpdesk' and table_name = 'tickets' and record_id = any ($3)
+       union select id from sync.changes where account_id = $1 and source = 'helpdesk' and table_name in ('messages', 'attachments') and parent_id = any ($3)
        -- A message, or a file, that was in another ticket before, and is in theirs or was removed there.
        union select c.id from sync.changes c join (
          select 'messages' as table_name, m.id from helpdesk.messages m where m.account_id = $1 and m.ticket_id = any ($3)
          union select 'attachments', f.id from helpdesk.attachments f where f.account_id = $1 and f.ticket_id = any ($3)
          union select g.table_name, g.record_id from sync.changes g where g.account_id = $1
-           and g.table_name in ('messages', 'attachments') and g.parent_id = any ($3) and g.changes ? 'id'
+           and g.source = 'helpdesk' and g.table_name in ('messages', 'attachments') and g.parent_id = any ($3) and g.changes ? 'id'
            and not exists (select from helpdesk.messages m where (m.account_id, m.id) = (g.account_id, g.record_id))
            and not exists (select from helpdesk.attachments f where (f.account_id, f.id) = (g.account_id, g.record_id))) n
          on (c.table_name, c.record_id) = (n.table_name, n.id)
-         where c.account_id = $1
-       union select id from sync.changes where account_id = $1 and table_name = 'messages' and record_id = any ($4)
+         where c.account_id = $1 and c.source = 'helpdesk'
+       union select id from sync.changes where account_id = $1 and source = 'helpdesk' and table_name = 'messages' and record_id = any ($4)
        union select c.id from helpdesk.attachments f join sync.changes c
-         on (c.account_id, c.table_name, c.record_id) = (f.account_id, 'attachments', f.id)
+         on (c.account_id, c.source, c.table_name, c.record_id) = (f.account_id, 'helpdesk', 'attachments', f.id)
          where f.account_id = $1 and f.message_id = any ($4)
-       union select id from sync.changes where account_id = $1 and table_name = 'attachments' and record_id in (
+       union select id from sync.changes where account_id = $1 and source = 'helpdesk' and table_name = 'attachments' and record_id in (
          select f.record_id from sync.changes f where cardinality($4::text[]) > 0
-           and f.account_id = $1 and f.table_name = 'attachments' and f.changes -> 'message_id' ->> 0 = any ($4))) theirs`,
+           and f.account_id = $1 and f.source = 'helpdesk' and f.table_name = 'attachments' and f.changes -> 'message_id' ->> 0 = any ($4))) theirs`,
     [account, customers, tickets, messages],
   );
   return rows.map(({ id }) => id);
@@ -174,10 +174,10 @@ export const impersonal = [
 // either.
 const leastKept = ['id', 'size', ...impersonal];
 const tables = {
-  customers: [...kept.customers, ...impersonal],
-  contacts: [...kept.customers, ...impersonal],
-  tickets: [...kept.tickets, ...impersonal],
-  messages: [...kept.messages, ...impersonal],
+  'helpdesk.customers': [...kept.customers, ...impersonal],
+  'helpdesk.contacts': [...kept.customers, ...impersonal],
+  'helpdesk.tickets': [...kept.tickets, ...impersonal],
+  'helpdesk.messages': [...kept.messages, ...impersonal],
 };
 export const keptInChanges = { tables, others: leastKept };
 
@@ -206,8 +206,8 @@ export async function noteNew(
     text: `with asked as (
         select w.id, exists (select from helpdesk.tickets t where t.account_id = $1 and t.id = w.id)
           or exists (select from helpdesk.messages m where m.account_id = $1 and m.ticket_id = w.id)
-          or exists (select from sync.changes c where c.account_id = $1 and c.table_name = 'tickets' and c.record_id = w.id)
-          or exists (select from sync.changes c where c.account_id = $1 and c.table_name = 'messages' and c.parent_id = w.id)
+          or exists (select from sync.changes c where c.account_id = $1 and c.source = 'helpdesk' and c.table_name = 'tickets' and c.record_id = w.id)
+          or exists (select from sync.changes c where c.account_id = $1 and c.source = 'helpdesk' and c.table_name = 'messages' and c.parent_id = w.id)
           or exists (select from sync.audit a where a.account_id = $1 and a.stream_key in ('helpdesk.tickets', 'helpdesk.messages') and a.record_id = w.id)
           or exists (select from sync.rejects r where r.account_id = $1 and r.stream_key in ('helpdesk.tickets', 'helpdesk.messages') and r.ask_id = w.id)
           or exists (select from sync.rejects r where r.account_id = $1 and r.stream_key = 'helpdesk.tickets' and r.record_id = w.id and length(r.record_id) <= 500) as here
