@@ -54,7 +54,10 @@ export interface Aside {
   readonly of: readonly (string | undefined)[];
 }
 
-/** Returns those of the unstorable records that belong to erased people, and those for which that is unknown. */
+/**
+ * Returns those of the records that belong to erased people or hold a contact value of one anywhere, and those for which that is
+ * unknown.
+ */
 export async function concerning(
   client: Queryable,
   account: string,
@@ -64,7 +67,8 @@ export async function concerning(
   if (all.length === 0 || !(await anyErased(client, account))) return new Set();
   const clues = all.map(({ text, of }) => {
     try {
-      return rules.cluesOf(text, of);
+      const { contacts, ...ids } = rules.cluesOf(text, of);
+      return { ...ids, contacts: [...contacts, ...(text === undefined ? [] : textsIn(JSON.parse(text)))] };
     } catch (error) {
       if (error instanceof SyntaxError || error instanceof RangeError) return undefined;
       throw error;
@@ -77,6 +81,22 @@ export async function concerning(
     contacts: known.flatMap(one => one.contacts),
   });
   return new Set(clues.flatMap((one, i) => (one === undefined || concerns(one, erased) ? [i] : [])));
+}
+
+/** Names, texts and numbers at any depth. */
+function textsIn(value: unknown): string[] {
+  const found: string[] = [];
+  const left = [value];
+  while (left.length > 0) {
+    const one = left.pop();
+    if (typeof one === 'string') found.push(one);
+    else if (typeof one === 'number') found.push(String(one));
+    else if (typeof one === 'object' && one !== null) {
+      if (!Array.isArray(one)) found.push(...Object.keys(one));
+      left.push(...Object.values(one));
+    }
+  }
+  return found;
 }
 
 async function anyErased(client: Queryable, account: string): Promise<boolean> {

@@ -112,7 +112,7 @@ export function addFields(program: Command, deps: Deps, act: Act): void {
             'The files of the lake have the values until its next export, which removes all older snapshots. `npx shelfdesk lake export` does it now.',
           );
         say(
-          'Old row versions remain in the database files until `vacuum full`, and in backups: see docs/how-to/keep-less.md.',
+          'Old row versions remain in the database files until `vacuum (full, analyze)`, and in backups: see docs/how-to/keep-less.md.',
         );
         return exitCodes.ok;
       }),

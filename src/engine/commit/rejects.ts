@@ -193,27 +193,26 @@ export async function openSince(db: pg.Pool, claim: Key, since: Date): Promise<n
 
 const longestSample = 2000;
 
-async function hiddenOf(
-  client: Client,
-  account: string,
-  { drift: found, personal }: Shown,
-): Promise<ReadonlySet<number>> {
-  if (personal === undefined) return new Set();
-  const all = found.map(({ sample, of }) => ({ text: sample, of: [of] }));
-  return concerning(client, account, personal, all);
-}
-
 /** `personal`: the rules of the stream. */
 interface Shown {
   readonly drift: readonly Drift[];
   readonly personal: PersonalRules | undefined;
 }
 
+/** A difference that is named by a contact value of an erased person is not noted, and a record that holds one is no sample. */
+async function withoutErasedIn(client: Client, account: string, { drift, personal }: Shown): Promise<readonly Drift[]> {
+  if (personal === undefined) return drift;
+  const samples = drift.map(({ sample, of }) => ({ text: sample, of: [of] }));
+  const names = drift.map(({ path, value }) => ({ text: JSON.stringify([path, value]), of: [] }));
+  const hidden = await concerning(client, account, personal, [...samples, ...names]);
+  return drift.flatMap(({ sample, ...one }, i) => {
+    if (hidden.has(drift.length + i)) return [];
+    return [hidden.has(i) || sample === undefined ? one : { ...one, sample }];
+  });
+}
+
 export async function writeDrift(client: Client, claim: Key, shown: Shown, now: Date): Promise<void> {
-  const hidden = await hiddenOf(client, claim.account, shown);
-  const drift = shown.drift.map(({ sample, ...one }, i) =>
-    hidden.has(i) || sample === undefined ? one : { ...one, sample },
-  );
+  const drift = await withoutErasedIn(client, claim.account, shown);
   await client.query(
     `insert into sync.drift as d (account_id, source, stream, kind, path, value, seen, first_seen_at, last_seen_at, sample)
      select $1, ${sourceAndStream('$2')}, s.kind, s.path, s.value, s.seen, $7, $7, s.sample

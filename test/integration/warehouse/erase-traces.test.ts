@@ -1,9 +1,11 @@
 /** What of an erased person is easily left behind: old values, comparisons, spellings, and who comes by ways of their own. */
 import { expect, test } from 'vitest';
 import { withCare, writeBatch } from '../../../src/engine/commit/commit.ts';
-import { makePool } from '../../../src/engine/database/pool.ts';
+import { settleRejects, writeDrift } from '../../../src/engine/commit/rejects.ts';
+import { makePool, transaction } from '../../../src/engine/database/pool.ts';
 import { detailBatch, singleBatch } from '../../../src/engine/load/batch.ts';
 import { eraseCustomer } from '../../../src/engine/runs/operations.ts';
+import { rulesOf } from '../../../src/privacy/declared.ts';
 import { customers } from '../../../src/sources/helpdesk/customers.ts';
 import { messages } from '../../../src/sources/helpdesk/messages/messages.ts';
 import { tickets } from '../../../src/sources/helpdesk/tickets.ts';
@@ -177,6 +179,39 @@ test('comparisons of what they wrote elsewhere, rejects without a payload, and u
   ]);
   expect(await s.rows('select value from sync.drift')).toEqual([{ value: 'fax' }]);
   expect((await s.holding('kept too')).length).toBe(1);
+});
+
+test('after the erasure no sample, reject or difference holds an address of theirs, wherever a record of others shows it', async () => {
+  await using s = await mirror();
+  await s.customer('c1', ['ada@x.example', '+49 30 2345678']);
+  await s.ticket('t9', 'c9');
+  await s.erase('c1');
+  const claim = { account: 'default', stream: 'helpdesk.tickets' } as const;
+  const personal = rulesOf(tickets);
+  const shown = [
+    { id: 'u1', customer_id: 'c9', watchers: [{ mail: 'Ada <ADA@x.example>' }] },
+    { id: 'u2', customer_id: 'c9', phone: '+49 (30) 2345678' },
+    { id: 'u3', customer_id: 'c9', 'ada@x.example': true },
+    { id: 'u4', customer_id: 'c9', watchers: [{ mail: 'bo@x.example' }] },
+  ].map(one => JSON.stringify(one));
+  await transaction(s.pool, async client => {
+    const drift = shown.map((sample, i) => ({ ...difference(`field ${i}`), sample }));
+    const named = [difference('ada@x.example'), difference('type', 'ada@x.example'), difference('type', 'fax')];
+    await writeDrift(client, claim, { drift: [...drift, ...named], personal }, new Date(second(900)));
+    const rejects = shown.map((payload, i) => ({ recordId: `u${i}`, askId: `u${i}`, reason: 'why', payload }));
+    await settleRejects(client, claim, { stored: [], rejects, personal }, { nowMs: second(900), asOfMs: second(900) });
+  });
+  for (const text of ['ada@x', '2345678']) expect(await s.holding(text), text).toEqual([]);
+  expect(await s.rows('select path, value, sample from sync.drift order by path, value')).toEqual([
+    ...[0, 1, 2].map(i => ({ path: `field ${i}`, value: '', sample: null })),
+    { path: 'field 3', value: '', sample: shown[3] },
+    { path: 'type', value: 'fax', sample: null },
+  ]);
+  expect(await s.rows('select payload from sync.rejects where payload is not null')).toEqual([{ payload: shown[3] }]);
+});
+
+const difference = (path: string, value = '') => ({
+  ...{ kind: value === '' ? ('unknown_field' as const) : ('unknown_value' as const), path, value, seen: 1 },
 });
 
 test('however an address is written: in quotes, in brackets, as a link, as a name, with what nobody sees', async () => {
