@@ -362,9 +362,7 @@ test('field rules know the source of a record, where a third source has streams 
          (select count(title) = 0 and count(stage) = 40 from crm.customers) as crm_customers,
          (select count(title) = 0 and count(*) > 0 from books.volumes) as volumes`,
     );
-  const followed = [
-    { desk_values: true, desk_names: true, crm_contacts: true, crm_customers: true, volumes: true },
-  ];
+  const followed = [{ desk_values: true, desk_names: true, crm_contacts: true, crm_customers: true, volumes: true }];
   expect(await seen()).toEqual(followed);
   const listed = await json(of, db, ['fields']);
   expect(listed.map((one: Json) => one.rule)).toEqual([...some.split(','), 'volumes.volumeInfo.title'].sort());

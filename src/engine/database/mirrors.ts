@@ -111,7 +111,9 @@ async function addMask(client: pg.Client, table: string, masks: ReadonlyMap<stri
   );
   const keys = ['inner_key', 'outer_key'].map(which => `(select ${which} from sync.secret_salt)`).join(', ');
   const hash = (name: string, value: string) =>
-    masks.get(name) === 'address' ? `sync.masked_contact(${value}, ${keys})` : `sync.masked('${name}', ${value}, ${keys})`;
+    masks.get(name) === 'address'
+      ? `sync.masked_contact(${value}, ${keys})`
+      : `sync.masked('${name}', ${value}, ${keys})`;
   const hashes = (name: string) =>
     `case when t.${name} is not null then array(select ${hash(name, 'u.one')} from unnest(t.${name}) with ordinality u (one, n) order by u.n) end`;
   const columns = rows.map(({ name, list }) => {

@@ -238,7 +238,9 @@ test('the start of the mirror and the lookback are those of the source', () =>
     );
     expect(rows).toEqual([{ gaps: 0, through: at(5) }]);
     await register(pool, 'a', second(10), [{ ...shelves, sinceMs: second(4) }], at(0), 3000);
-    expect((await pool.query(`select since from sync.coverage where source = 'books'`)).rows).toEqual([{ since: at(4) }]);
+    expect((await pool.query(`select since from sync.coverage where source = 'books'`)).rows).toEqual([
+      { since: at(4) },
+    ]);
   }));
 
 describe('the gaps of a backfill', () => {
