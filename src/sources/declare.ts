@@ -88,6 +88,7 @@ export function wholeList<T extends Row>(declared: WholeList<T>): Stream {
     ...(personal && { personal }),
     unsaid: unsaidOf(columns, personal),
     fields: new Set(Object.keys(record.shape)),
+    record,
     enumerations: declared.enumerations ?? {},
     sets: ['id'],
   };

@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { type StreamKey, streamKey } from '../engine/database/stream-key.ts';
 import type { Kind, Kinds } from '../engine/http/field-rules.ts';
+import { insideOf, shapesOf } from '../engine/http/shapes.ts';
 import { ownTables, ownViews } from '../lake/own-tables.ts';
 import type { LakeTable } from '../lake/table.ts';
 import { books } from './books/books.ts';
@@ -29,9 +30,12 @@ const kindsOf = ({ name: source, kinds, streams }: Source<object, SourceConfig>)
   const declared: Kinds =
     kinds ??
     Object.fromEntries(
-      streams.map(({ name, fields, personal }) => [
+      streams.map(({ name, fields, personal, record }) => [
         name,
-        { fields: [...fields], within: {}, needed: ['id'], plain: [], uses: usesOf(personal) },
+        {
+          ...{ fields: [...fields], within: {}, needed: ['id'], plain: [], uses: usesOf(personal) },
+          ...(record && { shapes: shapesOf(record), inside: insideOf(record) }),
+        },
       ]),
     );
   return Object.entries(declared).map(([name, kind]) => {

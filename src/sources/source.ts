@@ -250,6 +250,8 @@ interface Described {
   readonly personalRules?: PersonalRules;
   /** Fields in the specification. Any other field is drift: the field stays in `_payload` and is counted. */
   readonly fields: ReadonlySet<string>;
+  /** Schema of one record, for field rules of a source that declares no kinds. */
+  readonly record?: z.ZodObject;
   /**
    * Allowed values in the specification, by field. Any other value is drift: the value is stored unchanged and counted.
    */

@@ -3,7 +3,7 @@
  * without them.
  */
 import { createHmac } from 'node:crypto';
-import type { FieldRules } from '../../src/engine/http/field-rules.ts';
+import { type FieldRules, formOf } from '../../src/engine/http/field-rules.ts';
 import { parseRules } from '../../src/engine/http/parse-field-rules.ts';
 import { applyToStored } from '../../src/privacy/fields/apply.ts';
 import { keepFieldRules, storedRules } from '../../src/privacy/fields/stored-rules.ts';
@@ -57,7 +57,7 @@ export async function leftOf(database: Database, history: History, said: readonl
 export function lessOf(held: Held, said: readonly Said[]): Held {
   if (said.length === 0) return held;
   const hash = (text: string | null | undefined) =>
-    text && `h:${createHmac('sha256', key).update(text).digest('hex').slice(0, 32)}`;
+    text && `h:${createHmac('sha256', key).update(formOf(text)).digest('hex').slice(0, 32)}`;
   const has = (one: Said) => said.includes(one);
   const tickets = [...held.tickets.values()].map(ticket => ({
     ...rowOf(ticket),

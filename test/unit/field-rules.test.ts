@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { applyRules, type FieldRules, isRuled, type Kinds, ruledValues } from '../../src/engine/http/field-rules.ts';
 import { parseRules, wrongRule } from '../../src/engine/http/parse-field-rules.ts';
 import { lostBy } from '../../src/privacy/fields/losses.ts';
@@ -55,6 +55,19 @@ test('hash, domain and truncate', () => {
     id: 't',
     subject: '🙂bc',
   });
+});
+
+test('all spellings of an address have one hash, and an action that keeps a part keeps its spelling', () => {
+  const hashOf = (value: unknown) => apply('contacts.value:hash', 'contacts', { id: 'k', value }).value;
+  for (const [one, ...others] of [
+    ['a@b.c', ' A@B.c ', 'a@B.C'],
+    ['+49301234567', '+49 30 123-45.67', '+49 (30) 1234567'],
+    ['0301234567', '030/1234567'],
+    ['ada', '@Ada'],
+  ])
+    for (const other of others) expect(hashOf(other), String(other)).toBe(hashOf(one));
+  expect(hashOf('+49301234567')).not.toBe(hashOf('49301234567'));
+  expect(apply('contacts.value:truncate=3', 'contacts', { id: 'k', value: ' A@B' }).value).toBe(' A@');
 });
 
 test('a rule that is applied again changes nothing, and a fresh value that looks changed is changed', () => {
@@ -214,4 +227,80 @@ test('a kind is named by its key, or by a short name that one source alone has',
   const text = '{"id":"k","email":"a@b.c"}';
   expect(applyRules(of, 'desk.contacts', text)).toBe(text);
   expect(applyRules(of, 'crm.contacts', text)).toBe('{"id":"k"}');
+});
+
+describe('a value of another shape than the specification says', () => {
+  const of = (text: string): FieldRules => ({ kinds: declared, rules: parseRules(text, declared), key: 'a key' });
+  const ticket = { id: 't', updated_at: '2026-01-01T00:00:00Z', customer_id: 'c', label_ids: ['l'], subject: 'x' };
+  const ruled = (text: string, kind: string, record: object) =>
+    JSON.parse(applyRules(of(text), `helpdesk.${kind}`, JSON.stringify(record)));
+  const all = 'customers.first_name labels.name contacts.value:hash messages.from:domain tickets.summary:truncate=40';
+
+  test('keeps its shape and says nothing, so that the record stays a reject', () => {
+    const odd = {
+      label_ids: [{ name: 'CANARY' }, 'CANARY', 7],
+      customer_id: { first_name: 'CANARY' },
+      user_id: ['CANARY'],
+      number: 'CANARY',
+      spam: { is: 'CANARY' },
+      updated_at: { at: 'CANARY' },
+      summary: ['CANARY'],
+      state: 4711,
+    };
+    expect(ruled(all, 'tickets', { ...ticket, ...odd })).toEqual({
+      ...{ id: 't', label_ids: [{}, '', 0], customer_id: {}, user_id: [''], number: '', spam: {}, updated_at: {} },
+      ...{ summary: [''], state: 0, subject: 'x' },
+    });
+    // A record that has the right shapes is the same.
+    const plain = JSON.stringify({ ...ticket, number: 7, spam: true, state: null, snoozed_until: null });
+    expect(applyRules(of(all), 'helpdesk.tickets', plain)).toBe(plain);
+  });
+
+  test('within other records, and as a text of JSON', () => {
+    const json = JSON.stringify({ person: [{ first_name: 'CANARY' }] });
+    const message = { id: 'm', user_id: { first_name: 'CANARY' }, from: { value: 'CANARY' }, body: 'fine' };
+    const odd = { customer_id: json, messages: [message], labels: json, inbox: ['CANARY'], customer: json };
+    const left = ruled(all, 'tickets', { ...ticket, ...odd });
+    expect(left).toEqual({
+      ...ticket,
+      ...{ customer_id: {}, labels: null, inbox: [null], customer: null },
+      messages: [{ id: 'm', user_id: {}, from: {}, body: 'fine' }],
+    });
+    expect(ruled(all, 'tickets', { ...ticket, id: json })).toBeNull();
+    expect(ruled('users.email', 'messages', { id: 'm', user_id: { email: 'CANARY' } })).toEqual({
+      id: 'm',
+      user_id: {},
+    });
+  });
+
+  test('an unknown field loses what any rule of its source means, at any depth, and keeps the rest', () => {
+    const more = {
+      first_name: 'CANARY',
+      requester: { first_name: 'CANARY', age: 3, contacts: [{ value: 'CANARY', kind: 'x' }] },
+      raw: JSON.stringify([{ a: { name: 'CANARY' } }]),
+      plain: JSON.stringify([{ a: 1 }]),
+      title: 'kept',
+    };
+    expect(ruled(all, 'tickets', { ...ticket, ...more })).toEqual({
+      ...{ ...ticket, requester: { age: 3, contacts: [{ kind: 'x' }] }, raw: '', plain: more.plain, title: 'kept' },
+    });
+    expect(ruled('customers', 'tickets', { ...ticket, ...more })).toEqual({
+      ...{ ...ticket, requester: {}, first_name: 'CANARY', raw: '', plain: '', title: 'kept' },
+    });
+    const deep = `{"id":"t","x":${'{"a":'.repeat(5000)}"CANARY"${'}'.repeat(5000)}}`;
+    expect(applyRules(of(all), 'helpdesk.tickets', deep)).not.toContain('CANARY');
+  });
+
+  test('what a rule of one kind means is kept where the specification has the same name elsewhere', () => {
+    const volume = {
+      id: 'v',
+      volumeInfo: { title: 'kept', x: { title: 'CANARY' }, industryIdentifiers: [{ type: 'x' }] },
+    };
+    const left = applyRules(of('shelves.title shelves.*'), 'books.volumes', JSON.stringify(volume));
+    expect(JSON.parse(left)).toEqual({
+      id: 'v',
+      volumeInfo: { title: 'kept', x: {}, industryIdentifiers: [{ type: 'x' }] },
+    });
+    expect(applyRules(of('users.email'), 'books.volumes', '{"id":"v","user":{"email":"e"}}')).toContain('"e"');
+  });
 });

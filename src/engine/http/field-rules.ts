@@ -8,8 +8,11 @@
 
 import { createHmac } from 'node:crypto';
 import type { Table } from '../commit/merge.ts';
+import { sourceOfKey } from '../database/stream-key.ts';
 import { parseJson } from '../exact-json.ts';
 import { elementsOf, fieldsOf, objectOf } from '../json-text.ts';
+import { foreignBeside, foreignField, foreignIn, isDisguised, matches } from './foreign-values.ts';
+import { emptied, fits, type Shape } from './shapes.ts';
 
 export type Action =
   | { readonly name: 'leave out' }
@@ -38,6 +41,8 @@ export type Kinds = Readonly<Record<string, Kind>>;
 export interface Kind {
   /** The fields that the specification names. */
   readonly fields: readonly string[];
+  /** Of such fields, the shapes of their values. A value of another shape is emptied. */
+  readonly shapes?: Readonly<Record<string, Shape>>;
   /** Fields that hold records of other kinds, with the kind. */
   readonly within: Readonly<Record<string, string>>;
   /** Fields that hold an object, with the names of its fields. */
@@ -73,6 +78,11 @@ type Chosen = Pick<FieldRules, 'kinds' | 'rules'>;
 export const innerOf = ({ within }: Kind, field: string): string | undefined =>
   Object.hasOwn(within, field) ? within[field] : undefined;
 
+/** What is known of a record whose source declares no kind for it. */
+const unknownKind: Kind = { fields: [], within: {}, needed: ['id'], plain: [] };
+export const kindOf = ({ kinds }: Pick<FieldRules, 'kinds'>, key: string): Kind =>
+  Object.hasOwn(kinds, key) ? kinds[key]! : unknownKind;
+
 /** The rules of a kind: its own, and those that leave out a kind whole that has it within. */
 export function rulesFor({ kinds, rules }: Chosen, kind: string): FieldRule[] {
   const holders = new Set([kind]);
@@ -82,16 +92,16 @@ export function rulesFor({ kinds, rules }: Chosen, kind: string): FieldRule[] {
   return rules.filter(rule => rule.kind === kind || (rule.whole && holders.has(rule.kind)));
 }
 
-/** Whether any rule concerns a record of this kind, or one within it. */
-export function concernsKind(of: Chosen, kind: string): boolean {
-  const found = new Set<string>();
-  const look = (one: string): boolean => {
-    if (found.has(one)) return false;
-    found.add(one);
-    return rulesFor(of, one).length > 0 || Object.values(of.kinds[one]?.within ?? {}).some(look);
-  };
-  return look(kind);
-}
+/**
+ * Whether any rule concerns a record of this kind: one of its source. A record of any kind may show a value of another shape than
+ * the specification's, or an unknown field, and in it any other record.
+ */
+export const concernsKind = ({ rules }: Chosen, kind: string): boolean =>
+  rules.some(rule => sourceOfKey(rule.kind) === sourceOfKey(kind));
+
+/** The names of the values that the rules of the source of a kind mean. */
+const foreignOf = ({ rules }: Chosen, kind: string): string[] =>
+  rules.filter(rule => sourceOfKey(rule.kind) === sourceOfKey(kind)).map(({ path }) => path.at(-1)!);
 
 /** The text of a record, or of an array of them, as the rules want it. The text must be valid JSON. */
 export function applyRules(of: FieldRules, kind: string, json: string): string {
@@ -108,6 +118,7 @@ function recordOf(of: FieldRules, kind: string, text: string): string {
   if (!text.startsWith('{')) return 'null';
   const fields = fieldsOf(text);
   if (!/^["\d-]/.test(fields.get('id') ?? '')) return 'null';
+  if (isDisguised(fields.get('id')!, foreignOf(of, kind))) return 'null';
   const rules = rulesFor(of, kind);
   return objectOf(
     [...fields].flatMap(([name, value]): [string, string][] => {
@@ -120,7 +131,7 @@ function recordOf(of: FieldRules, kind: string, text: string): string {
 /** Whether a rule concerns the field at this path of a record, something around it, or something in it. */
 export function isRuled(of: Chosen, kind: string, ...at: readonly string[]): boolean {
   const [field = '', ...inner] = at;
-  const within = inner.length > 0 ? innerOf(of.kinds[kind]!, field) : undefined;
+  const within = inner.length > 0 ? innerOf(kindOf(of, kind), field) : undefined;
   if (within !== undefined && isRuled(of, within, ...inner)) return true;
   return rulesFor(of, kind).some(({ path }) => path.every((name, i) => at[i] === undefined || matches(name, at[i])));
 }
@@ -143,16 +154,30 @@ function ruledField(
   field: string,
   value: string,
 ): string | undefined {
-  const kind = of.kinds[name]!;
+  const kind = kindOf(of, name);
   const inner = innerOf(kind, field);
   if (inner !== undefined) return applyRules(of, inner, value);
   const rules = all.filter(({ path }) => matches(path[0]!, field));
-  const isScalar = !/^[[{]/.test(value);
-  if (kind.needed.includes(field)) return isScalar || rules.length === 0 ? value : undefined;
+  const shape = kind.shapes !== undefined && Object.hasOwn(kind.shapes, field) ? kind.shapes[field] : undefined;
+  const isNeeded = kind.needed.includes(field);
+  if (shape !== undefined && !fits(shape, value))
+    return !isNeeded && rules.some(leavesOut) ? undefined : emptied(value);
+  if (isNeeded && rules.length > 0 && /^[[{]/.test(value)) return undefined;
   const isPlain = kind.plain.includes(field) && value !== 'null';
   if (isPlain && rules.some(({ path, action }) => path.length === 1 && action.name !== 'leave out')) return undefined;
-  return ruledBy(of, rules, field, value);
+  const ruled = isNeeded ? value : ruledBy(of, rules, field, value);
+  if (ruled === undefined) return undefined;
+  const foreign = foreignOf(of, name);
+  if (shape === undefined && rules.some(({ path }) => path.length === 1)) return ruled;
+  const inside = kind.inside !== undefined && Object.hasOwn(kind.inside, field) ? kind.inside[field] : undefined;
+  if (inside !== undefined) return foreignBeside(foreign, inside, ruled);
+  if (shape === undefined)
+    return kind.fields.includes(field) ? foreignIn(foreign, ruled) : foreignField(foreign, field, ruled);
+  // No id is a JSON text.
+  return /(^|_)id$/.test(field) && isDisguised(ruled, foreign) ? emptied('{}') : ruled;
 }
+
+const leavesOut = ({ path, action }: Part) => path.length === 1 && action.name === 'leave out';
 
 type Part = Pick<FieldRule, 'path' | 'action'>;
 
@@ -187,17 +212,6 @@ function deeper(of: FieldRules, rules: readonly Part[], value: string): string |
   );
 }
 
-export const matches = (pattern: string, name: string): boolean =>
-  pattern === name ||
-  (pattern.includes('*') &&
-    new RegExp(
-      `^${pattern
-        .split('*')
-        .map(part => part.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&'))
-        .join('.*')}$`,
-      's',
-    ).test(name));
-
 function changed(of: FieldRules, action: Action, value: string): string | undefined {
   if (action.name === 'leave out') return undefined;
   return eachOf(value, one => changedOne(of, action, one));
@@ -212,7 +226,7 @@ function changedOne(of: FieldRules, action: Exclude<Action, { name: 'leave out' 
       ? value
       : JSON.stringify(
           `h:${createHmac('sha256', of.key)
-            .update(text ?? value)
+            .update(formOf(text ?? value))
             .digest('hex')
             .slice(0, 32)}`,
         );
@@ -221,6 +235,13 @@ function changedOne(of: FieldRules, action: Exclude<Action, { name: 'leave out' 
   if (action.name === 'truncate') return JSON.stringify([...text].slice(0, action.length).join(''));
   const domains = of.isAgain && alone.test(text) ? text : domainsOf(text);
   return domains === undefined ? undefined : JSON.stringify(domains);
+}
+
+/** As sync.contact_form in SQL: all spellings of an address have one hash, so that tables join by it. */
+export function formOf(value: string): string {
+  const text = value.replace(/^ +| +$/g, '');
+  if (/^\+?[0-9 ()./-]{3,}$/.test(text)) return (text.startsWith('+') ? '+' : '') + text.replace(/[^0-9]/g, '');
+  return text.replace(/^@+/, '').toLowerCase();
 }
 
 const domain = String.raw`@[\p{L}\p{N}-]+(?:\.[\p{L}\p{N}-]+)+`;

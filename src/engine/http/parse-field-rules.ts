@@ -1,6 +1,7 @@
 /** Field rules as an operator writes them: their text, and why a rule cannot be followed. Pure. */
 import { nameOfKey } from '../database/stream-key.ts';
-import { type Action, type FieldRule, innerOf, type Kinds, matches } from './field-rules.ts';
+import { type Action, type FieldRule, innerOf, type Kinds } from './field-rules.ts';
+import { matches } from './foreign-values.ts';
 
 /** Throws Error that says what is wrong, for people. */
 export function parseRules(text: string, kinds: Kinds): FieldRule[] {

@@ -4,11 +4,11 @@
  */
 import type pg from 'pg';
 import type { Client } from '../../engine/database/pool.ts';
-import { concernsKind, type FieldRules, rulesFor } from '../../engine/http/field-rules.ts';
+import { concernsKind, type FieldRules } from '../../engine/http/field-rules.ts';
 import type { Stream } from '../../sources/source.ts';
 import { cutOlderWords } from '../older-words.ts';
 import { rewriting, stepThrough } from './batches.ts';
-import { blankReasons, membersIn, rewriteRejects } from './rewrite-rejects.ts';
+import { blankReasons, rewriteRejects } from './rewrite-rejects.ts';
 import { type Kept, rewriteChanges, rewriteHistories, rewriteRows } from './rewrite-rows.ts';
 
 export interface Applying {
@@ -17,7 +17,7 @@ export interface Applying {
   readonly changed: number;
 }
 
-/** The tables that hold records that a rule concerns, or payloads with such records in them. */
+/** The tables of the sources that a rule concerns. */
 export function tablesOf(of: FieldRules, streams: readonly Stream[]): Kept[] {
   const merged = streams.flatMap((stream): Kept[] => {
     const { root, others } = stream.merge.declared;
@@ -27,24 +27,16 @@ export function tablesOf(of: FieldRules, streams: readonly Stream[]): Kept[] {
     }));
   });
   const further = Object.entries(of.kinds).flatMap(([kind, { tables = [] }]) => tables.map(table => ({ kind, table })));
-  return [...merged, ...further].filter(({ kind, table: { leftOut = [] } }) => {
-    const within = Object.entries(of.kinds[kind]?.within ?? {}).filter(([field]) => !leftOut.includes(field));
-    return rulesFor(of, kind).length > 0 || within.some(([, inner]) => concernsKind(of, inner));
-  });
+  return [...merged, ...further].filter(({ kind }) => concernsKind(of, kind));
 }
 
 /** The streams, and tables with findings of their own, whose replies show records that a rule concerns. */
 function keysOf(of: FieldRules, streams: readonly Stream[]): string[] {
-  const concerned = streams.filter(stream => kindsOf(stream).some(kind => concernsKind(of, kind)));
   const tables = Object.entries(of.kinds).flatMap(([kind, { tables = [] }]) => (concernsKind(of, kind) ? tables : []));
-  return [...concerned.map(({ key }) => key), ...tables.map(({ name }) => name)];
-}
-
-/** The kinds of records in the replies of a stream. */
-function kindsOf(stream: Stream): string[] {
-  const { root, others } = stream.merge.declared;
-  const parents = stream.kind === 'detail' ? [stream.of.key] : [];
-  return [...[root, ...others].map(({ name }) => name), ...parents, ...membersIn(stream)];
+  return [
+    ...streams.filter(({ key }) => concernsKind(of, key)).map(({ key }) => key),
+    ...tables.map(({ name }) => name),
+  ];
 }
 
 /** `told` hears of each batch. */

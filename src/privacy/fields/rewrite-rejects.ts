@@ -12,7 +12,7 @@ const taken = 'its payload held fields that a rule leaves out';
 const quoted = 'taken out: it may quote a field that a rule leaves out';
 
 /** The kind of the records within those of a stream, if a merge of its own stores them. */
-export const membersIn = (stream: Stream): string[] =>
+const membersIn = (stream: Stream): string[] =>
   stream.kind !== 'detail' && 'members' in stream ? [stream.members.merge.declared.root.name] : [];
 
 /** The kinds of the records that a reject of the stream may hold. */

@@ -2,7 +2,7 @@
 
 import type { Column } from '../../engine/commit/merge.ts';
 import { parseEachDigit, parseJson } from '../../engine/exact-json.ts';
-import { applyRules, concernsKind, type FieldRules, isRuled } from '../../engine/http/field-rules.ts';
+import { applyRules, concernsKind, type FieldRules, isRuled, kindOf } from '../../engine/http/field-rules.ts';
 import { fieldsOf, objectOf } from '../../engine/json-text.ts';
 
 /** A record as the rules want it. A record that is nested too deep for the rules keeps only the fields that it needs. */
@@ -11,14 +11,14 @@ export function ruledRecord(of: FieldRules, kind: string, text: string): string 
     return applyRules(of, kind, text);
   } catch (error) {
     if (!(error instanceof RangeError)) throw error;
-    const { needed } = of.kinds[kind]!;
+    const { needed } = kindOf(of, kind);
     return objectOf([...fieldsOf(text)].filter(([name]) => needed.includes(name)));
   }
 }
 
 /** As `ruledRecord`, for a text that may be no JSON. Undefined: the text may hold anything. */
 export function ruledText(of: FieldRules, kind: string, text: string): string | undefined {
-  if (of.kinds[kind] === undefined || !concernsKind(of, kind)) return text;
+  if (!concernsKind(of, kind)) return text;
   try {
     parseJson(text);
     return applyRules(of, kind, text);

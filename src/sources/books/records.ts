@@ -4,6 +4,7 @@
  * declared as well, to count drift (`…Expected`, `known`, `…Fields`).
  */
 import { z } from 'zod';
+import { insideOf } from '../../engine/http/shapes.ts';
 
 /** An id must fit into an index. `.` and `..` are refused because they would change the path of a request. */
 const textId = z
@@ -105,9 +106,4 @@ export const shelfFields: ReadonlySet<string> = new Set(Object.keys(shelfExpecte
 export const volumeFields: ReadonlySet<string> = new Set(Object.keys(volumeExpected.shape));
 
 /** Of the fields of a volume that hold an object: the names in it. */
-export const volumeInside: Readonly<Record<string, readonly string[]>> = Object.fromEntries(
-  Object.entries(volumeExpected.shape).flatMap(([name, schema]) => {
-    const inner = schema instanceof z.ZodOptional ? schema.unwrap() : schema;
-    return inner instanceof z.ZodObject ? [[name, Object.keys(inner.shape)]] : [];
-  }),
-);
+export const volumeInside = insideOf(volumeExpected);

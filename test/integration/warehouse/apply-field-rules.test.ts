@@ -96,15 +96,12 @@ test('a reject of a detail follows the rules of its own kind, and one of a shelf
   expect(left.filter(({ reason }) => /SECRET/.test(reason)).map(({ id }) => id)).toEqual(['u1']);
 });
 
+// An unknown field of any record of a source may hold what a rule means.
 test.each([
-  ['labels.name', ['helpdesk.labels', 'helpdesk.messages', 'helpdesk.tickets']],
-  ['tickets.subject', ['helpdesk.messages', 'helpdesk.tickets']],
-  ['customers.last_name', ['helpdesk.customers', 'helpdesk.messages', 'helpdesk.tickets']],
-  ['contacts.value', ['helpdesk.customers', 'helpdesk.messages', 'helpdesk.tickets']],
-  ['users.email', ['helpdesk.messages', 'helpdesk.tickets', 'helpdesk.users']],
-  ['volumes.volumeInfo.title', ['books.shelves', 'books.volumes']],
-  ['shelves.title', ['books.shelves']],
-])('%s takes samples and comparisons of %j', async (rule, expected) => {
+  ['labels.name', 'helpdesk'],
+  ['customers.last_name', 'helpdesk'],
+  ['shelves.title', 'books'],
+])('%s takes samples and comparisons of each stream of %s', async (rule, source) => {
   await using s = await scripted();
   const keys = [...streams.map(({ key }) => key), 'helpdesk.labels', 'helpdesk.inboxes'];
   await s.pool.query(
@@ -118,7 +115,7 @@ test.each([
     [keys],
   );
   await apply(s.pool, rule);
-  const gone = keys.filter(key => expected.includes(key)).toSorted();
+  const gone = keys.filter(key => key.startsWith(`${source}.`)).toSorted();
   const left = (table: string) =>
     s
       .rows(`select stream_key as key from ${table} t where strpos(t::text, 'SECRET') > 0`)
@@ -199,8 +196,8 @@ test('old values of our own columns stay', async () => {
   };
   for (const [table, values] of Object.entries(changes))
     await s.pool.query(
-      `insert into sync.changes (account_id, source, table_name, record_id, seen_at, as_of, changes) values ('default', 'helpdesk', $1, 'x', now(), now(), $2)`,
-      [table, values],
+      `insert into sync.changes (account_id, source, table_name, record_id, seen_at, as_of, changes) values ('default', $3, $1, 'x', now(), now(), $2)`,
+      [table, values, table === 'volumes' ? 'books' : 'helpdesk'],
     );
   await apply(
     s.pool,

@@ -1,10 +1,12 @@
 /** What field rules know of the help desk's records: see Kind. */
+import type { z } from 'zod';
 import { text } from '../../../engine/commit/merge.ts';
 import type { Kinds } from '../../../engine/http/field-rules.ts';
+import { shapesOf } from '../../../engine/http/shapes.ts';
 import { attachment, contact, customer, message, name, ticket, user } from '../records.ts';
 import { uses } from './field-uses.ts';
 
-const fieldsOf = (schema: { readonly shape: object }) => Object.keys(schema.shape);
+const known = (record: z.ZodObject) => ({ fields: Object.keys(record.shape), shapes: shapesOf(record) });
 
 /** Stored by a statement of the messages, not by a merge. */
 const named = (table: string) => ({ name: table, columns: [text('id'), text('name')] });
@@ -12,7 +14,7 @@ const named = (table: string) => ({ name: table, columns: [text('id'), text('nam
 export const kinds: Kinds = {
   tickets: {
     uses: uses.tickets!,
-    fields: fieldsOf(ticket),
+    ...known(ticket),
     within: { messages: 'messages', labels: 'labels', inbox: 'inboxes', customer: 'customers', user: 'users' },
     // The order of the lists, which list shows it, and whose it is: an erasure asks for that.
     needed: ['id', 'created_at', 'updated_at', 'spam', 'trash', 'customer_id'],
@@ -21,25 +23,25 @@ export const kinds: Kinds = {
   },
   messages: {
     uses: uses.messages!,
-    fields: fieldsOf(message),
+    ...known(message),
     within: { attachments: 'attachments' },
     needed: ['id'],
     plain: ['htmlized', 'created_at'],
     omittable: true,
   },
-  attachments: { fields: fieldsOf(attachment), within: {}, needed: ['id'], plain: ['size'] },
+  attachments: { ...known(attachment), within: {}, needed: ['id'], plain: ['size'] },
   customers: {
-    fields: fieldsOf(customer),
+    ...known(customer),
     within: { contacts: 'contacts' },
     needed: ['id'],
     plain: [],
     omittable: true,
   },
-  contacts: { uses: uses.contacts!, fields: fieldsOf(contact), within: {}, needed: ['id'], plain: [] },
-  users: { fields: fieldsOf(user), within: {}, needed: ['id'], plain: [], omittable: true },
+  contacts: { uses: uses.contacts!, ...known(contact), within: {}, needed: ['id'], plain: [] },
+  users: { ...known(user), within: {}, needed: ['id'], plain: [], omittable: true },
   labels: {
     uses: uses.labels!,
-    fields: fieldsOf(name),
+    ...known(name),
     within: {},
     needed: ['id'],
     plain: [],
@@ -47,7 +49,7 @@ export const kinds: Kinds = {
   },
   inboxes: {
     uses: uses.inboxes!,
-    fields: fieldsOf(name),
+    ...known(name),
     within: {},
     needed: ['id'],
     plain: [],
