@@ -86,7 +86,7 @@ test('a reject of a detail follows the rules of its own kind, and one of a shelf
   expect(left.map(({ payload }) => payload)).toEqual([
     '{"id":"m1","type":"reply"}',
     '{"id":"t2","messages":[{"id":"m2","type":"reply"}]}',
-    '{"id":3}',
+    '{"id":0}',
     '{"id":"t5","state":"open"}',
     '{"id":"v1","volumeInfo":{}}',
     null,
@@ -249,6 +249,7 @@ test('reasons of failures are taken out once, where they may quote a value', asy
   await using s = await scripted();
   for (const name of ['tickets', 'users']) await s.sync(name);
   await s.pool.query(`update sync.stored_run_streams set error = 'SECRET'`);
+  await s.pool.query(`update sync.stored_run_streams set source = 'other' where stream = 'users'`);
   await apply(s.pool, 'tickets.subject');
   const told = () => s.rows('select stream, error from sync.stored_run_streams order by stream');
   expect(await told()).toEqual([
