@@ -225,7 +225,7 @@ const accountSettings = {
   },
   FIELD_RULES: {
     schema: fieldRules.default([]),
-    says: 'Fields that never arrive, or only in part: messages.body (left out), contacts.value:hash, messages.from:domain, tickets.subject:truncate=40. If two sources have contacts: helpdesk.contacts.value (docs/how-to/keep-less.md).',
+    says: 'Fields that never arrive, or only in part: messages.body (left out), contacts.value:hash, messages.from:domain, tickets.subject:truncate=40. Where two sources have a name, the source stands before it (docs/how-to/keep-less.md).',
     inFile: 'plain',
   },
   FIELD_RULES_KEY: {

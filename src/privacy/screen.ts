@@ -4,6 +4,7 @@
  * the ids and contact values of the page.
  */
 import type pg from 'pg';
+import { ExactNumber, parseJson } from '../engine/exact-json.ts';
 import { cleanText } from '../engine/json-text.ts';
 import type { Ms } from '../engine/reading/reading.ts';
 import { type Clues, concerns, type Erased, isAnybody, nobody, type PersonalRules } from './redact.ts';
@@ -68,7 +69,7 @@ export async function concerning(
   const clues = all.map(({ text, of }) => {
     try {
       const { contacts, ...ids } = rules.cluesOf(text, of);
-      return { ...ids, contacts: [...contacts, ...(text === undefined ? [] : textsIn(JSON.parse(text)))] };
+      return { ...ids, contacts: [...contacts, ...(text === undefined ? [] : textsIn(parseJson(text)))] };
     } catch (error) {
       if (error instanceof SyntaxError || error instanceof RangeError) return undefined;
       throw error;
@@ -90,7 +91,7 @@ function textsIn(value: unknown): string[] {
   while (left.length > 0) {
     const one = left.pop();
     if (typeof one === 'string') found.push(one);
-    else if (typeof one === 'number') found.push(String(one));
+    else if (typeof one === 'number' || one instanceof ExactNumber) found.push(String(one));
     else if (typeof one === 'object' && one !== null) {
       if (!Array.isArray(one)) found.push(...Object.keys(one));
       left.push(...Object.values(one));

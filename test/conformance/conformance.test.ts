@@ -344,7 +344,7 @@ test('field rules know the source of a record, where a third source has streams 
   await using db = await freshDatabase();
   const withRules = (FIELD_RULES: string) => ({
     ...crm,
-    env: { ...crm.env, ...desk.env, ...books.env, FIELD_RULES, FIELD_RULES_KEY: 'a key of sixteen letters' },
+    env: { ...crm.env, ...desk.env, ...books.env, FIELD_RULES, FIELD_RULES_KEY: 'a-key-of-sixteen-letters' },
   });
   const refused = await run(withRules('contacts.value:hash'), db, 'sync');
   expect(refused.code).toBe(2);
