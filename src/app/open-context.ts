@@ -94,7 +94,7 @@ function openSource(declaration: Source, connection: Connection, deps: SourceDep
     ...{ name, declaration, lookbackMs, sinceMs },
     limits: rules.limits,
     longestWaitMs: rules.longestWaitMs,
-    send: makeSend({ ...deps, label, baseUrl, dialect, token, budget }),
+    send: makeSend({ ...deps, source: name, label, baseUrl, dialect, token, budget }),
     stored: makeBell(),
     thaw: () => budget.thaw(),
     ...own,

@@ -68,20 +68,18 @@ export interface WholeList<T extends Row> {
 export function wholeList<T extends Row>(declared: WholeList<T>): Stream {
   const { source, name, columns, record, perPage, get, changedAt, personal, deletionsUnknown } = declared;
   const { schedule = ['nightly'], target = schedule.includes('fresh') ? '5m' : '26h' } = declared;
-  const identity = identify(source, name);
-  const { key: kind } = identity;
   const stream: ListStream<T> = {
     kind: 'list',
-    ...identity,
+    ...identify(source, name),
     schedule,
     target,
     lists: [{ name: 'default' }],
     read: (from, options) => readByCursor(from, options, declared.overlap),
     paging: { perPage, depth: Number.POSITIVE_INFINITY },
     fromTheBeginning: true,
-    request: (_list, ask) => ({ ...declared.request(ask), kind }),
+    request: (_list, ask) => ({ ...declared.request(ask), kind: name }),
     orderedBy: () => Number.NaN,
-    ...(get && { get: id => ({ ...get(id), kind }), sampled: true }),
+    ...(get && { get: id => ({ ...get(id), kind: name }), sampled: true }),
     deletions: deletionsUnknown === undefined ? 'whole list' : { unknown: deletionsUnknown },
     ...(changedAt && { changedAt }),
     merge: buildMerge({ name: `${source}.${name}`, from: page, columns }),

@@ -54,6 +54,7 @@ export class Fuzz implements AsyncDisposable {
     const books = { text: (_: string) => '{}' };
     this.#books = books;
     const send = makeSend({
+      source: 'helpdesk',
       baseUrl: new URL('https://books.example/v1'),
       dialect: booksDialect({ apiKey: 'a-key-of-tests', hasToken: false }),
       token: undefined,

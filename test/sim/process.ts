@@ -112,6 +112,7 @@ export class Process {
     const fetch = around.fetchOf(by);
     const { rules } = around;
     const send = makeSend({
+      source: 'helpdesk',
       ...{ ...own, fetch, rules },
       baseUrl: addresses.helpdesk,
       dialect: defect.dialect ?? helpdeskDialect,
@@ -121,6 +122,7 @@ export class Process {
     const desk = openHelpdesk(defect.send ? defect.send(send, clock) : send, { lookbackMs });
     const { key, tokens } = around.catalog;
     const sendToCatalog = makeSend({
+      source: 'books',
       ...{ ...own, fetch, rules },
       baseUrl: addresses.books,
       dialect: booksDialect({ apiKey: key, hasToken: true }),

@@ -66,6 +66,7 @@ function withBooks(here: InProcess): void {
   const { key } = services.books;
   const { clock, log } = ctx;
   const send = makeSend({
+    source: 'helpdesk',
     baseUrl: new URL(`https://books.example${BOOKS_BASE}`),
     dialect: booksDialect({ apiKey: key, hasToken: true }),
     token: fixedToken(services.books.tokens.token),

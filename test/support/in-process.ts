@@ -114,6 +114,7 @@ export async function inProcess(
     });
   const budget = watching && (options.inTurn ? inTurn(watching) : watching);
   const send = makeSend({
+    source: 'helpdesk',
     baseUrl: new URL('https://desk.example/api/v1'),
     dialect: helpdeskDialect,
     token: fixedToken(services.helpdesk.tokens[0]!),

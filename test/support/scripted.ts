@@ -128,6 +128,7 @@ export async function scripted(
     return { status: 200, text: typeof said === 'string' ? said : JSON.stringify(said) };
   };
   const send = makeSend({
+    source: 'helpdesk',
     baseUrl: new URL('https://desk.example/api/v1'),
     dialect: helpdeskDialect,
     token: fixedToken('none'),

@@ -34,6 +34,7 @@ function opened(awaits: Awaited = 'credits') {
     thaw: async () => {},
   };
   const send = makeSend({
+    source: 'helpdesk',
     ...{ clock, budget, baseUrl: new URL('http://crm.example/'), token: fixedToken('x') },
     ...{ dialect: bearerDialect({ address: 'A', token: 'B' }), random: () => 1, log: pino({ level: 'silent' }) },
     fetch: () =>
@@ -62,7 +63,7 @@ test('credits are counted with the reply: one that is refused later takes back n
       path: '/x',
       query: {},
       cost,
-      kind: 'some.things',
+      kind: 'things',
       shape: 'single',
       record: z.looseObject({ id: z.string() }),
     }) as const;
@@ -105,7 +106,7 @@ test('waits for credits and for the next try are told, with what is left of them
     path: '/x',
     query: {},
     cost: 1,
-    kind: 'some.things',
+    kind: 'things',
     shape: 'single',
     record: z.looseObject({ id: z.string() }),
   } as const;

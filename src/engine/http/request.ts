@@ -3,7 +3,6 @@
  * (sources/) build requests, and http/send.ts sends them. Nothing else uses the network.
  */
 import type { z } from 'zod';
-import type { StreamKey } from '../database/stream-key.ts';
 import { ExactNumber } from '../exact-json.ts';
 
 /** The name of a source: `helpdesk`. */
@@ -28,8 +27,8 @@ export interface Request<T> {
   readonly within?: string;
   /** For a list: the cursor of the next page in the reply; undefined at the end. `header` takes lower-case names. */
   next?(body: unknown, header: (name: string) => string | undefined): string | undefined;
-  /** Key of the kind of its records, for field rules: `helpdesk.tickets`. */
-  readonly kind: StreamKey;
+  /** The kind of its records, as the source's field rules name it: `tickets`. */
+  readonly kind: string;
   /** For a list: it belongs to one record (the volumes of a shelf), so an error of it concerns that record alone. */
   readonly ofOne?: true;
   /** Acts as the authenticated user, so it needs a token of that user. */

@@ -10,11 +10,20 @@ import type { Clock } from '../../clock.ts';
 import { exitCodes, Fatal, quoting, Retry, type ShelfdeskError, Spent } from '../../errors.ts';
 import { count } from '../../words.ts';
 import type { Awaited, Booked, Budget, Lane } from '../budget/budget.ts';
+import { streamKey } from '../database/stream-key.ts';
 import { ExactNumber, parseJson } from '../exact-json.ts';
 import { fieldsOf, objectOf } from '../json-text.ts';
 import type { Dialect, Said, Token } from './dialect.ts';
 import { applyRules, concernsKind, type FieldRules } from './field-rules.ts';
-import { check, type IdTypes, isObject, type Reply, type Request, type Unreadable } from './request.ts';
+import {
+  check,
+  type IdTypes,
+  isObject,
+  type Reply,
+  type Request,
+  type SourceName,
+  type Unreadable,
+} from './request.ts';
 
 /** Time-out of a request, in all. If a process dies, the budget holds the credits of its request at least this long. */
 export const timeoutMs = 30_000;
@@ -152,6 +161,7 @@ interface Call {
 }
 
 export function makeSend(deps: {
+  source: SourceName;
   /** The source as people call it. */
   label?: string;
   baseUrl: URL;
@@ -250,7 +260,12 @@ export function makeSend(deps: {
     if (!isSuccess) throw failure(request, said, asOf);
     raw.text = clean(raw.text, leastSecret);
     if (Number.isNaN(date)) throw new Retry(`${label(request)}: the reply has no Date header`);
-    return { ...parse(request, raw, dialect, rules), asOf, date, ...(clockMovedMs !== undefined && { clockMovedMs }) };
+    return {
+      ...parse(request, raw, dialect, rules && { rules, kind: streamKey(deps.source, request.kind) }),
+      asOf,
+      date,
+      ...(clockMovedMs !== undefined && { clockMovedMs }),
+    };
   }
 
   /** Removes our secrets, which a source may echo, also as they stand in a URL or in JSON. */
@@ -350,14 +365,14 @@ function parse<T>(
   request: Request<T>,
   raw: RawReply,
   dialect: Dialect,
-  rules: FieldRules | undefined,
+  ruling: Ruling | undefined,
 ): Pick<Reply<T>, 'text' | 'records' | 'unreadable' | 'arrived' | 'total' | 'next'> {
   if (request.shape === 'nothing') {
     return { text: raw.text, records: [], unreadable: [], arrived: 0, total: undefined };
   }
   const sent = jsonIn(request, raw.text);
   const ruled =
-    rules !== undefined && concernsKind(rules, request.kind) ? minimised(rules, request, raw.text) : raw.text;
+    ruling !== undefined && concernsKind(ruling.rules, ruling.kind) ? minimised(ruling, request, raw.text) : raw.text;
   const body = ruled === raw.text ? sent : parseJson(ruled);
   const header = (name: string) => single(raw.headers[name]);
   const next = request.next?.(body, header);
@@ -384,8 +399,14 @@ function jsonIn(request: Request<unknown>, text: string): unknown {
   }
 }
 
+/** The rules of the account, and the key of the kind of the records in a reply. */
+interface Ruling {
+  readonly rules: FieldRules;
+  readonly kind: string;
+}
+
 /** The body with the records that the rules of the account leave. The other parts of it stay. */
-function minimised(rules: FieldRules, { kind, shape, within }: Request<unknown>, text: string): string {
+function minimised({ rules, kind }: Ruling, { shape, within }: Request<unknown>, text: string): string {
   const names = [...(within?.split('.') ?? []), ...(shape === 'items' ? ['items'] : [])];
   const at = (json: string, [name, ...rest]: readonly string[]): string => {
     if (name === undefined) return applyRules(rules, kind, json);

@@ -25,13 +25,13 @@ export function listShelves(owner: string, page: Partial<Page> = {}): Request<Sh
   return {
     ...get(owner, shelvesOf(owner), pageOf({ startIndex, maxResults })),
     shape: 'items',
-    kind: 'books.shelves',
+    kind: 'shelves',
     record: shelf,
   };
 }
 
 export function getShelf(owner: string, shelfId: string): Request<Shelf> {
-  return { ...get(owner, shelfOf(owner, shelfId)), shape: 'single', kind: 'books.shelves', record: shelf };
+  return { ...get(owner, shelfOf(owner, shelfId)), shape: 'single', kind: 'shelves', record: shelf };
 }
 
 /** Rows of a shelf, in its order: shortened volumes. */
@@ -40,7 +40,7 @@ export function listVolumes(owner: string, shelfId: string, page: Page): Request
     ...get(owner, `${shelfOf(owner, shelfId)}/volumes`, pageOf(page)),
     shape: 'items',
     ofOne: true,
-    kind: 'books.volumes',
+    kind: 'volumes',
     record: volume,
   };
 }
@@ -50,13 +50,13 @@ export function getVolume(volumeId: string): Request<Volume> {
   return {
     ...get('', `/volumes/${encodeURIComponent(volumeId)}`),
     shape: 'single',
-    kind: 'books.volumes',
+    kind: 'volumes',
     record: volume,
   };
 }
 
 export function searchVolumes(q: string, page: Page): Request<Volume> {
-  return { ...get('', '/volumes', { q, ...pageOf(page) }), shape: 'items', kind: 'books.volumes', record: volume };
+  return { ...get('', '/volumes', { q, ...pageOf(page) }), shape: 'items', kind: 'volumes', record: volume };
 }
 
 export function addVolume(shelfId: string, volumeId: string): Request<unknown> {
@@ -92,7 +92,7 @@ function post(shelfId: string, verb: string, query: Record<string, string>): Req
     cost: 1,
     as: 'user',
     shape: 'nothing',
-    kind: 'books.none',
+    kind: 'none',
     record: z.unknown(),
   };
 }

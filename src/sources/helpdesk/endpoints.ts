@@ -61,7 +61,7 @@ export function listTickets(query: TicketsQuery): Request<Ticket> {
     query: encode(query),
     cost: query.count ? 2 : 1,
     shape: 'list',
-    kind: 'helpdesk.tickets',
+    kind: 'tickets',
     record: ticket,
   };
 }
@@ -72,7 +72,7 @@ export function getTicket(id: string): Request<Ticket> {
     query: {},
     cost: 1,
     shape: 'single',
-    kind: 'helpdesk.tickets',
+    kind: 'tickets',
     record: ticket,
   };
 }
@@ -88,7 +88,7 @@ export function getTicketInDetail(
     query: encode({ embed }),
     cost: 1 + embed.length,
     shape: 'single',
-    kind: 'helpdesk.tickets',
+    kind: 'tickets',
     record: ticketInDetail,
   };
 }
@@ -99,7 +99,7 @@ export function getAttachment(id: string): Request<Attachment> {
     query: {},
     cost: 1,
     shape: 'single',
-    kind: 'helpdesk.attachments',
+    kind: 'attachments',
     record: attachment,
   };
 }
@@ -108,7 +108,7 @@ export function getAttachment(id: string): Request<Attachment> {
  * The spec defines no paging here. A source with paging understands `page`; a source without it ignores the parameter.
  */
 export function listUsers(query: { page: number; per_page: number }): Request<User> {
-  return { path: '/users', query: encode(query), cost: 1, shape: 'list', kind: 'helpdesk.users', record: user };
+  return { path: '/users', query: encode(query), cost: 1, shape: 'list', kind: 'users', record: user };
 }
 
 export function listCustomers(query: CustomersQuery): Request<Customer> {
@@ -117,7 +117,7 @@ export function listCustomers(query: CustomersQuery): Request<Customer> {
     query: encode(query),
     cost: query.count ? 2 : 1,
     shape: 'list',
-    kind: 'helpdesk.customers',
+    kind: 'customers',
     record: customer,
   };
 }
@@ -128,7 +128,7 @@ export function getCustomer(id: string): Request<Customer> {
     query: {},
     cost: 1,
     shape: 'single',
-    kind: 'helpdesk.customers',
+    kind: 'customers',
     record: customer,
   };
 }
