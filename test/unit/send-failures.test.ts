@@ -14,6 +14,7 @@ const html = '\n<html>Blocked</html>';
 async function failed(dialect: Dialect, shape: 'single' | 'list', status: number, text: string) {
   let asked = 0;
   const send = makeSend({
+    source: 'helpdesk',
     ...{ baseUrl: new URL('http://crm.example/'), token: fixedToken('x'), dialect, random: () => 1 },
     ...{ log: pino({ level: 'silent' }), clock: { now: () => 0, monotonic: () => 0, sleep: async () => {} } },
     budget: { acquire: async (cost, lane) => ({ id: '', cost, lane }), settle: async () => ({}), thaw: async () => {} },
