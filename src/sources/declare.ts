@@ -77,7 +77,7 @@ export function wholeList<T extends Row>(declared: WholeList<T>): Stream {
     read: (from, options) => readByCursor(from, options, declared.overlap),
     paging: { perPage, depth: Number.POSITIVE_INFINITY },
     fromTheBeginning: true,
-    request: (_list, ask) => ({ ...declared.request(ask), kind: name }),
+    request: (_list, ask) => ({ ...declared.request(ask), kind: name, ...(changedAt && { stampedAt: changedAt }) }),
     orderedBy: () => Number.NaN,
     ...(get && { get: id => ({ ...get(id), kind: name }), sampled: true }),
     deletions: deletionsUnknown === undefined ? 'whole list' : { unknown: deletionsUnknown },

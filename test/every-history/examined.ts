@@ -8,6 +8,7 @@ import { befores, exploreClaims, loadProduct, raceClaims } from './claims.ts';
 import { comparisons, keepingOf } from './in-sql/in-sql.ts';
 import { listComparisons } from './in-sql/lists-in-sql.ts';
 import { clocksWrong } from './ledger/clocks.ts';
+import { recordClocksWrong } from './ledger/record-clocks.ts';
 import { drawnWrong, refusedWrong, rememberedWrong, resetsWrong } from './ledger/drawn.ts';
 import { type Budgets, rowWrong } from './ledger/row.ts';
 import type { Ledger } from './ledger/steps.ts';
@@ -109,13 +110,16 @@ export const examined: Readonly<Record<string, Examined>> = {
     },
   },
   budget: {
-    files: ['ledger', 'set-back', 'source-limits', 'source-clock'].map(name => `src/engine/budget/${name}.ts`),
+    files: ['ledger', 'set-back', 'source-limits', 'clocks', 'record-clock', 'source-clock'].map(
+      name => `src/engine/budget/${name}.ts`,
+    ),
     async complaintOf(load) {
       const ledger = await load<Ledger>('src/engine/budget/ledger.ts');
       const wrong =
         drawnWrong(ledger, histories) ??
         refusedWrong(ledger) ??
         clocksWrong(ledger) ??
+        recordClocksWrong(ledger) ??
         rememberedWrong(ledger) ??
         resetsWrong(ledger);
       if (wrong) return wrong;

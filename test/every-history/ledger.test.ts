@@ -5,6 +5,7 @@ import * as product from '../../src/engine/budget/ledger.ts';
 import { long } from '../support/long.ts';
 import { freshDatabase } from '../support/postgres.ts';
 import { clocksWrong } from './ledger/clocks.ts';
+import { plantedInRecordClock, recordClocksWrong } from './ledger/record-clocks.ts';
 import { drawnWrong, refusedWrong, rememberedWrong, resetsWrong } from './ledger/drawn.ts';
 import { plantedInLedger } from './ledger/planted.ts';
 import { rowWrong } from './ledger/row.ts';
@@ -35,6 +36,18 @@ describe('every history of the budget', () => {
   test('the clock of the source is judged as plainly as can be', () => {
     expect(clocksWrong(product)).toBeUndefined();
   });
+
+  test('no reply proves more than the clock of the records has shown', () => {
+    expect(recordClocksWrong(product)).toBeUndefined();
+  });
+
+  test.for(Object.entries(plantedInRecordClock))(
+    'a reply proves too much, or too little, where %s',
+    async ([, mistakes]) => {
+      using mistaken = await withMistake<Ledger>('src/engine/budget/ledger.ts', mistakes);
+      expect(recordClocksWrong(mistaken.module, false)).toBeDefined();
+    },
+  );
 
   test('histories that are drawn are those of the plain ledger', () => {
     expect(drawnWrong(product, process.env.CI ? 3000 : 500)).toBeUndefined();

@@ -28,13 +28,15 @@ export interface NetworkOptions {
   readonly rng: Rng;
   /** Of a hundred requests so many take seconds. */
   readonly slow: number;
+  /** How far the clock that writes `Date` is ahead of the help desk's. */
+  readonly edge: () => number;
   readonly arrived: (exchange: Exchange) => void;
 }
 
 const timeoutMs = 30_000;
 const net = actor('net');
 
-export function networkOf({ scheduler, services, rng, slow, arrived }: NetworkOptions): (by: Actor) => Fetch {
+export function networkOf({ scheduler, services, rng, slow, edge, arrived }: NetworkOptions): (by: Actor) => Fetch {
   const someMs = () => (rng() * 100 < slow ? between(rng, 1000, 12_000) : between(rng, 1, 120));
   return by => (url, headers, method) =>
     new Promise<RawReply>((resolve, reject) => {
@@ -49,10 +51,11 @@ export function networkOf({ scheduler, services, rng, slow, arrived }: NetworkOp
         const takesMs = writtenMs + back - sentMs;
         const late = takesMs > timeoutMs;
         const repliedMs = broken || late ? undefined : writtenMs + back;
-        const { world } = BooksService.takes(asked.url) ? services.books : services.helpdesk;
+        const isCatalog = BooksService.takes(asked.url);
+        const { world } = isCatalog ? services.books : services.helpdesk;
         arrived({ by, path: asked.url, status, sentMs, arrivedMs: scheduler.nowMs, repliedMs, headers: said });
         scheduler.at(writtenMs, net, 'written', () => {
-          if (said.Date !== undefined && !dated) said.Date = new Date(world.clock.now()).toUTCString();
+          if (said.Date !== undefined && !dated) said.Date = new Date(world.clock.now() + (isCatalog ? 0 : edge())).toUTCString();
         });
         const lower = Object.fromEntries(Object.entries(said).map(([name, value]) => [name.toLowerCase(), value]));
         const reply = () => {

@@ -31,6 +31,9 @@ export interface Plan {
   readonly jumpMs: number;
   /** How far ahead of its clock the source dates a change at most; 0: it dates all of them right. */
   readonly aheadMs: number;
+  /** The clock of the edge that writes `Date`: how far it is ahead of the records' at most, and how it gets there. */
+  readonly edge: 'right' | 'fixed' | 'drifting' | 'jumping';
+  readonly edgeMs: number;
   readonly rules: readonly object[];
   readonly slow: number;
   /** Credits that others use at a time; 0: nobody else is on the account. */
@@ -145,7 +148,17 @@ export function planOf(seed: number): Plan {
     // The messages of a ticket that is dated ahead are read when its date is over.
     restMs: between(rng, 130, 4000) * 1000 + aheadMs,
   };
-  return { ...drawn, ...besideOf(seed, drawn.rules, calm) };
+  return { ...drawn, ...edgeOf(seed, drawn.clocksMs), ...besideOf(seed, drawn.rules, calm) };
+}
+
+/** Also of its own. Where our own clocks are wrong as well, no witness is left. */
+function edgeOf(seed: number, clocksMs: number): Pick<Plan, 'edge' | 'edgeMs'> {
+  const rng = makeRng(seed * 7 + 17);
+  const edge = pick(rng, ['fixed', 'drifting', 'jumping'] as const);
+  const edgeMs = pick(rng, [-600, 20, 180, 180, 600, 3600]) * 1000;
+  if (clocksMs > 0 || rng() < 0.6) return { edge: 'right', edgeMs: 0 };
+  // A jump back is a move of the source's clock, which nobody watches here.
+  return { edge, edgeMs: edge === 'jumping' ? Math.abs(edgeMs) : edgeMs };
 }
 
 /** Also of its own. A record of a person whose id is spoiled is nobody's, and nobody can erase it. */

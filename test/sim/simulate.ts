@@ -18,6 +18,7 @@ import { Check } from './check.ts';
 import { Crew } from './crew.ts';
 import type { Database, Trouble } from './database.ts';
 import { Erasing, eraseNow, textsOf, tracesOf } from './erasing.ts';
+import { edgeOf } from './edge.ts';
 import { eventsOf, type Script, type Stage, scripted } from './events.ts';
 import { applyRules, fieldRulesOf, isApplied, leftOf, storeRules } from './fields.ts';
 import { type Happens, happen, makeWorld } from './happenings.ts';
@@ -183,10 +184,11 @@ class Simulation {
     };
     this.#queue = new Queue(scheduler, rng(7));
     const { services, check } = this;
+    const edge = edgeOf(plan, makeRng(plan.seed * 7 + 18), now);
     this.#around = {
       rules: undefined,
       ...{ plan, scheduler, database, defect, jobs, rng: rng(8), catalog: services.books },
-      fetchOf: networkOf({ scheduler, services, rng: rng(9), slow: plan.slow, arrived: check.exchange }),
+      fetchOf: networkOf({ scheduler, services, rng: rng(9), slow: plan.slow, edge, arrived: check.exchange }),
       queueOf: by => this.#queue.of(by),
       databaseNow: () => scheduler.nowMs + this.#databaseMs,
       trouble: () => this.#trouble(),

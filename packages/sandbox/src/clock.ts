@@ -1,13 +1,14 @@
 /**
- * The two times of a service, in milliseconds. `steady` is the given clock, for limits, stale copies and activity. `now`
- * is the service's own time, for Date and timestamps. Both agree until the service's clock jumps, as a machine's clock
- * does when it is set.
+ * The times of a service, in milliseconds. `steady` is the given clock, for limits, stale copies and activity. `now` is
+ * the service's own time, for timestamps. Both agree until the service's clock jumps, as a machine's clock does when it
+ * is set. `date` is for the header Date: an edge before the service may write it, by a clock of its own.
  */
 const END_OF_TIME = Date.parse('9999-12-31T23:59:59Z');
 
 export class Clock {
   readonly #given: () => number;
   #jumped_ms = 0;
+  #edge_ms = 0;
   /** Steady time of the last jump. */
   #jumpedAt = Number.NEGATIVE_INFINITY;
   #moment_ms: number | undefined;
@@ -20,6 +21,13 @@ export class Clock {
   readonly steady = (): number => this.#moment_ms ?? this.#given();
 
   readonly now = (): number => inTime(this.steady() + this.#jumped_ms);
+
+  readonly date = (): number => inTime(this.now() + this.#edge_ms);
+
+  /** Moves `date` alone, permanently. */
+  readonly jumpDate = (ms: number): void => {
+    this.#edge_ms += ms;
+  };
 
   /** Moves `now` by these milliseconds, permanently; `now` stays between 1970 and 9999. */
   readonly jump = (ms: number): void => {

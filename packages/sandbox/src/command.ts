@@ -31,6 +31,7 @@ interface Options {
   booksToken?: string;
   seed: number;
   begin?: number;
+  dateAhead?: number;
   tickets: number;
   customers?: number;
   bulk?: number;
@@ -105,6 +106,7 @@ function addOptions(command: Command): void {
       'file with the records, as GET /snapshot of the admin port gives them; none are generated',
     )
     .option('--begin <time>', 'start time of both clocks, such as 2024-05-01T12:00:00Z (default: now)', time)
+    .option('--date-ahead <seconds>', 'how far Date is ahead of the clock of updated_at; negative: behind', seconds)
     .option('--tickets <n>', 'tickets at the start', whole, 2000)
     .option('--customers <n>', 'customers at the start (default: about a third of the tickets)', whole)
     .option(
@@ -182,6 +184,7 @@ function sandboxOptions(options: Options, command: Command): SandboxOptions {
     ...{ host, port, seed, tickets, naughty, activity, rhythm },
     ...given('helpdesk', command),
     ...(begin !== undefined && { begin }),
+    ...(options.dateAhead !== undefined && { dateAheadSeconds: options.dateAhead }),
     ...(customers !== undefined && { customers }),
     ...(bulk !== undefined && { bulkSize: bulk }),
     ...(token !== undefined && { tokens: token }),
@@ -275,6 +278,11 @@ function time(value: string): number {
   const sameDay = hasSeconds && new Date(`${value.slice(0, 10)}T00:00:00Z`).getUTCDate() === Number(hasSeconds[1]);
   if (sameDay && ms >= Date.parse('1980-01-01T00:00:00Z') && ms < Date.parse('9000-01-01T00:00:00Z')) return ms;
   throw new InvalidArgumentError('It must be a time from 1980 on, with its zone, for example 2024-05-01T12:00:00Z.');
+}
+
+function seconds(value: string): number {
+  if (!/^-?\d{1,9}$/.test(value)) throw new InvalidArgumentError('It must be a whole number of seconds.');
+  return Number(value);
 }
 
 function share(value: string): number {

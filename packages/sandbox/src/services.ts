@@ -20,6 +20,8 @@ export interface ServicesOptions extends ServiceOptions, Omit<GenerateOptions, '
   seed?: number;
   /** Start of both clocks in milliseconds; they run at the speed of `now`. Default: `now`. Ignored with a `world`. */
   begin?: number;
+  /** How far Date is ahead of the clocks that stamp records, as of an edge before the services; default 0. */
+  dateAheadSeconds?: number;
   /** A snapshot (admin/snapshot.ts) with records to use instead of generated ones. */
   records?: string;
   /** A world to use instead of a generated one; its clock is the clock of both services. */
@@ -65,6 +67,7 @@ export function openServices(options: ServicesOptions = {}): Services {
   const asked = { seed, ...bookish, now: world.clock.steady };
   const booksWorld = bookish.world ?? held.books?.(asked) ?? generateBooks(asked);
   clock?.start();
+  for (const each of [world, booksWorld]) each.clock.jumpDate((options.dateAheadSeconds ?? 0) * 1000);
   const books = new BooksService(booksWorld, { rules, ...bookish });
   const lives = [
     new Activity(world, activity, seed, rhythm),

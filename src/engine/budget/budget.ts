@@ -13,9 +13,9 @@ import type pg from 'pg';
 import type { Clock } from '../../clock.ts';
 import { Spent, UsageError } from '../../errors.ts';
 import { count } from '../../words.ts';
+import type { ClocksTold } from './clocks.ts';
 import type { Awaited, Lane, Limits, Moment, Reply, Rules, Settled, State } from './ledger.ts';
 import * as ledger from './ledger.ts';
-import type { ClockTold } from './source-clock.ts';
 
 export type { Awaited, Lane, Limits, RateHeaders } from './ledger.ts';
 
@@ -25,11 +25,10 @@ export interface Grant {
   cost: number;
 }
 
-export interface Booked {
+/** With what the reply told about the clocks of the source. */
+export interface Booked extends ClocksTold {
   /** After a refusal: no request is sent before this time. */
   until?: Date;
-  /** What the reply told about the clock of the source. */
-  clock?: ClockTold;
 }
 
 export type OnWait = (ms: number, awaits: Awaited) => void;
@@ -308,8 +307,12 @@ export function makeBudget(deps: BudgetDeps): Budget {
     ).finally(() => {
       if (reply.refused) heard--;
     });
-    const clock = done.settled?.clock;
-    return { ...(reply.refused && { until: new Date(done.state.frozenUntilMs) }), ...(clock && { clock }) };
+    const { clock, asOfMs } = done.settled ?? forgotten(reply);
+    return {
+      ...(reply.refused && { until: new Date(done.state.frozenUntilMs) }),
+      ...(clock && { clock }),
+      ...(asOfMs !== undefined && { asOfMs }),
+    };
   }
 
   async function thaw(): Promise<void> {
@@ -318,6 +321,9 @@ export function makeBudget(deps: BudgetDeps): Budget {
 
   return { acquire, settle, thaw };
 }
+
+/** The grant of this reply is so old that nothing is known of it: the reply proves nothing. */
+const forgotten = ({ dateMs }: Reply): ClocksTold => (dateMs === undefined ? {} : { asOfMs: 0 });
 
 /** A quota that is free again within the hour is not a daily quota. */
 function spent(untilMs: number, now: Moment, label: string | undefined): Spent {

@@ -10,8 +10,8 @@
  * something is free, `latestMs` stamps what happened. Every rounding is to our disadvantage.
  */
 
+import { type Clocks, type ClocksTold, hearClocks } from './clocks.ts';
 import { shift } from './set-back.ts';
-import { type ClockTold, hear, type SourceClock } from './source-clock.ts';
 import { addOthers, believe, countedFromMs, freezeMs, sane, secondMs } from './source-limits.ts';
 
 /** Most urgent first. */
@@ -54,8 +54,10 @@ export interface Reply {
   freezeMs?: number;
   /** With a refusal: the quota of the period is used up. */
   spent?: boolean;
-  /** The clock of the source, if the source itself answered. */
+  /** The `Date` of the reply, if the source itself answered. */
   dateMs?: number;
+  /** With `dateMs`: the second newest stamp of the records. */
+  stampMs?: number | undefined;
 }
 export interface Moment {
   earliestMs: number;
@@ -105,7 +107,7 @@ export interface Source {
   resetFromMs: number;
   resetToMs: number;
 }
-export interface State {
+export interface State extends Clocks {
   /** The earliest possible time of the last change. */
   atMs: number;
   flights: Flight[];
@@ -128,11 +130,9 @@ export interface State {
   lastGrantCost: number;
   /** At an even pace, the granted credits last until then. */
   evenMs: number;
-  /** Null until a reply has told. */
-  clock: SourceClock | null;
 }
 /** What a settled request adds to its minute. */
-export interface Settled {
+export interface Settled extends ClocksTold {
   atMs: number;
   lane: Lane;
   cost: number;
@@ -142,7 +142,6 @@ export interface Settled {
   /** From the grant to the reply. */
   tookMs: number;
   refused: boolean;
-  clock?: ClockTold;
 }
 
 export const empty: State = {
@@ -162,6 +161,7 @@ export const empty: State = {
   lastGrantCost: 0,
   evenMs: 0,
   clock: null,
+  records: null,
 };
 
 /**
@@ -268,12 +268,8 @@ export function settle(
   const heldAtMs = told === landed ? flight.grantedMs : countedFromMs(told, flight.grantedMs);
   const seen = isLate ? Number(reply.refused) : othersSeen(told, { headers, refused: reply.refused }, heldAtMs, rules);
   const others = isEven(rules) ? seen : 0;
-  const { clockToleranceMs } = rules;
-  const { dateMs } = reply;
-  const heard =
-    dateMs === undefined || clockToleranceMs === undefined
-      ? undefined
-      : hear(state.clock, { dateMs, grantedMs: flight.grantedMs, repliedMs }, clockToleranceMs);
+  const { dateMs, stampMs } = reply;
+  const heard = hearClocks(state, { dateMs, stampMs, grantedMs: flight.grantedMs, repliedMs }, rules.clockToleranceMs);
   const settled: Settled = {
     atMs: Math.floor(now.earliestMs),
     lane: flight.lane,
@@ -284,10 +280,10 @@ export function settle(
     waitedMs: flight.waitedMs,
     tookMs: Math.max(0, repliedMs - flight.grantedMs),
     refused: reply.refused,
-    ...(heard && { clock: heard.told }),
+    ...heard.told,
   };
   const after = { ...told, others: addOthers(told.others, repliedMs, others, rules.periodMs) };
-  return { state: heard ? { ...after, clock: heard.clock } : after, settled };
+  return { state: { ...after, ...heard.clocks }, settled };
 }
 
 /** Takes back a grant whose request was never sent. */

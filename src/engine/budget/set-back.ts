@@ -1,6 +1,6 @@
 /** The clock of the database was set back: all times of the ledger move with it. Pure, a part of the ledger. */
+import { shiftClocks } from './clocks.ts';
 import type { Spent, State } from './ledger.ts';
-import { shiftClock } from './source-clock.ts';
 
 /** What was a minute away stays a minute away. */
 export function shift(state: State, byMs: number): State {
@@ -26,6 +26,6 @@ export function shift(state: State, byMs: number): State {
     answeredMs: state.answeredMs + by,
     lastGrantMs: state.lastGrantMs + by,
     evenMs: state.evenMs + by,
-    clock: state.clock && shiftClock(state.clock, by),
+    ...shiftClocks(state, by),
   };
 }

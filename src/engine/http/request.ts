@@ -35,6 +35,8 @@ export interface Request<T> {
   readonly as?: 'user';
   /** Checks one record. Unknown fields and unknown enumeration values pass. */
   readonly record: z.ZodType<T>;
+  /** When the source stamped the record, in ms; NaN if the record does not say. A witness of the source's clock. */
+  stampedAt?(record: T): number;
 }
 
 /** A record that does not parse. It is rejected with its reason, and stops nothing. */
@@ -57,10 +59,11 @@ export interface Reply<T> {
   /** The number of records, readable or not: it tells where the list ends. */
   readonly arrived: number;
   /**
-   * The reply shows everything that happened before this time (ms since 1970, the source's clock): `Date` − duration −
-   * 1 s, because the data is read before the header is written, and the header has a grain of 1 s. The duration is
-   * rounded up to whole seconds, like the header: of two successive requests within a second, the later one must not
-   * seem older because its reply came a millisecond faster.
+   * The reply shows everything that happened before this time (ms since 1970, the clock that stamps records): `Date` −
+   * duration − 1 s, because the data is read before the header is written, and the header has a grain of 1 s. The
+   * duration is rounded up to whole seconds, like the header: of two successive requests within a second, the later one
+   * must not seem older because its reply came a millisecond faster. An earlier time if another witness contradicts
+   * `Date`: see budget/record-clock.ts.
    */
   readonly asOf: number;
   /** The `Date` header, in ms. */

@@ -87,7 +87,7 @@ export interface Heard {
 
 export interface Send {
   <T>(request: Request<T>, options: SendOptions): Promise<Reply<T>>;
-  /** The source's clock now, in ms, from its last `Date` (never ahead of it); undefined before the first reply. */
+  /** The clock of the records now, in ms: never ahead of what replies prove. Undefined before the first reply. */
   sourceNow(): number | undefined;
   /** Duration of the last reply; 0 before the first. */
   latencyMs(): number;
@@ -175,7 +175,7 @@ export function makeSend(deps: {
   rules?: FieldRules | undefined;
 }): Send {
   const { budget, clock, log, dialect, rules } = deps;
-  let seen: { date: number; at: number; durationMs: number } | undefined;
+  let seen: { provenMs: number; at: number; durationMs: number } | undefined;
   const waits = new Set<Noted>();
   let inFlight = 0;
 
@@ -242,13 +242,17 @@ export function makeSend(deps: {
     // Only now: a sum that goes down again could take back what was stored with another reply.
     if (!refused) call.used.credits += request.cost;
     const date = Date.parse(header('date') ?? '');
-    const dateMs = isSuccess && !Number.isNaN(date) ? { dateMs: date } : {};
+    const isDated = isSuccess && !Number.isNaN(date);
+    raw.text = isSuccess ? clean(raw.text, leastSecret) : raw.text;
+    const parsed = isDated ? attempt(() => parse(request, raw, dialect, rules && { rules, kind: streamKey(deps.source, request.kind) })) : undefined;
+    const dateMs = isDated ? { dateMs: date, stampMs: secondNewest(request, parsed?.value?.records) } : {};
     const booked = await budget.settle(grant, { headers: dialect.rate(header), refused, ...refusal, ...dateMs });
     const { until } = booked;
     hear({ status: raw.status, ms: durationMs, credits: refused ? 0 : request.cost });
-    if (!Number.isNaN(date)) seen = { date, at: clock.monotonic(), durationMs };
     const clockMovedMs = movedSince(call.used, booked.clock);
-    const asOf = date - Math.ceil(durationMs / 1000) * 1000 - 1000;
+    const earlierMs = Math.ceil(durationMs / 1000) * 1000 + 1000;
+    const asOf = Math.min(date - earlierMs, booked.asOfMs ?? Number.POSITIVE_INFINITY);
+    if (!Number.isNaN(date)) seen = { provenMs: asOf + earlierMs, at: clock.monotonic(), durationMs };
     if (refusal?.spent && until) throw new Spent(until, 'day', deps.label);
     if (refusal) call.refusals++;
     if (refusal?.freezeMs !== undefined) call.pausedUntil = until;
@@ -258,14 +262,9 @@ export function makeSend(deps: {
       return once(request, options, call);
     }
     if (!isSuccess) throw failure(request, said, asOf);
-    raw.text = clean(raw.text, leastSecret);
-    if (Number.isNaN(date)) throw new Retry(`${label(request)}: the reply has no Date header`);
-    return {
-      ...parse(request, raw, dialect, rules && { rules, kind: streamKey(deps.source, request.kind) }),
-      asOf,
-      date,
-      ...(clockMovedMs !== undefined && { clockMovedMs }),
-    };
+    if (parsed === undefined) throw new Retry(`${label(request)}: the reply has no Date header`);
+    if (parsed.value === undefined) throw parsed.error;
+    return { ...parsed.value, asOf, date, ...(clockMovedMs !== undefined && { clockMovedMs }) };
   }
 
   /** Removes our secrets, which a source may echo, also as they stand in a URL or in JSON. */
@@ -316,7 +315,7 @@ export function makeSend(deps: {
     const used: Used = { credits: 0, heard };
     const send = <T>(request: Request<T>, options: SendOptions) => patiently(request, options, used);
     return Object.assign(send, {
-      sourceNow: () => (seen === undefined ? undefined : seen.date + Math.floor(clock.monotonic() - seen.at)),
+      sourceNow: () => seen && seen.provenMs + Math.floor(clock.monotonic() - seen.at),
       latencyMs: () => seen?.durationMs ?? 0,
       takeCredits: () => {
         const taken = used.credits;
@@ -331,6 +330,21 @@ export function makeSend(deps: {
     });
   }
   return apart();
+}
+
+/** The budget books a reply before its error is thrown. */
+function attempt<T>(work: () => T): { value?: T; error?: unknown } {
+  try {
+    return { value: work() };
+  } catch (error) {
+    return { error };
+  }
+}
+
+/** A source may date one record ahead of its change. */
+function secondNewest<T>({ stampedAt }: Request<T>, records: readonly T[] = []): number | undefined {
+  const stamps = stampedAt ? records.map(record => stampedAt(record)).filter(ms => !Number.isNaN(ms)) : [];
+  return stamps.sort((a, b) => b - a)[1];
 }
 
 /** How far the clock has moved, if it moved since the last reply of this job, or is not trusted yet. */

@@ -12,6 +12,7 @@ import {
   type TicketInDetail,
   ticket,
   ticketInDetail,
+  timeOf,
   type User,
   user,
 } from './records.ts';
@@ -63,6 +64,7 @@ export function listTickets(query: TicketsQuery): Request<Ticket> {
     shape: 'list',
     kind: 'tickets',
     record: ticket,
+    stampedAt: ({ updated_at }) => timeOf(updated_at),
   };
 }
 

@@ -69,6 +69,45 @@ export function hearPlainly(
   return end({ ...before, lastMs, moves, by: where + step - offset, elsewhere: moved, again }, shown);
 }
 
+/** How far the clock that stamps the records is ahead of ours, at least, and when that was known. */
+export interface StampedClock {
+  readonly ahead: number;
+  /** Date less our time: between the bounds of the last reply, and next to where it was. */
+  readonly date: number;
+  readonly knownMs: number;
+}
+
+/** It is not behind ours; it is not ahead of Date; and it has shown each fresh time that it has stamped. */
+export function stampsPlainly(
+  before: StampedClock | undefined,
+  dateMs: number,
+  stampMs: number | undefined,
+  grantedMs: number,
+  repliedMs: number,
+): { clock: StampedClock; asOfMs: number } {
+  const most = dateMs + 1000 - grantedMs;
+  const known = [0];
+  const [oldest, newest] = [dateMs - 120_000, dateMs + 1000];
+  if (stampMs !== undefined && oldest <= stampMs && stampMs <= newest) known.push(stampMs - repliedMs);
+  if (before) {
+    // It may lose a thousandth, and all that Date has lost. Five seconds are no loss.
+    const lost = before.date > most + 5000 ? before.date - most : 0;
+    known.push(before.ahead - lost - Math.max(0, grantedMs - before.knownMs) / 1000);
+  }
+  const ahead = Math.min(most, Math.floor(Math.max(...known)));
+  const range = { least: dateMs - repliedMs, most };
+  const date = before ? before.date + away(range, before.date) : Math.round((range.least + most) / 2);
+  const clock = { ahead, date, knownMs: Math.max(grantedMs, before?.knownMs ?? 0) };
+  return { clock, asOfMs: grantedMs - 1000 + ahead };
+}
+
+/** Our clock was set. */
+export const setStamped = ({ ahead, date, knownMs }: StampedClock, ms: number): StampedClock => ({
+  ahead: ahead - ms,
+  date: date - ms,
+  knownMs: knownMs + ms,
+});
+
 /** Our clock was set. */
 export function setPlainly(clock: HeardClock, ms: number): HeardClock {
   const { elsewhere } = clock;

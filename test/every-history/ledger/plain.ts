@@ -3,7 +3,14 @@
  * one time after the other. It answers what the ledger must answer, to the millisecond.
  */
 import type { Ask, Lane, Moment, RateHeaders, Reply, Rules, Settled } from '../../../src/engine/budget/ledger.ts';
-import { type HeardClock, hearPlainly, setPlainly } from './plain-clock.ts';
+import {
+  type HeardClock,
+  hearPlainly,
+  type StampedClock,
+  setPlainly,
+  setStamped,
+  stampsPlainly,
+} from './plain-clock.ts';
 
 interface Expected {
   readonly awaits: 'credits' | 'reply';
@@ -59,6 +66,7 @@ export interface Log {
   /** At an even pace, what was granted lasts until then. */
   readonly lastsUntilMs: number;
   readonly clock: HeardClock | undefined;
+  readonly stamped: StampedClock | undefined;
 }
 
 const never = Number.POSITIVE_INFINITY;
@@ -66,6 +74,7 @@ export const nothing: Log = {
   ...{ atMs: 0, flying: [], marks: [], credits: [], slots: [], limit: never, said: undefined, slidesUntilMs: 0 },
   ...{ others: [], silentUntilMs: 0, repliedMs: 0, answeredMs: 0, granted: { atMs: 0, cost: 0 }, lastsUntilMs: 0 },
   clock: undefined,
+  stamped: undefined,
 };
 
 const hourMs = 3_600_000;
@@ -106,11 +115,12 @@ function movedBy(log: Log, ms: number): Log {
     if (value === null || typeof value !== 'object') return value;
     return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, moved(one, key)]));
   };
-  const { others, clock } = log;
+  const { others, clock, stamped } = log;
   return {
     ...(moved(log, '') as Log),
     others: others.map(([untilMs, credits]) => [untilMs + ms, credits]),
     clock: clock && setPlainly(clock, ms),
+    stamped: stamped && setStamped(stamped, ms),
   };
 }
 
@@ -311,7 +321,9 @@ export function hear(
   const seen =
     isLate || (left === undefined && !refused) ? least : Math.max(least, (limit ?? rules.credits) - (left ?? 0) - ours);
   const others = rules.evenly === false ? 0 : seen;
-  const { dateMs } = reply;
+  const { dateMs, stampMs } = reply;
+  const stamped =
+    dateMs === undefined ? undefined : stampsPlainly(landed.stamped, dateMs, stampMs, flight.grantedMs, atMs);
   const clock =
     dateMs === undefined || rules.clockToleranceMs === undefined
       ? undefined
@@ -320,9 +332,11 @@ export function hear(
     ...{ atMs: nowMs, lane: flight.lane, cost: refused ? used : cost, limit: limitOf(landed, rules), others },
     ...{ waitedMs: flight.waitedMs, tookMs: Math.max(0, atMs - flight.grantedMs), refused },
     ...(clock && { clock: clock.told }),
+    ...(stamped && { asOfMs: stamped.asOfMs }),
   };
   const after = {
     ...{ ...landed, said, slidesUntilMs, clock: clock?.clock ?? landed.clock },
+    stamped: stamped?.clock ?? landed.stamped,
     others: others > 0 ? [...landed.others, [atMs + 5 * periodMs, others] as const] : landed.others,
   };
   return { log: after, told };

@@ -92,6 +92,16 @@ function byAsOf(send: Send): Send {
   return Object.assign(sending, { sourceNow, latencyMs, takeCredits, apart: () => byAsOf(send.apart()) }) as Send;
 }
 
+/** A reply is as of its Date, whatever our clock and the stamps say. */
+function byDate(send: Send): Send {
+  const { sourceNow, latencyMs, takeCredits } = send;
+  const sending: Parameters<typeof Object.assign>[0] = async (...args: Parameters<Send>) => {
+    const reply = await send(...args);
+    return { ...reply, asOf: reply.date - Math.ceil(latencyMs() / 1000) * 1000 - 1000 };
+  };
+  return Object.assign(sending, { sourceNow, latencyMs, takeCredits, apart: () => byDate(send.apart()) }) as Send;
+}
+
 /** What a page of a sweep does not show is gone, whatever the page proves, and nobody is asked. */
 const deletesAtOnce = `update helpdesk.tickets t set _deleted_at = $3
   where t.account_id = $1 and $2 <> '' and $8 = 'default' and not t.spam and not t.trash and t._deleted_at is null
@@ -147,6 +157,11 @@ export const defects: Readonly<Record<string, Planted>> = {
     defect: { send: byOurClock },
     by: /^(I2|I3|at rest: tickets)/,
     recorded: { seed: 12, sharpened: plan => ({ ...busy(plan), clocksMs: 3_600_000, rules: [] }) },
+  },
+  'Date alone says what a reply proves': {
+    defect: { send: byDate },
+    by: lost,
+    recorded: { seed: 23 },
   },
   'a change that had happened as of its reply': {
     defect: { send: byAsOf },

@@ -141,8 +141,8 @@ export const ADMIN_ENDPOINTS: readonly AdminEndpoint[] = [
   {
     method: 'POST',
     path: '/clock',
-    says: 'makes the clock of both services, or of one, jump; snoozes and unused uploads follow this clock, limits do not',
-    takes: '{"seconds": -30, "service": "helpdesk"}',
+    says: 'makes the clock of both services, or of one, jump, or only that of the header Date; snoozes and unused uploads follow this clock, limits do not',
+    takes: '{"seconds": -30, "service": "helpdesk", "only": "date"}',
     answer: jump,
   },
   {
@@ -289,15 +289,19 @@ function reset(call: AdminCall): AdminAnswer {
 
 function jump(call: AdminCall): AdminAnswer {
   const { helpdesk, books } = call;
-  const given = fieldsOf(call, 'seconds', 'service');
+  const given = fieldsOf(call, 'seconds', 'service', 'only');
   const seconds = numberOf(given.seconds, 'seconds', -1e9, 1e9);
+  if (given.only !== undefined && given.only !== 'date') throw wrong('only: the one choice is "date"');
   const service = given.service === undefined ? undefined : serviceOf(given.service);
   const jumping = [helpdesk, books].filter(({ world }) => service === undefined || world === worldsOf(call)[service]);
   for (const { world } of jumping) {
     const then = world.clock.now() + seconds * 1000;
     if (then < 0 || then >= END_OF_TIME) throw wrong('seconds: the clock has to stay between the years 1970 and 9999');
   }
-  for (const { world } of jumping) world.clock.jump(seconds * 1000);
+  for (const { world } of jumping) {
+    if (given.only === 'date') world.clock.jumpDate(seconds * 1000);
+    else world.clock.jump(seconds * 1000);
+  }
   return { body: { helpdesk: written(helpdesk.world.clock.now()), books: written(books.world.clock.now()) } };
 }
 

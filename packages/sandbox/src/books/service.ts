@@ -167,10 +167,10 @@ export class BooksService {
   /** Requests for access tokens have no limits and are not logged. */
   #handToken(asked: Asked): Reply {
     const { path, query } = takeApart(asked.url, '');
-    const { now, steady } = this.world.clock;
+    const { date, steady } = this.world.clock;
     const seen = { method: asked.method, path, query, cost: 0, at: steady() };
     const faults = this.#gate.faultsOf('token', seen, this.#options.tokenFault?.(++this.#tokenRequests));
-    const undone = { status: 200, headers: { Date: new Date(now()).toUTCString() }, text: '{}' };
+    const undone = { status: 200, headers: { Date: new Date(date()).toUTCString() }, text: '{}' };
     const reply = leavesUndone(faults, seen.method) ? undone : this.tokens.handle(asked);
     return spoil(reply, faults, noToken);
   }
@@ -219,7 +219,7 @@ export class BooksService {
   #reply(asked: Asked, seen: Seen, answer: Answer): Reply {
     this.#gate.record(seen, answer.status);
     const { status, body } = answer;
-    const sent = { Date: new Date(this.world.clock.now()).toUTCString(), ...forBrowsers(asked), ...answer.headers };
+    const sent = { Date: new Date(this.world.clock.date()).toUTCString(), ...forBrowsers(asked), ...answer.headers };
     if (body === undefined) return { status, headers: sent, text: '' };
     const indent = /^(true|1)$/i.test(lastOf(seen.query, 'prettyPrint') ?? '') ? 2 : 0;
     const headers = { ...sent, 'Content-Type': 'application/json; charset=UTF-8' };

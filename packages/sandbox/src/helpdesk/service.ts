@@ -154,7 +154,7 @@ export class Service {
     const wanted = isRefused(seen) ? seen.cost : 0;
     this.#gate.record(seen, answer.status);
     const headers = {
-      Date: new Date(this.world.clock.now()).toUTCString(),
+      Date: new Date(this.world.clock.date()).toUTCString(),
       ...contentType(answer.body !== undefined),
       ...budgetHeaders(this.#gate.budget(seen.at, wanted), seen.cost),
       ...answer.headers,

@@ -10,7 +10,7 @@ export interface Serving {
   handle(asked: Asked): Reply;
   /** Decides from the head of the request how much of the body to read. */
   wants(asked: Asked): Wanted;
-  readonly world: { clock: { now(): number } };
+  readonly world: { clock: { date(): number } };
 }
 
 export interface Serves {
@@ -52,7 +52,7 @@ function answered(service: Serving, asked: Asked): Reply {
   }
 }
 
-const dateOf = ({ world }: Serving) => new Date(world.clock.now()).toUTCString();
+const dateOf = ({ world }: Serving) => new Date(world.clock.date()).toUTCString();
 
 const failed = (service: Serving, status: number): Reply => ({ status, headers: { Date: dateOf(service) }, text: '' });
 
