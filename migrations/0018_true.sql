@@ -566,3 +566,37 @@ $$;
 
 select sync.settle_comments();
 select sync.settle_roles();
+
+create or replace function sync.behind(account text, stream text, at timestamptz default now()) returns interval
+language sql stable
+begin atomic
+  with known as (
+    select k.stream_key, a.mirrored_since,
+      behind.at + coalesce((
+        -- Null in a ledger from before the clock of records was known.
+        select least((b.state #>> '{clock,offsetMs}')::float8, (b.state #>> '{records,leastMs}')::float8) * interval '1 millisecond'
+        from sync.budget b where (b.account_id, b.source) = (behind.account, k.source)), interval '0') as source_at,
+      (select case when not bool_or(isempty(c.covered)) then min(upper(c.covered)) end
+       from sync.coverage c
+       where c.account_id = behind.account and c.stream_key = coalesce(k.source || '.' || k.follows, k.stream_key) and not c.redundant) as top
+    from sync.accounts a cross join sync.streams k
+    where a.account_id = behind.account and k.stream_key = sync.key_of(behind.stream))
+  select greatest(interval '0', n.source_at - least(n.top, case n.stream_key
+    when 'helpdesk.messages' then (
+      select t.updated_at from helpdesk.tickets t
+      where t.account_id = behind.account and (t._messages_as_of is null or t._messages_as_of < t.updated_at)
+        and t._deleted_at is null and t.updated_at > n.mirrored_since
+        and not exists (
+          select from sync.rejects r
+          where r.account_id = t.account_id and r.stream_key = 'helpdesk.messages' and r.ask_id = t.id and r.cleared_at is null
+          offset 0)
+      order by t.updated_at limit 1)
+    when 'books.volumes' then (
+      select min(w.waits_since) from sync.waiting_volumes w join books.volumes v using (account_id, id)
+      where w.account_id = behind.account and not w.rejected and (v._checked_at is not null or exists (
+        select from books.shelf_volume_history h
+        where h.account_id = w.account_id and h.volume_id = w.id and h.position is not null and h.change_after is not null)))
+    end))
+  from known n
+  where n.top > n.mirrored_since - interval '1 hour';
+end;

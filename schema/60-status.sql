@@ -114,7 +114,8 @@ begin atomic
   with known as (
     select k.stream_key, a.mirrored_since,
       behind.at + coalesce((
-        select (b.state #>> '{clock,offsetMs}')::float8 * interval '1 millisecond'
+        -- Null in a ledger from before the clock of records was known.
+        select least((b.state #>> '{clock,offsetMs}')::float8, (b.state #>> '{records,leastMs}')::float8) * interval '1 millisecond'
         from sync.budget b where (b.account_id, b.source) = (behind.account, k.source)), interval '0') as source_at,
       (select case when not bool_or(isempty(c.covered)) then min(upper(c.covered)) end
        from sync.coverage c

@@ -77,3 +77,43 @@ test.for([
 ] as const)('a lookback of %d s, a clock %d s ahead', long, ([lookback, ahead]) =>
   tell(lookback * secondMs, ahead * secondMs),
 );
+
+/** An edge writes `Date` by a clock of its own: how far it is ahead at the n-th of twelve changes, in ms. */
+const edges: Readonly<Record<string, (n: number) => number>> = {
+  'three minutes ahead': () => 3 * minuteMs,
+  'an hour ahead': () => 60 * minuteMs,
+  'drifting away, half a minute a minute': n => n * 30 * secondMs,
+  'jumping between right and ten minutes ahead': n => (n % 4 < 2 ? 0 : 10 * minuteMs),
+  'three minutes behind': () => -3 * minuteMs,
+};
+
+test.for(Object.entries(edges))('Date alone is %s', async ([, aheadMs]) => {
+  await using s = await inProcess({ tickets: 12, customers: 4, seed: 5, ours: () => 0 });
+  const ids = [...s.world.tickets.keys()];
+  let isMs = 0;
+  const setEdge = (n: number) => {
+    s.world.clock.jumpDate(aheadMs(n) - isMs);
+    isMs = aheadMs(n);
+  };
+  setEdge(0);
+  await s.sync();
+  for (let n = 0; n < 12; n++) {
+    s.nowMs += 20 * secondMs;
+    s.world.patchTicket(ids[n]!, { subject: `${n} at ${s.nowMs}` });
+    s.world.addMessage(ids[n]!, { body: `at ${s.nowMs}` });
+    s.nowMs += 40 * secondMs;
+    setEdge(n);
+    await s.run('sync', ['tickets', 'messages']);
+    await holds(s);
+  }
+  // Where Date is behind, messages wait until it has caught up.
+  if (isMs < 0) s.nowMs += 10 * minuteMs;
+  for (let n = 0; n < 2; n++) await s.run('sync', ['tickets', 'messages']);
+  expect(await differences(s.pool, s.world)).toEqual([]);
+  s.nowMs += 10 * minuteMs;
+  // The first one believes a clock that has jumped.
+  for (let n = 0; n < 2; n++) await s.run('sync', ['tickets', 'messages']);
+  await holds(s);
+  const [{ at } = { at: null }] = await s.rows(`select sync.complete_through('default', 'tickets') as at`);
+  expect((at as Date).getTime()).toBeGreaterThan(s.nowMs - 6 * minuteMs);
+});

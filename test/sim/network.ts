@@ -55,7 +55,8 @@ export function networkOf({ scheduler, services, rng, slow, edge, arrived }: Net
         const { world } = isCatalog ? services.books : services.helpdesk;
         arrived({ by, path: asked.url, status, sentMs, arrivedMs: scheduler.nowMs, repliedMs, headers: said });
         scheduler.at(writtenMs, net, 'written', () => {
-          if (said.Date !== undefined && !dated) said.Date = new Date(world.clock.now() + (isCatalog ? 0 : edge())).toUTCString();
+          if (said.Date !== undefined && !dated)
+            said.Date = new Date(world.clock.now() + (isCatalog ? 0 : edge())).toUTCString();
         });
         const lower = Object.fromEntries(Object.entries(said).map(([name, value]) => [name.toLowerCase(), value]));
         const reply = () => {

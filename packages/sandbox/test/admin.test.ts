@@ -166,6 +166,7 @@ describe('what is malformed', () => {
     ['too far', 'POST', '/clock', '{"seconds": 1e999}', 422, /seconds: has to be a number/],
     ['before 1970', 'POST', '/clock', '{"seconds": -1e9, "service": "books"}', 200, /^$/],
     ['before 1970', 'POST', '/clock', '{"seconds": -1e9, "service": "books"}', 422, /between the years/],
+    ['another clock', 'POST', '/clock', '{"seconds": 1, "only": "sun"}', 422, /only: the one choice is "date"/],
     ['misspelt', 'POST', '/clock', '{"second": 1}', 422, /no "second"/],
     ['another service', 'POST', '/clock', '{"seconds": 1, "service": "toaster"}', 422, /"helpdesk" or "books"/],
     ['a fraction', 'POST', '/credits', '{"credits": 1.5}', 422, /whole number/],
@@ -476,6 +477,8 @@ describe('what can be made to happen', () => {
     expect(await jump({ seconds: 10, service: 'books' })).toEqual(clocks('12:01:00', '12:01:40'));
     const reply = await ask(made, '/users');
     expect([reply.status, reply.headers.get('date')]).toEqual([429, 'Wed, 01 May 2024 12:01:00 GMT']);
+    expect(await jump({ seconds: 180, service: 'helpdesk', only: 'date' })).toEqual(clocks('12:01:00', '12:01:40'));
+    expect((await ask(made, '/users')).headers.get('date')).toBe('Wed, 01 May 2024 12:04:00 GMT');
   });
 
   test('somebody else uses credits, or requests of the day; a new day comes', async () => {

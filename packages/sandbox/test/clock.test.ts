@@ -15,6 +15,13 @@ test('a clock that was set to the end of time, or before 1970, goes back from th
   expect([clock.now(), clock.steady()]).toEqual([HOUR, NOON]);
 });
 
+test('the clock of Date is ahead of the one that stamps records, and jumps with it', () => {
+  const clock = new Clock(() => NOON);
+  clock.jumpDate(180_000);
+  clock.jump(-HOUR);
+  expect([clock.now() - NOON, clock.date() - NOON]).toEqual([-HOUR, 180_000 - HOUR]);
+});
+
 test('a time was reached when the clock showed it, or when it jumped over it', () => {
   const given = { ms: NOON };
   const clock = new Clock(() => given.ms);

@@ -9,6 +9,7 @@ import { streamKey } from '../../engine/database/stream-key.ts';
 import type { SourceName } from '../../engine/http/request.ts';
 import { workersOf } from '../../engine/runs/workers.ts';
 import { exitCodes } from '../../errors.ts';
+import { readClockProblems } from '../../ops/clock-problems.ts';
 import type { Served } from '../../ops/known-accounts.ts';
 import { type Problem, readProblems } from '../../ops/problems.ts';
 import { timeLeft } from '../../ops/time-left.ts';
@@ -93,7 +94,7 @@ export function addStatus(program: Command, deps: Deps, act: Act): void {
           : [];
         const names = accounts.map(({ account }) => account);
         const workers = db ? await workersOf(db, names) : [];
-        const problems = db ? await readProblems(db, names) : [];
+        const problems = db ? [...(await readProblems(db, names)), ...(await readClockProblems(db, names))] : [];
         if (options.json) {
           const configured = accounts.map(one => {
             const set = configuredSources(one);

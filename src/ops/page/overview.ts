@@ -6,6 +6,7 @@ import type pg from 'pg';
 import { type Client, transaction } from '../../engine/database/pool.ts';
 import type { SourceName } from '../../engine/http/request.ts';
 import { type LakeStatus, readLakeStatus } from '../../lake/state.ts';
+import { readClockProblems } from '../clock-problems.ts';
 import { type Bucket, creditBuckets, graphed, type Range, summed } from './credits.ts';
 
 export type State = 'fresh' | 'catching_up' | 'stale' | 'failing' | 'never_synced' | 'paused';
@@ -186,7 +187,7 @@ export async function readAccount(db: pg.Pool, account: string, range: Range): P
         `select h.stream, h.list, h.gap_from, h.gap_to, h.reason from sync.gaps h
          where h.account_id = $1 order by h.gap_to desc limit ${shownGaps}`,
       ),
-      problems: await all<Problem>(problemsSql),
+      problems: [...(await all<Problem>(problemsSql)), ...(await readClockProblems(client, [account]))],
       paused: await all<Paused>(
         'select stream, paused_at, paused_by, reason from sync.paused where account_id = $1 order by stream',
       ),

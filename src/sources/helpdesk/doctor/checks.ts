@@ -3,11 +3,11 @@
 import { limitsTold } from '../../../engine/budget/limits-told.ts';
 import { command } from '../../../engine/runs/pauses.ts';
 import { ShelfdeskError } from '../../../errors.ts';
+import { readClocks } from '../../../ops/clock-problems.ts';
 import { type Check, fail, ok, skipped, warn } from '../../../ops/doctor/checks/check.ts';
-import { judgeClocks } from '../../../ops/doctor/checks/clocks.ts';
+import { judgeSource } from '../../../ops/doctor/checks/clocks.ts';
 import type { AccountContext } from '../../../ops/doctor/doctor-context.ts';
 import { count } from '../../../words.ts';
-import { helpdeskOf } from '../open.ts';
 import { behaviourChecks, creditsDue } from './behaviour.ts';
 import { oldestTickets } from './oldest-tickets.ts';
 
@@ -62,14 +62,14 @@ export const helpdeskChecks: readonly Check[] = [
     name: 'clock of the help desk',
     area,
     of: 'account',
-    looks: 'clock of this machine against the Date header of the reply',
+    looks: 'Date header of the reply and times of its records against the clocks of this machine and the database',
     needs: ['help desk'],
     async run(context) {
       await oldestTickets(context);
-      const { send } = helpdeskOf(await context.ctx());
-      // The Date header has a resolution of one second.
-      const aheadMs = (send.sourceNow() ?? 0) - context.clock.now();
-      return judgeClocks(Math.abs(aheadMs) < 2000 + send.latencyMs() ? 0 : aheadMs, 'the help desk');
+      return judgeSource(
+        await readClocks((await context.warehouse()).pg, [context.account], context.clock),
+        'helpdesk',
+      );
     },
   },
   {

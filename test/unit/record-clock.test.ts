@@ -1,0 +1,110 @@
+/** What a reply proves where the clocks of the source contradict ours, and which clock is named. */
+import { describe, expect, test } from 'vitest';
+import { clockOff } from '../../src/engine/budget/clock-off.ts';
+import { hearStamps, type RecordClock, shiftRecordClock } from '../../src/engine/budget/record-clock.ts';
+
+const now = 1_700_000_000_000;
+const minute = 60_000;
+const hour = 60 * minute;
+
+/** A reply that was granted now, and came at once; all times less our clock's. */
+const hear = (clock: RecordClock | null, date: number, stamp?: number, at = now) => {
+  const told = {
+    dateMs: at + date,
+    stampMs: stamp === undefined ? undefined : at + stamp,
+    grantedMs: at,
+    repliedMs: at,
+  };
+  const heard = hearStamps(clock, told);
+  return { clock: heard.clock, asOf: Math.min(heard.asOfMs, at + date) - at };
+};
+
+describe('a reply is as of the most careful witness', () => {
+  const second = 1000;
+  test.for([
+    ['all agree', 0, -second, -second],
+    ['Date ahead', 3 * minute, -second, -second],
+    ['Date ahead, and no record tells', 3 * minute, undefined, -second],
+    ['Date behind', -3 * minute, -second, -3 * minute],
+    ['the source ahead', hour, hour - minute, hour - minute - second],
+    ['the source ahead, and its stamps are old', hour, hour - 3 * minute, -second],
+    ['the source behind', -hour, -hour - second, -hour],
+    ['records dated ahead of Date', 3 * minute, hour, -second],
+    ['the clock of the records ahead, Date right', 0, 3 * minute, -second],
+  ] as const)('%s', ([, date, stamp, asOf]) => {
+    expect(hear(null, date, stamp).asOf).toBe(asOf);
+  });
+
+  test('what stamps have told stays, less what a slower clock loses, until Date falls', () => {
+    const told = hear(null, hour, hour).clock;
+    expect(hear(told, hour, undefined, now + hour).asOf).toBe(hour - second - hour / 1000);
+    expect(hear(told, 0, undefined, now + minute).asOf).toBeLessThanOrEqual(0);
+  });
+
+  test('our clock is set back: what it proved is proven still', () => {
+    const told = shiftRecordClock(hear(null, 0, -second).clock, -hour);
+    expect(hear(told, hour, undefined, now - hour).asOf).toBe(hour - second);
+  });
+
+  test('our clock is ahead: Date says less', () => {
+    expect(hear(null, -hour).asOf).toBe(-hour);
+  });
+});
+
+describe('of three clocks the one is named that the others contradict', () => {
+  const of = (dateMs: number, stampMs: number | null, machineMs = 0) => {
+    const off = clockOff({ dateMs, stampMs }, machineMs, 'the help desk');
+    return off && `${off.whose}: ${off.says}`;
+  };
+  test.for([
+    [0, -1000, 0, undefined],
+    [4000, null, -4000, undefined],
+    [
+      180_000,
+      null,
+      0,
+      'edge: the Date header of the help desk is 180 s ahead of the times of its records and our clocks',
+    ],
+    [
+      180_000,
+      2000,
+      0,
+      'edge: the Date header of the help desk is 180 s ahead of the times of its records and our clocks',
+    ],
+    [
+      -180_000,
+      -1000,
+      0,
+      'edge: the Date header of the help desk is 180 s behind the times of its records and our clocks',
+    ],
+    [
+      -180_000,
+      null,
+      0,
+      "edge: this machine's clock and the database's are 180 s ahead of the Date header of the help desk",
+    ],
+    [
+      180_000,
+      170_000,
+      0,
+      "source: this machine's clock and the database's are 180 s behind the clock of the help desk: its Date and its records agree",
+    ],
+    [
+      -180_000,
+      -181_000,
+      0,
+      "source: this machine's clock and the database's are 180 s ahead of the clock of the help desk: its Date and its records agree",
+    ],
+    [
+      0,
+      180_000,
+      0,
+      'source: the clock that stamps the records of the help desk is 180 s ahead of its Date header and our clocks',
+    ],
+    [0, -1000, -180_000, "ours: this machine's clock is 180 s behind the database's"],
+    [180_000, 179_000, 180_000, "ours: the database's clock is 180 s behind those of this machine and the help desk"],
+    [-90_000, null, 180_000, "ours: this machine's clock is 180 s ahead of the database's"],
+  ] as const)('Date %d ms, stamps %s ms, this machine %d ms', ([dateMs, stampMs, machineMs, says]) => {
+    expect(of(dateMs, stampMs, machineMs)).toBe(says);
+  });
+});
