@@ -43,7 +43,7 @@ export function clockOff(
 
 export const clockRemedies: Readonly<Record<ClockOff['whose'], string>> = {
   ours: 'Let the machines set their clocks by NTP (`timedatectl set-ntp true`).',
-  edge: 'Nothing is claimed beyond the other clocks. Whoever runs the proxy, or the support of the source, has to set its clock.',
+  edge: 'Nothing is claimed beyond the other clocks. The operator of the proxy, or the support of the source, has to set its clock.',
   source:
     'Claims follow the times of its records, and may lag by the difference while nothing changes. The support of the source has to set its clock.',
 };

@@ -3,10 +3,10 @@
 import { limitsTold } from '../../../engine/budget/limits-told.ts';
 import { command } from '../../../engine/runs/pauses.ts';
 import { ShelfdeskError } from '../../../errors.ts';
-import { readClocks } from '../../../ops/clock-problems.ts';
 import { type Check, fail, ok, skipped, warn } from '../../../ops/doctor/checks/check.ts';
 import { judgeSource } from '../../../ops/doctor/checks/clocks.ts';
 import type { AccountContext } from '../../../ops/doctor/doctor-context.ts';
+import { readClocks } from '../../../ops/off-clocks.ts';
 import { count } from '../../../words.ts';
 import { behaviourChecks, creditsDue } from './behaviour.ts';
 import { oldestTickets } from './oldest-tickets.ts';
@@ -66,10 +66,9 @@ export const helpdeskChecks: readonly Check[] = [
     needs: ['help desk'],
     async run(context) {
       await oldestTickets(context);
-      return judgeSource(
-        await readClocks((await context.warehouse()).pg, [context.account], context.clock),
-        'helpdesk',
-      );
+      const { pg } = await context.warehouse();
+      const off = await readClocks(pg, [context.account], context.clock, () => 'the help desk');
+      return judgeSource(off, 'helpdesk');
     },
   },
   {
