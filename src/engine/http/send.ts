@@ -244,7 +244,9 @@ export function makeSend(deps: {
     const date = Date.parse(header('date') ?? '');
     const isDated = isSuccess && !Number.isNaN(date);
     raw.text = isSuccess ? clean(raw.text, leastSecret) : raw.text;
-    const parsed = isDated ? attempt(() => parse(request, raw, dialect, rules && { rules, kind: streamKey(deps.source, request.kind) })) : undefined;
+    const parsed = isDated
+      ? attempt(() => parse(request, raw, dialect, rules && { rules, kind: streamKey(deps.source, request.kind) }))
+      : undefined;
     const dateMs = isDated ? { dateMs: date, stampMs: secondNewest(request, parsed?.value?.records) } : {};
     const booked = await budget.settle(grant, { headers: dialect.rate(header), refused, ...refusal, ...dateMs });
     const { until } = booked;
