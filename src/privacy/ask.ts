@@ -40,8 +40,24 @@ export const statementOf = (text: string): pg.QueryArrayConfig & { queryMode: 'e
   types: { getTypeParser: parserOf },
 });
 
+/** PostgreSQL reports a parameter without a value as it reports a broken connection. */
+const isUnbound = (error: unknown) => error instanceof pg.DatabaseError && /^bind message supplies/.test(error.message);
+
+/** Runs a statement that somebody else wrote. Throws UsageError where the protocol has no place for it. */
+export async function runAsked<T>(client: Client, text: string): Promise<pg.QueryArrayResult<T[]>> {
+  if (text.includes('\0'))
+    throw new UsageError('the statement has a NUL character', 'Take the character out: no text in PostgreSQL has one.');
+  try {
+    return await client.query<T[]>(statementOf(text));
+  } catch (error) {
+    if (!isUnbound(error)) throw error;
+    const remedy = 'Write the value in the place of $1: nothing else can give it.';
+    throw new UsageError('the statement has a parameter without a value', remedy);
+  }
+}
+
 export async function answerTo(client: Client, query: string): Promise<Answer> {
-  const { command, fields, rows } = await client.query<Value[]>(statementOf(query));
+  const { command, fields, rows } = await runAsked<Value>(client, query);
   if (fields.length === 0 && command !== 'SELECT') throw noQuestion(command);
   return { fields, rows };
 }
@@ -89,7 +105,7 @@ export function together(answers: readonly (Named & { account: string })[]): Nam
 
 /** The plan of one query, as JSON. Runs nothing: as one statement of the extended protocol, it cannot end the transaction. */
 export async function planOf(client: Client, query: string): Promise<string> {
-  const { rows } = await client.query<unknown[]>(statementOf(`explain (verbose, format json) ${query}`));
+  const { rows } = await runAsked<unknown>(client, `explain (verbose, format json) ${query}`);
   return JSON.stringify(rows[0]![0]);
 }
 

@@ -5,7 +5,7 @@
 import type pg from 'pg';
 import { type Client, streamOf } from '../engine/database/pool.ts';
 import { UsageError } from '../errors.ts';
-import { type Answer, statementOf, type Value } from './ask.ts';
+import { type Answer, runAsked, statementOf, type Value } from './ask.ts';
 
 export interface Limits {
   /** Longest time of the whole question. */
@@ -43,7 +43,7 @@ export function makeBounded({ rows: mostRows, bytes: mostBytes }: Pick<Limits, '
     cut: () => cut,
     async answer(client, query) {
       if (cut !== null) return { fields: [], rows: [] };
-      await client.query(statementOf(`declare asked no scroll cursor for ${query}`));
+      await runAsked(client, `declare asked no scroll cursor for ${query}`);
       const rows: Value[][] = [];
       for (;;) {
         const got = await client.query<Value[]>(statementOf(`fetch ${rowsAtOnce} from asked`));

@@ -3,8 +3,8 @@
  * tokens a visitor is a viewer or an operator, by `Authorization: Bearer` for programs or by a session for browsers.
  *
  * A session is a cookie signed by this file: role, start, random bytes. The key derives from the tokens, so that
- * changing a token ends its sessions, and all processes with the same settings accept them. Forms carry a signed CSRF
- * token of their session.
+ * changing a token ends its sessions, and all processes with the same settings accept them. A log-out ends a session
+ * in all of them: see sessions.ts. Forms carry a signed CSRF token of their session.
  */
 import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 
@@ -19,6 +19,15 @@ export interface Visitor {
   readonly role: Role;
   /** CSRF token for the forms of the session; null for a program, because no foreign page can send its token. */
   readonly csrf: string | null;
+  /** Null for a program, and where no token is set. */
+  readonly session: Session | null;
+}
+
+export interface Session {
+  /** Names the session, and cannot be made a cookie. */
+  readonly id: string;
+  /** When it ends by itself. */
+  readonly endsMs: number;
 }
 
 /** The parts of a request that authentication reads. */
@@ -57,7 +66,7 @@ export interface Refusal {
 
 export function makeDoor(
   { operator, viewer }: Tokens,
-  now: () => number,
+  { now, isEnded }: { now: () => number; isEnded: (session: Session) => boolean },
   onRefusal: (refusal: Refusal) => void = () => {},
 ): Door {
   const asks = operator !== undefined || viewer !== undefined;
@@ -94,10 +103,12 @@ export function makeDoor(
     if (!same(signature, sign(`session ${role}.${begun}.${chance}`))) return undefined;
     const age = now() - Number(begun);
     if (!(age >= -tryMs && age < sessionMs)) return undefined;
-    return { role: role as Role, csrf: sign(`form ${role}.${begun}.${chance}`) };
+    const own = { id: sign(`ended ${role}.${begun}.${chance}`), endsMs: Number(begun) + sessionMs };
+    if (isEnded(own)) return undefined;
+    return { role: role as Role, csrf: sign(`form ${role}.${begun}.${chance}`), session: own };
   }
 
-  const everybody: Visitor = { role: 'operator', csrf: sign('form') };
+  const everybody: Visitor = { role: 'operator', csrf: sign('form'), session: null };
   return {
     asks,
     visitor({ authorization, cookie, address }) {
@@ -106,7 +117,7 @@ export function makeDoor(
       if (bearer !== undefined) {
         const role = tryToken(bearer, 'bearer', address);
         if (role === 'wait') return 'wait';
-        return role === 'wrong' ? undefined : { role, csrf: null };
+        return role === 'wrong' ? undefined : { role, csrf: null, session: null };
       }
       const session = cookieOf(cookie);
       return session === undefined ? undefined : ofSession(session);

@@ -42,8 +42,11 @@ interface Topic {
   readonly done: Promise<void>;
 }
 
-/** `failed`: the text that visitors see for an error. */
-export function makeLive(clock: Clock, failed: (error: unknown) => string): Live {
+/** `failed`: the text that visitors see for an error. `refresh`: before listeners are asked whether they may stay. */
+export function makeLive(
+  clock: Clock,
+  { failed, refresh }: { failed: (error: unknown) => string; refresh: () => Promise<void> },
+): Live {
   const topics = new Map<string, Topic>();
   const closing = new AbortController();
   let listening = 0;
@@ -54,6 +57,7 @@ export function makeLive(clock: Clock, failed: (error: unknown) => string): Live
     while (listeners.size > 0 && !closing.signal.aborted) {
       const beganMs = clock.monotonic();
       try {
+        await refresh();
         const partsFor = await look();
         if (away !== undefined) each(listeners, one => one.send('back', {}));
         away = undefined;

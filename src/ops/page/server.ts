@@ -13,12 +13,23 @@ import type { Served } from '../known-accounts.ts';
 import { forStrangers, healthz, livez, readyz } from '../metrics/health.ts';
 import { type Metrics, makeMetrics } from '../metrics/metrics.ts';
 import { mountAgents, type ServedAgents } from './agents.ts';
-import { cookieName, type Door, hostOf, isForwarded, isLoopback, isSameOrigin, makeDoor, sessionMs } from './auth.ts';
+import {
+  type Asking,
+  cookieName,
+  type Door,
+  hostOf,
+  isForwarded,
+  isLoopback,
+  isSameOrigin,
+  makeDoor,
+  sessionMs,
+} from './auth.ts';
 import { boardOf, boardPolicy } from './board.ts';
 import { makeLive } from './live.ts';
 import { makePages } from './pages.ts';
 import { loginPage, messagePage, styleHash } from './render/layout.ts';
 import { addRoutes, sendHtml } from './routes.ts';
+import { type EndedSessions, makeEndedSessions } from './sessions.ts';
 
 export interface Site {
   readonly pg: pg.Pool;
@@ -56,6 +67,11 @@ export class PortTaken extends ShelfdeskError {
     super(what, 'Choose another one: SHELFDESK_WEB_PORT, SHELFDESK_WEB_HOST, or --port and --host.', 1, cause);
   }
 }
+
+/** A request has to arrive within this time, head and body. How long its answer takes is another matter. */
+const requestMs = 10_000;
+/** Node looks for late requests this often. */
+const checkMs = 1000;
 
 /** Probes without a token. They tell strangers only what works and what does not. */
 const openPaths: ReadonlySet<string> = new Set(['/livez', '/readyz']);
@@ -98,21 +114,25 @@ export async function makeApp(site: Site): Promise<{ app: FastifyInstance; close
   demandSafe(site.web);
   const { clock, log } = site;
   const metrics = makeMetrics(site, site.version);
+  const ended = makeEndedSessions(site.pg, () => clock.now());
   const tokens = { operator: site.web.token, viewer: site.web.viewerToken };
-  const door = makeDoor(
-    tokens,
-    () => clock.now(),
-    ({ why, by, address }) => {
-      metrics.loginRefused(why);
-      // At most ten attempts per address and minute are logged as warnings, so that nobody can flood the log.
-      log[why === 'wrong' ? 'warn' : 'debug']({ address, by, why }, 'a login of the page was refused');
+  const door = makeDoor(tokens, { now: () => clock.now(), isEnded: ended.has }, ({ why, by, address }) => {
+    metrics.loginRefused(why);
+    // At most ten attempts per address and minute are logged as warnings, so that nobody can flood the log.
+    log[why === 'wrong' ? 'warn' : 'debug']({ address, by, why }, 'a login of the page was refused');
+  });
+  const app = fastify({
+    ...{ bodyLimit: 4096, forceCloseConnections: true, routerOptions: { maxParamLength: 1000 } },
+    requestTimeout: requestMs,
+    http: { headersTimeout: requestMs, connectionsCheckingInterval: checkMs },
+  });
+  const live = makeLive(clock, {
+    refresh: ended.refresh,
+    failed(error) {
+      if (isAway(error)) return `${describeOutage(error, 'The warehouse')}. These figures are the last ones seen.`;
+      log.error(error, 'the page cannot read its figures');
+      return 'The figures cannot be read: the log says why.';
     },
-  );
-  const app = fastify({ bodyLimit: 4096, forceCloseConnections: true, routerOptions: { maxParamLength: 1000 } });
-  const live = makeLive(clock, error => {
-    if (isAway(error)) return `${describeOutage(error, 'The warehouse')}. These figures are the last ones seen.`;
-    log.error(error, 'the page cannot read its figures');
-    return 'The figures cannot be read: the log says why.';
   });
 
   app.decorateRequest('visitor', null);
@@ -120,7 +140,7 @@ export async function makeApp(site: Site): Promise<{ app: FastifyInstance; close
   app.addContentTypeParser('application/x-www-form-urlencoded', { parseAs: 'string' }, (_, body, done) =>
     done(null, new URLSearchParams(body as string)),
   );
-  guard(app, door);
+  guard(app, door, ended);
   app.setNotFoundHandler((_, reply) =>
     sendHtml(reply.code(404), messagePage('There is nothing here.', 'Perhaps it was an account of another warehouse.')),
   );
@@ -139,7 +159,7 @@ export async function makeApp(site: Site): Promise<{ app: FastifyInstance; close
     return sendHtml(reply.code(500), messagePage('This went wrong.', 'The log says why.'));
   });
 
-  loggingIn(app, door);
+  loggingIn(app, door, ended);
   addRoutes(app, { pg: site.pg, clock, door, live, pages: makePages(site) });
   mountProbes(app, site, metrics);
   if (site.agents) mountAgents(app, site.agents);
@@ -170,7 +190,14 @@ function refuse(reply: FastifyReply, status: number, words: string) {
 
 // --- the door -------------------------------------------------------------------------------------------------------
 
-function guard(app: FastifyInstance, door: Door): void {
+function guard(app: FastifyInstance, door: Door, ended: EndedSessions): void {
+  /** Nobody without a valid cookie makes the page ask the warehouse. */
+  const visitorOf = async (asking: Asking) => {
+    const visitor = door.visitor(asking);
+    if (typeof visitor !== 'object' || visitor.session === null) return visitor;
+    await ended.refresh();
+    return door.visitor(asking);
+  };
   app.addHook('onRequest', async (request, reply) => {
     reply.headers({
       'content-security-policy': policy,
@@ -187,7 +214,7 @@ function guard(app: FastifyInstance, door: Door): void {
     // A foreign name for this address would make foreign pages same-origin, and a proxy brings strangers.
     const isStrange = !door.asks && (!isLoopback(hostOf(host)) || isForwarded(request.headers));
     if (openPaths.has(path)) {
-      const known = isStrange ? undefined : door.visitor({ authorization, cookie, address: request.ip });
+      const known = isStrange ? undefined : await visitorOf({ authorization, cookie, address: request.ip });
       if (typeof known === 'object') request.visitor = known;
       return;
     }
@@ -197,7 +224,7 @@ function guard(app: FastifyInstance, door: Door): void {
     if (request.method !== 'GET' && request.method !== 'HEAD' && !isSameOrigin({ host, origin, site }))
       return refuse(reply, 403, 'This was sent by another page.');
     if (path === '/login' && request.method === 'POST') return;
-    const visitor = door.visitor({ authorization, cookie, address: request.ip });
+    const visitor = await visitorOf({ authorization, cookie, address: request.ip });
     if (visitor === 'wait') return sendHtml(reply.code(429).header('retry-after', '60'), loginPage('wait'));
     if (visitor === undefined)
       return sendHtml(reply.code(401).header('www-authenticate', 'Bearer realm="shelfdesk"'), loginPage());
@@ -205,7 +232,7 @@ function guard(app: FastifyInstance, door: Door): void {
   });
 }
 
-function loggingIn(app: FastifyInstance, door: Door): void {
+function loggingIn(app: FastifyInstance, door: Door, ended: EndedSessions): void {
   const setCookie = (request: FastifyRequest, reply: FastifyReply, value: string, seconds: number) => {
     // Only a proxy knows that the visitor uses HTTPS. The header can only make a cookie stricter.
     const secure = request.headers['x-forwarded-proto'] === 'https' ? '; Secure' : '';
@@ -223,10 +250,12 @@ function loggingIn(app: FastifyInstance, door: Door): void {
     return reply.redirect('/', 303);
   });
   app.get('/login', (_, reply) => reply.redirect('/', 303));
-  app.post<{ Body: URLSearchParams | undefined }>('/logout', (request, reply) => {
+  app.post<{ Body: URLSearchParams | undefined }>('/logout', async (request, reply) => {
     if (!door.isOwn(request.visitor!, request.body?.get('csrf') ?? ''))
       return refuse(reply, 403, 'This form is too old.');
     setCookie(request, reply, '', 0);
+    const { session } = request.visitor!;
+    if (session !== null) await ended.end(session);
     return reply.redirect('/', 303);
   });
 }

@@ -1,0 +1,48 @@
+/**
+ * Sessions that their visitors have ended. A session is a signed cookie that no process stores, so its end is stored instead,
+ * in the warehouse: for every process that serves the page, and until the session would have ended by itself.
+ */
+import type pg from 'pg';
+import { durably, transaction } from '../../engine/database/pool.ts';
+import { isAway } from '../../errors.ts';
+import type { Session } from './auth.ts';
+
+export interface EndedSessions {
+  /** Learns of the sessions that other processes ended. While the warehouse is away, those that are known count. */
+  refresh(): Promise<void>;
+  has(session: Session): boolean;
+  end(session: Session): Promise<void>;
+}
+
+export function makeEndedSessions(db: pg.Pool, now: () => number): EndedSessions {
+  const known = new Map<string, number>();
+  return {
+    async refresh() {
+      try {
+        const { rows } = await db.query<{ session: string; ends_at: Date }>(
+          'select session, ends_at from sync.ended_sessions where ends_at > $1',
+          [new Date(now())],
+        );
+        for (const { session, ends_at } of rows) known.set(session, ends_at.getTime());
+      } catch (error) {
+        if (!isAway(error)) throw error;
+      }
+      for (const [session, endsMs] of known) if (endsMs <= now()) known.delete(session);
+    },
+    has: ({ id }) => known.has(id),
+    async end({ id, endsMs }) {
+      known.set(id, endsMs);
+      await transaction(
+        db,
+        async client => {
+          await client.query('delete from sync.ended_sessions where ends_at <= $1', [new Date(now())]);
+          await client.query(
+            'insert into sync.ended_sessions (session, ends_at) values ($1, $2) on conflict do nothing',
+            [id, new Date(endsMs)],
+          );
+        },
+        durably,
+      );
+    },
+  };
+}
