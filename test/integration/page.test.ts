@@ -1,4 +1,6 @@
 /** The page by HTTP: its figures are those of SQL, and who may not look or press, cannot. The browser's part: page-browser.test.ts. */
+import { once } from 'node:events';
+import { type AddressInfo, connect } from 'node:net';
 import type { FastifyInstance } from 'fastify';
 import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -12,6 +14,7 @@ import { amount, escaped, lasting } from '../../src/ops/page/render/html.ts';
 import { demandSafe } from '../../src/ops/page/server.ts';
 import { shelfdesk } from '../support/cli.ts';
 import { command } from '../support/command.ts';
+import { long } from '../support/long.ts';
 import {
   markup,
   noTokens,
@@ -642,6 +645,26 @@ describe('another page cannot press', () => {
   });
 });
 
+test('a request whose body does not come is closed, on every route', long, async () => {
+  const app = await world.app(tokens);
+  await app.listen({ port: 0, host: '127.0.0.1' });
+  const { port } = app.server.address() as AddressInfo;
+  const answers = await Promise.all(
+    ['/login', '/logout', '/mcp'].map(async path => {
+      const socket = connect(port, '127.0.0.1');
+      socket.write(`POST ${path} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\ncontent-length: 9\r\n\r\n{`);
+      let said = '';
+      socket.on('data', data => {
+        said += data;
+      });
+      socket.on('error', () => {});
+      await once(socket, 'close');
+      return said.split('\r\n')[0] || 'closed';
+    }),
+  );
+  for (const answer of answers) expect(answer).toMatch(/^(closed|HTTP\/1.1 (4\d\d) .*)$/);
+});
+
 describe('a session', () => {
   test('is a cookie that no script reads and no other site sends', async () => {
     const { reply } = await session(operatorToken);
@@ -663,7 +686,12 @@ describe('a session', () => {
     expect(await status(app)).toBe(401);
     const left = await post('/logout', { csrf }, { cookie }, guarded);
     expect(left.headers['set-cookie']).toMatch(/^shelfdesk=; .*Max-Age=0/);
-    expect((await post('/logout', { csrf: 'x' }, { cookie }, guarded)).statusCode).toBe(403);
+    // Also for whoever has copied the cookie, in each process.
+    expect([await status(guarded), await status(await world.app(tokens))]).toEqual([401, 401]);
+    const another = await session(operatorToken);
+    expect((await get('/', { cookie: another.cookie }, guarded)).statusCode).toBe(200);
+    expect((await post('/logout', { csrf: 'x' }, { cookie: another.cookie }, guarded)).statusCode).toBe(403);
+    expect((await get('/', { cookie: another.cookie }, guarded)).statusCode).toBe(200);
   });
 
   test('cannot be made a better one', async () => {

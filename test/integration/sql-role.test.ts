@@ -166,6 +166,17 @@ async function loginsOf(db: TestDatabase): Promise<string[]> {
   return rows.map(({ name }) => name);
 }
 
+test.each([
+  ['select $1', 'a parameter without a value'],
+  ['select $1::int + $2', 'a parameter without a value'],
+  [`select 'a\0b'`, 'a NUL character'],
+])('%j is an error of the statement, and not of the database', async (statement, says) => {
+  await using db = await freshDatabase();
+  const { code, stderr } = await sqlAt(db.url)(statement);
+  expect(code).toBe(2);
+  expect(stderr).toContain(says);
+});
+
 test('a statement that opens with a comment is no option', async () => {
   await using db = await freshDatabase();
   const sql = (statement: string) => shelfdesk(['sql', statement], { DATABASE_URL: db.url }).finished;

@@ -41,6 +41,8 @@ function scripted() {
   };
 }
 
+const refresh = async () => {};
+
 function listener(role: Listener['role'] = 'viewer', have: [string, string][] = []) {
   const told: unknown[] = [];
   const one = {
@@ -57,7 +59,7 @@ function listener(role: Listener['role'] = 'viewer', have: [string, string][] = 
 
 test('what has changed is sent, once for each who looks, from one reading', async () => {
   const { clock, tick, pass } = scripted();
-  const live = makeLive(clock, String);
+  const live = makeLive(clock, { failed: String, refresh });
   let looks = 0;
   let words = 'a';
   const look: Look = async () => {
@@ -95,7 +97,7 @@ test('what has changed is sent, once for each who looks, from one reading', asyn
 
 test('a warehouse that takes long is asked less often; one that is away is waited for', async () => {
   const { clock, tick, pass, takes, asked } = scripted();
-  const live = makeLive(clock, () => 'it is away');
+  const live = makeLive(clock, { failed: () => 'it is away', refresh });
   let fails = false;
   const look: Look = async () => {
     takes(3000);
@@ -119,7 +121,7 @@ test('a warehouse that takes long is asked less often; one that is away is waite
 
 test('no more than some hundreds are told', () => {
   const { clock } = scripted();
-  const live = makeLive(clock, String);
+  const live = makeLive(clock, { failed: String, refresh });
   const never: Look = () => new Promise(() => {});
   const all = Array.from({ length: mostListeners }, () => listener());
   expect(all.every(one => live.listen('x', never, one))).toBe(true);
