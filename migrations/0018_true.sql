@@ -1,5 +1,7 @@
 -- Up Migration
 
+alter table sync.coverage add column since timestamptz, add column lookback interval;
+
 create or replace function sync.newest_change(account text, stream text) returns timestamptz
 language sql stable
 begin atomic
@@ -65,10 +67,11 @@ begin atomic
   -- 1970 means everything, as in sync.accounts.since. An unread start is where the mirror is to begin.
   select case when max(b.at) > '1970-01-01T00:00:00Z'::timestamptz then max(b.at) end
   from (
-    select coalesce((select lower(part) from unnest(c.covered) part where part @> a.since), a.since) as at
+    select coalesce((select lower(part) from unnest(c.covered) part where part @> g.since), g.since) as at
     from sync.streams k
     join sync.coverage c on c.source = k.source and c.stream = coalesce(k.follows, k.stream)
     join sync.accounts a using (account_id)
+    cross join lateral (select coalesce(c.since, a.since) as since) g
     where k.stream_key = sync.key_of(complete_from.stream) and c.account_id = account and not c.redundant) b;
 end;
 comment on function sync.complete_from is
@@ -521,7 +524,6 @@ comment on function sync.add_mirror is
   'Turns a table with account_id and id into a mirrored table: adds the columns of every mirrored table, and records its changes in sync.changes. `parent`: the column with the id of the record that the row is part of.';
 revoke execute on function sync.add_mirror(regclass, text) from public;
 
-alter table sync.coverage add column since timestamptz, add column lookback interval;
 comment on column sync.coverage.since is
   'Start of the range that the mirror reads of this source; 1970-01-01 means everything. Null: that of the account (sync.accounts).';
 comment on column sync.coverage.lookback is

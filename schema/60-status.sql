@@ -31,10 +31,11 @@ begin atomic
   -- 1970 means everything, as in sync.accounts.since. An unread start is where the mirror is to begin.
   select case when max(b.at) > '1970-01-01T00:00:00Z'::timestamptz then max(b.at) end
   from (
-    select coalesce((select lower(part) from unnest(c.covered) part where part @> a.since), a.since) as at
+    select coalesce((select lower(part) from unnest(c.covered) part where part @> g.since), g.since) as at
     from sync.streams k
     join sync.coverage c on c.source = k.source and c.stream = coalesce(k.follows, k.stream)
     join sync.accounts a using (account_id)
+    cross join lateral (select coalesce(c.since, a.since) as since) g
     where k.stream_key = sync.key_of(complete_from.stream) and c.account_id = account and not c.redundant) b;
 end;
 comment on function sync.complete_from is

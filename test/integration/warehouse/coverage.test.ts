@@ -234,9 +234,10 @@ test('the start of the mirror and the lookback are those of the source', () =>
     expect((await readPosition(pool, claims.books, 'me')).fromMs).toBe(second(5));
     expect(await Promise.all(Object.values(claims).map(claim => lookbackOf(pool, claim)))).toEqual([3000, 7000]);
     const { rows } = await pool.query(
-      `select (select count(*)::int from sync.gaps where source = 'books') as gaps, sync.lists_complete_through('a', 'books.shelves') as through`,
+      `select (select count(*)::int from sync.gaps where source = 'books') as gaps, sync.lists_complete_through('a', 'books.shelves') as through,
+         sync.complete_from('a', 'books.shelves') as starts`,
     );
-    expect(rows).toEqual([{ gaps: 0, through: at(5) }]);
+    expect(rows).toEqual([{ gaps: 0, through: at(5), starts: at(0) }]);
     await register(pool, 'a', second(10), [{ ...shelves, sinceMs: second(4) }], at(0), 3000);
     expect((await pool.query(`select since from sync.coverage where source = 'books'`)).rows).toEqual([
       { since: at(4) },
