@@ -95,6 +95,8 @@ const reachedSql = `
 
 /** Throws UsageError if the statement is wrong, or may do more than answer. */
 export async function judge(client: Pick<Client, 'query'>, sql: string): Promise<void> {
+  if (sql.includes('\0'))
+    throw new UsageError('the statement has a NUL character', 'Take the character out: no text in PostgreSQL has one.');
   const { acts, named } = await namesIn(sql);
   if (acts.length > 0) throw refused(`${acts[0]} may do more than answer`);
   const { rows } = await client.query<{ name: string }>(reachedSql, [JSON.stringify(named), implied, harmless, acting]);

@@ -652,7 +652,9 @@ test('a request whose body does not come is closed, on every route', long, async
   const answers = await Promise.all(
     ['/login', '/logout', '/mcp'].map(async path => {
       const socket = connect(port, '127.0.0.1');
-      socket.write(`POST ${path} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\ncontent-length: 9\r\n\r\n{`);
+      socket.write(
+        `POST ${path} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\ncontent-length: 9\r\n\r\n{`,
+      );
       let said = '';
       socket.on('data', data => {
         said += data;

@@ -20,7 +20,7 @@ test.for<[name: string, request: object, expected: object]>([
   [
     'Bookshelves.volumes list',
     books.listVolumes('ada', '3', page),
-    { path: '/users/ada/bookshelves/3/volumes', query: { startIndex: '40', maxResults: '20' } },
+    { path: '/users/ada/bookshelves/3/volumes', query: { startIndex: '40', maxResults: '20' }, ofOne: true },
   ],
   [
     'Mylibrary.bookshelves addVolume',
@@ -55,7 +55,7 @@ test.for<[name: string, request: object, expected: object]>([
   [
     'Mylibrary.bookshelves.volumes list',
     books.listVolumes('mylibrary', '3', page),
-    { ...own, path: '/mylibrary/bookshelves/3/volumes', query: { startIndex: '40', maxResults: '20' } },
+    { ...own, path: '/mylibrary/bookshelves/3/volumes', query: { startIndex: '40', maxResults: '20' }, ofOne: true },
   ],
 ])('%s', ([, request, expected]) => {
   const { record, ...rest } = request as { record: unknown };
