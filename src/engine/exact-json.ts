@@ -32,6 +32,35 @@ const large: Reviver = (key, value, { source = '' }) =>
 const each: Reviver = (_key, value, { source = '' }) => (typeof value === 'number' ? exactly(value, source) : value);
 const exactly = (value: number, source: string) => (String(value) === source ? value : new ExactNumber(source));
 
+/** With a reviver the parser recurses, and overflows the stack at a few thousand levels, which it reads without one. */
+function parseWith(text: string, reviver: Reviver): unknown {
+  try {
+    return parse(text, reviver);
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    return parseDeep(text);
+  }
+}
+
+/** Numbers that a double would change become marked strings for the parser, and exact numbers afterwards. */
+function parseDeep(text: string): unknown {
+  let mark = '#';
+  while (text.includes(mark)) mark += '#';
+  const marked = text.replace(/"[^"\\]*(?:\\.[^"\\]*)*"|-?\d[\d.eE+-]*/gs, token =>
+    token.startsWith('"') || String(Number(token)) === token ? token : `"${mark}${token}"`,
+  );
+  const whole = { value: parse(marked) };
+  const open: object[] = [whole];
+  for (let node = open.pop(); node !== undefined; node = open.pop()) {
+    for (const [key, value] of Object.entries(node)) {
+      if (typeof value === 'object' && value !== null) open.push(value);
+      else if (typeof value === 'string' && value.startsWith(mark))
+        Object.defineProperty(node, key, { value: new ExactNumber(value.slice(mark.length)) });
+    }
+  }
+  return whole.value;
+}
+
 const isDigit = (text: string, at: number): boolean => {
   const code = text.charCodeAt(at);
   return code >= 48 && code <= 57;
@@ -54,10 +83,10 @@ const mayRound = (text: string): boolean =>
   /"id"\s*:\s*-?\d+[.eE]/.test(text) || (hasLongRun(text) && /(?:^|[:,[])\s*-?\d{16}/.test(text));
 
 /** As JSON.parse, with an ExactNumber where a double would round an integer or change an id. */
-export const parseJson = (text: string): unknown => (mayRound(text) ? parse(text, large) : parse(text));
+export const parseJson = (text: string): unknown => (mayRound(text) ? parseWith(text, large) : parse(text));
 
 /** As JSON.parse, with an ExactNumber where a double would change any digit: for JSON that is shown or stored again. */
-export const parseEachDigit = (text: string): unknown => parse(text, each);
+export const parseEachDigit = (text: string): unknown => parseWith(text, each);
 
 /** The value of an integer, as a number if that is exact. */
 export const integerOf = (digits: string): number | ExactNumber => {

@@ -73,3 +73,13 @@ test('a schema that wants a number gets the nearest one, and an id keeps its dig
   expect(check(z.looseObject({ id: z.string() }), raw, 0)).toMatchObject({ id: undefined, path: 'id' });
   expect(check(z.looseObject({ n: z.number() }), { n: new ExactNumber('1e400') }, 0)).toHaveProperty('readable');
 });
+
+test('a text that is nested too deeply for a reviver keeps its digits, and its strings', () => {
+  const inner = '{"id":9007199254740993,"text":"a \\" 12345678901234567890","n":1.5,"__proto__":12345678901234567890}';
+  const levels = 50_000;
+  for (const read of [parseJson, parseEachDigit]) {
+    let value = read(`${'['.repeat(levels)}${inner}${']'.repeat(levels)}`);
+    for (let level = 0; level < levels; level++) value = (value as unknown[])[0];
+    expect(JSON.stringify(value)).toBe(inner);
+  }
+});
