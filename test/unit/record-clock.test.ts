@@ -1,6 +1,7 @@
 /** What a reply proves where the clocks of the source contradict ours, and which clock is named. */
 import { describe, expect, test } from 'vitest';
 import { clockOff } from '../../src/engine/budget/clock-off.ts';
+import { hearClocks } from '../../src/engine/budget/clocks.ts';
 import { hearStamps, type RecordClock, shiftRecordClock } from '../../src/engine/budget/record-clock.ts';
 
 const now = 1_700_000_000_000;
@@ -33,6 +34,18 @@ describe('a reply is as of the most careful witness', () => {
     ['the clock of the records ahead, Date right', 0, 3 * minute, -second],
   ] as const)('%s', ([, date, stamp, asOf]) => {
     expect(hear(null, date, stamp).asOf).toBe(asOf);
+  });
+
+  test('an error whose Date is ahead proves no more than our clock does', () => {
+    const reply = { dateMs: undefined, stampMs: undefined, grantedMs: now, repliedMs: now };
+    expect(hearClocks({ clock: null, records: null }, reply, undefined)).toEqual({
+      clocks: {},
+      told: { asOfMs: now - second },
+    });
+    const { clock: records } = hear(null, hour, hour - minute);
+    expect(hearClocks({ clock: null, records }, reply, undefined).told).toEqual({
+      asOfMs: now + hour - minute - second,
+    });
   });
 
   test('what stamps have told stays, less what a slower clock loses, until Date falls', () => {

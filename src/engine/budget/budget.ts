@@ -307,7 +307,7 @@ export function makeBudget(deps: BudgetDeps): Budget {
     ).finally(() => {
       if (reply.refused) heard--;
     });
-    const { clock, asOfMs } = done.settled ?? forgotten(reply);
+    const { clock, asOfMs } = done.settled ?? forgotten;
     return {
       ...(reply.refused && { until: new Date(done.state.frozenUntilMs) }),
       ...(clock && { clock }),
@@ -323,7 +323,7 @@ export function makeBudget(deps: BudgetDeps): Budget {
 }
 
 /** The grant of this reply is so old that nothing is known of it: the reply proves nothing. */
-const forgotten = ({ dateMs }: Reply): ClocksTold => (dateMs === undefined ? {} : { asOfMs: 0 });
+const forgotten: ClocksTold = { asOfMs: 0 };
 
 /** A quota that is free again within the hour is not a daily quota. */
 function spent(untilMs: number, now: Moment, label: string | undefined): Spent {

@@ -1,5 +1,5 @@
 /** The two clocks of a source, as a part of the ledger: the one of `Date`, and the one that stamps records. */
-import { hearStamps, type RecordClock, type Stamped, shiftRecordClock } from './record-clock.ts';
+import { boundAt, hearStamps, type RecordClock, type Stamped, shiftRecordClock } from './record-clock.ts';
 import { type ClockTold, hear, type SourceClock, shiftClock } from './source-clock.ts';
 
 export interface Clocks {
@@ -22,7 +22,7 @@ export function hearClocks(
   toleranceMs: number | undefined,
 ): { clocks: Partial<Clocks>; told: ClocksTold } {
   const { dateMs } = reply;
-  if (dateMs === undefined) return { clocks: {}, told: {} };
+  if (dateMs === undefined) return { clocks: {}, told: { asOfMs: boundAt(before.records, reply.grantedMs) } };
   const { clock: records, asOfMs } = hearStamps(before.records, { ...reply, dateMs });
   const heard = toleranceMs === undefined ? undefined : hear(before.clock, { ...reply, dateMs }, toleranceMs);
   return {

@@ -49,7 +49,7 @@ export function hearStamps(
   const told = isFresh && stampMs <= dateMs + grainMs ? stampMs - repliedMs : 0;
   // Both clocks of the source may have been set back by what `Date` has fallen.
   const fallenMs = clock !== null && clock.dateMs - dateMost > fewMs ? clock.dateMs - dateMost : 0;
-  const kept = clock === null ? 0 : clock.leastMs - fallenMs - Math.max(0, grantedMs - clock.atMs) * slower;
+  const kept = keptAt(clock, grantedMs) - fallenMs;
   const leastMs = Math.min(Math.floor(Math.max(0, told, kept)), dateMost);
   const next: RecordClock = {
     atMs: Math.max(grantedMs, clock?.atMs ?? grantedMs),
@@ -59,6 +59,14 @@ export function hearStamps(
   };
   return { clock: next, asOfMs: grantedMs + leastMs - grainMs };
 }
+
+/** What of the bound is left at this time. */
+const keptAt = (clock: RecordClock | null, grantedMs: number): number =>
+  clock === null ? 0 : clock.leastMs - Math.max(0, grantedMs - clock.atMs) * slower;
+
+/** The bound of a reply that tells nothing of the clocks: an error, whose `Date` proves no more than another one. */
+export const boundAt = (clock: RecordClock | null, grantedMs: number): number =>
+  grantedMs + Math.floor(Math.max(0, keptAt(clock, grantedMs))) - grainMs;
 
 /** Our clock was set: what was a minute away stays a minute away. */
 export function shiftRecordClock({ atMs, leastMs, dateMs, stampMs }: RecordClock, byMs: number): RecordClock {

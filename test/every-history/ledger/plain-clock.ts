@@ -101,6 +101,12 @@ export function stampsPlainly(
   return { clock, asOfMs: grantedMs - 1000 + ahead };
 }
 
+/** An error tells nothing new of the clock: what was known holds, less a thousandth. */
+export function stillPlainly(before: StampedClock | undefined, grantedMs: number): number {
+  const left = before ? before.ahead - Math.max(0, grantedMs - before.knownMs) / 1000 : 0;
+  return grantedMs - 1000 + Math.floor(Math.max(0, left));
+}
+
 /** Our clock was set. */
 export const setStamped = ({ ahead, date, knownMs }: StampedClock, ms: number): StampedClock => ({
   ahead: ahead - ms,

@@ -10,6 +10,7 @@ import {
   setPlainly,
   setStamped,
   stampsPlainly,
+  stillPlainly,
 } from './plain-clock.ts';
 
 interface Expected {
@@ -332,7 +333,7 @@ export function hear(
     ...{ atMs: nowMs, lane: flight.lane, cost: refused ? used : cost, limit: limitOf(landed, rules), others },
     ...{ waitedMs: flight.waitedMs, tookMs: Math.max(0, atMs - flight.grantedMs), refused },
     ...(clock && { clock: clock.told }),
-    ...(stamped && { asOfMs: stamped.asOfMs }),
+    asOfMs: stamped ? stamped.asOfMs : stillPlainly(landed.stamped, flight.grantedMs),
   };
   const after = {
     ...{ ...landed, said, slidesUntilMs, clock: clock?.clock ?? landed.clock },
