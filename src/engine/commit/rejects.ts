@@ -36,8 +36,7 @@ export interface Drift {
     | 'unstorable'
     | 'clock'
     | 'simplified_html'
-    | 'repeated_id'
-    | 'short_page';
+    | 'repeated_id';
   readonly path: string;
   readonly value: string;
   readonly seen: number;

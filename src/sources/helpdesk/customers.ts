@@ -5,10 +5,8 @@
  */
 
 import { buildMerge, derived, elements, page, text } from '../../engine/commit/merge.ts';
-import { provingEnds } from '../../engine/reading/ends.ts';
 import { walkList } from '../../engine/reading/page-walk.ts';
 import { identify, type ListStream } from '../source.ts';
-import { anchorOfCustomers, oldCustomers } from './anchors.ts';
 import { candidates } from './deletions/candidates.ts';
 import { getCustomer, listCustomers, paging } from './endpoints.ts';
 import { personalRules } from './personal/rules.ts';
@@ -22,15 +20,12 @@ export const customers: ListStream<Customer> = {
   schedule: ['fresh', 'nightly'],
   target: '5m',
   lists: [{ name: 'default' }],
-  read: (from, options) => provingEnds(walkList(from, options), options),
-  anchor: anchorOfCustomers,
-  old: oldCustomers,
+  read: walkList,
   paging,
   fromTheBeginning: true,
   request: (_list, ask) =>
     listCustomers({
-      // The newest come first without a `sort` (spec, General conventions): it takes no other value.
-      ...(!ask.newestFirst && { sort: 'created_at' }),
+      sort: 'created_at',
       page: ask.page,
       per_page: ask.perPage,
       ...(ask.since !== undefined && { since_created_at: ask.since }),
@@ -40,7 +35,7 @@ export const customers: ListStream<Customer> = {
   get: getCustomer,
   // The customer was created before the reply was written. The Date of the reply is truncated to a second, so one
   // second is added.
-  parameters: (ask, date) => [new Date(ask.wanted ?? ask.since ?? 0), new Date(date + 1000)],
+  parameters: (ask, date) => [new Date(ask.since ?? 0), new Date(date + 1000)],
   merge: buildMerge(
     {
       name: 'helpdesk.customers',

@@ -16,7 +16,6 @@ import { listBatch, pageOf, singleBatch } from '../../../engine/load/batch.ts';
 import { laneOf } from '../../../engine/load/commit-reply.ts';
 import type { Outcome } from '../../../engine/load/list-loop.ts';
 import { readByCreation } from '../../../engine/reading/by-creation.ts';
-import { provingEnds } from '../../../engine/reading/ends.ts';
 import { floorSecond, type Ms, type Proof, type Step, secondMs } from '../../../engine/reading/reading.ts';
 import type { Claim } from '../../../engine/runs/claims.ts';
 import type { Examined, Look } from '../../../engine/verify/compare-reply.ts';
@@ -151,13 +150,12 @@ async function verifyList(verifying: Verifying, list: string): Promise<void> {
   const { sinceMs } = await sinceOf(ctx, claim);
   const before = (await placeOf(ctx.pg, claim, list))?.place;
   const cuts = await knownCuts(ctx.pg, claim, stream.enumerations.type ?? []);
-  const options = {
+  const reading = readByCreation(before ? Number(before) : 0, {
     ...stream.paging,
     lookbackMs: helpdeskOf(ctx).lookbackMs,
     cuts,
     updatedSince: sinceMs > 0 ? sinceMs - secondMs : undefined,
-  };
-  const reading = provingEnds(readByCreation(before ? Number(before) : 0, options), options);
+  });
   const shown = new Map<string, Ms>();
   let step: IteratorResult<Step, Proof> = reading.next();
   while (!step.done) {
@@ -318,7 +316,7 @@ async function readWhole(
     if (undecided.length === 0) continue;
     // Records that are missing here may have been created since the last sync.
     if (!undecided.every(id => newcomers.has(id)) && !(await readNewcomers(verifying, list, begunMs, newcomers)))
-      // More newcomers than could be read: no record can be judged missing.
+      // The newcomers exceed the paging depth, so no record can be judged missing.
       for (const id of undecided) newcomers.add(id);
     const left = { ...batch, records: batch.records.filter(({ id }) => undecided.includes(id)) };
     await examineRecords(look, { stream, reply, batch: left, askedMs, newcomers, uncounted: true });
@@ -326,25 +324,21 @@ async function readWhole(
   return isWhole && first ? { shown, ...first } : undefined;
 }
 
-/** Adds the ids of records created since this time. Returns false if the list could not be read to its end. */
+/** Adds the ids of records created since this time. Returns false if they exceed the paging depth. */
 async function readNewcomers(
   { look, stream }: Verifying,
   list: string,
   sinceMs: Ms,
   newcomers: Set<string>,
 ): Promise<boolean> {
-  const { lookbackMs } = helpdeskOf(look.ctx);
-  const anchor = { since: Math.max(0, floorSecond(sinceMs) - secondMs), isStored: false };
-  const reading = stream.read(sinceMs, { ...stream.paging, lookbackMs, anchor });
-  for (let step = reading.next(); ; ) {
-    const { gap } = step.done ? step.value : step.value.proof;
-    if (gap) return false;
-    if (step.done) return true;
-    const { ask } = step.value;
-    const { reply } = await readPage(look, stream, list, ask);
+  const { perPage, depth } = stream.paging;
+  const since = Math.max(0, sinceMs - secondMs);
+  for (let page = 1; page * perPage <= depth; page++) {
+    const { reply } = await readPage(look, stream, list, { since, page, perPage });
     for (const { id } of reply.records) newcomers.add(id);
-    step = reading.next(pageOf(stream, reply, ask.order));
+    if (reply.arrived < perPage) return true;
   }
+  return false;
 }
 
 // --- by id
