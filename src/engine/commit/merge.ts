@@ -94,7 +94,7 @@ export interface Merge {
   readonly unscreened: string;
   /**
    * As `upsert`, for repairs: it also overwrites rows that contradict their own `_payload`, whatever their version,
-   * unless a later reply wrote them.
+   * unless a later reply wrote them. The one reader of a table writes no earlier reply after a later one.
    */
   readonly forced: string;
   /**
@@ -283,11 +283,16 @@ function upsertCtes(table: Table, forced: boolean, shown: readonly string[]): st
   // A row that equals its `_payload` equals it in every column. A forced merge does not rely on that.
   const apartEqual = table.columns
     .filter(column => column.apart || forced)
-    .map(({ name }) => `\n      and t.${name} is not distinct from r.${name}`)
+    .map(({ name, alike = (sql: string) => sql }) => {
+      return `\n      and ${alike(`t.${name}`)} is not distinct from ${alike(`r.${name}`)}`;
+    })
     .join('');
   const timely = forced
     ? `\n      and not (${isAhead('t._synced_at', '$3')} or ${isAhead('t._observed_at', '$4')})`
     : '';
+  const ourEqual = Object.entries((forced && table.oneReader && table.ours) || {})
+    .map(([name, sql]) => `\n      and t.${name} is not distinct from (${sql})`)
+    .join('');
   const key = keyOf(table);
   // Values that `_payload` holds are parsed only where they are written.
   const compared = table.columns.filter(column => forced || column.apart || key.includes(column.name));
@@ -295,9 +300,9 @@ function upsertCtes(table: Table, forced: boolean, shown: readonly string[]): st
   const passOver = table.passOver ? ` or ${table.passOver}` : '';
   // In a forced merge an equal row counts as written too, if other tables hang on it: a relation may be the difference.
   const unchanged =
-    forced && table.parent === undefined
+    forced && table.parent === undefined && !table.oneReader
       ? 'false'
-      : `(t._payload = r._payload and t._deleted_at is null${apartEqual}${timely}${passOver})`;
+      : `(t._payload = r._payload and t._deleted_at is null${apartEqual}${timely}${ourEqual}${passOver})`;
   // An id belongs to one record. Another record that shows it takes the row over.
   const ofOther =
     table.parent === undefined
@@ -337,7 +342,7 @@ function upsertCtes(table: Table, forced: boolean, shown: readonly string[]): st
       .map(([name, sql]) => `${name} = ${sql},`)
       .join('\n    ')}
     _payload = excluded._payload
-  where ${forced ? `(t._observed_at <= excluded._observed_at or ${isAhead('t._observed_at', 'excluded._observed_at')})` : isNewer(table)}
+  where ${forced && !table.oneReader ? `(t._observed_at <= excluded._observed_at or ${isAhead('t._observed_at', 'excluded._observed_at')})` : isNewer(table)}
   returning ${returning}${changedAt}
 )`,
     `${short}_written as (

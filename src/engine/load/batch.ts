@@ -117,6 +117,16 @@ export function bareBatch(batch: Batch, ids: ReadonlySet<string>): Batch {
   return { ...batch, record, text: places => arrayOf(places.map(record)) };
 }
 
+/** A batch that is written whatever the versions are, with all members. */
+export function byForce(batch: Batch): Batch {
+  return {
+    ...batch,
+    name: `${batch.name}, by force`,
+    merge: { ...batch.merge, upsert: batch.merge.forced },
+    parents: batch.parents ?? batch.records.map(({ id }) => id),
+  };
+}
+
 /** A batch of ids alone, for rows that cannot be stored and do not exist yet, though other rows hang on them. */
 export function idsBatch(stream: { name: string; ifAbsent: Merge }, batch: Batch, ids: ReadonlySet<string>): Batch {
   const records = batch.records.filter(({ id }) => ids.has(id));

@@ -24,10 +24,11 @@ import type { Context } from '../context.ts';
 import { type Client, transaction } from '../database/pool.ts';
 import type { StreamKey } from '../database/stream-key.ts';
 import type { Reply } from '../http/request.ts';
+import { byForce } from '../load/batch.ts';
 import type { Ms } from '../reading/reading.ts';
 import type { Claim } from '../runs/claims.ts';
 import { type Compared, compare, type Differing } from './comparison-sql.ts';
-import { byRoot, cameBack, differencesOf, kindOfGone } from './difference-kinds.ts';
+import { byRoot, cameBack, differencesOf, isMadeHere, kindOfGone } from './difference-kinds.ts';
 import { type Finding, type Standing, writeFindings } from './findings.ts';
 import { setAside } from './verifications.ts';
 
@@ -114,6 +115,10 @@ export async function examine(look: Look, { subject, reply, batch, more, uncount
     const key = { account: claim.account, stream: subject.stream };
     const standing = wanted.length > 0 ? await subject.standing(client, wanted, repair) : new Map<string, Standing>();
     const verdicts = await subject.judge(client, [...differing.keys()], standing);
+    // A row that is behind is merged, and a merge leaves a row alone whose `_payload` is equal.
+    for (const [id, verdict] of verdicts)
+      if (verdict === 'behind' && isMadeHere(subject.declared ?? batch.merge, differing.get(id)!))
+        verdicts.set(id, 'differs');
     const of = (verdict: Verdict) => [...verdicts].filter(([, one]) => one === verdict).map(([id]) => id);
     const differs = of('differs');
     // Rejects are reported as rejects.
@@ -199,16 +204,6 @@ export async function differingOf(
 function subset(batch: Batch, ids: readonly string[]): Batch {
   const wanted = new Set(ids);
   return { ...batch, records: batch.records.filter(({ id }) => wanted.has(id)) };
-}
-
-/** A batch that is written whatever the versions are, with all members. */
-export function byForce(batch: Batch): Batch {
-  return {
-    ...batch,
-    name: `${batch.name}, by force`,
-    merge: { ...batch.merge, upsert: batch.merge.forced },
-    parents: batch.parents ?? batch.records.map(({ id }) => id),
-  };
 }
 
 /** A record that is only here, as its source describes it. */

@@ -82,6 +82,13 @@ function contradicts(merge: Compared, found: readonly Differing[]): boolean {
   });
 }
 
+/** Whether the source shows what `_payload` holds, and only columns that hold the same differ: no later change made that. */
+export function isMadeHere(merge: Compared, found: readonly Differing[]): boolean {
+  const isOfRecord = (one: Differing) =>
+    tableOf(merge, one).columns.some(({ name, apart, alike }) => name === one.field && !apart && alike === undefined);
+  return found.every(({ at }) => at === 'column') && found.some(isOfRecord);
+}
+
 /** For a record without a version at its source: nothing tells when it was edited. */
 export function kindOfEdit(merge: Compared, found: readonly Differing[], edited: string): string {
   const { root } = merge.declared;

@@ -9,7 +9,7 @@ import { keepBooks, withCare, writeBatch } from '../../../engine/commit/commit.t
 import { openSince } from '../../../engine/commit/rejects.ts';
 import type { Context } from '../../../engine/context.ts';
 import type { Reply } from '../../../engine/http/request.ts';
-import { driftOf, rejectOf, singleBatch } from '../../../engine/load/batch.ts';
+import { byForce, driftOf, rejectOf, singleBatch } from '../../../engine/load/batch.ts';
 import { noteFailure } from '../../../engine/load/failures.ts';
 import type { Outcome } from '../../../engine/load/list-loop.ts';
 import type { Ms } from '../../../engine/reading/reading.ts';
@@ -117,7 +117,8 @@ async function commitVolume(
 ): Promise<void> {
   const at = { nowMs: ctx.clock.now(), asOfMs: reply.asOf };
   const credits = booksOf(ctx).send.takeCredits();
-  const batch = singleBatch(stream, reply);
+  const single = singleBatch(stream, reply);
+  const batch = claim.again ? byForce(single) : single;
   const unreadable = reply.unreadable.map(one => rejectOf(one, batch, volume.id));
   await withCare(ctx, async (client, care) => {
     const { counts, rejects } = await writeBatch(client, claim, batch, at, care);

@@ -12,12 +12,11 @@ import { streamKey } from '../../../engine/database/stream-key.ts';
 import { behindMs } from '../../../engine/deletions/lag.ts';
 import { check, type Reply, trueByOf } from '../../../engine/http/request.ts';
 import { cleanJson, cleanText } from '../../../engine/json-text.ts';
-import { detailBatch, singleBatch } from '../../../engine/load/batch.ts';
+import { byForce, detailBatch, singleBatch } from '../../../engine/load/batch.ts';
 import { commitNow } from '../../../engine/load/commit-queue.ts';
 import type { Ms } from '../../../engine/reading/reading.ts';
 import type { Claim } from '../../../engine/runs/claims.ts';
 import {
-  byForce,
   differingOf,
   type Examined,
   examine,
