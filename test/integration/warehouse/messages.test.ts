@@ -454,6 +454,25 @@ test('one id in two tickets, in two messages, or twice in a reply: one row is ke
   ]);
 });
 
+test('an attachment that a message of another ticket shows in a later run: drift says so, and so does each later move', async () => {
+  await using s = await scripted();
+  shows(s, 't1', 5, [message('m1', { attachments: [attachment('a1')] })]);
+  await read(s, 10);
+  expect(await driftRows(s)).toEqual([]);
+  shows(s, 't2', 100, [message('m2', { attachments: [attachment('a1')] })]);
+  await read(s, 110);
+  const told = (seen: number) => [{ kind: 'repeated_id', path: 'attachments.id', value: 'of another record', seen }];
+  expect(await attachmentRows(s)).toMatchObject([{ id: 'a1', ticket_id: 't2', message_id: 'm2' }]);
+  expect(await driftRows(s)).toEqual(told(1));
+  shows(s, 't1', 200, [message('m1', { attachments: [attachment('a1')] }), message('m3')]);
+  await read(s, 210);
+  shows(s, 't3', 300, [message('m4', { attachments: [attachment('a1', { name: 'other.pdf' })] })]);
+  shows(s, 't4', 300, [message('m5')]);
+  await read(s, 310);
+  expect(await attachmentRows(s)).toMatchObject([{ id: 'a1', ticket_id: 't3', message_id: 'm4' }]);
+  expect((await driftRows(s))[0]!.seen).toBeGreaterThan(1);
+});
+
 test('a body of very many elements within each other: kept as received, its words are text, and drift says that the layout is not', async () => {
   await using s = await scripted();
   const body = `${'<div>'.repeat(200_000)}deep down${'</div>'.repeat(200_000)}`;
