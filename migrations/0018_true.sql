@@ -566,8 +566,6 @@ begin
 end
 $$;
 
-select sync.settle_comments();
-select sync.settle_roles();
 
 create or replace function sync.behind(account text, stream text, at timestamptz default now()) returns interval
 language sql stable
@@ -613,3 +611,9 @@ comment on table sync.ended_sessions is
   'Sessions of the page that their visitors ended. A row goes when its session would have ended by itself.';
 comment on column sync.ended_sessions.session is 'A keyed hash of the session: nobody can log in with it.';
 comment on column sync.ended_sessions.ends_at is 'When the session would have ended by itself.';
+
+-- Views over the changed ones take their comments anew.
+comment on column analytics.fact_targets.due_at is null;
+comment on column analytics.fact_targets.outcome is null;
+select sync.settle_comments();
+select sync.settle_roles();

@@ -44,10 +44,10 @@ comment on function sync.complete_from is
 create or replace function sync.void_since(account text, source text, since timestamptz) returns void
 language sql
 begin atomic
-  update sync.coverage c set covered = c.covered * tstzmultirange(tstzrange(null, since))
+  update sync.coverage c set covered = c.covered * tstzmultirange(tstzrange(null, void_since.since))
   from sync.streams k
   where k.source = void_since.source and c.stream_key = k.stream_key and c.account_id = account
-    and c.covered && tstzrange(since, null);
+    and c.covered && tstzrange(void_since.since, null);
   delete from sync.walks w using sync.streams k
   where k.source = void_since.source and w.stream_key = k.stream_key and w.account_id = account and w.as_of > since;
   delete from sync.swept s using sync.streams k
