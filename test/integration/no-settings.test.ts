@@ -73,7 +73,8 @@ test('the only one is the default, and several are named', async ({ onTestFinish
   const set = { ...configFor(db.url, sandbox), account: 'default' };
   expect((await command(addRuns, set, 'runs', 'list')).stdout).toBe('');
   expect(JSON.parse((await command(addStatus, set, 'status', '--json')).stdout)).toMatchObject({
-    ...{ account: 'default', helpdesk: true, books: false, streams: [] },
+    ...{ account: 'default', helpdesk: true, books: false },
+    streams: ['users', 'customers', 'tickets', 'messages'].map(stream => ({ stream, state: 'never_synced' })),
   });
 
   await db.pool.query(`insert into sync.accounts (account_id) values ('umbra')`);

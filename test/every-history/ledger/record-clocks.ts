@@ -105,7 +105,7 @@ export const plantedInRecordClock: Readonly<Record<string, readonly Replacement[
   'nothing but Date bounds it': mistake('asOfMs: grantedMs + leastMs - grainMs', 'asOfMs: Number.POSITIVE_INFINITY'),
   'our clock alone bounds it': mistake('Math.max(0, told, kept)', 'Math.max(0)'),
   'a stamp beyond Date counts': mistake('isFresh && stampMs <= dateMs + grainMs', 'isFresh'),
-  'Date falls and the bound does not': mistake('clock.leastMs - fallenMs', 'clock.leastMs'),
-  'stamps count for one reply': mistake('clock.leastMs - fallenMs', '0'),
+  'Date falls and the bound does not': mistake('keptAt(clock, grantedMs) - fallenMs', 'keptAt(clock, grantedMs)'),
+  'stamps count for one reply': mistake('keptAt(clock, grantedMs) - fallenMs', '0'),
   'our clock is set and the bound is not': mistake('leastMs: leastMs - byMs', 'leastMs'),
 };
