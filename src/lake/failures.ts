@@ -9,6 +9,8 @@ interface Sentence {
 
 const isComing = 'Nothing is lost: the next export writes what is missing.';
 
+const ofPlaces = /\b(IO|HTTP|Out of Memory) Error\b/;
+
 /** The first that fits. DuckDB has no codes for these. */
 const sentences: readonly Sentence[] = [
   {
@@ -38,12 +40,12 @@ const sentences: readonly Sentence[] = [
     remedy: 'Give the user of the process the right to write there.',
   },
   {
-    when: /^Out of Memory Error/,
+    when: /Out of Memory Error/,
     what: 'the memory for DuckDB is used up',
     remedy: 'Run the export again, or ask for fewer rows at once.',
   },
   {
-    when: /^(IO|HTTP) Error/,
+    when: /(IO|HTTP) Error/,
     what: 'the files of the lake cannot be read or written',
     remedy: 'Check that the place of the lake exists and that this process may use it.',
   },
@@ -52,8 +54,8 @@ const sentences: readonly Sentence[] = [
 /** The failure of a place; undefined if the statement itself is wrong. */
 export function failureOfPlace(error: Error): ShelfdeskError | undefined {
   const { message } = error;
-  const found = sentences.find(({ when }) => when.test(message));
   // DuckDB quotes the statement behind an empty line, and servers answer there.
   const [said = ''] = message.split('\n');
+  const found = ofPlaces.test(said) ? sentences.find(({ when }) => when.test(message)) : undefined;
   return found && new ShelfdeskError(`${found.what}: ${said}`, found.remedy, exitCodes.failed, error);
 }

@@ -46,6 +46,7 @@ describe('a failure of the place of the lake', () => {
     'Catalog Error: Table with name ticket does not exist!',
     'Parser Error: syntax error at or near "selec"',
     'Permission Error: Cannot access file "/etc/passwd" - file system operations are disabled by configuration',
+    "Conversion Error: Could not convert string 'connection to http://x' to INT32",
     "Binder Error: Could not connect the column to 's3://x'",
   ])('a statement that is wrong is none: %s', says => {
     expect(failureOfPlace(new Error(says))).toBeUndefined();
