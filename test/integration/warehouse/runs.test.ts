@@ -227,7 +227,7 @@ const ends = [
     state: 'partial',
     exit_code: 3,
     error: 'two are missing',
-    remedy: /sync\.rejects/,
+    remedy: /shelfdesk status/,
   },
   {
     says: 'interrupted',

@@ -126,7 +126,7 @@ function linkTo({ base, names }: BooksCall, { id }: WorldShelf): string {
 function listShelves(call: BooksCall): BooksAnswer {
   const seen = [...userOf(call).shelves.values()].filter(shelf => isSeen(call, shelf));
   const paged = call.query.has('startIndex') || call.query.has('maxResults');
-  const { start, count } = paged ? pageOf(call.query) : { start: 0, count: seen.length };
+  const { start, count } = paged ? pageOf(call) : { start: 0, count: seen.length };
   const items = seen.slice(start, start + count);
   const shown = items.map(shelf => showShelf(shelf, linkTo(call, shelf), call.readings.shelfDates));
   const total = call.readings.totalItems === 'missing' ? {} : { totalItems: seen.length };
@@ -216,7 +216,7 @@ function page<T>(
   total = all.length,
 ): BooksAnswer {
   const look = lookOf(call, 'list');
-  const { start, count } = pageOf(call.query);
+  const { start, count } = pageOf(call);
   const items = all.slice(start, start + count).map(one => showVolume(volumeOf(one), look));
   return {
     status: 200,
@@ -224,9 +224,9 @@ function page<T>(
   };
 }
 
-function pageOf(query: URLSearchParams): { start: number; count: number } {
+function pageOf({ query, readings }: BooksCall): { start: number; count: number } {
   const start = wholeNumber(query, 'startIndex', 0, 2 ** 31 - 1, 0);
-  return { start, count: wholeNumber(query, 'maxResults', 0, 40, 10) };
+  return { start, count: Math.min(wholeNumber(query, 'maxResults', 0, 40, 10), readings.pageCap) };
 }
 
 /** `items` is absent, not empty, without items. */

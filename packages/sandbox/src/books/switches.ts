@@ -46,6 +46,14 @@ export const BOOKS_SWITCHES = [
     says: 'totalItems of volumes: an estimate that varies, the exact number, or absent',
   },
   {
+    name: 'pageCap',
+    flag: '--books-page-cap',
+    unit: 'records',
+    default: Number.POSITIVE_INFINITY,
+    words: UNLIMITED,
+    says: 'most records of a page, whatever the request asks for; the next page continues behind them',
+  },
+  {
     name: 'shelfDates',
     flag: '--books-shelf-dates',
     values: { shown: true, missing: false },

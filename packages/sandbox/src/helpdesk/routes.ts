@@ -3,7 +3,7 @@
  * known before the request is admitted.
  */
 
-import { list, listOf } from '../http/query.ts';
+import { list, listOf, whole } from '../http/query.ts';
 import { Refusal } from '../http/refusal.ts';
 import { findAmong } from '../http/routing.ts';
 import type { Settled } from '../switches.ts';
@@ -123,10 +123,13 @@ function oneAttachment({ world, id }: Call): Answer {
   return { status: 200, body: attachment };
 }
 
-/** All users in one reply, newest first: this list has no pages. */
+/** All users in one reply, newest first: this list has no pages, unless pages are capped. */
 function listUsers(call: Call): Answer {
-  const users = [...call.world.users.values()].reverse();
-  return { status: 200, body: users, ...totalCount(call, () => users.length) };
+  const { world, query } = call;
+  const users = [...world.users.values()].reverse();
+  const { pageCap } = call.readings;
+  const from = pageCap < users.length ? (whole(query, 'page', 1, Number.MAX_SAFE_INTEGER, 1) - 1) * pageCap : 0;
+  return { status: 200, body: users.slice(from, from + pageCap), ...totalCount(call, () => users.length) };
 }
 
 function oneCustomer({ shown, id }: Call): Answer {

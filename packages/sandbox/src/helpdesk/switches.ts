@@ -110,6 +110,14 @@ export const HELPDESK_SWITCHES = [
     says: 'reply to a page beyond the depth: 422, or an empty list',
   },
   {
+    name: 'pageCap',
+    flag: '--page-cap',
+    unit: 'records',
+    default: Number.POSITIVE_INFINITY,
+    words: UNLIMITED,
+    says: 'most records of a page, whatever the request asks for; the next page continues behind them',
+  },
+  {
     name: 'totalCountCap',
     flag: '--total-count-cap',
     unit: 'records',
