@@ -388,7 +388,7 @@ describe('limits', () => {
     expect([exact.about.rows, exact.about.cut]).toEqual([200, undefined]);
     const wide = await agent.tool('ask_sql', { sql: `select repeat('x', 30000) as x from generate_series(1, 100)` });
     expect(wide.about).toMatchObject({ rows: 3, cut: expect.stringContaining('limit of bytes') });
-    const huge = await agent.tool('ask_sql', { sql: `select repeat('x', 100000000) as x from generate_series(1, 3)` });
+    const huge = await agent.tool('ask_sql', { sql: `select repeat('x', 10000000) as x from generate_series(1, 3)` });
     expect(huge).toMatchObject({ isError: true, text: expect.stringContaining('larger than the limit') });
     expect((await agent.tool('ask_sql', { sql: 'select 1 as n' })).data).toEqual([{ n: 1 }]);
   });

@@ -23,18 +23,19 @@ const script: Partial<Plan> = {
   },
   ...{ erasures: 0, fields: ['name', 'body'], fieldsComeLate: true, volumes: 5, shelfPage: 3, exports: 0 },
   ...{ workers: 1, deaths: 0, troubles: 0, clocksMs: 0, events: 0, turmoilMs: 265_000, turmoilSteps: 3000 },
+  ...{ edge: 'right', edgeMs: 0 },
   limits: { credits: 1_000_000, periodMs: 60_000, requestsPerSecond: 1_000_000, reserve: 0 },
 };
 const seed = 3;
 
 const events = [
   [0, 'sync'],
-  [20, 'a ticket is deleted'],
   [20, 'a customer is deleted'],
   [20, 'a message has a file more'],
   // More in one second than paging reaches: read by creation.
   [21, 'all tickets change in one second'],
   [30, 'sync'],
+  [45, 'a ticket is deleted'],
   [60, 'a ticket is dated ahead'],
   [61, 'the catalog changes'],
   [62, 'a person is erased'],
