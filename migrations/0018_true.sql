@@ -77,6 +77,28 @@ end;
 comment on function sync.complete_from is
   'Start of the stream in the mirror: records last changed before this time may be missing. Null: complete from the beginning. A backfill of older ranges moves it back. Messages and volumes start with their tickets and shelves. The argument is the stream''s key, or its short name if only one source has a stream of that name.';
 
+create or replace function sync.at_most_with_missing(at_most numeric, account text, stream text) returns numeric
+language sql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select case when coalesce(m.missing, 0) <= 0 then at_most
+    else trim_scale(ceil((m.missing + at_most / 100 * m.here) / (m.missing + m.here) * 1000000) / 10000) end
+  from (
+    select sum(c.ours) as here, sum(greatest(0, c.theirs_least - c.ours)) - (
+        select count(*) from sync.audit a
+        where a.run_id = max(c.run_id) and a.stream_key = at_most_with_missing.stream and a.repaired_at is not null
+          and a.kind ~ '(missing here|came back)') as missing
+    from sync.verified_lists c
+    where c.stream_key = at_most_with_missing.stream and c.ours is not null and c.run_id = (
+      select max(l.run_id)
+      from sync.verified_lists l join sync.stored_runs r on r.id = l.run_id
+      where l.account_id = at_most_with_missing.account and l.stream_key = at_most_with_missing.stream
+        and l.ours is not null and r.started_at > now() - interval '7 days')) m
+$$;
+comment on function sync.at_most_with_missing is
+  'The bound of sync.at_most for the records of the source: random rows are drawn from what is stored, so records that the last comparison of counts found missing here are added to the differing ones.';
+
 create or replace view sync.status as
 select s.account_id, k.stream,
   e.complete_through,
@@ -100,7 +122,8 @@ select s.account_id, k.stream,
   sync.deletes_checked_at(s.account_id, s.stream_key) as deletes_checked_at,
   -- As sync.audit_confidence computes it over all fields, but only for the requested stream.
   (select case when count(*) > 0 then
-      sync.at_most(count(distinct u.record_id) filter (where u.differences is not null), count(distinct u.record_id) filter (where not u.unread)) end
+      sync.at_most_with_missing(sync.at_most(count(distinct u.record_id) filter (where u.differences is not null),
+        count(distinct u.record_id) filter (where not u.unread)), s.account_id, s.stream_key) end
    from sync.audit u
    where u.account_id = s.account_id and u.stream_key = s.stream_key and u.random and u.checked_at > now() - interval '7 days') as differ_at_most_percent,
   (select min(u.checked_at) from sync.audit u
@@ -600,7 +623,37 @@ begin atomic
   from known n
   where n.top > n.mirrored_since - interval '1 hour';
 end;
+-- A page that is not full need not be the last one: where a sync's request for the newest customers begins, drift of short
+-- pages, and a bound that counts what is missing.
+create index customers_created_after on helpdesk.customers (account_id, _created_after);
 
+comment on column sync.drift.kind is
+  'unknown_field, unknown_value, wrong_type. unstorable: characters that PostgreSQL cannot store. simplified_html: a body with too much markup; body_text keeps its words without its layout. repeated_id: an id that occurs twice in a reply, or that belongs to another record already (two tickets with one message). Only one row is kept. clock: the source''s clock moved by more than the lookback. short_page: a page showed fewer records than were asked for, though others follow; nothing is lost by it.';
+
+comment on column sync.drift.value is
+  'The unknown value. For an id that moved from one record to another: "of another record". For clock: the size of the move. For short_page: the number that was asked for. Empty otherwise.';
+
+create or replace view sync.audit_confidence as
+with counted as not materialized (
+  select account_id, source, stream, stream_key, record_id, checked_at, unread, differences
+  from sync.audit
+  where random and checked_at > now() - interval '7 days'),
+totals as not materialized (
+  select account_id, source, stream, stream_key, count(distinct record_id) as drawn, count(distinct record_id) filter (where not unread) as checked,
+    min(checked_at) as as_of
+  from counted
+  group by account_id, source, stream, stream_key),
+differing as not materialized (
+  select c.account_id, c.stream_key, f.field, count(distinct c.record_id) as differed
+  from counted c cross join lateral (select '' as field union all select jsonb_object_keys(c.differences)) f
+  where c.differences is not null
+  group by c.account_id, c.stream_key, f.field)
+select t.account_id, t.stream, f.field, t.checked, coalesce(d.differed, 0) as differed, t.drawn - t.checked as unread,
+  sync.at_most_with_missing(sync.at_most(coalesce(d.differed, 0), t.checked), t.account_id, t.stream_key) as at_most_percent, t.as_of, t.source, t.stream_key
+from totals t
+join (select account_id, stream_key, '' as field from totals union select account_id, stream_key, field from differing) f
+  using (account_id, stream_key)
+left join differing d using (account_id, stream_key, field);
 -- A log-out ends the session in every process that serves the page.
 
 create table sync.ended_sessions (

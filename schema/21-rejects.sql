@@ -65,11 +65,11 @@ create table sync.drift (
 comment on table sync.drift is
   'Drift: differences between the source and its documentation. Drift is counted and causes no reject.';
 comment on column sync.drift.kind is
-  'unknown_field, unknown_value, wrong_type. unstorable: characters that PostgreSQL cannot store. simplified_html: a body with too much markup; body_text keeps its words without its layout. repeated_id: an id that occurs twice in a reply, or that belongs to another record already (two tickets with one message). Only one row is kept. clock: the source''s clock moved by more than the lookback.';
+  'unknown_field, unknown_value, wrong_type. unstorable: characters that PostgreSQL cannot store. simplified_html: a body with too much markup; body_text keeps its words without its layout. repeated_id: an id that occurs twice in a reply, or that belongs to another record already (two tickets with one message). Only one row is kept. clock: the source''s clock moved by more than the lookback. short_page: a page showed fewer records than were asked for, though others follow; nothing is lost by it.';
 comment on column sync.drift.path is
   'Place of the field in the record. The path … collects all difference kinds after the first hundred of a reply.';
 comment on column sync.drift.value is
-  'The unknown value. For an id that moved from one record to another: "of another record". For clock: the size of the move. Empty otherwise.';
+  'The unknown value. For an id that moved from one record to another: "of another record". For clock: the size of the move. For short_page: the number that was asked for. Empty otherwise.';
 comment on column sync.drift.seen is 'Number of occurrences.';
 comment on column sync.drift.first_seen_at is 'Time of the first occurrence.';
 comment on column sync.drift.last_seen_at is 'Time of the last occurrence.';

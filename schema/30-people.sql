@@ -63,6 +63,7 @@ create table helpdesk.customers (
   _deleted_after timestamptz,
   primary key (account_id, id)
 );
+create index customers_created_after on helpdesk.customers (account_id, _created_after);
 comment on table helpdesk.customers is
   'People who write in. New customers arrive with the next sync. The source does not announce edits of known customers; see _observed_at.';
 comment on column helpdesk.customers.first_name is

@@ -86,6 +86,28 @@ $$;
 comment on function sync.at_most is
   'Upper bound of the share of differing records, in percent, with 95 % confidence, from a random sample (Clopper and Pearson, one-sided).';
 
+create or replace function sync.at_most_with_missing(at_most numeric, account text, stream text) returns numeric
+language sql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select case when coalesce(m.missing, 0) <= 0 then at_most
+    else trim_scale(ceil((m.missing + at_most / 100 * m.here) / (m.missing + m.here) * 1000000) / 10000) end
+  from (
+    select sum(c.ours) as here, sum(greatest(0, c.theirs_least - c.ours)) - (
+        select count(*) from sync.audit a
+        where a.run_id = max(c.run_id) and a.stream_key = at_most_with_missing.stream and a.repaired_at is not null
+          and a.kind ~ '(missing here|came back)') as missing
+    from sync.verified_lists c
+    where c.stream_key = at_most_with_missing.stream and c.ours is not null and c.run_id = (
+      select max(l.run_id)
+      from sync.verified_lists l join sync.stored_runs r on r.id = l.run_id
+      where l.account_id = at_most_with_missing.account and l.stream_key = at_most_with_missing.stream
+        and l.ours is not null and r.started_at > now() - interval '7 days')) m
+$$;
+comment on function sync.at_most_with_missing is
+  'The bound of sync.at_most for the records of the source: random rows are drawn from what is stored, so records that the last comparison of counts found missing here are added to the differing ones.';
+
 create or replace view sync.audit_confidence as
 with counted as not materialized (
   select account_id, source, stream, stream_key, record_id, checked_at, unread, differences
@@ -102,7 +124,7 @@ differing as not materialized (
   where c.differences is not null
   group by c.account_id, c.stream_key, f.field)
 select t.account_id, t.stream, f.field, t.checked, coalesce(d.differed, 0) as differed, t.drawn - t.checked as unread,
-  sync.at_most(coalesce(d.differed, 0), t.checked) as at_most_percent, t.as_of, t.source, t.stream_key
+  sync.at_most_with_missing(sync.at_most(coalesce(d.differed, 0), t.checked), t.account_id, t.stream_key) as at_most_percent, t.as_of, t.source, t.stream_key
 from totals t
 join (select account_id, stream_key, '' as field from totals union select account_id, stream_key, field from differing) f
   using (account_id, stream_key)

@@ -168,7 +168,8 @@ select s.account_id, k.stream,
   sync.deletes_checked_at(s.account_id, s.stream_key) as deletes_checked_at,
   -- As sync.audit_confidence computes it over all fields, but only for the requested stream.
   (select case when count(*) > 0 then
-      sync.at_most(count(distinct u.record_id) filter (where u.differences is not null), count(distinct u.record_id) filter (where not u.unread)) end
+      sync.at_most_with_missing(sync.at_most(count(distinct u.record_id) filter (where u.differences is not null),
+        count(distinct u.record_id) filter (where not u.unread)), s.account_id, s.stream_key) end
    from sync.audit u
    where u.account_id = s.account_id and u.stream_key = s.stream_key and u.random and u.checked_at > now() - interval '7 days') as differ_at_most_percent,
   (select min(u.checked_at) from sync.audit u

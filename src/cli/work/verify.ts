@@ -162,6 +162,9 @@ export function areEqual(counts: readonly Counted[], missing: Record<string, num
   });
 }
 
+/** Whether the source counts more records than the mirror has. */
+const isLess = ({ ours, theirs_least }: Counted) => ours !== null && theirs_least !== null && ours < theirs_least;
+
 /** Whether the mirror has more records than the source counts. */
 const isMore = ({ ours, theirs_most }: Counted) => ours !== null && theirs_most !== null && ours > theirs_most;
 
@@ -214,6 +217,12 @@ function show(result: VerifyResult, asked: Asked, { json }: Options): void {
     say(`The source has more records than the mirror: find them with ${full}.`);
   if (asked.sample !== null && counts.some(isMore))
     say(`The mirror has more records than the source counts. Its lists may hide some: check with ${full}.`);
+  const unequal = counts.filter(one => isMore(one) || isLess(one)).map(({ stream, list }) => `${stream}, ${list} list`);
+  if (differing === 0 && unequal.length > 0) {
+    const what = 'No compared record differs, but the number of records does';
+    say(`${style('yellow', what, process.stderr)}: ${unequal.join('; ')}.`);
+    return;
+  }
   if (differing === 0) {
     const isOver = ['completed', 'partial'].includes(result.state);
     say(isOver ? 'No differences were found.' : 'No differences were found so far.');

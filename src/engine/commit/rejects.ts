@@ -36,7 +36,8 @@ export interface Drift {
     | 'unstorable'
     | 'clock'
     | 'simplified_html'
-    | 'repeated_id';
+    | 'repeated_id'
+    | 'short_page';
   readonly path: string;
   readonly value: string;
   readonly seen: number;

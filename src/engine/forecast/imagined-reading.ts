@@ -12,10 +12,10 @@ import type { Asked } from './plan-time.ts';
 /** The times that order the records of a list, ascending. */
 export type Imagined = ArrayLike<number>;
 
-/** Every request of a reading, answered as of now. `pages` false: the list has no pages, and each reply shows all of it. */
+/** Every request of a reading, answered as of now. */
 export function requestsOf(
   reading: Generator<Step, Proof, Page>,
-  { stream, list, lane, pages = true }: { stream: ListStream<Row>; list: string; lane: Lane; pages?: boolean },
+  { stream, list, lane, pages = true, isTimed = true }: Listed,
   imagined: Imagined,
   nowMs: Ms,
 ): Asked[] {
@@ -23,17 +23,50 @@ export function requestsOf(
   for (let step = reading.next(); !step.done; ) {
     const { ask } = step.value;
     asked.push({ cost: stream.request(list, ask).cost, lane, many: 1 });
-    step = reading.next(answer(imagined, pages ? ask : { page: 1, perPage: imagined.length }, nowMs));
+    const page = answer(imagined, pages ? ask : { page: 1, perPage: imagined.length }, nowMs);
+    step = reading.next(isTimed ? page : untimed(page));
   }
   return asked;
 }
 
-function answer(imagined: Imagined, { since, page, perPage }: Ask, nowMs: Ms): Page {
+interface Listed {
+  readonly stream: ListStream<Row>;
+  readonly list: string;
+  readonly lane: Lane;
+  /** False: the list has no pages, and each reply shows all of it. */
+  readonly pages?: boolean;
+  /** False: its records do not show the time that orders them. */
+  readonly isTimed?: boolean;
+}
+
+const untimed = (page: Page): Page => ({
+  ...page,
+  rows: page.rows.map(row => ({ ...row, time: Number.NaN })),
+  old: new Set([fromBefore]),
+});
+
+/** The id of a record from before the wanted range. */
+const fromBefore = 'from before';
+
+function answer(imagined: Imagined, ask: Ask, nowMs: Ms): Page {
+  const { since, page, perPage } = ask;
   const first = since === undefined ? 0 : placeOf(imagined, since);
+  if (ask.newestFirst) return newest(imagined, ask, nowMs);
   const from = first + (page - 1) * perPage;
   const arrived = Math.max(0, Math.min(perPage, imagined.length - from));
   const rows = Array.from({ length: arrived }, (_, i) => ({ id: String(from + i), time: imagined[from + i]! }));
   return { arrived, rows, asOf: nowMs, date: nowMs, total: imagined.length - first };
+}
+
+/** The newest records. A sync that asks for records from before, too, meets one. */
+function newest(imagined: Imagined, { wanted, since = -Infinity, perPage }: Ask, nowMs: Ms): Page {
+  const from = Math.max(placeOf(imagined, wanted ?? since), imagined.length - perPage);
+  const rows = Array.from({ length: imagined.length - from }, (_, i) => {
+    const place = imagined.length - 1 - i;
+    return { id: String(place), time: imagined[place]! };
+  });
+  const met = wanted !== undefined && since < wanted && rows.length < perPage ? [{ id: fromBefore, time: wanted }] : [];
+  return { arrived: rows.length + met.length, rows: [...rows, ...met], asOf: nowMs, date: nowMs };
 }
 
 /** The index of the first time that is not earlier. */

@@ -303,6 +303,14 @@ function* unstorableIn(record: object): Generator<[path: string, characters: num
   }
 }
 
+/** The source showed fewer records on a page than it was asked for, and others behind them. */
+export const driftOfShort = (asked: number | undefined): Drift[] =>
+  asked === undefined ? [] : [{ kind: 'short_page', path: '', value: String(asked), seen: 1 }];
+
+/** The same of pages that were asked for one after the other. */
+export const driftOfPages = (pages: readonly { readonly arrived: number }[], asked: number): Drift[] =>
+  driftOfShort(pages.slice(0, -1).some(({ arrived }) => arrived < asked) ? asked : undefined);
+
 /** Rows that moved from another parent record. */
 export function driftOfTaken(
   { merge }: { readonly merge: Merge },

@@ -21,7 +21,7 @@ import { parseJson } from '../exact-json.ts';
 import { type Reply, trueByOf, type Unreadable } from '../http/request.ts';
 import type { Ask, Ms } from '../reading/reading.ts';
 import type { Claim } from '../runs/claims.ts';
-import { driftOf, driftOfTaken, listBatch, rejectOf } from './batch.ts';
+import { driftOf, driftOfShort, driftOfTaken, listBatch, rejectOf } from './batch.ts';
 import { commitNow, type Entry } from './commit-queue.ts';
 
 /** Backfills give way to fresh work. Sweeps, audits and verifications give way to both. */
@@ -124,6 +124,7 @@ export function recordsOf<T extends Row>(
       drift: [
         ...(counts.cleaned > 0 ? driftOf(stream, parsed(batch), strange, true) : drift),
         ...driftOfTaken(stream, takenOver),
+        ...driftOfShort(books.proof?.shortOf),
         ...(clockMoved === undefined ? [] : [{ kind: 'clock' as const, path: '', value: clockMoved, seen: 1 }]),
       ],
       ...(clockMoved === undefined ? books : {}),
@@ -135,8 +136,9 @@ export function recordsOf<T extends Row>(
     if (clockMoved !== undefined) throw new ClockMoved(clockMoved);
   };
   const { list = 'default', proof = {}, redundant = [], expected } = books;
-  const { covered, tie, walk, gap } = proof;
-  const provesOnly = covered && !tie && walk === undefined && !gap && redundant.length === 0 && !claim.again;
+  const { covered, tie, walk, gap, shortOf } = proof;
+  const provesOnly =
+    covered && !tie && walk === undefined && !gap && shortOf === undefined && redundant.length === 0 && !claim.again;
   const isEmpty = arrived === 0 && more === undefined && clockMoved === undefined;
   const alone =
     provesOnly && isEmpty ? () => keepProof(ctx.pg, claim, list, covered, { credits, expected }) : undefined;

@@ -15,7 +15,7 @@ import { copiesDiffer, hasRipe, isSettled, settleTies, takenBack } from '../cove
 import { transaction } from '../database/pool.ts';
 import { settleAbsence, type WholeList } from '../deletions/absence.ts';
 import { lacksVersion } from '../reading/moving-list.ts';
-import { type Cuts, farFuture, type Ms, type Proof, type Range, type Walk } from '../reading/reading.ts';
+import { type Anchor, type Cuts, farFuture, type Ms, type Proof, type Range, type Walk } from '../reading/reading.ts';
 import type { Claim } from '../runs/claims.ts';
 import { listBatch, pageOf, singleBatch } from './batch.ts';
 import { Commits } from './commit-queue.ts';
@@ -35,7 +35,11 @@ export async function syncList<T extends Row>(ctx: Context, claim: Claim, stream
     stream,
     async function* (list) {
       const position = await readPosition(ctx.pg, claim, list, stream.fromTheBeginning);
-      if (!position.redundant) yield position;
+      if (position.redundant) return;
+      const { fromMs, firstLoad, walk } = position;
+      // A first load of the first list is long. The other lists are usually empty.
+      const isLong = walk !== undefined || (firstLoad && list === stream.lists[0].name);
+      yield isLong ? position : { ...position, anchor: await stream.anchor?.(ctx.pg, claim, list, fromMs) };
     },
     readTakenBack,
   );
@@ -66,6 +70,7 @@ interface Part {
   readonly firstLoad?: boolean;
   readonly walk: Walk | undefined;
   readonly cuts?: Cuts | undefined;
+  readonly anchor?: Anchor | undefined;
 }
 
 /** Reads the parts of each list, then fetches the rejects that are due. */
@@ -146,7 +151,8 @@ export async function readPart<T extends Row>(
 ): Promise<{ gaps: string[]; asOf: Ms; whole: WholeList | undefined }> {
   const { lookbackMs } = sourceOf(ctx, stream.source);
   const cuts = known.cuts ?? (await stream.cuts?.(ctx.pg, claim));
-  const reading = stream.read(fromMs, { ...stream.paging, lookbackMs, firstLoad, walk, until: untilMs, cuts });
+  const options = { lookbackMs, firstLoad, walk, until: untilMs, cuts, anchor: known.anchor };
+  const reading = stream.read(fromMs, { ...stream.paging, ...options });
   const gaps: string[] = [];
   let seen = 0;
   let asOf = Infinity;
@@ -164,13 +170,16 @@ export async function readPart<T extends Row>(
       if (Number.isNaN(begunMs)) begunMs = reply.asOf;
       for (const { id } of [...reply.records, ...reply.unreadable]) if (id !== undefined) shown?.add(id);
       if (reply.unreadable.some(({ id }) => id === undefined) || reply.clockMovedMs !== undefined) isWhole = false;
-      step = reading.next(pageOf(stream, reply, ask.order));
+      const ids = reply.records.map(({ id }) => id);
+      const old = ask.wanted === undefined ? undefined : await stream.old?.(ctx.pg, claim, ids, fromMs);
+      step = reading.next({ ...pageOf(stream, reply, ask.order), old });
       const proven = step.done ? step.value : step.value.proof;
       if (proven.tie && stream.merge.declared.root.version === undefined) throw lacksVersion(stream.key);
       const proof = added(proven, claimed);
       claimed = proven.covered ?? claimed;
       if (step.done && proven.covered === undefined) isWhole = false;
-      asOf = reply.asOf;
+      // The newest records complete the page before.
+      if (!ask.newestFirst || asOf === Infinity) asOf = reply.asOf;
       // A count covers the list in its own order. For another order it would count records that were seen already.
       const expected = reply.total === undefined || ask.order ? undefined : seen + reply.total;
       const redundant = list === stream.lists[0].name ? shownFirst(stream, reply.records, told) : [];

@@ -20,6 +20,7 @@ import { readApart } from './partitions.ts';
 import {
   endOf,
   floorSecond,
+  isLast,
   type Ms,
   type Page,
   type Proof,
@@ -102,7 +103,7 @@ function* readAscending(from: Ms, options: ReadingOptions): Generator<Step, Proo
       const second = Math.max(start, read);
       const far: Page = yield* inOrder({ since, page: depth / perPage, perPage }, {});
       // Records without a time come first, and a page of them has no last second.
-      const isDeep = far.arrived === perPage && !(look(far, options).last > second);
+      const isDeep = !isLast(far, perPage) && !(look(far, options).last > second);
       const there = isDeep ? undefined : yield* forwards(since, [page], options);
       if (there === undefined || (there.deep && !(there.before > second))) {
         const apart = yield* readApart(since, second, options);

@@ -7,7 +7,7 @@
  *   since = U − 1 s    U: the second of the last record. Whether `since` includes its own second is not known; either
  *                      way this request shows everything from U on. Everything before U is proven by the page.
  *
- * Nothing younger than `as_of − lookback` is claimed. A short page ends the list. So does one that reaches into the
+ * Nothing younger than `as_of − lookback` is claimed. The last page (ends.ts) ends the reading. So does one that reaches into the
  * future (a wrong clock moves nothing): what follows it is read by pages, proves nothing, and is read by each run anew.
  *
  * Where one second, or two neighbouring ones, fill the page, the next request would be the same: then that request is
@@ -33,6 +33,7 @@ import {
   covering,
   endOf,
   floorSecond,
+  isLast,
   type Ms,
   type Page,
   type Proof,
@@ -208,7 +209,7 @@ function* walkByCreation(
   }
 }
 
-/** Reads the pages that follow, if the last page ends the list without being short. */
+/** Reads the pages that follow, if the last page ends the reading and not the list. */
 function* readFuture(
   since: Ms,
   pages: readonly Page[],
@@ -217,7 +218,7 @@ function* readFuture(
 ): Generator<Step, Proof, Page> {
   let untold = proof;
   let newest = pages.at(-1)!;
-  for (let page = pages.length + 1; newest.arrived >= perPage && page * perPage <= depth; page++) {
+  for (let page = pages.length + 1; !isLast(newest, perPage) && page * perPage <= depth; page++) {
     newest = yield* inOrder({ since, page, perPage }, untold);
     untold = {};
   }

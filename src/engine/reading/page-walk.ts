@@ -11,8 +11,8 @@
  * created since that run began is read behind it.
  *
  * Where the list is longer than paging reaches, the walk takes the part that it reaches, which is the oldest, and the
- * next walk begins at a time whose first record was met in this one. That time is found by bisection with pages of one
- * record, one credit each; Total-Count is not needed for it, which may well stop at the depth.
+ * next walk begins at a time whose first record was met in this one. That time is found by bisection, one credit for each
+ * page; Total-Count is not needed for it, which may well stop at the depth.
  *
  * With `until` the walk begins at the page that shows one of the first records of the request `since = until`. Whether
  * that includes its own second or not, everything created before `until` stands before each of them. The difference of
@@ -23,6 +23,7 @@ import {
   covering,
   endOf,
   floorSecond,
+  isLast,
   type Ms,
   type Page,
   type Proof,
@@ -58,16 +59,18 @@ export function* walkList(from: Ms, options: ReadingOptions): Generator<Step, Pr
       const first: Page = yield { ask: { since, page: 1, perPage, ...count }, proof };
       /** The first records from `until` on. */
       const beyond: Page | undefined =
-        first.arrived < perPage || until === Infinity
+        isLast(first, perPage) || until === Infinity
           ? undefined
           : yield { ask: { since: until, page: 1, perPage, count: true }, proof: {} };
       const unwanted = new Set(beyond?.rows.map(({ id }) => id));
-      const ends = ({ arrived, rows }: Page) => arrived < perPage || rows.some(({ id }) => unwanted.has(id));
+      const ends = (page: Page) => isLast(page, perPage) || page.rows.some(({ id }) => unwanted.has(id));
       if (ends(first)) return { ...covering(start, claim(until, first.asOf, lookbackMs)), walk: null };
       const all: Page = count ? first : yield { ask: { since, page: 1, perPage: 0, count: true }, proof: {} };
       // Page 1 did not end the range. If the count is a whole number of pages, the page that ends it is empty.
       const wanted = beyond ? Math.max(perPage, counted(all) - counted(beyond)) : counted(all);
-      let page = Math.min(Math.floor(wanted / perPage) + 1, depth / perPage);
+      // The source may cut its pages smaller than asked for, or hide some of their records.
+      const size = Math.min(perPage, Math.max(1, first.arrived));
+      let page = Math.min(Math.floor(wanted / size) + 1, depth / perPage);
       end = yield { ask: { since, page, perPage }, proof: {} };
       while (!ends(end) && page * perPage < depth) {
         end = yield { ask: { since, page: ++page, perPage }, proof: {} };
@@ -87,7 +90,7 @@ export function* walkList(from: Ms, options: ReadingOptions): Generator<Step, Pr
       // Page 1 stays the place of the walk until the walk is over.
       proof = kept ? { walk: { ...walk, page: Math.max(1, page - 1) } } : {};
     }
-    const next: Next = walk.deep ? yield* split(walk, met, proof) : { since: Infinity };
+    const next: Next = walk.deep ? yield* split(walk, met, proof, options) : { since: Infinity };
     if (next.gap && resumed) {
       // The part before the resumption may lead on: the walk begins anew.
       proof = { walk: null };
@@ -125,7 +128,12 @@ interface Next {
 }
 
 /** The latest time, within about a tenth of the walk, whose first record this walk has met. */
-function* split(walk: Walk, met: ReadonlyMap<string, number>, proof: Proof): Generator<Step, Next, Page> {
+function* split(
+  walk: Walk,
+  met: ReadonlyMap<string, number>,
+  proof: Proof,
+  { perPage }: ReadingOptions,
+): Generator<Step, Next, Page> {
   const until = endOf(walk);
   let known = walk.since;
   let beyond = Math.max(Math.min(floorSecond(walk.asOf), until), known + secondMs);
@@ -133,7 +141,8 @@ function* split(walk: Walk, met: ReadonlyMap<string, number>, proof: Proof): Gen
   let untold = proof;
   while (beyond - known > secondMs && place < 0.9 * met.size) {
     const middle = floorSecond((known + beyond) / 2);
-    const page: Page = yield { ask: { since: middle, page: 1, perPage: 1 }, proof: untold };
+    // Not of one record: that one may be hidden.
+    const page: Page = yield { ask: { since: middle, page: 1, perPage }, proof: untold };
     untold = {};
     const first = page.rows[0] && met.get(page.rows[0].id);
     if (first === undefined) beyond = middle;

@@ -35,6 +35,10 @@ export interface Ask {
   readonly updatedSince?: Ms | undefined;
   /** Only records with these values. */
   readonly only?: Only | undefined;
+  /** Page 1 of the same list in the opposite order: see ends.ts. */
+  readonly newestFirst?: true;
+  /** Records from before this time are known, though `since` goes further back. */
+  readonly wanted?: Ms | undefined;
 }
 
 /** `user_id` 'null': records that are assigned to no user. */
@@ -54,8 +58,12 @@ export interface Cuts {
 
 /** A reply to a request of a list. */
 export interface Page {
-  /** The number of records, readable or not: it tells where the list ends. */
+  /** The number of records, readable or not. */
   readonly arrived: number;
+  /** Whether records follow this page, as `ends.ts` has found out. Undefined: a page that is not full is the last one. */
+  readonly more?: boolean;
+  /** Of records without a time: those that the mirror knew before the wanted range began. */
+  readonly old?: ReadonlySet<string> | undefined;
   /** Readable records in their order. `time` is the value that orders the request; NaN if records do not show it. */
   readonly rows: readonly { readonly id: string; readonly time: Ms }[];
   /** The reply shows everything that happened before this time. */
@@ -66,6 +74,9 @@ export interface Page {
   /** The cursor of the next page; undefined at the end. */
   readonly next?: string | undefined;
 }
+
+/** No record follows this page. */
+export const isLast = ({ arrived, more }: Page, perPage: number): boolean => !(more ?? arrived >= perPage);
 
 /** The place of a walk by pages (see page-walk.ts), or of one by creation (see moving-list.ts). */
 export interface Walk {
@@ -92,6 +103,8 @@ export interface Proof {
   readonly walk?: Walk | null;
   /** The part of `covered` that was read by pages of a moving list. */
   readonly tie?: Tie;
+  /** The source showed fewer records on a page than were asked for, so many, though more follow. */
+  readonly shortOf?: number;
 }
 
 /**
@@ -125,6 +138,16 @@ export interface ReadingOptions {
    */
   readonly until?: Ms | undefined;
   readonly cuts?: Cuts | undefined;
+  readonly anchor?: Anchor | undefined;
+}
+
+/**
+ * A request for the newest records that reaches back to `since` should meet records of before the wanted range. Then one
+ * page shows that nothing is missing. `isStored`: the mirror has records of the list that these requests should show.
+ */
+export interface Anchor {
+  readonly since: Ms;
+  readonly isStored: boolean;
 }
 
 export type Reader = (from: Ms, options: ReadingOptions) => Generator<Step, Proof, Page>;

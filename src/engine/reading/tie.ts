@@ -8,6 +8,7 @@ import {
   type Ask,
   endOf,
   floorSecond,
+  isLast,
   type Ms,
   type Page,
   type Proof,
@@ -109,7 +110,11 @@ export function* forwards(since: Ms, begun: readonly Page[], options: ReadingOpt
       if (last >= until) return { pages, before: until, deep: false };
       if (ended) return { pages, before: Infinity, deep: false };
       if (last - secondMs > since + secondMs) return { pages, before: last, deep: false };
-      if ((pages.length + 1) * perPage > depth) return { pages, before: last, deep: true };
+      if ((pages.length + 1) * perPage > depth) {
+        // The last pages may be without records.
+        const shown = pages.findLast(({ rows }) => rows.length > 0)?.rows.at(-1)?.time ?? since + secondMs;
+        return { pages, before: floorSecond(shown), deep: true };
+      }
     }
     pages.push(yield* inOrder({ since, page: pages.length + 1, perPage }, {}));
   }
@@ -181,7 +186,7 @@ export function* inOrder(ask: Ask & { since: Ms }, proof: Proof): Generator<Step
 }
 
 export interface Look {
-  /** No page follows: this one is short, or reaches into the future (a wrong clock moves nothing). */
+  /** No page follows: this one is the last, or reaches into the future (a wrong clock moves nothing). */
   readonly ended: boolean;
   /** The second of the last record. */
   readonly last: Ms;
@@ -189,7 +194,7 @@ export interface Look {
 
 export function look(page: Page, { perPage, lookbackMs }: ReadingOptions): Look {
   const last = page.rows.at(-1)?.time ?? Number.NaN;
-  return { ended: page.arrived < perPage || last > page.date + lookbackMs, last: floorSecond(last) };
+  return { ended: isLast(page, perPage) || last > page.date + lookbackMs, last: floorSecond(last) };
 }
 
 export const startsIn = (page: Page, second: Ms) =>

@@ -245,9 +245,9 @@ async function certifiedStreams(client: Client, handed: Candidate, now: Date): P
        u.differ_at_most_percent, u.differ_as_of, t.rows, t.credits
      from (${streamsOfRun}) k
      cross join lateral (
-       select case when count(*) > 0 then sync.at_most(
+       select case when count(*) > 0 then sync.at_most_with_missing(sync.at_most(
            count(distinct u.record_id) filter (where u.differences is not null),
-           count(distinct u.record_id) filter (where not u.unread))::float8 end as differ_at_most_percent,
+           count(distinct u.record_id) filter (where not u.unread)), $2, k.stream_key)::float8 end as differ_at_most_percent,
          min(u.checked_at) as differ_as_of
        from sync.audit u
        where u.account_id = $2 and u.stream_key = k.stream_key and u.random and u.checked_at > $4::timestamptz - interval '7 days') u

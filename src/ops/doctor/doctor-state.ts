@@ -58,6 +58,20 @@ export async function newDrift(
   return rows;
 }
 
+/** Streams of a source that showed, in the last week, pages with fewer records than were asked for and others behind them. */
+export async function shortPages(
+  db: pg.Pool,
+  account: string,
+  source: string,
+): Promise<{ stream: string; asked: string; seen: number }[]> {
+  const { rows } = await db.query<{ stream: string; asked: string; seen: number }>(
+    `select stream, value as asked, seen from sync.drift
+     where account_id = $1 and source = $2 and kind = 'short_page' and last_seen_at > now() - interval '7 days' order by 1, 2`,
+    [account, source],
+  );
+  return rows;
+}
+
 /** Accounts with a run that began after this time. */
 export async function knownAccounts(db: pg.Pool, since: Date): Promise<{ account: string }[]> {
   const { rows } = await db.query<{ account: string }>(

@@ -5,8 +5,10 @@
  */
 
 import { buildMerge, derived, elements, page, text } from '../../engine/commit/merge.ts';
+import { provingEnds } from '../../engine/reading/ends.ts';
 import { walkList } from '../../engine/reading/page-walk.ts';
 import { identify, type ListStream } from '../source.ts';
+import { anchorOfCustomers, oldCustomers } from './anchors.ts';
 import { candidates } from './deletions/candidates.ts';
 import { getCustomer, listCustomers, paging } from './endpoints.ts';
 import { personalRules } from './personal/rules.ts';
@@ -20,12 +22,15 @@ export const customers: ListStream<Customer> = {
   schedule: ['fresh', 'nightly'],
   target: '5m',
   lists: [{ name: 'default' }],
-  read: walkList,
+  read: (from, options) => provingEnds(walkList(from, options), options),
+  anchor: anchorOfCustomers,
+  old: oldCustomers,
   paging,
   fromTheBeginning: true,
   request: (_list, ask) =>
     listCustomers({
-      sort: 'created_at',
+      // The newest come first without a `sort` (spec, General conventions): it takes no other value.
+      ...(!ask.newestFirst && { sort: 'created_at' }),
       page: ask.page,
       per_page: ask.perPage,
       ...(ask.since !== undefined && { since_created_at: ask.since }),
@@ -35,7 +40,7 @@ export const customers: ListStream<Customer> = {
   get: getCustomer,
   // The customer was created before the reply was written. The Date of the reply is truncated to a second, so one
   // second is added.
-  parameters: (ask, date) => [new Date(ask.since ?? 0), new Date(date + 1000)],
+  parameters: (ask, date) => [new Date(ask.wanted ?? ask.since ?? 0), new Date(date + 1000)],
   merge: buildMerge(
     {
       name: 'helpdesk.customers',

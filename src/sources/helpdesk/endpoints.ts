@@ -109,8 +109,15 @@ export function getAttachment(id: string): Request<Attachment> {
 /**
  * The spec defines no paging here. A source with paging understands `page`; a source without it ignores the parameter.
  */
-export function listUsers(query: { page: number; per_page: number }): Request<User> {
-  return { path: '/users', query: encode(query), cost: 1, shape: 'list', kind: 'users', record: user };
+export function listUsers(query: { page: number; per_page: number; count?: boolean }): Request<User> {
+  return {
+    path: '/users',
+    query: encode(query),
+    cost: query.count ? 2 : 1,
+    shape: 'list',
+    kind: 'users',
+    record: user,
+  };
 }
 
 export function listCustomers(query: CustomersQuery): Request<Customer> {

@@ -5,9 +5,11 @@
  */
 
 import { bigint, boolean, buildMerge, isAhead, page, text, texts, time } from '../../engine/commit/merge.ts';
+import { provingEnds } from '../../engine/reading/ends.ts';
 import { readMovingList } from '../../engine/reading/moving-list.ts';
 import type { Ask } from '../../engine/reading/reading.ts';
 import { identify, type ListStream } from '../source.ts';
+import { anchorOfTickets } from './anchors.ts';
 import { candidates } from './deletions/candidates.ts';
 import { getTicket, listTickets, paging, type TicketsQuery } from './endpoints.ts';
 import { knownCuts } from './partitions.ts';
@@ -29,7 +31,8 @@ export const tickets: ListStream<Ticket> = {
     { name: 'spam', shows: record => record.spam === true },
     { name: 'trash', shows: record => record.trash === true },
   ],
-  read: readMovingList,
+  read: (from, options) => provingEnds(readMovingList(from, options), options),
+  anchor: anchorOfTickets,
   paging,
   request: (list, ask) =>
     listTickets({
@@ -105,13 +108,13 @@ export const tickets: ListStream<Ticket> = {
   enumerations: { state: known.tickets.state, type: known.tickets.type },
 };
 
-function byUpdate({ since }: Ask): TicketsQuery {
-  return { sort: 'updated_at', ...(since !== undefined && { since_updated_at: since }) };
+function byUpdate({ since, newestFirst }: Ask): TicketsQuery {
+  return { sort: newestFirst ? '-updated_at' : 'updated_at', ...(since !== undefined && { since_updated_at: since }) };
 }
 
-function byCreation({ since, updatedSince }: Ask): TicketsQuery {
+function byCreation({ since, updatedSince, newestFirst }: Ask): TicketsQuery {
   return {
-    sort: 'created_at',
+    sort: newestFirst ? '-created_at' : 'created_at',
     ...(since !== undefined && { since_created_at: since }),
     ...(updatedSince !== undefined && { since_updated_at: updatedSince }),
   };

@@ -1,4 +1,4 @@
-/** The team members. A short list without an order, read whole each time: for one credit, unless there are several pages. */
+/** The team members. A short list without an order, read whole each time: for two credits, unless there are several pages. */
 
 import { buildMerge, page, text } from '../../engine/commit/merge.ts';
 import { readWhole } from '../../engine/reading/whole-list.ts';
@@ -16,7 +16,7 @@ export const users: ListStream<User> = {
   paging,
   fromTheBeginning: true,
   deletions: 'verify',
-  request: (_list, ask) => listUsers({ page: ask.page, per_page: ask.perPage }),
+  request: (_list, ask) => listUsers({ page: ask.page, per_page: ask.perPage, ...(ask.count && { count: true }) }),
   orderedBy: () => Number.NaN,
   merge: buildMerge({
     name: 'helpdesk.users',

@@ -19,6 +19,8 @@ interface Kept {
   readonly time: Ms;
   readonly version: number;
   readonly asOf: Ms;
+  /** When it was first seen, it had been created before this time. */
+  readonly createdBy: Ms;
 }
 
 export class Mirror {
@@ -32,7 +34,8 @@ export class Mirror {
       const kept = this.rows.get(row.id);
       const newer =
         kept === undefined || row.trueTime > kept.time || (row.trueTime === kept.time && page.asOf > kept.asOf);
-      if (newer) this.rows.set(row.id, { time: row.trueTime, version: row.version, asOf: page.asOf });
+      const createdBy = kept?.createdBy ?? page.date + 1000;
+      if (newer) this.rows.set(row.id, { time: row.trueTime, version: row.version, asOf: page.asOf, createdBy });
     }
     if (proof.covered) this.covered = union([...this.covered, proof.covered]);
     if (proof.gap) this.gaps.push(proof.gap);
@@ -76,6 +79,8 @@ export interface Drive {
   readonly most?: number;
   /** `since` may go down (a bisection). */
   readonly freely?: boolean;
+  /** A run that goes on asks for the newest records first, and further back than it needs: to so many known ones. */
+  readonly anchored?: number;
 }
 
 export interface Driven {
@@ -91,19 +96,30 @@ export class Wrong extends Error {}
 export function drive(run: Drive): Driven {
   const { list, mirror, read, options, dieAt = Number.POSITIVE_INFINITY, most = 5000 } = run;
   const proofs: Proof[] = [];
-  const reading = read(mirror.next(run.from, options.until !== undefined), { ...options, walk: mirror.walk });
+  const begin = mirror.next(run.from, options.until !== undefined);
+  const goesOn = run.anchored !== undefined && begin > run.from && mirror.walk === undefined && !options.until;
+  const before = [...mirror.rows.values()].filter(({ time, createdBy }) =>
+    run.freely ? createdBy <= begin : time < begin,
+  );
+  const times = before.map(({ time }) => time).sort((a, b) => b - a);
+  const back = times[Math.min(times.length, run.anchored ?? 0) - 1];
+  const anchor = goesOn ? { since: floorSecond(back ?? begin) - 1000, isStored: mirror.rows.size > 0 } : undefined;
+  const reading = read(begin, { ...options, walk: mirror.walk, anchor });
   let since = Number.NEGATIVE_INFINITY;
   let requests = 0;
   let credits = 0;
   for (let step = reading.next(); !step.done; ) {
     const { ask } = step.value;
     if (++requests > most) throw new Wrong(`it has asked ${most} times and goes on`);
-    if (ask.order === undefined) {
+    if (ask.order === undefined && !ask.newestFirst) {
       if (!run.freely && ask.since !== undefined && ask.since < since) throw new Wrong('since went backwards');
       since = ask.since ?? since;
     }
     credits += ask.count ? 2 : 1;
-    const page = list.answer(ask);
+    const answered = list.answer(ask);
+    const known = answered.rows.filter(({ id }) => (mirror.rows.get(id)?.createdBy ?? Infinity) <= begin);
+    const isMarked = run.freely && ask.wanted !== undefined;
+    const page = isMarked ? { ...answered, old: new Set(known.map(({ id }) => id)) } : answered;
     step = reading.next(page);
     if (requests >= dieAt) break;
     const proof = step.done ? step.value : step.value.proof;

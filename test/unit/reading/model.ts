@@ -51,6 +51,12 @@ export interface ModelOptions {
   /** Total-Count is wrong by this many; by these in turn. By creation it is right, or stops: there it is the witness. */
   readonly miscounted?: number | readonly number[];
   readonly unreadable?: (id: string) => boolean;
+  /** The source cuts pages of at most so many records, whatever it is asked for. */
+  readonly cap?: number | undefined;
+  /** These are taken out of a page after it was cut, and nobody ever sees them. A count tells of them. */
+  readonly hides?: ((number: number) => boolean) | undefined;
+  /** Newest first, records of one second stand in the usual order all the same. */
+  readonly tiesKept?: boolean;
   /** These do not show when they were created. */
   readonly unmade?: (id: string) => boolean;
   /** How many values each of them has, from '0' up: 1. */
@@ -161,8 +167,9 @@ export class ModelList {
   truth(): readonly Version[] {
     if (this.#truth.happened !== this.#happened) {
       const last = [...this.#records.values()].map(versions => versions.at(-1)!);
-      const { unreadable } = this.#options;
-      this.#truth = { happened: this.#happened, records: unreadable ? last.filter(({ id }) => !unreadable(id)) : last };
+      const { unreadable, hides } = this.#options;
+      const records = last.filter(({ id, number }) => !unreadable?.(id) && !hides?.(number));
+      this.#truth = { happened: this.#happened, records };
     }
     return this.#truth.records;
   }
@@ -220,6 +227,8 @@ export class ModelList {
   #select(ask: Ask): { records: readonly Version[]; total: number } {
     const { since, page, perPage, order, updatedSince, only } = ask;
     const { inclusive, depth, ties } = this.#options;
+    const { cap = perPage, hides, tiesKept } = this.#options;
+    const size = Math.min(perPage, cap);
     if (page * perPage > depth) throw new Error(`page ${page} of ${perPage} lies beyond the depth of ${depth}`);
     const passes = (time: Ms, from: Ms | undefined) =>
       from === undefined || time > from || (inclusive && time === from);
@@ -230,7 +239,11 @@ export class ModelList {
         (only === undefined || this.#hasValues(shown, only)),
     );
     if (ties === 'request' || ties === 'page') records = this.#shuffled(records, order, page);
-    return { records: records.slice((page - 1) * perPage, page * perPage), total: records.length };
+    if (ask.newestFirst && tiesKept)
+      records = records.toSorted((a, b) => this.#place(b, order) - this.#place(a, order));
+    else if (ask.newestFirst) records = records.toReversed();
+    const shown = records.slice((page - 1) * size, page * size).filter(({ number }) => !hides?.(number));
+    return { records: shown, total: records.length };
   }
 
   /** Without a time of creation it comes first, and whoever asks for a time is not shown it. */

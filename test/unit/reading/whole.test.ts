@@ -10,6 +10,7 @@ const covered = { from: 0, to: asOf };
 /** How a source treats `page` and `per_page` of a list whose paging is not specified. */
 const manners = {
   'pages as asked': ({ page, perPage }: Ask, ids: string[]) => ids.slice((page - 1) * perPage, page * perPage),
+  'pages of fifty, whatever is asked for': ({ page }: Ask, ids: string[]) => ids.slice((page - 1) * 50, page * 50),
   'pages of ten': ({ page }: Ask, ids: string[]) => ids.slice((page - 1) * 10, page * 10),
   'everything, always': (_: Ask, ids: string[]) => ids,
 };
@@ -25,7 +26,8 @@ function read(
   const answer = (ask: Ask): Page => {
     const arrived = select(ask, ids);
     const rows = arrived.filter(readable).map(id => ({ id, time: Number.NaN, version: 1, trueTime: 0 }));
-    return { arrived: arrived.length, rows, asOf: asOf + 1000 * ask.page - 1000, date: asOf };
+    const total = ask.count ? ids.length : undefined;
+    return { arrived: arrived.length, rows, asOf: asOf + 1000 * ask.page - 1000, date: asOf, total };
   };
   // Nothing of this list moves: of the model only its answers are needed.
   const list = { answer, truth: () => [], now: asOf } as unknown as ModelList;
@@ -40,7 +42,7 @@ test.each(Object.keys(manners) as (keyof typeof manners)[])(
     for (const count of [0, 1, 9, 10, 11, 20, 25, 99, 100, 101, 200, 250]) {
       const result = read(manners[how], count);
       expect(result.read).toEqual(result.ids);
-      expect(result.proof).toEqual({ covered });
+      expect(result.proof).toMatchObject({ covered });
     }
   },
 );
@@ -49,8 +51,8 @@ test('a small team costs one request', () => {
   for (const select of Object.values(manners)) expect(read(select, 7).requests).toBe(1);
 });
 
-test('paging that is ignored costs one request more, when the list is as long as a page', () => {
-  expect(read(manners['everything, always'], 250).requests).toBe(2);
+test('paging that is ignored costs one request, however long the list is', () => {
+  expect(read(manners['everything, always'], 250).requests).toBe(1);
   expect(read(manners['everything, always'], 50).requests).toBe(1);
 });
 
@@ -64,14 +66,14 @@ test('an end limits what is claimed, and nothing else', () => {
     const result = read(manners['pages of ten'], 35, undefined, until);
     expect(result.read).toHaveLength(35);
     const to = Math.min(asOf, Math.ceil(until / 1000) * 1000);
-    expect(result.proof).toEqual(to === 0 ? {} : { covered: { from: 0, to } });
+    expect(result.proof).toEqual(to === 0 ? { shortOf: 100 } : { covered: { from: 0, to }, shortOf: 100 });
   }
 });
 
 test('single records that cannot be read do not end the list', () => {
   const result = read(manners['pages of ten'], 35, id => id !== 'u3' && id !== 'u30');
   expect(result.read).toHaveLength(33);
-  expect(result.proof).toEqual({ covered });
+  expect(result.proof).toMatchObject({ covered });
 });
 
 test('a record that moves to the page before, because another one is deleted, is met on the way back', () => {
@@ -82,6 +84,16 @@ test('a record that moves to the page before, because another one is deleted, is
     requests = 0;
     const result = read(withoutFirst, count);
     expect(result.read.toSorted()).toEqual(result.ids.toSorted());
-    expect(result.proof).toEqual({ covered });
+    expect(result.proof).toMatchObject({ covered });
+  }
+});
+
+test('pages whose records were hidden after they were cut end nothing, not even whole ones; nor does a source without a count', () => {
+  const hides = (hidden: (n: number) => boolean) => (ask: Ask, ids: string[]) =>
+    manners['pages as asked'](ask, ids).filter(id => !hidden(Number(id.slice(1))));
+  for (const hidden of [(n: number) => n % 33 === 0, (n: number) => n >= 100 && n < 200, (n: number) => n < 100]) {
+    const result = read(hides(hidden), 350);
+    expect(result.read).toEqual(result.ids.filter(id => !hidden(Number(id.slice(1)))));
+    expect(result.proof).toMatchObject({ covered });
   }
 });

@@ -1,5 +1,6 @@
 /** The twelve operations of the catalog, one route each. */
 
+import { isHidden } from '../hidden.ts';
 import type { Rng } from '../random.ts';
 import { between } from '../random.ts';
 import type { Settled } from '../switches.ts';
@@ -126,8 +127,8 @@ function linkTo({ base, names }: BooksCall, { id }: WorldShelf): string {
 function listShelves(call: BooksCall): BooksAnswer {
   const seen = [...userOf(call).shelves.values()].filter(shelf => isSeen(call, shelf));
   const paged = call.query.has('startIndex') || call.query.has('maxResults');
-  const { start, count } = paged ? pageOf(call.query) : { start: 0, count: seen.length };
-  const items = seen.slice(start, start + count);
+  const { start, count } = paged ? pageOf(call) : { start: 0, count: seen.length };
+  const items = seen.slice(start, start + count).filter(({ id }) => !isHidden(id, call.readings.hidesEvery));
   const shown = items.map(shelf => showShelf(shelf, linkTo(call, shelf), call.readings.shelfDates));
   const total = call.readings.totalItems === 'missing' ? {} : { totalItems: seen.length };
   return { status: 200, body: { kind: 'books#bookshelves', ...total, ...itemsOf(shown) } };
@@ -216,17 +217,18 @@ function page<T>(
   total = all.length,
 ): BooksAnswer {
   const look = lookOf(call, 'list');
-  const { start, count } = pageOf(call.query);
-  const items = all.slice(start, start + count).map(one => showVolume(volumeOf(one), look));
+  const { start, count } = pageOf(call);
+  const cut = all.slice(start, start + count).map(volumeOf);
+  const items = cut.filter(({ id }) => !isHidden(id, call.readings.hidesEvery)).map(one => showVolume(one, look));
   return {
     status: 200,
-    body: { kind: 'books#volumes', ...totalOf(call, total, start + items.length), ...itemsOf(items) },
+    body: { kind: 'books#volumes', ...totalOf(call, total, start + cut.length), ...itemsOf(items) },
   };
 }
 
-function pageOf(query: URLSearchParams): { start: number; count: number } {
+function pageOf({ query, readings }: BooksCall): { start: number; count: number } {
   const start = wholeNumber(query, 'startIndex', 0, 2 ** 31 - 1, 0);
-  return { start, count: wholeNumber(query, 'maxResults', 0, 40, 10) };
+  return { start, count: Math.min(wholeNumber(query, 'maxResults', 0, 40, 10), readings.pageCap) };
 }
 
 /** `items` is absent, not empty, without items. */

@@ -46,6 +46,23 @@ export const BOOKS_SWITCHES = [
     says: 'totalItems of volumes: an estimate that varies, the exact number, or absent',
   },
   {
+    name: 'pageCap',
+    flag: '--books-page-cap',
+    unit: 'records',
+    default: Number.POSITIVE_INFINITY,
+    words: UNLIMITED,
+    says: 'most records of a page, whatever the request asks for; the next page continues behind them',
+  },
+  {
+    name: 'hidesEvery',
+    flag: '--books-hides-every',
+    unit: 'records',
+    default: 0,
+    least: 0,
+    words: { never: 0 },
+    says: 'one of so many records is left out of lists, after the page was cut: pages are short, and others follow',
+  },
+  {
     name: 'shelfDates',
     flag: '--books-shelf-dates',
     values: { shown: true, missing: false },

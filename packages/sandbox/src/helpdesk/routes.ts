@@ -3,7 +3,8 @@
  * known before the request is admitted.
  */
 
-import { list, listOf } from '../http/query.ts';
+import { isHidden } from '../hidden.ts';
+import { list, listOf, whole } from '../http/query.ts';
 import { Refusal } from '../http/refusal.ts';
 import { findAmong } from '../http/routing.ts';
 import type { Settled } from '../switches.ts';
@@ -123,10 +124,14 @@ function oneAttachment({ world, id }: Call): Answer {
   return { status: 200, body: attachment };
 }
 
-/** All users in one reply, newest first: this list has no pages. */
+/** All users in one reply, newest first: this list has no pages, unless pages are capped. */
 function listUsers(call: Call): Answer {
-  const users = [...call.world.users.values()].reverse();
-  return { status: 200, body: users, ...totalCount(call, () => users.length) };
+  const { world, query, readings } = call;
+  const users = [...world.users.values()].reverse();
+  const { pageCap, hidesEvery } = readings;
+  const from = pageCap < users.length ? (whole(query, 'page', 1, Number.MAX_SAFE_INTEGER, 1) - 1) * pageCap : 0;
+  const shown = users.slice(from, from + pageCap).filter(({ id }) => !isHidden(id, hidesEvery));
+  return { status: 200, body: shown, ...totalCount(call, () => users.length) };
 }
 
 function oneCustomer({ shown, id }: Call): Answer {

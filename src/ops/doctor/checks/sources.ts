@@ -3,6 +3,7 @@ import { ShelfdeskError, Spent } from '../../../errors.ts';
 import { cannotOf } from '../../../sources/cannot.ts';
 import { sources } from '../../../sources/index.ts';
 import { count } from '../../../words.ts';
+import { shortPages } from '../doctor-state.ts';
 import { type Check, fail, ok, skipped, warn } from './check.ts';
 
 const asked = sources.filter(source => source.checks === undefined);
@@ -20,6 +21,28 @@ export const sourceChecks: readonly Check[] = [
         const cannot = source.streams.flatMap(cannotOf);
         return ok(
           cannot.length === 0 ? 'deletions of all streams are found, and all rows can be compared' : cannot.join(' '),
+        );
+      },
+    }),
+  ),
+  ...sources.map(
+    (source): Check => ({
+      name: `pages of ${source.label}`,
+      area: 'sources',
+      of: 'account',
+      looks: 'pages with fewer records than were asked for, though others follow, as runs have met them',
+      needs: ['tables'],
+      async run(context) {
+        if (source.connect(context.config) === undefined) return skipped(`${source.label} is not configured`);
+        const short = await shortPages((await context.warehouse()).pg, context.account, source.name);
+        if (short.length === 0)
+          return ok('no run has met a page with fewer records than asked for and others behind it');
+        const met = short.map(
+          ({ stream, asked, seen }) => `${count(seen, 'page')} of ${stream}, of ${asked} asked for`,
+        );
+        return warn(
+          `it answers fewer records than it is asked for, though others follow: ${met.join('; ')}`,
+          'Nothing is lost: pages are read until the end of the list is proven. It costs requests; ask the support of the source for its page size, and whether it hides records.',
         );
       },
     }),

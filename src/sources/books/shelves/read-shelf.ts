@@ -16,7 +16,7 @@ import {
 import type { Context } from '../../../engine/context.ts';
 import { type Client, transaction } from '../../../engine/database/pool.ts';
 import type { Reply } from '../../../engine/http/request.ts';
-import { bareBatch, driftOf, idsBatch, itemsBatch, rejectOf } from '../../../engine/load/batch.ts';
+import { bareBatch, driftOf, driftOfPages, idsBatch, itemsBatch, rejectOf } from '../../../engine/load/batch.ts';
 import { laneOf } from '../../../engine/load/commit-reply.ts';
 import { isSame, readShelf } from '../../../engine/reading/collection.ts';
 import type { Ms } from '../../../engine/reading/reading.ts';
@@ -240,12 +240,18 @@ async function commitShelf({ ctx, claim, stream }: Job, key: ShelfKey, found: Fo
       personal: batch.personal,
       rejects: refused,
       stored: [name],
-      drift: driftOf(
-        stream.members,
-        found.replies.flatMap(reply => reply.records),
-        unreadable,
-        listed.counts.cleaned > 0,
-      ),
+      drift: [
+        ...driftOf(
+          stream.members,
+          found.replies.flatMap(reply => reply.records),
+          unreadable,
+          listed.counts.cleaned > 0,
+        ),
+        ...driftOfPages(
+          found.replies.filter(({ arrived }) => arrived > 0),
+          stream.perPage,
+        ),
+      ],
     });
   });
 }

@@ -9,7 +9,7 @@ import { openSince } from '../../../engine/commit/rejects.ts';
 import type { Context } from '../../../engine/context.ts';
 import { isOfRecord, transaction } from '../../../engine/database/pool.ts';
 import type { Reply } from '../../../engine/http/request.ts';
-import { byForce, driftOf, idsBatch, itemsBatch, rejectOf } from '../../../engine/load/batch.ts';
+import { byForce, driftOf, driftOfPages, idsBatch, itemsBatch, rejectOf } from '../../../engine/load/batch.ts';
 import type { Outcome } from '../../../engine/load/list-loop.ts';
 import { covering, floorSecond, type Ms } from '../../../engine/reading/reading.ts';
 import type { Claim } from '../../../engine/runs/claims.ts';
@@ -19,12 +19,6 @@ import type { Row } from '../../source.ts';
 import { booksOf } from '../open.ts';
 import { fewTries, type Job, laneOfShelves, latest, readOne, type Shelves } from './read-shelf.ts';
 import { againBefore, markShelfDeleted, type Reading, type ShelfKey, shelve, shelvesOf } from './shelf-rows.ts';
-
-/**
- * Pages hold a multiple of ten records, the default. A list of such a length, or an empty list, may have another page
- * if its total says so.
- */
-const defaultPerPage = 10;
 
 export async function readShelves(ctx: Context, claim: Claim, stream: Shelves): Promise<Outcome> {
   const started = new Date(ctx.clock.now());
@@ -71,23 +65,29 @@ async function readOwner(job: Job, owner: string): Promise<string[]> {
   return missing;
 }
 
-/** One request, unless the list is longer than a page. */
+/**
+ * One request, unless the list is longer than a page. A source may cap its pages, or hide shelves after it has cut them. So
+ * the list ends where as many shelves came as its total says; without a total, or before it is reached, where a page
+ * brings nothing new. Before the total even such a page may be a hidden one.
+ */
 export async function requestShelves({ ctx, claim, stream }: Job, owner: string): Promise<Reply<Row>[]> {
   const replies: Reply<Row>[] = [];
   const met = new Set<string>();
+  let unreadable = 0;
   for (let start = 0; ; ) {
     const reply = await booksOf(ctx).send(stream.request(owner, start), {
       lane: laneOfShelves(claim),
       signal: ctx.signal,
     });
     const news = reply.records.filter(({ id }) => !met.has(id));
-    if (replies.length > 0 && news.length === 0) return replies;
-    replies.push(reply);
+    const { arrived, total } = reply;
+    if (replies.length === 0 || news.length > 0) replies.push(reply);
     for (const { id } of news) met.add(id);
-    start += reply.arrived;
-    // Totals are estimates. A larger total leads to another request only after a page that looks full.
-    const isLong = reply.arrived >= stream.perPage;
-    if (!isLong && (reply.arrived % defaultPerPage > 0 || (reply.total ?? 0) <= start)) return replies;
+    unreadable += reply.unreadable.length;
+    if (total !== undefined && met.size + unreadable >= total) return replies;
+    const isBeyond = start + stream.perPage >= (total ?? 0);
+    if (news.length === 0 && (arrived > 0 || isBeyond)) return replies;
+    start += arrived || stream.perPage;
   }
 }
 
@@ -99,7 +99,7 @@ const newestFirst = (stream: Shelves, shelves: readonly Row[]) =>
   shelves.toSorted((a, b) => (stream.changed(b) || 0) - (stream.changed(a) || 0));
 
 async function commitList({ ctx, claim, stream }: Job, owner: string, replies: readonly Reply<Row>[]): Promise<void> {
-  for (const reply of replies) {
+  for (const [place, reply] of replies.entries()) {
     const at = { nowMs: ctx.clock.now(), asOfMs: reply.asOf };
     const credits = booksOf(ctx).send.takeCredits();
     const { batch: rows, unreadable } = itemsBatch(stream, [reply]);
@@ -123,7 +123,10 @@ async function commitList({ ctx, claim, stream }: Job, owner: string, replies: r
         personal: batch.personal,
         rejects: refused,
         stored: [owner, ...batch.records.map(({ id }) => named(id))],
-        drift: driftOf(stream, reply.records, unreadable, counts.cleaned > 0),
+        drift: [
+          ...driftOf(stream, reply.records, unreadable, counts.cleaned > 0),
+          ...(place === 0 ? driftOfPages(replies, stream.perPage) : []),
+        ],
       });
     });
   }

@@ -18,6 +18,7 @@ import { listBatch, pageOf } from '../../../engine/load/batch.ts';
 import { commitRecords, requestPage } from '../../../engine/load/commit-reply.ts';
 import type { Outcome } from '../../../engine/load/list-loop.ts';
 import { type CreationOptions, readByCreation } from '../../../engine/reading/by-creation.ts';
+import { provingEnds } from '../../../engine/reading/ends.ts';
 import type { Ms, Proof, Step } from '../../../engine/reading/reading.ts';
 import type { Claim } from '../../../engine/runs/claims.ts';
 import { beginAgain } from '../../../engine/runs/ranges.ts';
@@ -118,7 +119,7 @@ async function sweepPart(
     until: untilMs,
     updatedSince: sinceMs > 0 ? sinceMs - 1000 : undefined,
   };
-  const reading = readByCreation(fromMs, options);
+  const reading = provingEnds(readByCreation(fromMs, options), options);
   const gaps: string[] = [];
   const shown: Shown = new Map();
   let step: IteratorResult<Step, Proof> = reading.next();

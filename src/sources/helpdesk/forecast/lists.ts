@@ -137,8 +137,10 @@ async function topOfCustomers(planning: Planning): Promise<Part> {
     } else if (firstLoad) planning.unknown = true;
     else assumed.add(`new customers at the rate of the week before: ${many}`);
   } else assumed.add(`new customers at the rate of the week before: ${many}`);
-  const options = { ...customers.paging, lookbackMs: helpdeskOf(ctx).lookbackMs, firstLoad, walk };
-  const listed = { stream: customers, list: 'default', lane: 'fresh' } as const;
+  const key = { account: ctx.account };
+  const anchor = firstLoad || walk ? undefined : await customers.anchor?.(ctx.pg, key, 'default', fromMs);
+  const options = { ...customers.paging, lookbackMs: helpdeskOf(ctx).lookbackMs, firstLoad, walk, anchor };
+  const listed = { stream: customers, list: 'default', lane: 'fresh', isTimed: false } as const;
   const times = evenly(many, Math.max(since, 1), nowMs);
   return partOf('customers', [
     ...requestsOf(customers.read(fromMs, options), listed, times, nowMs),
@@ -171,7 +173,9 @@ async function topOfTickets(planning: Planning): Promise<{ part: Part; brought: 
     for (const other of tickets.lists)
       if (place === 0 && top.records.some(r => other.shows?.(r))) shown.add(other.name);
     if (top.isShown) continue;
-    const options = { ...tickets.paging, lookbackMs: helpdeskOf(ctx).lookbackMs, walk };
+    const isLong = walk !== undefined || (firstLoad && place === 0);
+    const anchor = isLong ? undefined : await tickets.anchor?.(ctx.pg, { account: ctx.account }, name, fromMs);
+    const options = { ...tickets.paging, lookbackMs: helpdeskOf(ctx).lookbackMs, walk, anchor };
     const listed = { stream: tickets, list: name, lane: 'fresh' } as const;
     asked.push(...requestsOf(tickets.read(fromMs, options), listed, top.times, nowMs));
     found.push(...top.records);
@@ -290,7 +294,9 @@ async function gapsOfStream(
     const times = merged(await oursOf(planning, stream, list, { gaps, again: range.again }), ...imagined);
     for (const { from, to } of gaps) {
       const reading = stream.read(from, { ...stream.paging, lookbackMs, until: to });
-      asked.push(...requestsOf(reading, { stream, list, lane: 'backfill' }, times, nowMs));
+      asked.push(
+        ...requestsOf(reading, { stream, list, lane: 'backfill', isTimed: stream.name === 'tickets' }, times, nowMs),
+      );
     }
   }
   return { part: partOf(stream.name, [...asked, ...(await again(planning, stream))]), missing };

@@ -4,6 +4,7 @@ import { isRedundant } from '../../../engine/coverage/coverage.ts';
 import { evenly, requestsOf } from '../../../engine/forecast/imagined-reading.ts';
 import type { Asked, Part } from '../../../engine/forecast/plan-time.ts';
 import { readByCreation } from '../../../engine/reading/by-creation.ts';
+import { provingEnds } from '../../../engine/reading/ends.ts';
 import { type Ms, secondMs } from '../../../engine/reading/reading.ts';
 import { completeThrough } from '../../../engine/verify/findings.ts';
 import type { ListStream, Row } from '../../source.ts';
@@ -48,7 +49,8 @@ async function byCreation(planning: Planning, list: string, sinceMs: Ms): Promis
     sinceMs: 0,
     updatedMs: updatedSince ?? 0,
   });
-  const reading = readByCreation(0, { ...tickets.paging, lookbackMs: 0, updatedSince });
+  const options = { ...tickets.paging, lookbackMs: 0, updatedSince };
+  const reading = provingEnds(readByCreation(0, options), options);
   return { asked: requestsOf(reading, { stream: tickets, list, lane }, times, nowMs), ours: times.length };
 }
 
@@ -56,7 +58,7 @@ async function byCreation(planning: Planning, list: string, sinceMs: Ms): Promis
 async function whole({ ctx, nowMs }: Planning, stream: ListStream<Row>): Promise<Asked[]> {
   const live = await countLive(ctx.pg, ctx.account, stream.name as 'customers' | 'users');
   const reading = stream.read(0, { ...stream.paging, lookbackMs: 0, firstLoad: true });
-  const listed = { stream, list: 'default', lane, pages: stream.name !== 'users' } as const;
+  const listed = { stream, list: 'default', lane, pages: stream.name !== 'users', isTimed: false } as const;
   return requestsOf(reading, listed, evenly(live, 0, nowMs), nowMs);
 }
 

@@ -16,6 +16,7 @@ import { listBatch, pageOf, singleBatch } from '../../../engine/load/batch.ts';
 import { laneOf } from '../../../engine/load/commit-reply.ts';
 import type { Outcome } from '../../../engine/load/list-loop.ts';
 import { readByCreation } from '../../../engine/reading/by-creation.ts';
+import { provingEnds } from '../../../engine/reading/ends.ts';
 import { floorSecond, type Ms, type Proof, type Step, secondMs } from '../../../engine/reading/reading.ts';
 import type { Claim } from '../../../engine/runs/claims.ts';
 import type { Examined, Look } from '../../../engine/verify/compare-reply.ts';
@@ -150,12 +151,13 @@ async function verifyList(verifying: Verifying, list: string): Promise<void> {
   const { sinceMs } = await sinceOf(ctx, claim);
   const before = (await placeOf(ctx.pg, claim, list))?.place;
   const cuts = await knownCuts(ctx.pg, claim, stream.enumerations.type ?? []);
-  const reading = readByCreation(before ? Number(before) : 0, {
+  const options = {
     ...stream.paging,
     lookbackMs: helpdeskOf(ctx).lookbackMs,
     cuts,
     updatedSince: sinceMs > 0 ? sinceMs - secondMs : undefined,
-  });
+  };
+  const reading = provingEnds(readByCreation(before ? Number(before) : 0, options), options);
   const shown = new Map<string, Ms>();
   let step: IteratorResult<Step, Proof> = reading.next();
   while (!step.done) {
@@ -316,7 +318,7 @@ async function readWhole(
     if (undecided.length === 0) continue;
     // Records that are missing here may have been created since the last sync.
     if (!undecided.every(id => newcomers.has(id)) && !(await readNewcomers(verifying, list, begunMs, newcomers)))
-      // The newcomers exceed the paging depth, so no record can be judged missing.
+      // More newcomers than could be read: no record can be judged missing.
       for (const id of undecided) newcomers.add(id);
     const left = { ...batch, records: batch.records.filter(({ id }) => undecided.includes(id)) };
     await examineRecords(look, { stream, reply, batch: left, askedMs, newcomers, uncounted: true });
@@ -324,21 +326,25 @@ async function readWhole(
   return isWhole && first ? { shown, ...first } : undefined;
 }
 
-/** Adds the ids of records created since this time. Returns false if they exceed the paging depth. */
+/** Adds the ids of records created since this time. Returns false if the list could not be read to its end. */
 async function readNewcomers(
   { look, stream }: Verifying,
   list: string,
   sinceMs: Ms,
   newcomers: Set<string>,
 ): Promise<boolean> {
-  const { perPage, depth } = stream.paging;
-  const since = Math.max(0, sinceMs - secondMs);
-  for (let page = 1; page * perPage <= depth; page++) {
-    const { reply } = await readPage(look, stream, list, { since, page, perPage });
+  const { lookbackMs } = helpdeskOf(look.ctx);
+  const anchor = { since: Math.max(0, floorSecond(sinceMs) - secondMs), isStored: false };
+  const reading = stream.read(sinceMs, { ...stream.paging, lookbackMs, anchor });
+  for (let step = reading.next(); ; ) {
+    const { gap } = step.done ? step.value : step.value.proof;
+    if (gap) return false;
+    if (step.done) return true;
+    const { ask } = step.value;
+    const { reply } = await readPage(look, stream, list, ask);
     for (const { id } of reply.records) newcomers.add(id);
-    if (reply.arrived < perPage) return true;
+    step = reading.next(pageOf(stream, reply, ask.order));
   }
-  return false;
 }
 
 // --- by id

@@ -95,7 +95,8 @@ export function wholeGame({
   function replied(state: Listed): Listed {
     const { step } = state.node;
     if ('failed' in step || step.done) throw new Error('a reading that is over asks for nothing');
-    const { page, cursor, perPage: asked } = step.value.ask;
+    const { page, cursor, perPage: asked, count } = step.value.ask;
+    const total = count ? state.list.length : undefined;
     const { arrived, next } = pageOf(state.list, page, cursor);
     const reply = (): Page => ({
       arrived: arrived.length,
@@ -103,9 +104,11 @@ export function wholeGame({
       asOf: timeOf(state.requests),
       date: timeOf(state.requests),
       next,
+      total,
     });
     const set = arrived.reduce((bits, id) => bits + 2 ** id, 0);
-    const node = state.node.after(set * 128 + (next === undefined ? 127 : Number(next.replace('after', '-1'))), reply);
+    const code = set * 128 + (next === undefined ? 127 : Number(next.replace('after', '-1')));
+    const node = state.node.after(code * 32 + (total === undefined ? 0 : total + 1), reply);
     const begins = byNumber ? state.requests === 0 : cursor === undefined;
     const read: Listed = {
       ...state,

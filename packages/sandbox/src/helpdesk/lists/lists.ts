@@ -2,6 +2,8 @@
  * Lists of tickets and customers: turns a query into an order, a start position and filters. Filters of tickets read
  * columns, and indexes find ids and contacts, so that no list scans all records.
  */
+
+import { isHidden } from '../../hidden.ts';
 import { EARLIEST, flag, list, listOf, since, whole } from '../../http/query.ts';
 import { Refusal } from '../../http/refusal.ts';
 import { CONTACT_TYPES, customerRecord, TICKET_TYPES, ticketRecord } from '../records.ts';
@@ -176,7 +178,7 @@ function customersReached({
 export function page<T>(call: Call, selection: Selection<T>, show: (item: T) => unknown): Answer {
   const { query, readings } = call;
   const number = whole(query, 'page', 1, Number.MAX_SAFE_INTEGER, 1);
-  const size = whole(query, 'per_page', 0, 100, 10);
+  const size = Math.min(whole(query, 'per_page', 0, 100, 10), readings.pageCap);
   const skip = (number - 1) * size;
   const tooDeep = skip >= readings.depth;
   if (tooDeep && readings.beyondDepth === 'error') {
@@ -184,7 +186,11 @@ export function page<T>(call: Call, selection: Selection<T>, show: (item: T) => 
     throw new Refusal(422, 'Unprocessable Entity', [reason]);
   }
   const rows = tooDeep ? [] : readPage(selection, skip, size).map(show);
-  return { status: 200, body: rows, ...totalCount(call, () => countAll(selection)) };
+  return {
+    status: 200,
+    body: rows.filter(row => !isHidden((row as { id: string }).id, readings.hidesEvery)),
+    ...totalCount(call, () => countAll(selection)),
+  };
 }
 
 export function totalCount({ counting, readings }: Call, count: () => number): Pick<Answer, 'headers'> {
