@@ -6,7 +6,7 @@
 import { FencedOff, Gone, Retry } from '../../errors.ts';
 import type { ListStream, Row } from '../../sources/source.ts';
 import { count } from '../../words.ts';
-import { keepBooks, noCounts } from '../commit/commit.ts';
+import { type Batch, keepBooks, noCounts } from '../commit/commit.ts';
 import type { Merge } from '../commit/merge.ts';
 import { dueRejects, openSince } from '../commit/rejects.ts';
 import { type Context, sourceOf, takeCredits } from '../context.ts';
@@ -14,8 +14,18 @@ import { nextGap, readPosition } from '../coverage/coverage.ts';
 import { copiesDiffer, hasRipe, isSettled, settleTies, takenBack } from '../coverage/ties.ts';
 import { transaction } from '../database/pool.ts';
 import { settleAbsence, type WholeList } from '../deletions/absence.ts';
+import type { Reply } from '../http/request.ts';
 import { lacksVersion } from '../reading/moving-list.ts';
-import { type Anchor, type Cuts, farFuture, type Ms, type Proof, type Range, type Walk } from '../reading/reading.ts';
+import {
+  type Anchor,
+  type Cuts,
+  farFuture,
+  floorSecond,
+  type Ms,
+  type Proof,
+  type Range,
+  type Walk,
+} from '../reading/reading.ts';
 import type { Claim } from '../runs/claims.ts';
 import { listBatch, pageOf, singleBatch } from './batch.ts';
 import { Commits } from './commit-queue.ts';
@@ -185,12 +195,15 @@ export async function readPart<T extends Row>(
       const redundant = list === stream.lists[0].name ? shownFirst(stream, reply.records, told) : [];
       const credits = takeCredits(ctx);
       const page = { list, proof, redundant, expected, until: untilMs, credits };
+      const batch = listBatch(stream, ask, reply);
+      const isKnown = (record: T) => old?.has(record.id) || stream.orderedBy(record, ask.order) < floorSecond(fromMs);
+      const [news, records] = ask.wanted === undefined ? [reply, batch] : without(reply, batch, isKnown);
       await commits.room();
-      commits.add(recordsOf(ctx, claim, stream, reply, listBatch(stream, ask, reply), page), step.done);
+      commits.add(recordsOf(ctx, claim, stream, news, records, page), step.done);
       // The stream ends here, so no further request follows.
       if (reply.clockMovedMs !== undefined) await commits.done();
       if (proof.gap) gaps.push(`${list} list, ${new Date(proof.gap.from).toISOString()}: ${proof.gap.reason}`);
-      seen += reply.arrived;
+      seen += news.arrived;
     }
   } catch (error) {
     // This error ended the reading. Errors of the pages in flight do not replace it, unless the run is another's now.
@@ -201,6 +214,18 @@ export async function readPart<T extends Row>(
   }
   await commits.done();
   return { gaps, asOf, whole: isWhole && shown ? { shown, asOfMs: begunMs } : undefined };
+}
+
+/** A reply and its batch without these records: the newest records are asked for from further back than is wanted. */
+function without<T extends Row>(reply: Reply<T>, batch: Batch, isKnown: (record: T) => boolean): [Reply<T>, Batch] {
+  const known = new Set(reply.records.filter(isKnown).map(({ id }) => id));
+  const isNew = ({ id }: { readonly id: string }) => !known.has(id);
+  const records = reply.records.filter(isNew);
+  const arrived = reply.arrived - (reply.records.length - records.length);
+  return [
+    { ...reply, records, arrived },
+    { ...batch, records: batch.records.filter(isNew) },
+  ];
 }
 
 /** Lists that these records show to be redundant, each reported once. */

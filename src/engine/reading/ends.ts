@@ -41,7 +41,7 @@ export function* provingEnds<R>(reading: Generator<Step, R, Page>, options: Opti
   }
   while (!step.done) {
     const { ask, proof } = step.value;
-    const isJudged = ask.only === undefined && ask.perPage === perPage;
+    const isJudged = ask.only === undefined && ask.perPage === perPage && !ask.isProbe;
     const list = listOf(ask);
     const isNext = isJudged && list.next?.since === ask.since && list.next?.number === ask.page && !hasProof(proof);
     const page: Page = isNext ? list.next!.page : yield { ask, proof };
@@ -106,7 +106,8 @@ function* judged(
   if (!isFull && (!isRecent || found === 'more')) {
     list.newest = yield { ask: list.asksNewest(ask), proof: {} };
     found = compare(list, page, list.newest, certainMs);
-    if (found === 'more' && (page.arrived > 0 || list.newest.rows.some(isTimed))) return continues();
+    // A walk may begin at an empty page behind the end.
+    if (found === 'more' && (page.arrived > 0 || ask.page === 1 || list.newest.rows.some(isTimed))) return continues();
   } else if (!isRecent) return page;
   if (typeof found === 'object') return found;
   if (isFull) return page;

@@ -39,6 +39,8 @@ export interface Ask {
   readonly newestFirst?: true;
   /** Records from before this time are known, though `since` goes further back. */
   readonly wanted?: Ms | undefined;
+  /** Asks only whether the page is full. It ends nothing. */
+  readonly isProbe?: true;
 }
 
 /** `user_id` 'null': records that are assigned to no user. */

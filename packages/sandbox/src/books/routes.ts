@@ -1,6 +1,5 @@
 /** The twelve operations of the catalog, one route each. */
 
-import { isHidden } from '../hidden.ts';
 import type { Rng } from '../random.ts';
 import { between } from '../random.ts';
 import type { Settled } from '../switches.ts';
@@ -128,7 +127,7 @@ function listShelves(call: BooksCall): BooksAnswer {
   const seen = [...userOf(call).shelves.values()].filter(shelf => isSeen(call, shelf));
   const paged = call.query.has('startIndex') || call.query.has('maxResults');
   const { start, count } = paged ? pageOf(call) : { start: 0, count: seen.length };
-  const items = seen.slice(start, start + count).filter(({ id }) => !isHidden(id, call.readings.hidesEvery));
+  const items = seen.slice(start, start + count);
   const shown = items.map(shelf => showShelf(shelf, linkTo(call, shelf), call.readings.shelfDates));
   const total = call.readings.totalItems === 'missing' ? {} : { totalItems: seen.length };
   return { status: 200, body: { kind: 'books#bookshelves', ...total, ...itemsOf(shown) } };
@@ -218,11 +217,10 @@ function page<T>(
 ): BooksAnswer {
   const look = lookOf(call, 'list');
   const { start, count } = pageOf(call);
-  const cut = all.slice(start, start + count).map(volumeOf);
-  const items = cut.filter(({ id }) => !isHidden(id, call.readings.hidesEvery)).map(one => showVolume(one, look));
+  const items = all.slice(start, start + count).map(one => showVolume(volumeOf(one), look));
   return {
     status: 200,
-    body: { kind: 'books#volumes', ...totalOf(call, total, start + cut.length), ...itemsOf(items) },
+    body: { kind: 'books#volumes', ...totalOf(call, total, start + items.length), ...itemsOf(items) },
   };
 }
 

@@ -54,15 +54,6 @@ export const BOOKS_SWITCHES = [
     says: 'most records of a page, whatever the request asks for; the next page continues behind them',
   },
   {
-    name: 'hidesEvery',
-    flag: '--books-hides-every',
-    unit: 'records',
-    default: 0,
-    least: 0,
-    words: { never: 0 },
-    says: 'one of so many records is left out of lists, after the page was cut: pages are short, and others follow',
-  },
-  {
     name: 'shelfDates',
     flag: '--books-shelf-dates',
     values: { shown: true, missing: false },

@@ -3,7 +3,6 @@
  * known before the request is admitted.
  */
 
-import { isHidden } from '../hidden.ts';
 import { list, listOf, whole } from '../http/query.ts';
 import { Refusal } from '../http/refusal.ts';
 import { findAmong } from '../http/routing.ts';
@@ -126,12 +125,11 @@ function oneAttachment({ world, id }: Call): Answer {
 
 /** All users in one reply, newest first: this list has no pages, unless pages are capped. */
 function listUsers(call: Call): Answer {
-  const { world, query, readings } = call;
+  const { world, query } = call;
   const users = [...world.users.values()].reverse();
-  const { pageCap, hidesEvery } = readings;
+  const { pageCap } = call.readings;
   const from = pageCap < users.length ? (whole(query, 'page', 1, Number.MAX_SAFE_INTEGER, 1) - 1) * pageCap : 0;
-  const shown = users.slice(from, from + pageCap).filter(({ id }) => !isHidden(id, hidesEvery));
-  return { status: 200, body: shown, ...totalCount(call, () => users.length) };
+  return { status: 200, body: users.slice(from, from + pageCap), ...totalCount(call, () => users.length) };
 }
 
 function oneCustomer({ shown, id }: Call): Answer {

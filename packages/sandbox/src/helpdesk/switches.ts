@@ -118,15 +118,6 @@ export const HELPDESK_SWITCHES = [
     says: 'most records of a page, whatever the request asks for; the next page continues behind them',
   },
   {
-    name: 'hidesEvery',
-    flag: '--hides-every',
-    unit: 'records',
-    default: 0,
-    least: 0,
-    words: { never: 0 },
-    says: 'one of so many records is left out of lists, after the page was cut: pages are short, and others follow',
-  },
-  {
     name: 'totalCountCap',
     flag: '--total-count-cap',
     unit: 'records',
