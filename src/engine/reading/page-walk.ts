@@ -11,8 +11,8 @@
  * created since that run began is read behind it.
  *
  * Where the list is longer than paging reaches, the walk takes the part that it reaches, which is the oldest, and the
- * next walk begins at a time whose first record was met in this one. That time is found by bisection, one credit for each
- * page; Total-Count is not needed for it, which may well stop at the depth.
+ * next walk begins at a time whose first record was met in this one. That time is found by bisection with pages of one
+ * record, one credit each; Total-Count is not needed for it, which may well stop at the depth.
  *
  * With `until` the walk begins at the page that shows one of the first records of the request `since = until`. Whether
  * that includes its own second or not, everything created before `until` stands before each of them. The difference of
@@ -90,7 +90,7 @@ export function* walkList(from: Ms, options: ReadingOptions): Generator<Step, Pr
       // Page 1 stays the place of the walk until the walk is over.
       proof = kept ? { walk: { ...walk, page: Math.max(1, page - 1) } } : {};
     }
-    const next: Next = walk.deep ? yield* split(walk, met, proof, options) : { since: Infinity };
+    const next: Next = walk.deep ? yield* split(walk, met, proof) : { since: Infinity };
     if (next.gap && resumed) {
       // The part before the resumption may lead on: the walk begins anew.
       proof = { walk: null };
@@ -128,12 +128,7 @@ interface Next {
 }
 
 /** The latest time, within about a tenth of the walk, whose first record this walk has met. */
-function* split(
-  walk: Walk,
-  met: ReadonlyMap<string, number>,
-  proof: Proof,
-  { perPage }: ReadingOptions,
-): Generator<Step, Next, Page> {
+function* split(walk: Walk, met: ReadonlyMap<string, number>, proof: Proof): Generator<Step, Next, Page> {
   const until = endOf(walk);
   let known = walk.since;
   let beyond = Math.max(Math.min(floorSecond(walk.asOf), until), known + secondMs);
@@ -141,8 +136,7 @@ function* split(
   let untold = proof;
   while (beyond - known > secondMs && place < 0.9 * met.size) {
     const middle = floorSecond((known + beyond) / 2);
-    // Not of one record: that one may be hidden.
-    const page: Page = yield { ask: { since: middle, page: 1, perPage }, proof: untold };
+    const page: Page = yield { ask: { since: middle, page: 1, perPage: 1 }, proof: untold };
     untold = {};
     const first = page.rows[0] && met.get(page.rows[0].id);
     if (first === undefined) beyond = middle;

@@ -31,6 +31,7 @@ const of =
   (what: string, line: string, instead: string): Planted => ({ reader, what, file, line, instead });
 const moving = of('moving list', 'moving-list.ts');
 const tie = of('moving list', 'tie.ts');
+const page = of('moving list', 'reading.ts');
 const overlap = of('moving list', 'overlap.ts');
 const walk = of('walk by pages', 'page-walk.ts');
 const creation = of('by creation', 'by-creation.ts');
@@ -85,10 +86,10 @@ export const planted: readonly Planted[] = [
     'const claimed = Math.min(until, floorSecond(asOf - lookbackMs));',
     'const claimed = Math.min(until, floorSecond(asOf));',
   ),
-  moving('does not note ties', '...tied(Math.max(start, since), to, tie) }', '}'),
+  moving('does not note ties', '...(tie.whole ? {} : tied(Math.max(start, since), to, tie))', ''),
   moving('notes of a tie only its first page', 'pages.flatMap(({ rows })', 'pages.slice(0, 1).flatMap(({ rows })'),
-  tie('reads a tie only forwards', 'pages[i] = yield* inOrder({ since, page: i + 1, perPage }, {});', ''),
-  tie('skips the first page of a tie on the way back', 'i >= 0; i--', 'i >= 1; i--'),
+  tie('reads a tie only forwards', 'back.unshift(yield* inOrder({ since, page, perPage: backPerPage }, {}));', ''),
+  tie('skips the first page of a tie on the way back', 'page >= 1; page--', 'page >= 2; page--'),
   tie(
     'claims a tie as of its last page',
     'const asOf = Math.min(...pages.map(page => page.asOf));',
@@ -101,7 +102,7 @@ export const planted: readonly Planted[] = [
   ),
   overlap('takes pages that do not overlap for whole', 'ends : isOn(keys, next)', 'ends : true'),
   overlap('takes an empty page for the end of a tie', 'next.length === 0 ? ends :', 'next.length === 0 ||'),
-  tie('takes a full page for the last one', 'ended: page.arrived < perPage ||', 'ended: page.arrived <= perPage ||'),
+  page('takes a full page for the last one', '!(more ?? arrived >= perPage)', '!(more ?? arrived > perPage)'),
   walk(
     'walks forwards',
     'for (let page = walk.page; page >= 1; page--) {',
@@ -148,7 +149,7 @@ export const planted: readonly Planted[] = [
     'return backwardsLast && isStill && inOneOrder(there, back) && back.every(row => shown.has(row));',
     'return true;',
   ),
-  creationTie('reads a tie only forwards', 'pages[i] = yield* inOrder({ since, page: i + 1, perPage }, {});', ''),
+  creationTie('reads a tie only forwards', 'back.unshift(yield* inOrder({ since, page, perPage: backPerPage }, {}));', ''),
   whole('does not read backwards', 'for (let back = ignored ? 0 : page - 1;', 'for (let back = 0;'),
   whole('does not read the first page again', 'back >= 1; back--', 'back >= 2; back--'),
   cursor(
