@@ -656,14 +656,14 @@ join (select account_id, stream_key, '' as field from totals union select accoun
 left join differing d using (account_id, stream_key, field);
 -- A log-out ends the session in every process that serves the page.
 
-create table sync.ended_sessions (
+create table sync.secret_ended_sessions (
   session text primary key,
   ends_at timestamptz not null
 );
-comment on table sync.ended_sessions is
+comment on table sync.secret_ended_sessions is
   'Sessions of the page that their visitors ended. A row goes when its session would have ended by itself.';
-comment on column sync.ended_sessions.session is 'A keyed hash of the session: nobody can log in with it.';
-comment on column sync.ended_sessions.ends_at is 'When the session would have ended by itself.';
+comment on column sync.secret_ended_sessions.session is 'A keyed hash of the session: nobody can log in with it.';
+comment on column sync.secret_ended_sessions.ends_at is 'When the session would have ended by itself.';
 
 -- Views over the changed ones take their comments anew.
 comment on column analytics.fact_targets.due_at is null;

@@ -203,11 +203,11 @@ insert into sync.streams (stream, source, place, follows, one_reader, personal, 
   ('shelves', 'books', 5, null, true, false, false),
   ('volumes', 'books', 6, 'shelves', true, false, false);
 
-create table sync.ended_sessions (
+create table sync.secret_ended_sessions (
   session text primary key,
   ends_at timestamptz not null
 );
-comment on table sync.ended_sessions is
+comment on table sync.secret_ended_sessions is
   'Sessions of the page that their visitors ended. A row goes when its session would have ended by itself.';
-comment on column sync.ended_sessions.session is 'A keyed hash of the session: nobody can log in with it.';
-comment on column sync.ended_sessions.ends_at is 'When the session would have ended by itself.';
+comment on column sync.secret_ended_sessions.session is 'A keyed hash of the session: nobody can log in with it.';
+comment on column sync.secret_ended_sessions.ends_at is 'When the session would have ended by itself.';

@@ -59,10 +59,10 @@ describe('which run has one', () => {
     expect(row!.certificate).toEqual({
       type: 'hand_off.complete',
       id: expect.stringMatching(new RegExp(`^handoff_[0-9a-f]{32}_1_${at(100).getTime()}$`)),
-      timestamp: at(100).toISOString(),
+      timestamp: at(100.1).toISOString(),
       data: {
         ...{ account: 'default', run: 1, kind: 'sync', credits: expect.any(Number), rows },
-        ...{ started_at: at(100).toISOString(), ended_at: at(100).toISOString() },
+        ...{ started_at: at(100).toISOString(), ended_at: at(100.1).toISOString() },
         complete_from: null,
         complete_through: at(98).toISOString(),
         streams: [

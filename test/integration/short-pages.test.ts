@@ -31,7 +31,7 @@ async function wrong(s: InProcess, hidden = new Set<string>()): Promise<string[]
   return (await differences(s.pool, s.world)).filter(what => !/^(labels|inboxes) /.test(what) && !hidden.has(what.split(/[ :]/)[1]!));
 }
 
-const places = [...Array(process.env.CI ? 60 : 2).keys()].map(seed => ({ seed, cap: [3, 7][seed % 2]! }));
+const places = [...Array(process.env.CI ? 6 : 2).keys()].map(seed => ({ seed, cap: [3, 7][seed % 2]! }));
 
 test.each(places)('a cap of $cap records a page loses nothing: seed $seed', async ({ seed, cap }) => {
   const rng = makeRng(seed);

@@ -167,6 +167,8 @@ export async function readPart<T extends Row>(
   let seen = 0;
   let asOf = Infinity;
   let claimed: Range | undefined;
+  /** What the reply before showed. */
+  let before = new Set<string>();
   const shown = typeof stream.deletions === 'string' ? new Set<string>() : undefined;
   let begunMs = Number.NaN;
   let isWhole = shown !== undefined;
@@ -196,8 +198,11 @@ export async function readPart<T extends Row>(
       const credits = takeCredits(ctx);
       const page = { list, proof, redundant, expected, until: untilMs, credits };
       const batch = listBatch(stream, ask, reply);
-      const isKnown = (record: T) => old?.has(record.id) || stream.orderedBy(record, ask.order) < floorSecond(fromMs);
-      const [news, records] = ask.wanted === undefined ? [reply, batch] : without(reply, batch, isKnown);
+      const keyed = (record: T) => `${record.id} ${stream.orderedBy(record, ask.order)}`;
+      const isOld = (record: T) => old?.has(record.id) || stream.orderedBy(record, ask.order) < floorSecond(fromMs);
+      const isKnown = (record: T) => before.has(keyed(record)) || (ask.wanted !== undefined && isOld(record));
+      const [news, records] = ask.newestFirst ? without(reply, batch, isKnown) : [reply, batch];
+      before = new Set(reply.records.map(keyed));
       await commits.room();
       commits.add(recordsOf(ctx, claim, stream, news, records, page), step.done);
       // The stream ends here, so no further request follows.
@@ -216,7 +221,7 @@ export async function readPart<T extends Row>(
   return { gaps, asOf, whole: isWhole && shown ? { shown, asOfMs: begunMs } : undefined };
 }
 
-/** A reply and its batch without these records: the newest records are asked for from further back than is wanted. */
+/** A reply and its batch without these records: the newest records reach back to some that are known. */
 function without<T extends Row>(reply: Reply<T>, batch: Batch, isKnown: (record: T) => boolean): [Reply<T>, Batch] {
   const known = new Set(reply.records.filter(isKnown).map(({ id }) => id));
   const isNew = ({ id }: { readonly id: string }) => !known.has(id);

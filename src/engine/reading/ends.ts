@@ -15,6 +15,7 @@
  * records that came between the two requests. Then an empty page behind the page is the end. Partitions
  * (partitions.ts) are counted, and need no more.
  */
+import { keyOf } from './overlap.ts';
 import { type Ask, floorSecond, type Ms, type Page, type Proof, type ReadingOptions, type Step } from './reading.ts';
 
 type Rows = Page['rows'];
@@ -142,8 +143,10 @@ function compare({ at, met, since }: List, page: Page, newest: Page, certainMs: 
   // Both ends of a whole list are empty.
   if (!since && met.size === 0 && newest.arrived === 0) return { ...page, more: false };
   if (rows.length === 0) return 'unknown';
+  if (isAlone(page) && isAlone(newest) && keyOf(page.rows[0]!) === keyOf(rows[0]!)) return { ...page, more: false };
   if (![...rows, ...page.rows].some(isTimed)) {
     const unmet = rows.filter(({ id }) => !met.has(id));
+    if (isOpposite(page.rows, rows)) return withRows(page, unmet, newest);
     // All of them would be met, too, if they were the oldest.
     if (unmet.length === 0) return 'unknown';
     // Records of one second may stand in one order both ways. So they must reach further back than the last one.
@@ -153,8 +156,8 @@ function compare({ at, met, since }: List, page: Page, newest: Page, certainMs: 
   if (!isAscending(rows)) return 'unknown';
   const last = floorSecond(at?.time ?? at?.since ?? -Infinity);
   if (rows.some(row => floorSecond(row.time) < last)) {
-    const shown = new Set(page.rows.map(row => `${row.id} ${row.time}`));
-    const isMissing = (row: Rows[number]) => floorSecond(row.time) >= last && !shown.has(`${row.id} ${row.time}`);
+    const shown = new Set(page.rows.map(keyOf));
+    const isMissing = (row: Rows[number]) => floorSecond(row.time) >= last && !shown.has(keyOf(row));
     return withRows(page, rows.filter(isMissing), newest);
   }
   return rows.some(row => floorSecond(row.time) > last && row.time < certainMs) ? 'more' : 'unknown';
@@ -191,6 +194,15 @@ const withRows = (page: Page, rows: Rows, { asOf }: Page): Page => ({
   asOf: Math.min(page.asOf, asOf),
   more: false,
 });
+
+const isAlone = ({ arrived, rows }: Page) => arrived === 1 && rows.length === 1;
+
+/** Whether both show several records in one order, so that the source does answer in the order that it is asked for. */
+function isOpposite(rows: Rows, ascending: Rows): boolean {
+  const places = new Map(rows.map(({ id }, place) => [id, place]));
+  const shared = ascending.flatMap(({ id }) => places.get(id) ?? []);
+  return shared.length > 1 && shared.every((place, i) => i === 0 || shared[i - 1]! < place);
+}
 
 const isTimed = ({ time }: Rows[number]): boolean => !Number.isNaN(time);
 

@@ -20,7 +20,7 @@ export function makeEndedSessions(db: pg.Pool, now: () => number): EndedSessions
     async refresh() {
       try {
         const { rows } = await db.query<{ session: string; ends_at: Date }>(
-          'select session, ends_at from sync.ended_sessions where ends_at > $1',
+          'select session, ends_at from sync.secret_ended_sessions where ends_at > $1',
           [new Date(now())],
         );
         for (const { session, ends_at } of rows) known.set(session, ends_at.getTime());
@@ -35,9 +35,9 @@ export function makeEndedSessions(db: pg.Pool, now: () => number): EndedSessions
       await transaction(
         db,
         async client => {
-          await client.query('delete from sync.ended_sessions where ends_at <= $1', [new Date(now())]);
+          await client.query('delete from sync.secret_ended_sessions where ends_at <= $1', [new Date(now())]);
           await client.query(
-            'insert into sync.ended_sessions (session, ends_at) values ($1, $2) on conflict do nothing',
+            'insert into sync.secret_ended_sessions (session, ends_at) values ($1, $2) on conflict do nothing',
             [id, new Date(endsMs)],
           );
         },

@@ -1,7 +1,6 @@
 /**
  * Where a sync's request for the newest records should reach back to (see ends.ts): to a few records from before the wanted
- * range. A few, because an update takes a ticket out of that place. Where none is known, to the beginning of the list, whose
- * page has more records than are wanted.
+ * range. A few, because an update takes a ticket out of that place.
  */
 import type { Client } from '../../engine/database/pool.ts';
 import { type Anchor, floorSecond, type Ms, secondMs } from '../../engine/reading/reading.ts';
@@ -21,8 +20,8 @@ interface Stored {
   readonly wanted: boolean;
 }
 
-const anchored = ({ since_ms, wanted }: Stored): Anchor => ({
-  since: since_ms === null ? 0 : Math.max(0, floorSecond(since_ms) - secondMs),
+const anchored = ({ since_ms, wanted }: Stored, fromMs: Ms): Anchor => ({
+  since: Math.max(0, floorSecond(since_ms ?? fromMs) - secondMs),
   isStored: since_ms !== null || wanted,
 });
 
@@ -44,7 +43,7 @@ export async function anchorOfTickets(db: Db, { account }: Account, list: string
        where ${listed[list]} order by updated_at desc limit ${few}) t`,
     [account, new Date(floorSecond(fromMs))],
   );
-  return anchored(rows[0]!);
+  return anchored(rows[0]!, fromMs);
 }
 
 /** The bounds of a customer who was read by a long walk are too wide to tell a place in the list. */
@@ -62,7 +61,7 @@ export async function anchorOfCustomers(db: Db, { account }: Account, _list: str
        where _created_before <= $2 and _created_before - _created_after < ${narrow} order by _created_after desc limit ${few}) c`,
     [account, new Date(floorSecond(fromMs))],
   );
-  return anchored(rows[0]!);
+  return anchored(rows[0]!, fromMs);
 }
 
 /** The customers among these who were created before this time, for certain. */

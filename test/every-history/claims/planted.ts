@@ -131,7 +131,7 @@ export const plantedInClaims: Readonly<Record<string, Planted>> = {
     foundIn: { world: 'a stream of two accounts' },
   },
   'a refused token ends the streams of all sources': {
-    mistakes: runs('o.exit_code = ${exitCodes.refused} and p.source = k.source', 'o.exit_code = ${exitCodes.refused}'),
+    mistakes: runs('(o.exit_code = ${exitCodes.interrupted} or p.source = k.source)', 'true'),
     foundIn: { world: 'two streams of one source and one of another' },
   },
   'a proof builds upon what is lost': {
