@@ -107,7 +107,9 @@ describeInBrowser('the page', open => {
 
   test('is whole without a script, buttons and all', long, async () => {
     const { page } = await open(`${url}accounts/fresh`, { javaScriptEnabled: false });
-    expect(await page.locator('.sentence').textContent()).toMatch(/^Everything from 1 Jan 2020, 00:00 up to \d\d:\d\d is in\.$/);
+    expect(await page.locator('.sentence').textContent()).toMatch(
+      /^Everything from 1 Jan 2020, 00:00 up to \d\d:\d\d is in\.$/,
+    );
     expect(await page.locator('.card').count()).toBe(4);
     expect(await page.locator('#credits svg path.of-fresh').getAttribute('d')).toMatch(/^M\d/);
     await page.getByRole('link', { name: 'week' }).click();

@@ -110,6 +110,8 @@ export function planOf(seed: number): Plan {
   // Of its own, so that all else of a seed stays what it was.
   const dates = makeRng(seed * 7 + 10);
   const aheadMs = dates() < 0.3 ? pick(dates, [1, 30, 90, 300, 1800, 3660]) * 1000 : 0;
+  const caps = makeRng(seed * 7 + 13);
+  const pageCap = caps() < 0.2 ? between(caps, 2, perPage) : Number.POSITIVE_INFINITY;
   const wild = !calm && chance(0.6);
   const drawn = {
     seed,
@@ -124,7 +126,7 @@ export function planOf(seed: number): Plan {
     changes: calm ? 0.005 : pick(rng, [0.01, 0.03, 0.08]),
     perPage,
     depth: readings.depth,
-    readings,
+    readings: { ...readings, pageCap },
     lateMs: late,
     behindMs,
     jumpMs: chance(0.3) ? jump : 0,

@@ -104,6 +104,7 @@ export function askedAgain(asked: readonly Asked[], kills: readonly Kill[]): Aga
   for (const one of asked) {
     const since = /since_(?:updated|created)_at=([^&]+)/.exec(one.query)?.[1];
     if (since !== undefined && Date.parse(decodeURIComponent(since)) > one.atMs - topMs) continue;
+    if (isNewest(one)) continue;
     const what = one.version === undefined ? `${one.path}?${one.query}` : `${one.path} ${one.version}`;
     const list = one.path === '/tickets' && one.query.replace(/\bpage=\d+/, '');
     if (list && !/\bpage=1\b/.test(one.query)) ties.add(list);
@@ -117,6 +118,10 @@ export function askedAgain(asked: readonly Asked[], kills: readonly Kill[]): Aga
   }
   return again;
 }
+
+/** The newest first: tickets by a descending sort, customers by none (spec, General conventions). */
+const isNewest = ({ path, query }: Asked): boolean =>
+  path === '/tickets' ? /\bsort=-/.test(query) : path === '/customers' && !/\bsort=/.test(query);
 
 function kindOf(before: Asked, one: Asked): Again['kind'] {
   if (one.version === undefined) return /^page=1&per_page=0|count=true/.test(one.query) ? 'search' : 'page';

@@ -149,7 +149,11 @@ export const planted: readonly Planted[] = [
     'return backwardsLast && isStill && inOneOrder(there, back) && back.every(row => shown.has(row));',
     'return true;',
   ),
-  creationTie('reads a tie only forwards', 'back.unshift(yield* inOrder({ since, page, perPage: backPerPage }, {}));', ''),
+  creationTie(
+    'reads a tie only forwards',
+    'back.unshift(yield* inOrder({ since, page, perPage: backPerPage }, {}));',
+    '',
+  ),
   whole('does not read backwards', 'for (let back = ignored ? 0 : page - 1;', 'for (let back = 0;'),
   whole('does not read the first page again', 'back >= 1; back--', 'back >= 2; back--'),
   cursor(

@@ -46,6 +46,15 @@ export const booksSwitches: BooksCase[] = [
     }),
   ),
   {
+    rule: `${rule}page cap`,
+    what: 'cuts pages, and the next page continues behind it',
+    options: { pageCap: 4 },
+    steps: [
+      { ask: 'GET /volumes?q=numbered&maxResults=10', has: { items: ofLength(4) } },
+      { ask: `GET ${MY}?maxResults=40`, has: { items: ofLength(4) } },
+    ],
+  },
+  {
     rule: `${rule}startIndex`,
     what: 'of a search no deeper than searchDepth',
     options: { searchDepth: 20 },

@@ -1,5 +1,5 @@
 /** Open questions of the help desk specification: each switch with its default and its other values. */
-import { type DeskCase, matching, someText } from './case.ts';
+import { type DeskCase, matching, ofLength, someText } from './case.ts';
 import { T1 } from './worlds.ts';
 
 const rule = 'notes help-desk ';
@@ -186,6 +186,17 @@ export const switched: DeskCase[] = [
       },
     }),
   ),
+  {
+    rule: `${rule}page cap`,
+    what: 'cuts pages of all lists, and the next page continues behind it',
+    options: { pageCap: 2 },
+    steps: [
+      { ask: 'GET /tickets?sort=created_at&per_page=100', ids: 't1 t2' },
+      { ask: 'GET /tickets?sort=created_at&per_page=100&page=2', ids: 't3 t4' },
+      { ask: 'GET /users?per_page=100', has: ofLength(2) },
+      { ask: 'GET /users?per_page=100&page=2', has: ofLength(1) },
+    ],
+  },
   {
     rule: `${rule}beyond depth`,
     what: 'is empty with beyondDepth empty',
