@@ -22,7 +22,7 @@ import type { Kinds } from '../engine/http/field-rules.ts';
 import type { Request, SourceName } from '../engine/http/request.ts';
 import type { Replaying } from '../engine/load/replay.ts';
 import type { Reads } from '../engine/load/run-stream.ts';
-import type { Anchor, Ask, Cuts, Ms, Reader } from '../engine/reading/reading.ts';
+import type { Anchor, Ask, Cuts, Ms, Page, Reader } from '../engine/reading/reading.ts';
 import type { Claim } from '../engine/runs/claims.ts';
 import type { UsageError } from '../errors.ts';
 import type { LakeTable } from '../lake/table.ts';
@@ -310,15 +310,10 @@ export interface ListStream<T extends Row> extends Described {
   cuts?(db: Pick<Client, 'query'>, claim: Pick<Claim, 'account' | 'stream'>): Promise<Cuts>;
   /**
    * Where the newest records of a list should reach back to, for a sync that has read everything before `fromMs`. `old`: the
-   * records among these that were created before, for a list that shows no time.
+   * records among these that are from before, and that the mirror has.
    */
   anchor?(db: Pick<Client, 'query'>, claim: Pick<Claim, 'account'>, list: string, fromMs: Ms): Promise<Anchor>;
-  old?(
-    db: Pick<Client, 'query'>,
-    claim: Pick<Claim, 'account'>,
-    ids: readonly string[],
-    fromMs: Ms,
-  ): Promise<Set<string>>;
+  old?(db: Pick<Client, 'query'>, claim: Pick<Claim, 'account'>, shown: Page['rows'], fromMs: Ms): Promise<Set<string>>;
   /** Further merge parameters, from $7 on: derived from the request and from the Date of the reply in ms. */
   parameters?(ask: Pick<Ask, 'since' | 'wanted'>, date: Ms): unknown[];
 }

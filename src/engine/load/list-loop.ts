@@ -16,16 +16,7 @@ import { transaction } from '../database/pool.ts';
 import { settleAbsence, type WholeList } from '../deletions/absence.ts';
 import type { Reply } from '../http/request.ts';
 import { lacksVersion } from '../reading/moving-list.ts';
-import {
-  type Anchor,
-  type Cuts,
-  farFuture,
-  floorSecond,
-  type Ms,
-  type Proof,
-  type Range,
-  type Walk,
-} from '../reading/reading.ts';
+import { type Anchor, type Cuts, farFuture, type Ms, type Proof, type Range, type Walk } from '../reading/reading.ts';
 import type { Claim } from '../runs/claims.ts';
 import { listBatch, pageOf, singleBatch } from './batch.ts';
 import { Commits } from './commit-queue.ts';
@@ -182,9 +173,9 @@ export async function readPart<T extends Row>(
       if (Number.isNaN(begunMs)) begunMs = reply.asOf;
       for (const { id } of [...reply.records, ...reply.unreadable]) if (id !== undefined) shown?.add(id);
       if (reply.unreadable.some(({ id }) => id === undefined) || reply.clockMovedMs !== undefined) isWhole = false;
-      const ids = reply.records.map(({ id }) => id);
-      const old = ask.wanted === undefined ? undefined : await stream.old?.(ctx.pg, claim, ids, fromMs);
-      step = reading.next({ ...pageOf(stream, reply, ask.order), old });
+      const page = pageOf(stream, reply, ask.order);
+      const old = ask.wanted === undefined ? undefined : await stream.old?.(ctx.pg, claim, page.rows, fromMs);
+      step = reading.next({ ...page, old });
       const proven = step.done ? step.value : step.value.proof;
       if (proven.tie && stream.merge.declared.root.version === undefined) throw lacksVersion(stream.key);
       const proof = added(proven, claimed);
@@ -196,15 +187,17 @@ export async function readPart<T extends Row>(
       const expected = reply.total === undefined || ask.order ? undefined : seen + reply.total;
       const redundant = list === stream.lists[0].name ? shownFirst(stream, reply.records, told) : [];
       const credits = takeCredits(ctx);
-      const page = { list, proof, redundant, expected, until: untilMs, credits };
+      const books = { list, proof, redundant, expected, until: untilMs, credits };
       const batch = listBatch(stream, ask, reply);
-      const keyed = (record: T) => `${record.id} ${stream.orderedBy(record, ask.order)}`;
-      const isOld = (record: T) => old?.has(record.id) || stream.orderedBy(record, ask.order) < floorSecond(fromMs);
-      const isKnown = (record: T) => before.has(keyed(record)) || (ask.wanted !== undefined && isOld(record));
+      const timeOf = (record: T) => stream.orderedBy(record, ask.order);
+      const keyed = (record: T) => `${record.id} ${timeOf(record)}`;
+      // A record without a time may have changed.
+      const isOld = (record: T) => old?.has(record.id) === true && !Number.isNaN(timeOf(record));
+      const isKnown = (record: T) => before.has(keyed(record)) || isOld(record);
       const [news, records] = ask.newestFirst ? without(reply, batch, isKnown) : [reply, batch];
       before = new Set(reply.records.map(keyed));
       await commits.room();
-      commits.add(recordsOf(ctx, claim, stream, news, records, page), step.done);
+      commits.add(recordsOf(ctx, claim, stream, news, records, books), step.done);
       // The stream ends here, so no further request follows.
       if (reply.clockMovedMs !== undefined) await commits.done();
       if (proof.gap) gaps.push(`${list} list, ${new Date(proof.gap.from).toISOString()}: ${proof.gap.reason}`);

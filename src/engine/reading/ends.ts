@@ -169,7 +169,8 @@ function compare({ at, met, since }: List, page: Page, newest: Page, certainMs: 
  */
 function reachingBack({ rows: newestFirst, old }: Page, since: Ms): Rows | undefined {
   const rows = newestFirst.toReversed();
-  if (old !== undefined) {
+  if (!rows.some(isTimed)) {
+    if (old === undefined) return undefined;
     const news = rows.filter(({ id }) => !old.has(id));
     const isInOrder = rows.slice(rows.length - news.length).every(({ id }) => !old.has(id));
     return news.length < rows.length && isInOrder ? news : undefined;

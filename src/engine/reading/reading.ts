@@ -64,7 +64,7 @@ export interface Page {
   readonly arrived: number;
   /** Whether records follow this page, as `ends.ts` has found out. Undefined: a page that is not full is the last one. */
   readonly more?: boolean;
-  /** Of records without a time: those that the mirror knew before the wanted range began. */
+  /** Those that are from before the wanted range, and that the mirror has. */
   readonly old?: ReadonlySet<string> | undefined;
   /** Readable records in their order. `time` is the value that orders the request; NaN if records do not show it. */
   readonly rows: readonly { readonly id: string; readonly time: Ms }[];

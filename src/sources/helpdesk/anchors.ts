@@ -3,7 +3,7 @@
  * range. A few, because an update takes a ticket out of that place.
  */
 import type { Client } from '../../engine/database/pool.ts';
-import { type Anchor, floorSecond, type Ms, secondMs } from '../../engine/reading/reading.ts';
+import { type Anchor, floorSecond, type Ms, type Page, secondMs } from '../../engine/reading/reading.ts';
 import type { Claim } from '../../engine/runs/claims.ts';
 
 type Db = Pick<Client, 'query'>;
@@ -46,6 +46,17 @@ export async function anchorOfTickets(db: Db, { account }: Account, list: string
   return anchored(rows[0]!, fromMs);
 }
 
+/** The tickets among these that were last updated before this time, as the mirror has them. */
+export async function oldTickets(db: Db, { account }: Account, shown: Page['rows'], fromMs: Ms): Promise<Set<string>> {
+  const before = shown.filter(({ time }) => time < floorSecond(fromMs));
+  const { rows } = await db.query<{ id: string }>(
+    `select t.id from unnest($2::text[], $3::timestamptz[]) s (id, at)
+     join helpdesk.tickets t on (t.account_id, t.id, t.updated_at) = ($1, s.id, s.at) where t._deleted_at is null`,
+    [account, before.map(({ id }) => id), before.map(({ time }) => new Date(time))],
+  );
+  return new Set(rows.map(({ id }) => id));
+}
+
 /** The bounds of a customer who was read by a long walk are too wide to tell a place in the list. */
 const narrow = `interval '2 days'`;
 
@@ -68,12 +79,12 @@ export async function anchorOfCustomers(db: Db, { account }: Account, _list: str
 export async function oldCustomers(
   db: Db,
   { account }: Account,
-  ids: readonly string[],
+  shown: Page['rows'],
   fromMs: Ms,
 ): Promise<Set<string>> {
   const { rows } = await db.query<{ id: string }>(
     `select id from helpdesk.customers where account_id = $1 and id = any($2) and _created_before <= $3`,
-    [account, ids, new Date(floorSecond(fromMs))],
+    [account, shown.map(({ id }) => id), new Date(floorSecond(fromMs))],
   );
   return new Set(rows.map(({ id }) => id));
 }

@@ -9,7 +9,7 @@ import { provingEnds } from '../../engine/reading/ends.ts';
 import { readMovingList } from '../../engine/reading/moving-list.ts';
 import type { Ask } from '../../engine/reading/reading.ts';
 import { identify, type ListStream } from '../source.ts';
-import { anchorOfTickets } from './anchors.ts';
+import { anchorOfTickets, oldTickets } from './anchors.ts';
 import { candidates } from './deletions/candidates.ts';
 import { getTicket, listTickets, paging, type TicketsQuery } from './endpoints.ts';
 import { knownCuts } from './partitions.ts';
@@ -33,6 +33,7 @@ export const tickets: ListStream<Ticket> = {
   ],
   read: (from, options) => provingEnds(readMovingList(from, options), options),
   anchor: anchorOfTickets,
+  old: oldTickets,
   paging,
   request: (list, ask) =>
     listTickets({
