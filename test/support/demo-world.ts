@@ -46,7 +46,11 @@ export async function demoWorld(days = 92): Promise<InProcess> {
       await here.sync(hour === 0 ? ['users', 'customers', 'tickets', 'messages'] : ['tickets', 'messages']);
     }
     if (day % 7 === 0) await readBooks(here);
-    if (day % 7 === 6) await here.run('sweep', ['tickets']);
+    // Some minutes later: how long the readings before it took depends on the machine.
+    if (day % 7 === 6) {
+      here.nowMs = Math.max(here.nowMs, begun + day * dayMs + 20.5 * 3_600_000);
+      await here.run('sweep', ['tickets']);
+    }
   }
   return here;
 }
