@@ -44,7 +44,7 @@ export function messageOf(error: unknown): string {
   const { code } = error as { code?: unknown };
   const [kind] =
     /^22[0-9A-Z]{3}$/.exec(typeof code === 'string' ? code : '') ??
-    /^(Conversion|Constraint|Invalid Input|Out of Range) Error(?=:)/.exec(error.message) ??
+    /(?<=^(?:the lake: )?)(Conversion|Constraint|Invalid Input|Out of Range) Error(?=:)/.exec(error.message) ??
     [];
   return kind === undefined ? error.message : `the database refuses a value (${kind})`;
 }

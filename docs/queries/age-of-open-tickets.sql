@@ -2,7 +2,7 @@
 -- Tickets in the state open, without those on hold or snoozed. Reckoned from when tickets are complete, not from now: so a mirror that is behind makes nothing older than it is.
 -- Whether a customer waits is told as far as messages are here.
 with here as (
-  select account_id as account_key, extract(epoch from complete_through) as now from analytics.completeness where stream = 'tickets')
+  select account_id as account_key, extract(epoch from complete_through) as now from analytics.completeness where source = 'helpdesk' and stream = 'tickets')
 select case
     when days is null then '0: unknown'
     when days < 1 then '1: less than a day'

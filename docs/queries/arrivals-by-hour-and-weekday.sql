@@ -2,7 +2,7 @@
 -- Messages by the clock of the inbox or the account, in a mean week of the last 13 that are here, or of those since the first message that the mirror covers.
 with here as (
   select until, greatest(until - 91 * interval '24 hours', (select case when count(mirrored_since) = count(*) then min(mirrored_since) end from analytics.dim_account)) as since
-  from (select max(complete_through) as until from analytics.completeness where stream = 'messages') c),
+  from (select max(complete_through) as until from analytics.completeness where source = 'helpdesk' and stream = 'messages') c),
 arrivals as (
   select m.created_hour as hour,
     count(*) filter (where extract(isodow from m.created_date) = 1) as monday,

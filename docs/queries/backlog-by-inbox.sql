@@ -6,7 +6,7 @@ with backlog as materialized (
 days as materialized (
   select z.account_key, min((c.complete_through at time zone z.time_zone)::date) - 1 as today
   from (select account_key, time_zone from analytics.dim_account union select account_key, time_zone from analytics.dim_inbox) z
-  join analytics.completeness c on c.account_id = z.account_key and c.stream = 'tickets'
+  join analytics.completeness c on c.account_id = z.account_key and c.source = 'helpdesk' and c.stream = 'tickets'
   group by z.account_key)
 select coalesce(i.inbox_name, case when b.state is null then 'unknown' else 'no inbox' end) as inbox,
   coalesce(sum(b.tickets) filter (where b.date_key = d.today - 28), 0)::int as four_weeks_ago,

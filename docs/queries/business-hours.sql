@@ -9,6 +9,6 @@ select coalesce(i.inbox_name, 'no inbox') as inbox, count(*) as waits,
 from analytics.fact_turns
 left join analytics.dim_inbox i using (inbox_key)
 where is_answered and wait_business_seconds is not null and messages_complete
-  and waiting_since >= (select max(complete_through) - 91 * interval '24 hours' from analytics.completeness where stream = 'messages')
+  and waiting_since >= (select max(complete_through) - 91 * interval '24 hours' from analytics.completeness where source = 'helpdesk' and stream = 'messages')
 group by i.inbox_key, i.inbox_name
 order by inbox, i.inbox_key;

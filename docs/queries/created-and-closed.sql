@@ -6,7 +6,7 @@ from analytics.fact_tickets t
 cross join lateral (values ('created', t.created_date), ('closed', t.first_closed_date)) e (event, day)
 join analytics.dim_date d on d.date_key = e.day
 -- Nine weeks, in whatever zone: the last eight are whole.
-where e.day > (select (max(complete_through) at time zone 'UTC')::date - 63 from analytics.completeness where stream = 'tickets')
+where e.day > (select (max(complete_through) at time zone 'UTC')::date - 63 from analytics.completeness where source = 'helpdesk' and stream = 'tickets')
 group by d.week_start
 order by week desc
 limit 8;

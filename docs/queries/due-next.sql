@@ -2,7 +2,7 @@
 -- Those of the last 13 weeks that still run and have not missed it: reckoned up to when the mirror is complete, in business hours where there is a
 -- calendar.
 with since as materialized (
-  select max(complete_through) - 91 * interval '24 hours' as begun from analytics.completeness where stream = 'tickets')
+  select max(complete_through) - 91 * interval '24 hours' as begun from analytics.completeness where source = 'helpdesk' and stream = 'tickets')
 select t.number, coalesce(i.inbox_name, 'no inbox') as inbox, f.metric, f.outcome, date_trunc('minute', f.due_at) as due_at,
   round(((f.target_seconds - f.seconds) / 3600)::numeric(18, 6), 1)::float8 as hours_left
 from analytics.fact_targets f

@@ -8,6 +8,6 @@ from analytics.fact_tickets t
 join analytics.dim_date d on d.date_key = t.created_date
 left join analytics.dim_inbox i using (inbox_key)
 where t.first_response_seconds is not null and t.messages_complete
-  and t.created_at >= (select max(complete_through) - 91 * interval '24 hours' from analytics.completeness where stream = 'messages')
+  and t.created_at >= (select max(complete_through) - 91 * interval '24 hours' from analytics.completeness where source = 'helpdesk' and stream = 'messages')
 group by i.inbox_key, i.inbox_name, d.week_start
 order by week, inbox, i.inbox_key;

@@ -2,7 +2,7 @@
 -- Tickets of the last 13 weeks whose messages are all here. One that still waits counts as late once it has waited longer.
 -- Without a calendar (`npx shelfdesk calendar set`, then `assign`) there is no business time: then neither is anything in time, nor late.
 with here as materialized (
-  select account_id as account_key, complete_through as now from analytics.completeness where stream = 'messages'),
+  select account_id as account_key, complete_through as now from analytics.completeness where source = 'helpdesk' and stream = 'messages'),
 asked as materialized (
   select t.inbox_key, t.first_response_business_seconds as took,
     case when t.first_response_seconds is null and t.waiting_since is not null then

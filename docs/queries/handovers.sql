@@ -4,6 +4,6 @@ select least(assignment_count, 4) as assignments_at_least, count(*) as tickets,
   round((avg(first_resolution_seconds) filter (where first_closing_seen) / 86400)::numeric(18, 6), 1)::float8 as mean_days_to_close,
   round(avg(agents_involved) filter (where messages_complete), 1)::float8 as people_who_wrote
 from analytics.fact_tickets
-where created_at >= (select max(complete_through) - 91 * interval '24 hours' from analytics.completeness where stream = 'tickets')
+where created_at >= (select max(complete_through) - 91 * interval '24 hours' from analytics.completeness where source = 'helpdesk' and stream = 'tickets')
 group by 1
 order by 1;

@@ -1,7 +1,8 @@
 -- Do we keep our service targets?
 -- Tickets of the last 13 weeks that are here, by inbox. Percent of those that are decided.
--- uncertain: nobody can tell, because the resolution was seen too late, messages are not all here, or a time is missing.
--- A ticket that was resolved when the mirror first saw it is left out of resolutions: only a quick one could be decided.
+-- uncertain: nobody can tell, because the resolution was seen too late, or a time is missing.
+-- A ticket that was resolved when the mirror first saw it is left out of resolutions, and one whose messages are not all here
+-- of first responses: only a quick one could be decided.
 -- Without a target (`npx shelfdesk target set`) there is no row.
 select f.metric, coalesce(i.inbox_name, 'no inbox') as inbox, count(*) as tickets,
   count(*) filter (where f.outcome = 'met') as met, count(*) filter (where f.outcome = 'missed') as missed,
@@ -10,7 +11,7 @@ select f.metric, coalesce(i.inbox_name, 'no inbox') as inbox, count(*) as ticket
 from analytics.fact_targets f
 join analytics.fact_tickets t using (ticket_key)
 left join analytics.dim_inbox i on i.inbox_key = f.inbox_key
-where f.created_at >= (select max(complete_through) - 91 * interval '24 hours' from analytics.completeness where stream = 'tickets')
-  and (f.metric = 'first_response' or not f.is_done or t.last_closing_seen)
+where f.created_at >= (select max(complete_through) - 91 * interval '24 hours' from analytics.completeness where source = 'helpdesk' and stream = 'tickets')
+  and case f.metric when 'first_response' then f.messages_complete else not f.is_done or t.last_closing_seen end
 group by f.metric, i.inbox_key, i.inbox_name
 order by f.metric, inbox, i.inbox_key;

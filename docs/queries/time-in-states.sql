@@ -8,7 +8,7 @@ select coalesce(i.inbox_name, 'no inbox') as inbox, count(*) as tickets,
   round((avg(m.seconds_closed) / 86400)::numeric(18, 6), 1)::float8 as days_closed
 from analytics.countable_tickets m
 left join analytics.dim_inbox i on i.account_key = m.account_id and i.inbox_id = m.inbox_id
-where m.created_at >= (select max(complete_through) - 91 * interval '24 hours' from analytics.completeness where stream = 'tickets')
+where m.created_at >= (select max(complete_through) - 91 * interval '24 hours' from analytics.completeness where source = 'helpdesk' and stream = 'tickets')
   and (m.first_closed_at is null or m.first_closing_seen)
 group by i.inbox_key, i.inbox_name
 order by inbox, i.inbox_key;

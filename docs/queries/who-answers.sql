@@ -1,7 +1,7 @@
 -- Who answers how much?
 -- The last four weeks that are here. Names are in helpdesk.users, for those who may see them.
 with since as materialized (
-  select max(complete_through) - 28 * interval '24 hours' as begun from analytics.completeness where stream = 'messages'),
+  select max(complete_through) - 28 * interval '24 hours' as begun from analytics.completeness where source = 'helpdesk' and stream = 'messages'),
 replies as (
   select user_key, count(*) filter (where kind = 'authored') as replies, count(*) filter (where kind = 'note') as notes
   from analytics.fact_messages

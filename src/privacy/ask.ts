@@ -40,8 +40,11 @@ export const statementOf = (text: string): pg.QueryArrayConfig & { queryMode: 'e
   types: { getTypeParser: parserOf },
 });
 
-/** PostgreSQL reports a parameter without a value as it reports a broken connection. */
-const isUnbound = (error: unknown) => error instanceof pg.DatabaseError && /^bind message supplies/.test(error.message);
+/**
+ * PostgreSQL reports a parameter without a value as a violation of the protocol, whose code begins like that of a broken
+ * connection.
+ */
+const isUnbound = (error: unknown) => error instanceof pg.DatabaseError && error.code === '08P01';
 
 /** Runs a statement that somebody else wrote. Throws UsageError where the protocol has no place for it. */
 export async function runAsked<T>(client: Client, text: string): Promise<pg.QueryArrayResult<T[]>> {

@@ -156,9 +156,10 @@ describe('what is stored of an error', () => {
   test('a value that PostgreSQL, DuckDB or a parser quotes is not part of its message', () => {
     const refused = Object.assign(new Error('invalid input syntax for type integer: "Ann"'), { code: '22P02' });
     expect(messageOf(refused)).toBe('the database refuses a value (22P02)');
-    expect(messageOf(new Error('Conversion Error: Could not convert string "Ann"'))).toBe(
-      'the database refuses a value (Conversion Error)',
-    );
+    for (const before of ['', 'the lake: '])
+      expect(messageOf(new Error(`${before}Conversion Error: Could not convert string "Ann"`))).toBe(
+        'the database refuses a value (Conversion Error)',
+      );
     expect(messageOf(new SyntaxError('Unexpected token A in JSON: Ann'))).toBe('a text could not be parsed');
     expect(messageOf(Object.assign(new Error('relation "x" does not exist'), { code: '42P01' }))).toBe(
       'relation "x" does not exist',

@@ -267,6 +267,14 @@ describe('a value of another shape than the specification says', () => {
       messages: [{ id: 'm', user_id: {}, from: {}, body: 'fine' }],
     });
     expect(ruled(all, 'tickets', { ...ticket, id: json })).toBeNull();
+    // Ids, times and words of a list are no JSON, nor is JSON in JSON, and a time is a time.
+    for (const one of [json, JSON.stringify(json), JSON.stringify({ x: json })]) {
+      const words = { customer_id: one, label_ids: ['l', one], state: one, type: one, snoozed_until: one };
+      expect(ruled(all, 'tickets', { ...ticket, ...words })).toEqual({
+        ...{ ...ticket, customer_id: {}, label_ids: ['l', {}], state: {}, type: {}, snoozed_until: {} },
+      });
+    }
+    expect(ruled(all, 'tickets', { ...ticket, snoozed_until: 'CANARY' })).toEqual({ ...ticket, snoozed_until: {} });
     expect(ruled('users.email', 'messages', { id: 'm', user_id: { email: 'CANARY' } })).toEqual({
       id: 'm',
       user_id: {},
@@ -286,6 +294,23 @@ describe('a value of another shape than the specification says', () => {
     });
     expect(ruled('customers', 'tickets', { ...ticket, ...more })).toEqual({
       ...{ ...ticket, requester: {}, first_name: 'CANARY', raw: '', plain: '', title: 'kept' },
+    });
+    const lists = {
+      contacts: ['CANARY'],
+      attachments: 'CANARY',
+      users: [['CANARY'], { id: 'u', x: 1 }],
+      inboxes: ['kept'],
+    };
+    const { contacts, attachments, users, inboxes } = ruled(
+      'contacts.value:hash users.email attachments.name',
+      'tickets',
+      {
+        ...ticket,
+        ...lists,
+      },
+    );
+    expect({ contacts, attachments, users, inboxes }).toEqual({
+      ...{ contacts: [null], attachments: null, users: [null, { id: 'u', x: 1 }], inboxes: ['kept'] },
     });
     const deep = `{"id":"t","x":${'{"a":'.repeat(5000)}"CANARY"${'}'.repeat(5000)}}`;
     expect(applyRules(of(all), 'helpdesk.tickets', deep)).not.toContain('CANARY');

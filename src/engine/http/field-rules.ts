@@ -171,11 +171,31 @@ function ruledField(
   if (shape === undefined && rules.some(({ path }) => path.length === 1)) return ruled;
   const inside = kind.inside !== undefined && Object.hasOwn(kind.inside, field) ? kind.inside[field] : undefined;
   if (inside !== undefined) return foreignBeside(foreign, inside, ruled);
-  if (shape === undefined)
-    return kind.fields.includes(field) ? foreignIn(foreign, ruled) : foreignField(foreign, field, ruled);
-  // No id is a JSON text.
-  return /(^|_)id$/.test(field) && isDisguised(ruled, foreign) ? emptied('{}') : ruled;
+  if (shape === undefined) {
+    if (kind.fields.includes(field)) return foreignIn(foreign, ruled);
+    return foreignField(foreign, field, likeRecords(of, name, field, ruled));
+  }
+  if (!isWord(field)) return ruled;
+  const isOther = (one: string) => isDisguised(one, foreign) || (isTime(field) && foreign.length > 0 && !isDate(one));
+  return eachOf(ruled, one => (isOther(one) ? emptied('{}') : one));
 }
+
+const isTime = (field: string) => /_(at|until)$/.test(field);
+/** Ids, times and words of a list are no free texts: none of them is JSON. */
+const isWord = (field: string) => /(^|_)ids?$|^(state|type|direction)$/.test(field) || isTime(field);
+const isDate = (json: string) => !json.startsWith('"') || !Number.isNaN(Date.parse(parseJson(json) as string));
+
+/** An unknown field with the name of a kind that rules concern: what is no record of that kind is left out. */
+function likeRecords(of: FieldRules, name: string, field: string, value: string): string {
+  const ofSource = Object.entries(of.kinds).filter(([key]) => sourceOfKey(key) === sourceOfKey(name));
+  const like = ofSource.flatMap(([key, kind]) => [
+    ...(key.endsWith(`.${field}`) ? [key] : []),
+    innerOf(kind, field) ?? [],
+  ]);
+  return like.flat().some(key => rulesFor(of, key).length > 0) ? onlyRecords(value) : value;
+}
+
+const onlyRecords = (value: string): string => eachOf(value, one => (one.startsWith('{') ? one : 'null')) ?? 'null';
 
 const leavesOut = ({ path, action }: Part) => path.length === 1 && action.name === 'leave out';
 

@@ -57,7 +57,7 @@ const isNamed = (names: readonly string[], field: string) => names.some(name => 
 export function isDisguised(json: string, names: readonly string[]): boolean {
   if (!json.startsWith('"') || names.length === 0) return false;
   const text = (parseJson(json) as string).trim();
-  if (!/^[[{]/.test(text)) return false;
+  if (!/^[[{"]/.test(text)) return false;
   try {
     parseJson(text);
   } catch {
@@ -69,6 +69,7 @@ export function isDisguised(json: string, names: readonly string[]): boolean {
 function holds(names: readonly string[], json: string, depth: number): boolean {
   if (depth === deepest) return true;
   if (json.startsWith('[')) return elementsOf(json).some(one => holds(names, one, depth + 1));
+  if (json.startsWith('"')) return isDisguised(json, names);
   if (!json.startsWith('{')) return false;
   return [...fieldsOf(json)].some(([field, value]) => isNamed(names, field) || holds(names, value, depth + 1));
 }

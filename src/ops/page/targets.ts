@@ -32,9 +32,10 @@ const read = (db: pg.Pool, account: string): Promise<TargetFigures[]> =>
          count(*) filter (where outcome = 'running') as running
        from analytics.ticket_targets g
        where account_id = $1
-         -- Of tickets that were resolved when the mirror first saw them only quick ones could be decided.
-         and (metric = 'first_response' or not is_done or (
-           select m.last_closing_seen from analytics.ticket_metrics m where (m.account_id, m.ticket_id) = (g.account_id, g.ticket_id)))
+         -- Of tickets that were resolved when the mirror first saw them, or whose messages are not all here, only quick ones could
+         -- be decided.
+         and case metric when 'first_response' then messages_complete else not is_done or (
+           select m.last_closing_seen from analytics.ticket_metrics m where (m.account_id, m.ticket_id) = (g.account_id, g.ticket_id)) end
          and created_at >= (
          select complete_through from analytics.completeness where account_id = $1 and source = 'helpdesk' and stream = 'tickets') - interval '28 days'
        group by metric`,
