@@ -42,7 +42,7 @@ const questions = [
    from analytics.ticket_metrics group by inbox_id order by inbox_id`,
   `select cardinality(label_ids) as labels, count(*) as tickets, count(subject) as subjects, min(number) as least
    from helpdesk.tickets group by 1 order by 1`,
-  'select account_id, source, stream, gaps, open_rejects from analytics.completeness order by 1, 2, 3',
+  'select account_id, source, stream, gaps, open_rejects from internal.lake_completeness order by 1, 2, 3',
 ];
 
 /** Numbers come as numbers, as texts, and with other last digits of their sums. */

@@ -11,6 +11,7 @@ import { register } from '../../src/engine/coverage/coverage.ts';
 import { makePool, transaction } from '../../src/engine/database/pool.ts';
 import { fixedToken } from '../../src/engine/http/dialect.ts';
 import { makeSend } from '../../src/engine/http/send.ts';
+import { elementsOf } from '../../src/engine/json-text.ts';
 import { backfillList, syncList } from '../../src/engine/load/list-loop.ts';
 import { runStream } from '../../src/engine/load/run-stream.ts';
 import { type Claim, takeUp } from '../../src/engine/runs/claims.ts';
@@ -87,6 +88,15 @@ export interface Scripted extends AsyncDisposable {
   rows(sql: string, ...values: unknown[]): Promise<Record<string, unknown>[]>;
 }
 
+/** Everything is on page 1, the newest first where that is asked for. */
+function inOrder(path: string, query: URLSearchParams, text: string): string {
+  if (!text.startsWith('[')) return text;
+  if (Number(query.get('page') ?? 1) > 1) return '[]';
+  const sort = query.get('sort');
+  const isNewestFirst = path === '/tickets' ? sort?.startsWith('-') : path === '/customers' && sort === null;
+  return isNewestFirst ? `[${elementsOf(text).toReversed().join(',')}]` : text;
+}
+
 /** Nothing is ever claimed as covered, so that every sync asks for everything again. */
 const neverCovered = 1000 * 365 * 24 * 3600 * 1000;
 
@@ -125,7 +135,7 @@ export async function scripted(
     const says = lists[name];
     if (says === undefined) return { status: 404, text: refused };
     const said = typeof says === 'function' ? says(query) : says;
-    return { status: 200, text: typeof said === 'string' ? said : JSON.stringify(said) };
+    return { status: 200, text: inOrder(path, query, typeof said === 'string' ? said : JSON.stringify(said)) };
   };
   const send = makeSend({
     source: 'helpdesk',

@@ -143,7 +143,7 @@ function compare({ at, met, since }: List, page: Page, newest: Page, certainMs: 
   // Both ends of a whole list are empty.
   if (!since && met.size === 0 && newest.arrived === 0) return { ...page, more: false };
   if (rows.length === 0) return 'unknown';
-  if (isAlone(page) && isAlone(newest) && keyOf(page.rows[0]!) === keyOf(rows[0]!)) return { ...page, more: false };
+  if (page.arrived === newest.arrived && isSame(page.rows, rows)) return { ...page, more: false };
   if (![...rows, ...page.rows].some(isTimed)) {
     const unmet = rows.filter(({ id }) => !met.has(id));
     if (isOpposite(page.rows, rows)) return withRows(page, unmet, newest);
@@ -196,7 +196,9 @@ const withRows = (page: Page, rows: Rows, { asOf }: Page): Page => ({
   more: false,
 });
 
-const isAlone = ({ arrived, rows }: Page) => arrived === 1 && rows.length === 1;
+/** The same records, in opposite orders as the source gave them: they are all that there is. */
+const isSame = (rows: Rows, ascending: Rows) =>
+  rows.length === ascending.length && rows.every((row, i) => keyOf(row) === keyOf(ascending[i]!));
 
 /** Whether both show several records in one order, so that the source does answer in the order that it is asked for. */
 function isOpposite(rows: Rows, ascending: Rows): boolean {
