@@ -187,12 +187,12 @@ const isDate = (json: string) => !json.startsWith('"') || !Number.isNaN(Date.par
 
 /** An unknown field with the name of a kind that rules concern: what is no record of that kind is left out. */
 function likeRecords(of: FieldRules, name: string, field: string, value: string): string {
-  const ofSource = Object.entries(of.kinds).filter(([key]) => sourceOfKey(key) === sourceOfKey(name));
-  const like = ofSource.flatMap(([key, kind]) => [
-    ...(key.endsWith(`.${field}`) ? [key] : []),
-    innerOf(kind, field) ?? [],
-  ]);
-  return like.flat().some(key => rulesFor(of, key).length > 0) ? onlyRecords(value) : value;
+  const source = sourceOfKey(name);
+  const isLike = ([key, kind]: [string, Kind]) => {
+    const like = key === `${source}.${field}` ? key : innerOf(kind, field);
+    return sourceOfKey(key) === source && like !== undefined && rulesFor(of, like).length > 0;
+  };
+  return Object.entries(of.kinds).some(isLike) ? onlyRecords(value) : value;
 }
 
 const onlyRecords = (value: string): string => eachOf(value, one => (one.startsWith('{') ? one : 'null')) ?? 'null';
