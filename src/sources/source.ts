@@ -300,6 +300,11 @@ export interface ListStream<T extends Row> extends Described {
    * time.
    */
   changedAt?(record: T): Ms;
+  /**
+   * The first list can be asked for its newest records first (`order: 'newest'`). `stored`: how many of the stored records it
+   * shows, counted up to a page.
+   */
+  readonly newestFirst?: { stored(db: Pick<Client, 'query'>, account: string): Promise<number> };
   /** Name of a filter for the most volatile records. A sweep reads this part every day. */
   readonly daily?: string;
   /** Request for several ids on one page of a list. The list may hide some of these records. */

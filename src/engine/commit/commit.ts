@@ -12,6 +12,7 @@ import { eraseFound } from '../../privacy/re-erase.ts';
 import { type Erased, nobody, type PersonalRules } from '../../privacy/redact.ts';
 import { FoundAgain, screen } from '../../privacy/screen.ts';
 import { addGap, makeRedundant, placeWalk } from '../coverage/coverage.ts';
+import { notePages } from '../coverage/pages.ts';
 import { noteHeld, noteTie } from '../coverage/ties.ts';
 import { type Client, isOfRecord, transaction, withKeptPlans } from '../database/pool.ts';
 import type { StreamKey } from '../database/stream-key.ts';
@@ -344,6 +345,7 @@ export async function keepBooks(client: Client, claim: Claim, at: Moment, books:
   await note(client, claim, { ...books, list, covered: proof.covered });
   if (proof.tie) await noteTie(client, claim, list, proof.tie);
   if (proof.walk !== undefined) await placeWalk(client, claim, list, proof.walk, books.until);
+  if (proof.pages) await notePages(client, claim, list, proof.pages);
   if (proof.gap) await addGap(client, claim, list, proof.gap, now);
   for (const name of books.redundant ?? []) await makeRedundant(client, claim, name);
   const { stored, rejects, drift, personal } = books;

@@ -115,6 +115,15 @@ async function confirm(ctx: Context, claim: Claim, stream: ListStream<Row>, id: 
   }
 }
 
+/** The ids of the rows that exist at the source as far as the mirror knows. */
+export async function idsOfLive(db: pg.Pool, account: string, table: string): Promise<Set<string>> {
+  const { rows } = await db.query<{ id: string }>(
+    `select id from ${table} where account_id = $1 and _deleted_at is null`,
+    [account],
+  );
+  return new Set(rows.map(({ id }) => id));
+}
+
 async function candidatesOf(
   db: pg.Pool,
   account: string,

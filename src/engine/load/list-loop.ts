@@ -11,11 +11,14 @@ import type { Merge } from '../commit/merge.ts';
 import { dueRejects, openSince } from '../commit/rejects.ts';
 import { type Context, sourceOf, takeCredits } from '../context.ts';
 import { nextGap, readPosition } from '../coverage/coverage.ts';
+import { noteProven, readPages } from '../coverage/pages.ts';
 import { copiesDiffer, hasRipe, isSettled, settleTies, takenBack } from '../coverage/ties.ts';
 import { transaction } from '../database/pool.ts';
-import { settleAbsence, type WholeList } from '../deletions/absence.ts';
+import { idsOfLive, settleAbsence, type WholeList } from '../deletions/absence.ts';
+import { readNewest } from '../reading/ends.ts';
 import { lacksVersion } from '../reading/moving-list.ts';
-import { type Cuts, farFuture, type Ms, type Proof, type Range, type Walk } from '../reading/reading.ts';
+import { type Cuts, type Ends, farFuture, type Ms, type Proof, type Range, type Walk } from '../reading/reading.ts';
+import { readWhole } from '../reading/whole-list.ts';
 import type { Claim } from '../runs/claims.ts';
 import { listBatch, pageOf, singleBatch } from './batch.ts';
 import { Commits } from './commit-queue.ts';
@@ -29,6 +32,7 @@ export interface Outcome {
 
 /** Moves the high-water mark of every list of the stream to now. */
 export async function syncList<T extends Row>(ctx: Context, claim: Claim, stream: ListStream<T>): Promise<Outcome> {
+  await lookAtNewest(ctx, claim, stream);
   return readLists(
     ctx,
     claim,
@@ -66,6 +70,7 @@ interface Part {
   readonly firstLoad?: boolean;
   readonly walk: Walk | undefined;
   readonly cuts?: Cuts | undefined;
+  readonly ends?: Ends;
 }
 
 /** Reads the parts of each list, then fetches the rejects that are due. */
@@ -81,15 +86,20 @@ async function readLists<T extends Row>(
   const cuts = afterwards && (await stream.cuts?.(ctx.pg, claim));
   const gaps: string[] = [];
   let asOf = Infinity;
-  for (const { name } of stream.lists) {
+  /** Reads the parts of a list. False if its pages turned out to be short: then the parts are others. */
+  const readList = async (name: string): Promise<boolean> => {
     for await (const part of partsOf(name)) {
       const read = await readPart(ctx, claim, stream, name, part.firstLoad ? part : { ...part, cuts });
+      if (read.isShort) return false;
+      if (part.firstLoad) await noteProven(ctx.pg, claim, name);
       gaps.push(...read.gaps);
       if (read.whole && stream.get === undefined)
         gaps.push(...unlessUndefined(await settleAbsence(ctx, claim, stream, name, read.whole, false)));
       asOf = Math.min(asOf, read.asOf);
     }
-  }
+    return true;
+  };
+  for (const { name } of stream.lists) while (!(await readList(name)));
   let rejects = 0;
   if (!(await isSettled(ctx.pg, claim))) {
     if (afterwards) gaps.push(...(await afterwards(ctx, claim, stream, asOf)));
@@ -116,7 +126,7 @@ async function readTakenBack<T extends Row>(
   const parts = await takenBack(ctx.pg, claim);
   for (const { list, from, to } of parts) {
     const part = { fromMs: from, untilMs: to, walk: undefined };
-    gaps.push(...(await readPart(ctx, claim, stream, list, part)).gaps);
+    gaps.push(...(await readAnew(ctx, claim, stream, list, part)).gaps);
   }
   const left = parts.length === 0 || gaps.length > 0 ? [] : await takenBack(ctx.pg, claim);
   return [...gaps, ...left.map(({ list, from }) => `${list} list, ${new Date(from).toISOString()}: ${copiesDiffer}`)];
@@ -136,17 +146,36 @@ const togetherMs = 5000;
 /** The same for a page of new records. Pages that come faster than that are no longer few. */
 const freshMs = 100;
 
-/** Returns the gaps that remain, the time of the last page, and the ids of the list if it was read whole. */
-export async function readPart<T extends Row>(
+/** Reads a part again with what was learned of its pages meanwhile. */
+export async function readAnew<T extends Row>(...of: Parameters<typeof readPart<T>>): Promise<PartRead> {
+  for (;;) {
+    const read = await readPart(...of);
+    if (!read.isShort) return read;
+  }
+}
+
+interface PartRead {
+  /** The gaps that remain. */
+  readonly gaps: string[];
+  /** The time of the last page. */
+  readonly asOf: Ms;
+  /** The ids of the list, if it was read whole. */
+  readonly whole: WholeList | undefined;
+  /** The reading has stopped, because it has learned that pages are short: some claims of the list were taken back. */
+  readonly isShort: boolean;
+}
+
+async function readPart<T extends Row>(
   ctx: Context,
   claim: Claim,
   stream: ListStream<T>,
   list: string,
   { fromMs, untilMs, firstLoad = false, walk, ...known }: Part,
-): Promise<{ gaps: string[]; asOf: Ms; whole: WholeList | undefined }> {
+): Promise<PartRead> {
   const { lookbackMs } = sourceOf(ctx, stream.source);
   const cuts = known.cuts ?? (await stream.cuts?.(ctx.pg, claim));
-  const reading = stream.read(fromMs, { ...stream.paging, lookbackMs, firstLoad, walk, until: untilMs, cuts });
+  const ends = known.ends ?? (await endsOf(ctx, claim, stream, list));
+  const reading = stream.read(fromMs, { ...stream.paging, lookbackMs, firstLoad, walk, until: untilMs, cuts, ends });
   const gaps: string[] = [];
   let seen = 0;
   let asOf = Infinity;
@@ -154,6 +183,7 @@ export async function readPart<T extends Row>(
   const shown = typeof stream.deletions === 'string' ? new Set<string>() : undefined;
   let begunMs = Number.NaN;
   let isWhole = shown !== undefined;
+  let isShort = false;
   const told = new Set<string>();
   const commits = new Commits(ctx, laneOf(claim) === 'fresh' ? freshMs : togetherMs);
   try {
@@ -172,7 +202,7 @@ export async function readPart<T extends Row>(
       if (step.done && proven.covered === undefined) isWhole = false;
       asOf = reply.asOf;
       // A count covers the list in its own order. For another order it would count records that were seen already.
-      const expected = reply.total === undefined || ask.order ? undefined : seen + reply.total;
+      const expected = reply.total === undefined || ask.order || ask.page > 1 ? undefined : seen + reply.total;
       const redundant = list === stream.lists[0].name ? shownFirst(stream, reply.records, told) : [];
       const credits = takeCredits(ctx);
       const page = { list, proof, redundant, expected, until: untilMs, credits };
@@ -182,6 +212,8 @@ export async function readPart<T extends Row>(
       if (reply.clockMovedMs !== undefined) await commits.done();
       if (proof.gap) gaps.push(`${list} list, ${new Date(proof.gap.from).toISOString()}: ${proof.gap.reason}`);
       seen += reply.arrived;
+      isShort = proof.pages !== undefined;
+      if (isShort) break;
     }
   } catch (error) {
     // This error ended the reading. Errors of the pages in flight do not replace it, unless the run is another's now.
@@ -191,8 +223,49 @@ export async function readPart<T extends Row>(
     throw error;
   }
   await commits.done();
-  return { gaps, asOf, whole: isWhole && shown ? { shown, asOfMs: begunMs } : undefined };
+  return { gaps, asOf, isShort, whole: isWhole && shown && !isShort ? { shown, asOfMs: begunMs } : undefined };
 }
+
+/** What is known of the pages of a list. */
+export async function endsOf<T extends Row>(
+  ctx: Context,
+  claim: Claim,
+  stream: ListStream<T>,
+  list: string,
+): Promise<Ends & { readonly provenMs?: Ms | undefined }> {
+  const pages = await readPages(ctx.pg, claim, list);
+  const ask = { page: 1, perPage: stream.paging.perPage };
+  const counts = stream.request(list, { ...ask, count: true }).cost > stream.request(list, ask).cost;
+  const { name } = stream.merge.declared.root;
+  const known = stream.read === readWhole ? await idsOfLive(ctx.pg, claim.account, name) : undefined;
+  return { ...pages, counts, known };
+}
+
+/** How long the pages of a list are trusted: a nightly run looks at them, and one that follows a little early. */
+const trustedMs = 20 * 3_600_000;
+
+/**
+ * Looks at a page of the newest records, once a day, for one credit: it shows whether pages are still as long as they are
+ * asked to be, for all lists of the source. Otherwise what they claimed since the look before is taken back.
+ */
+async function lookAtNewest<T extends Row>(ctx: Context, claim: Claim, stream: ListStream<T>): Promise<void> {
+  const { newestFirst, paging } = stream;
+  if (newestFirst === undefined) return;
+  const [{ name: list }] = stream.lists;
+  const { firstLoad } = await readPosition(ctx.pg, claim, list, stream.fromTheBeginning);
+  const ends = await endsOf(ctx, claim, stream, list);
+  const isTrusted = ctx.clock.now() - (ends.provenMs ?? -Infinity) < trustedMs;
+  if (firstLoad || isTrusted || ends.varies) return;
+  const perPage = Math.min(paging.perPage, await newestFirst.stored(ctx.pg, claim.account));
+  if (perPage < leastTelling) return;
+  const newest = { ...stream, read: readNewest, paging: { ...paging, perPage } };
+  const part = { fromMs: 0, walk: undefined, ends: { ...ends, doubt: 'always' } } as const;
+  const { isShort } = await readPart(ctx, claim, newest, list, part);
+  if (!isShort) await noteProven(ctx.pg, claim);
+}
+
+/** A page of fewer records than the default of the specification tells nothing. */
+const leastTelling = 10;
 
 /** Lists that these records show to be redundant, each reported once. */
 function shownFirst<T extends Row>(stream: ListStream<T>, records: readonly T[], told: Set<string>): string[] {

@@ -16,10 +16,13 @@
  * 1970. Records that do not show when they were created stand before all others. They are left out of the rows. Where they
  * fill a page, the request is read by pages, as a tie is: records from before 1970 may follow.
  */
+
+import { provingEnds } from './ends.ts';
 import { readApart } from './partitions.ts';
 import {
   endOf,
   floorSecond,
+  isLast,
   type Ms,
   type Page,
   type Proof,
@@ -34,7 +37,9 @@ export interface CreationOptions extends ReadingOptions {
   readonly updatedSince?: Ms | undefined;
 }
 
-export function* readByCreation(from: Ms, options: CreationOptions): Generator<Step, Proof, Page> {
+export const readByCreation = provingEnds(readCreated);
+
+function* readCreated(from: Ms, options: CreationOptions): Generator<Step, Proof, Page> {
   const { updatedSince } = options;
   const reading = readAscending(from, options);
   let step = reading.next();
@@ -102,7 +107,7 @@ function* readAscending(from: Ms, options: ReadingOptions): Generator<Step, Proo
       const second = Math.max(start, read);
       const far: Page = yield* inOrder({ since, page: depth / perPage, perPage }, {});
       // Records without a time come first, and a page of them has no last second.
-      const isDeep = far.arrived === perPage && !(look(far, options).last > second);
+      const isDeep = !isLast(far, perPage) && !(look(far, options).last > second);
       const there = isDeep ? undefined : yield* forwards(since, [page], options);
       if (there === undefined || (there.deep && !(there.before > second))) {
         const apart = yield* readApart(since, second, options);

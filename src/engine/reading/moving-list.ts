@@ -7,7 +7,7 @@
  *   since = U − 1 s    U: the second of the last record. Whether `since` includes its own second is not known; either
  *                      way this request shows everything from U on. Everything before U is proven by the page.
  *
- * Nothing younger than `as_of − lookback` is claimed. A short page ends the list. So does one that reaches into the
+ * Nothing younger than `as_of − lookback` is claimed. The last page (see ends.ts) ends the list. So does one that reaches into the
  * future (a wrong clock moves nothing): what follows it is read by pages, proves nothing, and is read by each run anew.
  *
  * Where one second, or two neighbouring ones, fill the page, the next request would be the same: then that request is
@@ -28,11 +28,13 @@
  */
 import { exitCodes, Fatal } from '../../errors.ts';
 import { readByCreation } from './by-creation.ts';
+import { provingEnds } from './ends.ts';
 import { staggered } from './overlap.ts';
 import {
   covering,
   endOf,
   floorSecond,
+  isLast,
   type Ms,
   type Page,
   type Proof,
@@ -54,8 +56,10 @@ import {
   type TieReading,
 } from './tie.ts';
 
-export function* readMovingList(from: Ms, options: ReadingOptions): Generator<Step, Proof, Page> {
-  const { perPage, lookbackMs, walk } = options;
+export const readMovingList = provingEnds(readMoving);
+
+function* readMoving(from: Ms, options: ReadingOptions): Generator<Step, Proof, Page> {
+  const { perPage, lookbackMs, walk, firstLoad } = options;
   const until = endOf(options);
   /** The claim begins here. A gap moves it on. */
   let start = floorSecond(from);
@@ -108,9 +112,9 @@ export function* readMovingList(from: Ms, options: ReadingOptions): Generator<St
   if (isNeeded && floorSecond(walk.asOf - lookbackMs) > start) walked(yield* walkByCreation(walk, options), start);
 
   for (let requests = 0; Math.max(start, read) < until; requests++) {
-    // The second request asks for the count, for a true percentage. A list of one page does not pay for it. A bounded
-    // reading does not either, because the count ignores the bound.
-    const count = requests === 1 && until === Infinity && { count: true };
+    // The first request of a first load asks for the count, which may prove its end. Later the second one does, for a true
+    // percentage: a list of one page does not pay for it. A bounded reading does not either: the count ignores the bound.
+    const count = requests === (firstLoad ? 0 : 1) && until === Infinity && { count: true };
     const page: Page = yield* inOrder({ since, page: 1, perPage, ...count }, proof);
     const { ended, last } = look(page, options);
     if (last >= until) return covering(start, claim(last, page.asOf));
@@ -150,7 +154,8 @@ export function* readMovingList(from: Ms, options: ReadingOptions): Generator<St
         const reason = tooDeep(options, unwalkable?.second === left ? unwalkable.reason : undefined);
         proof = { ...proof, ...leaving(Math.max(start, left), left + secondMs, reason) };
         start = left + secondMs;
-        since = left;
+        // Where the tie is of the second of `since` itself, the request includes it.
+        since = Math.max(left, since + secondMs);
       }
     }
   }
@@ -208,7 +213,7 @@ function* walkByCreation(
   }
 }
 
-/** Reads the pages that follow, if the last page ends the list without being short. */
+/** Reads the pages that follow, if more of them follow the one that ended the claim. */
 function* readFuture(
   since: Ms,
   pages: readonly Page[],
@@ -217,7 +222,7 @@ function* readFuture(
 ): Generator<Step, Proof, Page> {
   let untold = proof;
   let newest = pages.at(-1)!;
-  for (let page = pages.length + 1; newest.arrived >= perPage && page * perPage <= depth; page++) {
+  for (let page = pages.length + 1; !isLast(newest, perPage) && page * perPage <= depth; page++) {
     newest = yield* inOrder({ since, page, perPage }, untold);
     untold = {};
   }

@@ -4,25 +4,28 @@
  * to come; new records are appended behind the last page. So a backward walk loses nothing (forwards, in a model with a
  * deletion in 2 % of the requests, 306 of 500 walks lost records), and the newest come first.
  *
- * The count only says where to look for the list's end: while a page is full, the next one is asked for, since a count
- * that was too small would leave out what stands behind it. What was passed going there is read again coming back.
+ * The count only says where to look for the list's end: until a page is the last one (see ends.ts), the next one is asked
+ * for, since a count that was too small would leave out what stands behind it. What was passed going there is read again coming back.
  *
  * A walk proves nothing before its end; its place is kept, so that a run that died resumes at the same page. What was
  * created since that run began is read behind it.
  *
  * Where the list is longer than paging reaches, the walk takes the part that it reaches, which is the oldest, and the
- * next walk begins at a time whose first record was met in this one. That time is found by bisection with pages of one
- * record, one credit each; Total-Count is not needed for it, which may well stop at the depth.
+ * next walk begins at a time whose first record was met in this one. That time is found by bisection, one credit for each
+ * look; Total-Count is not needed for it, which may well stop at the depth. Each look shows several records, since a source
+ * may take some of them out.
  *
  * With `until` the walk begins at the page that shows one of the first records of the request `since = until`. Whether
  * that includes its own second or not, everything created before `until` stands before each of them. The difference of
  * two counts only says where to look for that page. Where none of them is met, the walk begins at the end of the list.
  */
 import { Fatal } from '../../errors.ts';
+import { provingEnds } from './ends.ts';
 import {
   covering,
   endOf,
   floorSecond,
+  isLast,
   type Ms,
   type Page,
   type Proof,
@@ -33,7 +36,9 @@ import {
   type Walk,
 } from './reading.ts';
 
-export function* walkList(from: Ms, options: ReadingOptions): Generator<Step, Proof, Page> {
+export const walkList = provingEnds(walkPages);
+
+function* walkPages(from: Ms, options: ReadingOptions): Generator<Step, Proof, Page> {
   const { perPage, lookbackMs, depth } = options;
   const until = endOf(options);
   let start = floorSecond(from);
@@ -58,11 +63,11 @@ export function* walkList(from: Ms, options: ReadingOptions): Generator<Step, Pr
       const first: Page = yield { ask: { since, page: 1, perPage, ...count }, proof };
       /** The first records from `until` on. */
       const beyond: Page | undefined =
-        first.arrived < perPage || until === Infinity
+        isLast(first, perPage) || until === Infinity
           ? undefined
           : yield { ask: { since: until, page: 1, perPage, count: true }, proof: {} };
       const unwanted = new Set(beyond?.rows.map(({ id }) => id));
-      const ends = ({ arrived, rows }: Page) => arrived < perPage || rows.some(({ id }) => unwanted.has(id));
+      const ends = (page: Page) => isLast(page, perPage) || page.rows.some(({ id }) => unwanted.has(id));
       if (ends(first)) return { ...covering(start, claim(until, first.asOf, lookbackMs)), walk: null };
       const all: Page = count ? first : yield { ask: { since, page: 1, perPage: 0, count: true }, proof: {} };
       // Page 1 did not end the range. If the count is a whole number of pages, the page that ends it is empty.
@@ -87,7 +92,7 @@ export function* walkList(from: Ms, options: ReadingOptions): Generator<Step, Pr
       // Page 1 stays the place of the walk until the walk is over.
       proof = kept ? { walk: { ...walk, page: Math.max(1, page - 1) } } : {};
     }
-    const next: Next = walk.deep ? yield* split(walk, met, proof) : { since: Infinity };
+    const next: Next = walk.deep ? yield* split(walk, met, proof, Math.max(1, perPage - 1)) : { since: Infinity };
     if (next.gap && resumed) {
       // The part before the resumption may lead on: the walk begins anew.
       proof = { walk: null };
@@ -125,7 +130,7 @@ interface Next {
 }
 
 /** The latest time, within about a tenth of the walk, whose first record this walk has met. */
-function* split(walk: Walk, met: ReadonlyMap<string, number>, proof: Proof): Generator<Step, Next, Page> {
+function* split(walk: Walk, met: ReadonlyMap<string, number>, proof: Proof, few: number): Generator<Step, Next, Page> {
   const until = endOf(walk);
   let known = walk.since;
   let beyond = Math.max(Math.min(floorSecond(walk.asOf), until), known + secondMs);
@@ -133,7 +138,7 @@ function* split(walk: Walk, met: ReadonlyMap<string, number>, proof: Proof): Gen
   let untold = proof;
   while (beyond - known > secondMs && place < 0.9 * met.size) {
     const middle = floorSecond((known + beyond) / 2);
-    const page: Page = yield { ask: { since: middle, page: 1, perPage: 1 }, proof: untold };
+    const page: Page = yield { ask: { since: middle, page: 1, perPage: few }, proof: untold };
     untold = {};
     const first = page.rows[0] && met.get(page.rows[0].id);
     if (first === undefined) beyond = middle;

@@ -29,8 +29,11 @@ export interface Ask {
   readonly cursor?: string;
   /** Asks for Total-Count, which costs one more credit. */
   readonly count?: boolean;
-  /** created: in the order of creation, and `since` refers to creation too; undefined: the usual order of the list. */
-  readonly order?: 'created' | undefined;
+  /**
+   * created: in the order of creation, and `since` refers to creation too; newest: the latest first; undefined: the usual
+   * order of the list.
+   */
+  readonly order?: 'created' | 'newest' | undefined;
   /** Together with `since`: no record that was last updated before this time. */
   readonly updatedSince?: Ms | undefined;
   /** Only records with these values. */
@@ -54,8 +57,10 @@ export interface Cuts {
 
 /** A reply to a request of a list. */
 export interface Page {
-  /** The number of records, readable or not: it tells where the list ends. */
+  /** The number of records, readable or not. */
   readonly arrived: number;
+  /** No page follows. Undefined: a page with fewer records than were asked for is the last one (see ends.ts). */
+  readonly isLast?: boolean;
   /** Readable records in their order. `time` is the value that orders the request; NaN if records do not show it. */
   readonly rows: readonly { readonly id: string; readonly time: Ms }[];
   /** The reply shows everything that happened before this time. */
@@ -65,6 +70,17 @@ export interface Page {
   readonly total?: number | undefined;
   /** The cursor of the next page; undefined at the end. */
   readonly next?: string | undefined;
+}
+
+/** No page follows this one. */
+export const isLast = (page: Page, perPage: number): boolean => page.isLast ?? page.arrived < perPage;
+
+/** What is known of the pages of a list. */
+export interface Pages {
+  /** The most records that a page shows. */
+  readonly size: number;
+  /** Pages with others behind them have shown fewer than that. */
+  readonly varies: boolean;
 }
 
 /** The place of a walk by pages (see page-walk.ts), or of one by creation (see moving-list.ts). */
@@ -92,6 +108,8 @@ export interface Proof {
   readonly walk?: Walk | null;
   /** The part of `covered` that was read by pages of a moving list. */
   readonly tie?: Tie;
+  /** What this reading has learned of the pages of the list. */
+  readonly pages?: Pages;
 }
 
 /**
@@ -125,6 +143,19 @@ export interface ReadingOptions {
    */
   readonly until?: Ms | undefined;
   readonly cuts?: Cuts | undefined;
+  /** How the end of the list is found (see ends.ts). Undefined: a short page is the last one. */
+  readonly ends?: Ends | undefined;
+}
+
+export interface Ends {
+  readonly size?: number | undefined;
+  readonly varies?: boolean;
+  /** The source counts this list (Total-Count). */
+  readonly counts?: boolean;
+  /** always: each end is doubted and counted; never: a short page ends a list whose pages do not vary. Default: see ends.ts. */
+  readonly doubt?: 'always' | 'never';
+  /** A whole list as it is stored: a page that shows just these records ends it. */
+  readonly known?: ReadonlySet<string> | undefined;
 }
 
 export type Reader = (from: Ms, options: ReadingOptions) => Generator<Step, Proof, Page>;

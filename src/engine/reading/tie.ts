@@ -8,6 +8,7 @@ import {
   type Ask,
   endOf,
   floorSecond,
+  isLast,
   type Ms,
   type Page,
   type Proof,
@@ -109,15 +110,21 @@ export function* forwards(since: Ms, begun: readonly Page[], options: ReadingOpt
       if (last >= until) return { pages, before: until, deep: false };
       if (ended) return { pages, before: Infinity, deep: false };
       if (last - secondMs > since + secondMs) return { pages, before: last, deep: false };
-      if ((pages.length + 1) * perPage > depth) return { pages, before: last, deep: true };
+      if ((pages.length + 1) * perPage > depth) return { pages, before: lastOf(pages) ?? since + secondMs, deep: true };
     }
     pages.push(yield* inOrder({ since, page: pages.length + 1, perPage }, {}));
   }
 }
 
+/** The second of the last record that was shown. */
+function lastOf(pages: readonly Page[]): Ms | undefined {
+  const last = pages.findLast(({ rows }) => rows.length > 0)?.rows.at(-1);
+  return last && floorSecond(last.time);
+}
+
 /**
- * The pages with records from before `before`, from the last to the first. The last page was just read. A page whose records
- * show no time counts: a record that left it moved what follows.
+ * The pages with records from before `before`, from the last to the first. The last page was just read. A page counts whose
+ * records show no time, or are all taken out: a record that left it moved what follows.
  */
 function* overAgain(
   since: Ms,
@@ -128,7 +135,9 @@ function* overAgain(
   const concerned =
     1 +
     there.pages.findLastIndex(
-      ({ arrived, rows }) => (rows.length === 0 && arrived > 0) || rows.some(row => row.time < there.before),
+      page =>
+        (page.rows.length === 0 && (page.arrived > 0 || page.isLast === false)) ||
+        page.rows.some(row => row.time < there.before),
     );
   const again = Math.min(concerned, there.pages.length - 1);
   const back: Page[] = [];
@@ -181,7 +190,7 @@ export function* inOrder(ask: Ask & { since: Ms }, proof: Proof): Generator<Step
 }
 
 export interface Look {
-  /** No page follows: this one is short, or reaches into the future (a wrong clock moves nothing). */
+  /** No page follows: this one is the last, or reaches into the future (a wrong clock moves nothing). */
   readonly ended: boolean;
   /** The second of the last record. */
   readonly last: Ms;
@@ -189,7 +198,7 @@ export interface Look {
 
 export function look(page: Page, { perPage, lookbackMs }: ReadingOptions): Look {
   const last = page.rows.at(-1)?.time ?? Number.NaN;
-  return { ended: page.arrived < perPage || last > page.date + lookbackMs, last: floorSecond(last) };
+  return { ended: isLast(page, perPage) || last > page.date + lookbackMs, last: floorSecond(last) };
 }
 
 export const startsIn = (page: Page, second: Ms) =>

@@ -5,6 +5,7 @@
  */
 
 import { bigint, boolean, buildMerge, isAhead, page, text, texts, time } from '../../engine/commit/merge.ts';
+import type { Client } from '../../engine/database/pool.ts';
 import { readMovingList } from '../../engine/reading/moving-list.ts';
 import type { Ask } from '../../engine/reading/reading.ts';
 import { identify, type ListStream } from '../source.ts';
@@ -45,6 +46,7 @@ export const tickets: ListStream<Ticket> = {
   orderedBy: (record, order) => timeOf((order === 'created' ? record.created_at : record.updated_at) ?? ''),
   get: getTicket,
   daily: open,
+  newestFirst: { stored: storedTickets },
   cuts: (db, claim) => knownCuts(db, claim, known.tickets.type),
   among: ids => listTickets({ id: ids, page: 1, per_page: paging.perPage }),
   merge: buildMerge(
@@ -105,8 +107,24 @@ export const tickets: ListStream<Ticket> = {
   enumerations: { state: known.tickets.state, type: known.tickets.type },
 };
 
-function byUpdate({ since }: Ask): TicketsQuery {
-  return { sort: 'updated_at', ...(since !== undefined && { since_updated_at: since }) };
+/** Every reading of the specification shows these in the default list. */
+async function storedTickets(db: Pick<Client, 'query'>, account: string): Promise<number> {
+  const { rows } = await db.query<{ n: number }>(
+    `select count(*)::int as n from (
+       select from helpdesk.tickets
+       where account_id = $1 and _deleted_at is null and state in ('open', 'hold', 'closed')
+         and spam is not true and trash is not true
+       limit ${paging.perPage}) t`,
+    [account],
+  );
+  return rows[0]!.n;
+}
+
+function byUpdate({ since, order }: Ask): TicketsQuery {
+  return {
+    sort: order === 'newest' ? '-updated_at' : 'updated_at',
+    ...(since !== undefined && { since_updated_at: since }),
+  };
 }
 
 function byCreation({ since, updatedSince }: Ask): TicketsQuery {

@@ -7,6 +7,7 @@ import {
   floorSecond,
   type Ms,
   type Page,
+  type Pages,
   type Proof,
   type Range,
   type Reader,
@@ -26,6 +27,7 @@ export class Mirror {
   covered: Range[] = [];
   gaps: (Range & { reason: string })[] = [];
   walk: Walk | undefined;
+  pages: Pages | undefined;
 
   commit(page: Page, proof: Proof): void {
     for (const row of page.rows as readonly ModelRow[]) {
@@ -36,6 +38,7 @@ export class Mirror {
     }
     if (proof.covered) this.covered = union([...this.covered, proof.covered]);
     if (proof.gap) this.gaps.push(proof.gap);
+    if (proof.pages) this.pages = proof.pages;
     if (proof.walk !== undefined) this.walk = proof.walk ?? undefined;
   }
 
@@ -91,7 +94,8 @@ export class Wrong extends Error {}
 export function drive(run: Drive): Driven {
   const { list, mirror, read, options, dieAt = Number.POSITIVE_INFINITY, most = 5000 } = run;
   const proofs: Proof[] = [];
-  const reading = read(mirror.next(run.from, options.until !== undefined), { ...options, walk: mirror.walk });
+  const ends = options.ends && { ...options.ends, ...mirror.pages };
+  const reading = read(mirror.next(run.from, options.until !== undefined), { ...options, walk: mirror.walk, ends });
   let since = Number.NEGATIVE_INFINITY;
   let requests = 0;
   let credits = 0;

@@ -51,6 +51,12 @@ export interface ModelOptions {
   /** Total-Count is wrong by this many; by these in turn. By creation it is right, or stops: there it is the witness. */
   readonly miscounted?: number | readonly number[];
   readonly unreadable?: (id: string) => boolean;
+  /** Pages hold no more records, however many are asked for. */
+  readonly pageCap?: number;
+  /** These are taken out of a page after it was cut. */
+  readonly taken?: (id: string) => boolean;
+  /** Total-Count leaves them out as well. */
+  readonly countsShown?: boolean;
   /** These do not show when they were created. */
   readonly unmade?: (id: string) => boolean;
   /** How many values each of them has, from '0' up: 1. */
@@ -161,8 +167,9 @@ export class ModelList {
   truth(): readonly Version[] {
     if (this.#truth.happened !== this.#happened) {
       const last = [...this.#records.values()].map(versions => versions.at(-1)!);
-      const { unreadable } = this.#options;
-      this.#truth = { happened: this.#happened, records: unreadable ? last.filter(({ id }) => !unreadable(id)) : last };
+      const { unreadable, taken } = this.#options;
+      const records = last.filter(({ id }) => !unreadable?.(id) && !taken?.(id));
+      this.#truth = { happened: this.#happened, records };
     }
     return this.#truth.records;
   }
@@ -230,7 +237,14 @@ export class ModelList {
         (only === undefined || this.#hasValues(shown, only)),
     );
     if (ties === 'request' || ties === 'page') records = this.#shuffled(records, order, page);
-    return { records: records.slice((page - 1) * perPage, page * perPage), total: records.length };
+    if (order === 'newest') records.reverse();
+    const { pageCap = Infinity, taken, countsShown } = this.#options;
+    const size = Math.min(perPage, pageCap);
+    const shows = ({ id }: Version) => !taken?.(id);
+    return {
+      records: records.slice((page - 1) * size, page * size).filter(shows),
+      total: countsShown ? records.filter(shows).length : records.length,
+    };
   }
 
   /** Without a time of creation it comes first, and whoever asks for a time is not shown it. */

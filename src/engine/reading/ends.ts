@@ -1,0 +1,235 @@
+/**
+ * Where a list ends. The specification does not say that a page with fewer records than were asked for is the last one: a
+ * source may cap its pages, and may take records out of a page after it has cut it, even all of them. Counting at each end
+ * would cost a credit a reading. So the pages of a list are learned once, and looked at again:
+ *
+ *   even      A short page ends the list. It is doubted in a first load, in a part with an end, behind a full page, and once
+ *             a day for the newest records: then the page behind it is asked for, or the count. If that shows more, the source
+ *             caps its pages, and from then on no more are asked for than came.
+ *   varying   Short pages of different sizes have had others behind them. Each one is counted: the list ends where as many
+ *             records came as Total-Count says, or where no page of that number is left.
+ *
+ * What is learned begins the reading anew: what was claimed before stays true, but the end was looked for in the wrong place.
+ * A page that shows times beyond those of the request needs no doubt: the reading asks from its last record on anyway.
+ */
+import { floorSecond, type Ms, type Page, type Proof, type ReadingOptions, type Step, secondMs } from './reading.ts';
+
+type Read<O> = (from: Ms, options: O) => Generator<Step, Proof, Page>;
+
+/** The reader, told by each page whether it is the last of its list. Without `ends` in the options a short page is. */
+export const provingEnds = <O extends ReadingOptions>(read: Read<O>): Read<O> =>
+  function* (from, options) {
+    const { ends } = options;
+    if (ends === undefined) return yield* read(from, options);
+    const wholePages = ({ size = options.perPage }: { size?: number | undefined }) => {
+      const perPage = Math.min(size, options.perPage);
+      return { ...options, perPage, depth: Math.floor(options.depth / perPage) * perPage, ends: undefined };
+    };
+    let sized = wholePages(ends);
+    const pages = new Pages(sized, ends, sized.perPage < options.perPage);
+    let reading = read(from, sized);
+    let step = reading.next();
+    while (!step.done) {
+      const { ask, proof } = step.value;
+      const met = Object.keys(proof).length === 0 ? pages.takeMet(ask) : undefined;
+      const page: Page = met ?? (yield { ask, proof: { ...proof, ...pages.takeLearned() } });
+      const judged = yield* pages.judge(ask, page);
+      if (pages.isLearned) {
+        sized = { ...wholePages(pages), walk: undefined };
+        reading = read(from, sized);
+        step = reading.next();
+      } else step = reading.next(judged);
+    }
+    return { ...step.value, ...pages.takeLearned() };
+  };
+
+/** One page of the newest records: it shows whether pages are still as long as they were. */
+export const readNewest = provingEnds(function* (_from, { perPage }) {
+  yield { ask: { page: 1, perPage, order: 'newest' }, proof: {} };
+  return {};
+});
+
+type Asked = Step['ask'];
+
+/** The default of the specification. No source is asked for fewer. */
+const leastSize = ({ perPage }: ReadingOptions) => Math.min(10, Math.ceil(perPage / 2));
+
+const noList = () => ({
+  key: '',
+  shown: new Map<number, number>(),
+  total: undefined as number | undefined,
+  ended: false,
+});
+
+class Pages {
+  /** The records of a full page. A reading learns a smaller size only once: pages that shrink again vary. */
+  size: number;
+  #varies: boolean;
+  #isSmaller: boolean;
+  isLearned = false;
+  readonly #options: ReadingOptions;
+  readonly #counts: boolean;
+  readonly #doubt: 'always' | 'never' | undefined;
+  readonly #known: ReadonlySet<string> | undefined;
+  /** The end of this reading is doubted, */
+  #isDoubted: boolean;
+  /** and counted: nothing was learned of this list so far. */
+  readonly #isCounted: boolean;
+  /** The most records that a page of this reading has shown. */
+  #largest = 0;
+  /** The page that a doubt has just asked for. It is not asked for again. */
+  #behind: { readonly ask: Asked; readonly page: Page } | undefined;
+  /** The request that is read by pages, and how many records each of its pages has shown. */
+  #list = noList();
+
+  constructor(
+    options: ReadingOptions,
+    { varies = false, counts = false, doubt, known }: NonNullable<ReadingOptions['ends']>,
+    isSmaller: boolean,
+  ) {
+    this.#options = options;
+    this.#counts = counts;
+    this.#doubt = doubt;
+    this.#known = known;
+    this.size = options.perPage;
+    this.#varies = varies;
+    this.#isSmaller = isSmaller;
+    const { firstLoad = false, until } = options;
+    this.#isCounted = doubt === 'always' || (doubt !== 'never' && firstLoad);
+    this.#isDoubted = this.#isCounted || (doubt !== 'never' && until !== undefined);
+  }
+
+  takeLearned(): Pick<Proof, 'pages' | 'walk'> {
+    if (!this.isLearned) return {};
+    this.isLearned = false;
+    return { pages: { size: this.size, varies: this.#varies }, ...(this.#isSmaller && { walk: null }) };
+  }
+
+  takeMet(ask: Asked): Page | undefined {
+    const behind = this.#behind;
+    this.#behind = undefined;
+    return behind && JSON.stringify(behind.ask) === JSON.stringify(ask) ? behind.page : undefined;
+  }
+
+  /** The page, or a later reply to the same request, and whether it is the last of its list. */
+  *judge(ask: Asked, page: Page): Generator<Step, Page, Page> {
+    // A look at a place, not a page of the reading.
+    if (ask.perPage !== this.size) return page;
+    this.#note(ask, page);
+    const list = this.#list;
+    if (page.arrived >= this.size) {
+      this.#isDoubted ||= this.#doubt !== 'never';
+      return { ...page, isLast: false };
+    }
+    if (ask.page < Math.max(...list.shown.keys())) {
+      if (!this.#varies && this.#doubt !== 'never') yield* this.#find(ask, page, ask.page + 1);
+      return { ...page, isLast: false };
+    }
+    if (list.ended) return { ...page, isLast: true };
+    if (this.#varies && moves(ask, page)) return { ...page, isLast: false };
+    if (!this.#varies && !this.#isDoubted && this.#isKnown(page)) return { ...page, isLast: true };
+    const isCounted = this.#counts && (this.#varies || this.#isCounted);
+    const judged = yield* isCounted ? this.#count(ask, page) : this.#look(ask, page);
+    list.ended = judged.isLast === true;
+    return judged;
+  }
+
+  #note({ since, order, updatedSince, only, page: number }: Asked, { arrived, total }: Page): void {
+    const key = JSON.stringify([since, order, updatedSince, only]);
+    if (key !== this.#list.key) this.#list = { ...noList(), key };
+    const { shown } = this.#list;
+    this.#list.total = total ?? this.#list.total;
+    if (arrived > 0) shown.set(number, Math.max(arrived, shown.get(number) ?? 0));
+    this.#largest = Math.max(this.#largest, arrived);
+  }
+
+  /** A whole list that shows just what is stored. */
+  #isKnown({ rows }: Page): boolean {
+    const known = this.#known;
+    return known === undefined || (known.size === rows.length && rows.every(({ id }) => known.has(id)));
+  }
+
+  /** Looks at the page behind, if paging reaches it. */
+  *#look(ask: Asked, page: Page): Generator<Step, Page, Page> {
+    const next = ask.page + 1;
+    const goesOn = next * this.size <= this.#options.depth && (yield* this.#find(ask, page, next));
+    return { ...page, isLast: !goesOn };
+  }
+
+  /**
+   * Counts with the page itself, in one reply. Where more are counted than came, the pages behind it are looked at from the
+   * last to the first, and then it is asked for again: what goes away moves all that is behind it towards the first page.
+   */
+  *#count(ask: Asked, first: Page): Generator<Step, Page, Page> {
+    const { depth } = this.#options;
+    let page = first;
+    if (!this.#isWhole(ask, page)) {
+      page = yield { ask: { ...ask, count: true }, proof: this.takeLearned() };
+      this.#note(ask, page);
+    }
+    if (page.arrived >= this.size) return { ...page, isLast: false };
+    if (this.#isWhole(ask, page)) return { ...page, isLast: true };
+    const { total = 0 } = this.#list;
+    const deepest = Math.floor(depth / this.size);
+    if (ask.page === deepest) return { ...page, isLast: this.#sum() >= total };
+    // How many records a page holds is known only once one has shown as many.
+    const size = this.#largest >= this.size ? this.size : Math.max(this.#largest, leastSize(this.#options));
+    const counted = Math.ceil(total / size);
+    // One more than are counted: the source may count just what it shows.
+    for (let far = Math.min(Math.max(counted, ask.page) + 1, deepest); far > ask.page; far--) {
+      if (yield* this.#find(ask, page, far)) return { ...page, isLast: false };
+    }
+    const again: Page = yield { ask, proof: {} };
+    this.#note(ask, again);
+    const isReached = counted <= deepest || this.#sum() >= total;
+    return { ...again, asOf: Math.min(page.asOf, again.asOf), isLast: isReached && again.arrived < this.size };
+  }
+
+  /** As many records as the source counts have come, with this page. */
+  #isWhole({ page: number }: Asked, { arrived, total = this.#varies ? undefined : this.#list.total }: Page): boolean {
+    if (total === undefined || (this.#varies && number > 1)) return false;
+    return (number - 1) * this.size + arrived >= total;
+  }
+
+  #sum(): number {
+    return [...this.#list.shown.values()].reduce((sum, records) => sum + records, 0);
+  }
+
+  /** Whether this page shows records: then the pages before it are whole, or it is learned that they are short. */
+  *#find(ask: Asked, first: Page, number: number): Generator<Step, boolean, Page> {
+    const { count: _, ...asked } = { ...ask, page: number };
+    const behind: Page = yield { ask: asked, proof: this.takeLearned() };
+    this.#note(asked, behind);
+    if (behind.arrived === 0 || !isOther(first, behind)) return false;
+    yield* this.#learn(ask, first);
+    if (!this.isLearned && number === ask.page + 1) this.#behind = { ask: asked, page: behind };
+    return true;
+  }
+
+  /** Records are behind a short page: the list has grown meanwhile, or its pages are short. */
+  *#learn({ count: _, ...ask }: Asked, first: Page): Generator<Step, void, Page> {
+    if (this.#varies) return;
+    const again: Page = yield { ask, proof: {} };
+    const arrived = Math.max(first.arrived, again.arrived);
+    if (arrived >= this.size) return;
+    this.isLearned = true;
+    if (arrived < this.#largest || this.#isSmaller) this.#varies = true;
+    else {
+      this.#isSmaller = true;
+      this.size = Math.max(arrived, leastSize(this.#options));
+    }
+    this.#largest = 0;
+    this.#list = noList();
+  }
+}
+
+/** The source may ignore pages, and show the same one again. */
+function isOther(first: Page, behind: Page): boolean {
+  const before = new Set(first.rows.map(({ id }) => id));
+  return behind.rows.length === 0 || behind.rows.some(({ id }) => !before.has(id));
+}
+
+/** The next request begins behind this one. */
+function moves({ page, since = -secondMs }: Asked, { rows }: Page): boolean {
+  return page === 1 && floorSecond(rows.at(-1)?.time ?? Number.NaN) - secondMs > since;
+}
