@@ -212,15 +212,16 @@ describe.concurrent('a list of shelves that shows less than there is', () => {
     await catalog.sync(undefined, shelvesOnly);
     world.deleteShelf('ada', 1001);
     catalog.asked();
-    for (const [totalItems, exitCode, deleted] of [
-      [2, 3, []],
-      [1, 0, ['1001']],
+    for (const [totalItems, exitCode, deleted, pages] of [
+      // What lies behind those that came is asked for.
+      [2, 3, [], [list, `${list}?1`]],
+      [1, 0, ['1001'], [list]],
     ] as const) {
       catalog.pass();
       catalog.fault = ({ path }) => (path === list ? withItems(items => items, { totalItems }) : unavailable);
       expect((await catalog.sync(undefined, shelvesOnly)).exitCode).toBe(exitCode);
       expect(await graves(catalog)).toEqual(deleted);
-      expect(catalog.asked()).toEqual([list, ...Array(2).fill(`${list}/1001`), list]);
+      expect(catalog.asked()).toEqual([...pages, ...Array(2).fill(`${list}/1001`), ...pages]);
     }
     expect(await onShelf(catalog, 1001)).toEqual([]);
   });

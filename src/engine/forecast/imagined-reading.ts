@@ -23,17 +23,17 @@ export function requestsOf(
   for (let step = reading.next(); !step.done; ) {
     const { ask } = step.value;
     asked.push({ cost: stream.request(list, ask).cost, lane, many: 1 });
-    step = reading.next(answer(imagined, pages ? ask : { page: 1, perPage: imagined.length }, nowMs));
+    step = reading.next(answer(imagined, pages ? ask : { ...ask, page: 1, perPage: imagined.length }, nowMs));
   }
   return asked;
 }
 
-function answer(imagined: Imagined, { since, page, perPage }: Ask, nowMs: Ms): Page {
+function answer(imagined: Imagined, { since, page, perPage, count }: Ask, nowMs: Ms): Page {
   const first = since === undefined ? 0 : placeOf(imagined, since);
   const from = first + (page - 1) * perPage;
   const arrived = Math.max(0, Math.min(perPage, imagined.length - from));
   const rows = Array.from({ length: arrived }, (_, i) => ({ id: String(from + i), time: imagined[from + i]! }));
-  return { arrived, rows, asOf: nowMs, date: nowMs, total: imagined.length - first };
+  return { arrived, rows, asOf: nowMs, date: nowMs, ...(count && { total: imagined.length - first }) };
 }
 
 /** The index of the first time that is not earlier. */

@@ -11,19 +11,18 @@ import type { Merge } from '../commit/merge.ts';
 import { dueRejects, openSince } from '../commit/rejects.ts';
 import { type Context, sourceOf, takeCredits } from '../context.ts';
 import { nextGap, readPosition } from '../coverage/coverage.ts';
-import { noteProven, readPages } from '../coverage/pages.ts';
+import { noteProven } from '../coverage/pages.ts';
 import { copiesDiffer, hasRipe, isSettled, settleTies, takenBack } from '../coverage/ties.ts';
 import { transaction } from '../database/pool.ts';
-import { idsOfLive, settleAbsence, type WholeList } from '../deletions/absence.ts';
-import { readNewest } from '../reading/ends.ts';
+import { settleAbsence, type WholeList } from '../deletions/absence.ts';
 import { lacksVersion } from '../reading/moving-list.ts';
 import { type Cuts, type Ends, farFuture, type Ms, type Proof, type Range, type Walk } from '../reading/reading.ts';
-import { readWhole } from '../reading/whole-list.ts';
 import type { Claim } from '../runs/claims.ts';
 import { listBatch, pageOf, singleBatch } from './batch.ts';
 import { Commits } from './commit-queue.ts';
 import { commitRecords, laneOf, recordsOf, requestPage } from './commit-reply.ts';
 import { noteFailure } from './failures.ts';
+import { endsOf, lookOf } from './list-ends.ts';
 
 /** What could not be read, in words; undefined if nothing is missing. */
 export interface Outcome {
@@ -32,8 +31,9 @@ export interface Outcome {
 
 /** Moves the high-water mark of every list of the stream to now. */
 export async function syncList<T extends Row>(ctx: Context, claim: Claim, stream: ListStream<T>): Promise<Outcome> {
-  await lookAtNewest(ctx, claim, stream);
-  return readLists(
+  const look = await lookOf(ctx, claim, stream);
+  const isShort = look && (await readPart(ctx, claim, look.stream, look.list, look.part)).isShort;
+  const outcome = await readLists(
     ctx,
     claim,
     stream,
@@ -43,6 +43,8 @@ export async function syncList<T extends Row>(ctx: Context, claim: Claim, stream
     },
     readTakenBack,
   );
+  if (isShort === false) await noteProven(ctx.pg, claim);
+  return outcome;
 }
 
 /**
@@ -225,47 +227,6 @@ async function readPart<T extends Row>(
   await commits.done();
   return { gaps, asOf, isShort, whole: isWhole && shown && !isShort ? { shown, asOfMs: begunMs } : undefined };
 }
-
-/** What is known of the pages of a list. */
-export async function endsOf<T extends Row>(
-  ctx: Context,
-  claim: Claim,
-  stream: ListStream<T>,
-  list: string,
-): Promise<Ends & { readonly provenMs?: Ms | undefined }> {
-  const pages = await readPages(ctx.pg, claim, list);
-  const ask = { page: 1, perPage: stream.paging.perPage };
-  const counts = stream.request(list, { ...ask, count: true }).cost > stream.request(list, ask).cost;
-  const { name } = stream.merge.declared.root;
-  const known = stream.read === readWhole ? await idsOfLive(ctx.pg, claim.account, name) : undefined;
-  return { ...pages, counts, known };
-}
-
-/** How long the pages of a list are trusted: a nightly run looks at them, and one that follows a little early. */
-const trustedMs = 20 * 3_600_000;
-
-/**
- * Looks at a page of the newest records, once a day, for one credit: it shows whether pages are still as long as they are
- * asked to be, for all lists of the source. Otherwise what they claimed since the look before is taken back.
- */
-async function lookAtNewest<T extends Row>(ctx: Context, claim: Claim, stream: ListStream<T>): Promise<void> {
-  const { newestFirst, paging } = stream;
-  if (newestFirst === undefined) return;
-  const [{ name: list }] = stream.lists;
-  const { firstLoad } = await readPosition(ctx.pg, claim, list, stream.fromTheBeginning);
-  const ends = await endsOf(ctx, claim, stream, list);
-  const isTrusted = ctx.clock.now() - (ends.provenMs ?? -Infinity) < trustedMs;
-  if (firstLoad || isTrusted || ends.varies) return;
-  const perPage = Math.min(paging.perPage, await newestFirst.stored(ctx.pg, claim.account));
-  if (perPage < leastTelling) return;
-  const newest = { ...stream, read: readNewest, paging: { ...paging, perPage } };
-  const part = { fromMs: 0, walk: undefined, ends: { ...ends, doubt: 'always' } } as const;
-  const { isShort } = await readPart(ctx, claim, newest, list, part);
-  if (!isShort) await noteProven(ctx.pg, claim);
-}
-
-/** A page of fewer records than the default of the specification tells nothing. */
-const leastTelling = 10;
 
 /** Lists that these records show to be redundant, each reported once. */
 function shownFirst<T extends Row>(stream: ListStream<T>, records: readonly T[], told: Set<string>): string[] {

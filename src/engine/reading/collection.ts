@@ -7,7 +7,9 @@
  * A volume that comes twice has moved over a border, or the source has it twice. Where volumes are put in front and taken away in
  * turn, two readings show the same and lack a volume each. So a reading with a volume twice counts only once three agree.
  *
- * The list ends where a page brings nothing: pages may be shorter than requested, and totals are guesses.
+ * The list ends where a page brings nothing: pages may be shorter than requested, and totals are guesses. A source may take
+ * records out of a page after it has cut it, even all of them: before the end that the shelf counts, the next page is looked
+ * at.
  */
 import type { Ms } from './reading.ts';
 
@@ -71,9 +73,16 @@ export function* readShelf({
     let first: readonly string[] = [];
     let last: readonly string[] = [];
     let agrees = before !== undefined;
+    /** Places of pages that were empty. */
+    let skipped = 0;
     for (let pages = 0; ; pages++) {
       if (pages === mostPages) return { found: 'moved' };
-      const { ids: arrived, asOf }: ShelfPage = yield { startIndex: ids.length, maxResults: perPage };
+      const startIndex = ids.length + skipped;
+      const { ids: arrived, asOf }: ShelfPage = yield { startIndex, maxResults: perPage };
+      if (arrived.length === 0 && startIndex + perPage < (count ?? 0)) {
+        skipped += perPage;
+        continue;
+      }
       // A source that ignores `startIndex` repeats the same page for ever. A shelf that moved by a page repeats it
       // once.
       const repeats = isSame(arrived, first) && arrived.some(id => id !== '');

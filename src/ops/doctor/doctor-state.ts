@@ -58,6 +58,20 @@ export async function newDrift(
   return rows;
 }
 
+/** Lists of a source whose pages show fewer records than they are asked for. */
+export async function shortPages(
+  db: pg.Pool,
+  account: string,
+  source: string,
+): Promise<{ stream: string; list: string; size: number; varies: boolean }[]> {
+  const { rows } = await db.query<{ stream: string; list: string; size: number; varies: boolean }>(
+    `select stream, list, page_size as size, pages_vary as varies from sync.coverage
+     where account_id = $1 and source = $2 and page_size is not null order by 1, 2`,
+    [account, source],
+  );
+  return rows;
+}
+
 /** Accounts with a run that began after this time. */
 export async function knownAccounts(db: pg.Pool, since: Date): Promise<{ account: string }[]> {
   const { rows } = await db.query<{ account: string }>(

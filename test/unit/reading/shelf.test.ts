@@ -663,7 +663,7 @@ const planted: { what: string; changes: [string, string][]; by: keyof typeof all
   },
   {
     what: 'goes on by what was asked for, not by what arrived',
-    changes: [['startIndex: ids.length, maxResults', 'startIndex: pages * perPage, maxResults']],
+    changes: [['const startIndex = ids.length + skipped', 'const startIndex = pages * perPage']],
     by: 'costsWhileQuiet',
     as: /^quiet, and not all/,
   },

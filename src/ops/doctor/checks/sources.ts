@@ -3,6 +3,7 @@ import { ShelfdeskError, Spent } from '../../../errors.ts';
 import { cannotOf } from '../../../sources/cannot.ts';
 import { sources } from '../../../sources/index.ts';
 import { count } from '../../../words.ts';
+import { shortPages } from '../doctor-state.ts';
 import { type Check, fail, ok, skipped, warn } from './check.ts';
 
 const asked = sources.filter(source => source.checks === undefined);
@@ -20,6 +21,28 @@ export const sourceChecks: readonly Check[] = [
         const cannot = source.streams.flatMap(cannotOf);
         return ok(
           cannot.length === 0 ? 'deletions of all streams are found, and all rows can be compared' : cannot.join(' '),
+        );
+      },
+    }),
+  ),
+  ...sources.map(
+    (source): Check => ({
+      name: `pages of ${source.label}`,
+      area: 'sources',
+      of: 'account',
+      looks: 'pages with fewer records than were asked for, though others follow, as runs have met them',
+      needs: ['tables'],
+      async run(context) {
+        if (source.connect(context.config) === undefined) return skipped(`${source.label} is not configured`);
+        const short = await shortPages((await context.warehouse()).pg, context.account, source.name);
+        if (short.length === 0) return ok('pages are as long as they are asked to be, as far as runs have seen');
+        const lists = short.map(({ stream, list, size, varies }) => {
+          const of = list === 'default' ? stream : `${stream} (${list})`;
+          return `${of}: ${varies ? `pages of different sizes, up to ${size}` : `${count(size, 'record')} a page`}`;
+        });
+        return warn(
+          `it answers fewer records than it is asked for, though others follow (${lists.join('; ')})`,
+          'Nothing is lost: lists are read to their proven end. It costs requests; ask the support of the source for its page size, and whether it leaves out records.',
         );
       },
     }),

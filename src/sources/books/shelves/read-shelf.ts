@@ -14,6 +14,7 @@ import {
   writeBatch,
 } from '../../../engine/commit/commit.ts';
 import type { Context } from '../../../engine/context.ts';
+import { noteSize } from '../../../engine/coverage/pages.ts';
 import { type Client, transaction } from '../../../engine/database/pool.ts';
 import type { Reply } from '../../../engine/http/request.ts';
 import { bareBatch, driftOf, idsBatch, itemsBatch, rejectOf } from '../../../engine/load/batch.ts';
@@ -42,6 +43,20 @@ export interface Job {
 export const fewTries = 2;
 /** A version that the catalog never shows, so that the next run reads the shelf again. */
 const unsettled = 'unsettled';
+
+/** Keeps how many records a page shows, if others are behind a page with fewer than were asked for. */
+export async function noteShort(
+  db: Pick<Context['pg'], 'query'>,
+  { claim, stream }: Job,
+  owner: string,
+  replies: readonly Reply<Row>[],
+): Promise<void> {
+  const before = replies.filter(({ arrived }) => arrived > 0).slice(0, -1);
+  const sizes = before.map(({ arrived }) => arrived);
+  const size = Math.max(...sizes);
+  if (sizes.some(one => one < stream.perPage))
+    await noteSize(db, claim, owner, { size, varies: sizes.some(one => one < size) });
+}
 
 /** State of a shelf according to the catalog, with the time of the reply. */
 export interface Told {
@@ -215,6 +230,7 @@ async function commitShelf({ ctx, claim, stream }: Job, key: ShelfKey, found: Fo
   const name = `${key.owner}/${key.shelf}/volumes`;
   await withCare(ctx, async (client, care) => {
     const { listed, shelved } = await storeShelf({ ctx, claim, stream }, key, found, { client, care, at });
+    if (found.whole) await noteShort(client, { ctx, claim, stream }, key.owner, found.replies);
     if (found.whole) await noteReading(client, key, { asOfMs: found.asOf, version: found.version });
     // If the shelf does not tell when it changed, only the time of the read is known, which is no change latency.
     if (shelved.inserted + shelved.updated + shelved.deleted > 0 && found.changedMs < found.asOf)

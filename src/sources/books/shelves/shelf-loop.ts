@@ -17,14 +17,8 @@ import { Gone, messageOf, Retry } from '../../../errors.ts';
 import { count } from '../../../words.ts';
 import type { Row } from '../../source.ts';
 import { booksOf } from '../open.ts';
-import { fewTries, type Job, laneOfShelves, latest, readOne, type Shelves } from './read-shelf.ts';
+import { fewTries, type Job, laneOfShelves, latest, noteShort, readOne, type Shelves } from './read-shelf.ts';
 import { againBefore, markShelfDeleted, type Reading, type ShelfKey, shelve, shelvesOf } from './shelf-rows.ts';
-
-/**
- * Pages hold a multiple of ten records, the default. A list of such a length, or an empty list, may have another page
- * if its total says so.
- */
-const defaultPerPage = 10;
 
 export async function readShelves(ctx: Context, claim: Claim, stream: Shelves): Promise<Outcome> {
   const started = new Date(ctx.clock.now());
@@ -48,6 +42,7 @@ async function readOwner(job: Job, owner: string): Promise<string[]> {
   const [{ asOf, date }] = replies as [Reply<Row>];
   const before = await shelvesOf(ctx.pg, claim.account, owner);
   await commitList(job, owner, replies);
+  await noteShort(ctx.pg, job, owner, replies);
 
   const missing = isSound(replies) ? [] : [`the list of shelves of ${owner} shows none, and counts some`];
   const shelves = replies.flatMap(reply => reply.records);
@@ -71,23 +66,31 @@ async function readOwner(job: Job, owner: string): Promise<string[]> {
   return missing;
 }
 
-/** One request, unless the list is longer than a page. */
+/**
+ * One request, unless the list is longer than a page. A source may cap its pages, and take shelves out of them. So the list
+ * ends where as many shelves came as its total says, or where a page from its total on brings nothing new. Totals are
+ * estimates: a full page has another behind it.
+ */
 export async function requestShelves({ ctx, claim, stream }: Job, owner: string): Promise<Reply<Row>[]> {
   const replies: Reply<Row>[] = [];
   const met = new Set<string>();
+  let unreadable = 0;
   for (let start = 0; ; ) {
     const reply = await booksOf(ctx).send(stream.request(owner, start), {
       lane: laneOfShelves(claim),
       signal: ctx.signal,
     });
     const news = reply.records.filter(({ id }) => !met.has(id));
-    if (replies.length > 0 && news.length === 0) return replies;
-    replies.push(reply);
+    const { arrived, total } = reply;
+    // A page that shows just known shelves: the source ignores where it was asked to begin.
+    if (news.length === 0 && reply.records.length > 0) return replies;
+    if (replies.length === 0 || arrived > 0) replies.push(reply);
     for (const { id } of news) met.add(id);
-    start += reply.arrived;
-    // Totals are estimates. A larger total leads to another request only after a page that looks full.
-    const isLong = reply.arrived >= stream.perPage;
-    if (!isLong && (reply.arrived % defaultPerPage > 0 || (reply.total ?? 0) <= start)) return replies;
+    unreadable += reply.unreadable.length;
+    const isWhole = total !== undefined && met.size + unreadable >= total;
+    if (arrived < stream.perPage && isWhole) return replies;
+    if (news.length === 0 && start + stream.perPage >= (total ?? 0)) return replies;
+    start += arrived || stream.perPage;
   }
 }
 

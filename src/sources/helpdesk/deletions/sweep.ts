@@ -16,6 +16,7 @@ import type { Client } from '../../../engine/database/pool.ts';
 import { noteSwept } from '../../../engine/deletions/swept-ranges.ts';
 import { listBatch, pageOf } from '../../../engine/load/batch.ts';
 import { commitRecords, requestPage } from '../../../engine/load/commit-reply.ts';
+import { endsOf } from '../../../engine/load/list-ends.ts';
 import type { Outcome } from '../../../engine/load/list-loop.ts';
 import { type CreationOptions, readByCreation } from '../../../engine/reading/by-creation.ts';
 import type { Ms, Proof, Step } from '../../../engine/reading/reading.ts';
@@ -117,6 +118,8 @@ async function sweepPart(
     cuts: types && (await knownCuts(ctx.pg, claim, types)),
     until: untilMs,
     updatedSince: sinceMs > 0 ? sinceMs - 1000 : undefined,
+    // What a list that ends too early does not show is asked for by id.
+    ends: { ...(await endsOf(ctx, claim, stream, list)), doubt: 'never' },
   };
   const reading = readByCreation(fromMs, options);
   const gaps: string[] = [];
@@ -192,7 +195,8 @@ async function sweepWhole(sweep: Sweep): Promise<string[]> {
   const due = await nextDue(ctx.pg, claim, list, { afterMs: 0, checkedMs: dueBefore(sweep, ctx.sweep.ageMs) });
   if (due === undefined || due.fromMs > 0) return [];
   const { fromMs, walk } = await beginWalk(ctx.pg, claim, new Date(ctx.clock.now()));
-  const reading = stream.read(fromMs, { ...stream.paging, lookbackMs, firstLoad: true, walk });
+  const ends = { ...(await endsOf(ctx, claim, stream, list)), doubt: 'never' } as const;
+  const reading = stream.read(fromMs, { ...stream.paging, lookbackMs, firstLoad: true, walk, ends });
   const gaps: string[] = [];
   let step: IteratorResult<Step, Proof> = reading.next();
   while (!step.done) {

@@ -13,7 +13,8 @@ import { evenly, type Imagined, merged, requestsOf, totalOf } from '../../../eng
 import type * as engine from '../../../engine/forecast/plan.ts';
 import type { Asked, Part } from '../../../engine/forecast/plan-time.ts';
 import type { Reply } from '../../../engine/http/request.ts';
-import { type Ask, farFuture, type Ms, secondMs } from '../../../engine/reading/reading.ts';
+import { endsOf, lookOf } from '../../../engine/load/list-ends.ts';
+import { type Ask, type Ends, farFuture, type Ms, secondMs } from '../../../engine/reading/reading.ts';
 import type { Scope } from '../../../engine/runs/ranges.ts';
 import type { Range } from '../../../engine/runs/runs.ts';
 import type { DetailStream, ListStream, Row } from '../../source.ts';
@@ -41,6 +42,13 @@ const freshMs = 3_600_000;
 const namesMs = 7 * 24 * 3_600_000;
 /** Largest number of pending tickets whose names are included in the forecast. */
 const mostNamed = 2000;
+
+/** What is known of the pages of a list. The imagined records are not the stored ones. */
+export const endsIn = async (planning: Planning, stream: ListStream<Row>, list: string, doubt?: Ends['doubt']) => ({
+  ...(await endsOf(planning.ctx, keyOf(planning, stream.key), stream, list)),
+  known: undefined,
+  ...(doubt && { doubt }),
+});
 
 const keyOf = ({ ctx }: Planning, stream: StreamKey) => ({ account: ctx.account, stream });
 
@@ -103,7 +111,9 @@ async function topOfUsers(planning: Planning): Promise<Part> {
   const ours = await countLive(ctx.pg, ctx.account, 'users');
   assumed.add(ours > 0 ? `the source has as many users as the mirror (${ours})` : 'all users fit on one page');
   const { users } = desk;
-  const options = { ...users.paging, lookbackMs: helpdeskOf(ctx).lookbackMs };
+  const { firstLoad } = await readPosition(ctx.pg, keyOf(planning, 'helpdesk.users'), 'default', true);
+  const ends = await endsIn(planning, users, 'default');
+  const options = { ...users.paging, lookbackMs: helpdeskOf(ctx).lookbackMs, firstLoad, ends };
   // The documentation names no pages of this list.
   const listed = { stream: users, list: 'default', lane: 'fresh', pages: false } as const;
   return partOf('users', requestsOf(users.read(0, options), listed, evenly(ours || 1, 0, nowMs), nowMs));
@@ -137,7 +147,8 @@ async function topOfCustomers(planning: Planning): Promise<Part> {
     } else if (firstLoad) planning.unknown = true;
     else assumed.add(`new customers at the rate of the week before: ${many}`);
   } else assumed.add(`new customers at the rate of the week before: ${many}`);
-  const options = { ...customers.paging, lookbackMs: helpdeskOf(ctx).lookbackMs, firstLoad, walk };
+  const ends = await endsIn(planning, customers, 'default');
+  const options = { ...customers.paging, lookbackMs: helpdeskOf(ctx).lookbackMs, firstLoad, walk, ends };
   const listed = { stream: customers, list: 'default', lane: 'fresh' } as const;
   const times = evenly(many, Math.max(since, 1), nowMs);
   return partOf('customers', [
@@ -160,6 +171,8 @@ async function topOfTickets(planning: Planning): Promise<{ part: Part; brought: 
   const found: Row[] = [];
   const asked: Asked[] = [];
   const shown = new Set<string>();
+  const look = await lookOf(ctx, keyOf(planning, tickets.key), tickets);
+  if (look) asked.push(...requestsOfLook(look, nowMs));
   for (const [place, { name, shows }] of tickets.lists.entries()) {
     const { fromMs, redundant, firstLoad, walk } = await readPosition(
       ctx.pg,
@@ -171,7 +184,8 @@ async function topOfTickets(planning: Planning): Promise<{ part: Part; brought: 
     for (const other of tickets.lists)
       if (place === 0 && top.records.some(r => other.shows?.(r))) shown.add(other.name);
     if (top.isShown) continue;
-    const options = { ...tickets.paging, lookbackMs: helpdeskOf(ctx).lookbackMs, walk };
+    const ends = await endsIn(planning, tickets, name);
+    const options = { ...tickets.paging, lookbackMs: helpdeskOf(ctx).lookbackMs, firstLoad, walk, ends };
     const listed = { stream: tickets, list: name, lane: 'fresh' } as const;
     asked.push(...requestsOf(tickets.read(fromMs, options), listed, top.times, nowMs));
     found.push(...top.records);
@@ -182,6 +196,13 @@ async function topOfTickets(planning: Planning): Promise<{ part: Part; brought: 
     part: partOf('tickets', [...asked, ...(await again(planning, tickets))]),
     brought: { ...brought, records: found },
   };
+}
+
+/** The look at the newest records, as long as they are asked to be. */
+function requestsOfLook({ stream, list }: NonNullable<Awaited<ReturnType<typeof lookOf<Row>>>>, nowMs: Ms): Asked[] {
+  const { perPage } = stream.paging;
+  const listed = { stream, list, lane: 'fresh' } as const;
+  return requestsOf(stream.read(0, { ...stream.paging, lookbackMs: 0 }), listed, evenly(perPage, 0, nowMs), nowMs);
 }
 
 interface Top {
@@ -289,7 +310,8 @@ async function gapsOfStream(
     const imagined = gaps.map(({ from, to }) => evenly(Math.round((lacking * (to - from)) / span), from, to));
     const times = merged(await oursOf(planning, stream, list, { gaps, again: range.again }), ...imagined);
     for (const { from, to } of gaps) {
-      const reading = stream.read(from, { ...stream.paging, lookbackMs, until: to });
+      const ends = await endsIn(planning, stream, list);
+      const reading = stream.read(from, { ...stream.paging, lookbackMs, until: to, ends });
       asked.push(...requestsOf(reading, { stream, list, lane: 'backfill' }, times, nowMs));
     }
   }

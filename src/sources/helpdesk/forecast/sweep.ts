@@ -4,13 +4,13 @@ import { isRedundant } from '../../../engine/coverage/coverage.ts';
 import { evenly, requestsOf } from '../../../engine/forecast/imagined-reading.ts';
 import type { Asked, Part } from '../../../engine/forecast/plan-time.ts';
 import { readByCreation } from '../../../engine/reading/by-creation.ts';
-import { type Ms, secondMs } from '../../../engine/reading/reading.ts';
+import { type Ends, type Ms, secondMs } from '../../../engine/reading/reading.ts';
 import { completeThrough } from '../../../engine/verify/findings.ts';
 import type { ListStream, Row } from '../../source.ts';
 import { scopeOf } from '../deletions/walks.ts';
 import { helpdeskOf } from '../open.ts';
 import { countDeleted, countLive, countTickets, ticketsForAllNames } from '../verify/stored.ts';
-import { inquireTotal, type Planning, partOf, storeMs } from './lists.ts';
+import { endsIn, inquireTotal, type Planning, partOf, storeMs } from './lists.ts';
 import { cameBefore, timesOfOurs, toBeAsked } from './rows.ts';
 
 /** Number of Total-Count requests per list in a verification. */
@@ -39,7 +39,12 @@ async function listsOf({ ctx, desk: { tickets } }: Planning): Promise<string[]> 
 }
 
 /** Forecasts the read of all tickets of a list in the order of creation. */
-async function byCreation(planning: Planning, list: string, sinceMs: Ms): Promise<{ asked: Asked[]; ours: number }> {
+async function byCreation(
+  planning: Planning,
+  list: string,
+  sinceMs: Ms,
+  doubt: Ends['doubt'],
+): Promise<{ asked: Asked[]; ours: number }> {
   const { ctx, desk, nowMs } = planning;
   const { tickets } = desk;
   const updatedSince = sinceMs > 0 ? sinceMs - secondMs : undefined;
@@ -48,14 +53,17 @@ async function byCreation(planning: Planning, list: string, sinceMs: Ms): Promis
     sinceMs: 0,
     updatedMs: updatedSince ?? 0,
   });
-  const reading = readByCreation(0, { ...tickets.paging, lookbackMs: 0, updatedSince });
+  const ends = await endsIn(planning, tickets, list, doubt);
+  const reading = readByCreation(0, { ...tickets.paging, lookbackMs: 0, updatedSince, ends });
   return { asked: requestsOf(reading, { stream: tickets, list, lane }, times, nowMs), ours: times.length };
 }
 
 /** Forecasts the read of a whole list with unknown times. The records are spread evenly over time. */
-async function whole({ ctx, nowMs }: Planning, stream: ListStream<Row>): Promise<Asked[]> {
+async function whole(planning: Planning, stream: ListStream<Row>, doubt: Ends['doubt']): Promise<Asked[]> {
+  const { ctx, nowMs } = planning;
   const live = await countLive(ctx.pg, ctx.account, stream.name as 'customers' | 'users');
-  const reading = stream.read(0, { ...stream.paging, lookbackMs: 0, firstLoad: true });
+  const ends = await endsIn(planning, stream, 'default', doubt);
+  const reading = stream.read(0, { ...stream.paging, lookbackMs: 0, firstLoad: true, ends });
   const listed = { stream, list: 'default', lane, pages: stream.name !== 'users' } as const;
   return requestsOf(reading, listed, evenly(live, 0, nowMs), nowMs);
 }
@@ -67,11 +75,13 @@ const times = (many: number, cost: number): Asked => ({ many, cost, lane });
 export async function partsOfSweep(planning: Planning, names: readonly string[]): Promise<Part[]> {
   const parts: Part[] = [];
   if (names.includes('helpdesk.customers'))
-    parts.push(await sweepPart(planning, planning.desk.customers, await whole(planning, planning.desk.customers)));
+    parts.push(
+      await sweepPart(planning, planning.desk.customers, await whole(planning, planning.desk.customers, 'never')),
+    );
   if (!names.includes('helpdesk.tickets')) return parts;
   const sinceMs = await wantedSince(planning);
   const asked: Asked[] = [];
-  for (const list of await listsOf(planning)) asked.push(...(await byCreation(planning, list, sinceMs)).asked);
+  for (const list of await listsOf(planning)) asked.push(...(await byCreation(planning, list, sinceMs, 'never')).asked);
   return [...parts, await sweepPart(planning, planning.desk.tickets, asked)];
 }
 
@@ -138,17 +148,17 @@ export async function partsOfVerify(planning: Planning, sample: number | null): 
   }
   const byPages: Asked[] = [];
   for (const list of lists) {
-    byPages.push(...(await byCreation(planning, list, sinceMs)).asked);
+    byPages.push(...(await byCreation(planning, list, sinceMs, 'always')).asked);
     byPages.push(times(await hiddenIn(planning, list, sinceMs), get!('').cost));
   }
   const embeds = await ticketsForAllNames(ctx.pg, ctx.account);
   const named = [...embeds.values()].map(with_ => times(1, desk.messages.request('', with_).cost));
   const plain = times(Math.max(0, (await live('tickets')) - named.length), detail);
   return [
-    partOf('users', await whole(planning, desk.users)),
+    partOf('users', await whole(planning, desk.users, 'always')),
     partOf('customers', [
       ...counting,
-      ...(await whole(planning, desk.customers)),
+      ...(await whole(planning, desk.customers, 'always')),
       times(await tombstones('customers'), 1),
     ]),
     partOf('tickets', [...countingTickets, ...byPages, times(await tombstones('tickets'), 1)]),

@@ -14,9 +14,10 @@ import { totalOf } from '../../../engine/forecast/imagined-reading.ts';
 import type { Reply } from '../../../engine/http/request.ts';
 import { listBatch, pageOf, singleBatch } from '../../../engine/load/batch.ts';
 import { laneOf } from '../../../engine/load/commit-reply.ts';
+import { endsOf } from '../../../engine/load/list-ends.ts';
 import type { Outcome } from '../../../engine/load/list-loop.ts';
 import { readByCreation } from '../../../engine/reading/by-creation.ts';
-import { floorSecond, type Ms, type Proof, type Step, secondMs } from '../../../engine/reading/reading.ts';
+import { type Ends, floorSecond, type Ms, type Proof, type Step, secondMs } from '../../../engine/reading/reading.ts';
 import type { Claim } from '../../../engine/runs/claims.ts';
 import type { Examined, Look } from '../../../engine/verify/compare-reply.ts';
 import { completeThrough, countFindings } from '../../../engine/verify/findings.ts';
@@ -155,6 +156,7 @@ async function verifyList(verifying: Verifying, list: string): Promise<void> {
     lookbackMs: helpdeskOf(ctx).lookbackMs,
     cuts,
     updatedSince: sinceMs > 0 ? sinceMs - secondMs : undefined,
+    ends: await doubtedEnds(verifying, list),
   });
   const shown = new Map<string, Ms>();
   let step: IteratorResult<Step, Proof> = reading.next();
@@ -179,6 +181,11 @@ async function verifyList(verifying: Verifying, list: string): Promise<void> {
   }
   const undated = { range: undefined, shown: [...shown.keys()], sinceMs };
   await examineUnshown(verifying, await unshownTickets(ctx.pg, claim.account, list, undated));
+}
+
+/** A verification believes no end, and no stored set. */
+async function doubtedEnds({ look: { ctx, claim }, stream }: Verifying, list: string): Promise<Ends> {
+  return { ...(await endsOf(ctx, claim, stream, list)), doubt: 'always', known: undefined };
 }
 
 async function readPage(
@@ -288,7 +295,8 @@ async function readWhole(
   const { ctx, claim } = look;
   const { lookbackMs } = helpdeskOf(ctx);
   const begunMs = (await completeThrough(ctx.pg, claim.account, stream.key)) ?? 0;
-  const reading = stream.read(0, { ...stream.paging, lookbackMs, firstLoad: true });
+  const ends = await doubtedEnds(verifying, list);
+  const reading = stream.read(0, { ...stream.paging, lookbackMs, firstLoad: true, ends });
   const shown = new Set<string>();
   const newcomers = new Set<string>();
   let first: { askedMs: Ms; asOfMs: Ms } | undefined;
@@ -336,7 +344,8 @@ async function readNewcomers(
   for (let page = 1; page * perPage <= depth; page++) {
     const { reply } = await readPage(look, stream, list, { since, page, perPage });
     for (const { id } of reply.records) newcomers.add(id);
-    if (reply.arrived < perPage) return true;
+    // A short page is not the last one for certain.
+    if (reply.arrived === 0) return true;
   }
   return false;
 }
