@@ -11,7 +11,7 @@ import type { Claim } from '../runs/claims.ts';
 
 type Key = Pick<Claim, 'account' | 'stream'>;
 
-/** What is known of the pages of a list. A list that is counted costs more. */
+/** What is known of the pages of a list: ends that were never proven are counted. A list that is counted costs more. */
 export async function endsOf<T extends Row>(
   ctx: Context,
   of: Key,
@@ -23,7 +23,7 @@ export async function endsOf<T extends Row>(
   const counts = stream.request(list, { ...ask, count: true }).cost > stream.request(list, ask).cost;
   const { name } = stream.merge.declared.root;
   const known = stream.read === readWhole ? await idsOfLive(ctx.pg, of.account, name) : undefined;
-  return { ...pages, counts, known };
+  return { ...pages, counts, known, ...(pages.provenMs === undefined && { doubt: 'always' }) };
 }
 
 /** How long the pages of a list are trusted: until the next night, even if that begins a little earlier. */
