@@ -10,6 +10,9 @@ create table sync.coverage (
   stream_key text generated always as (source || '.' || stream) stored,
   since timestamptz,
   lookback interval,
+  page_size integer,
+  pages_vary boolean default false not null,
+  ends_proven_through timestamptz,
   primary key (account_id, stream_key, list)
 );
 comment on table sync.coverage is
@@ -27,6 +30,12 @@ comment on column sync.coverage.since is
   'Start of the range that the mirror reads of this source; 1970-01-01 means everything. Null: that of the account (sync.accounts).';
 comment on column sync.coverage.lookback is
   'Lookback window of this source: the longest delay until it shows a change. Null: that of the account (sync.accounts).';
+comment on column sync.coverage.page_size is
+  'Most records that a page of this list shows, where the source shows fewer than it is asked for. Null: as many as it is asked for.';
+comment on column sync.coverage.pages_vary is
+  'Pages of this list that have others behind them show different numbers of records, as if some were taken out.';
+comment on column sync.coverage.ends_proven_through is
+  'What was covered before this time was read to the end of the list for certain: in a first load, or before a later look at the newest records. If pages turn out to be short, what was covered since then is read again.';
 
 create or replace function sync.lookback_of(account text, source text) returns interval
 language sql stable

@@ -163,6 +163,16 @@ export function areEqual(counts: readonly Counted[], missing: Record<string, num
 }
 
 /** Whether the source counts more records than the mirror has. */
+/** The last sentence where no compared record differs. */
+export function noneDiffers(counts: readonly Counted[], isOver: boolean): string {
+  const unequal = counts.filter(one => isMore(one) || isLess(one)).map(({ stream, list }) => `${stream}, ${list} list`);
+  if (unequal.length > 0) {
+    const what = 'No compared record differs, but the number of records does';
+    return `${style('yellow', what, process.stderr)}: ${unequal.join('; ')}.`;
+  }
+  return isOver ? 'No differences were found.' : 'No differences were found so far.';
+}
+
 const isLess = ({ ours, theirs_least }: Counted) => ours !== null && theirs_least !== null && ours < theirs_least;
 
 /** Whether the mirror has more records than the source counts. */
@@ -217,15 +227,9 @@ function show(result: VerifyResult, asked: Asked, { json }: Options): void {
     say(`The source has more records than the mirror: find them with ${full}.`);
   if (asked.sample !== null && counts.some(isMore))
     say(`The mirror has more records than the source counts. Its lists may hide some: check with ${full}.`);
-  const unequal = counts.filter(one => isMore(one) || isLess(one)).map(({ stream, list }) => `${stream}, ${list} list`);
-  if (differing === 0 && unequal.length > 0) {
-    const what = 'No compared record differs, but the number of records does';
-    say(`${style('yellow', what, process.stderr)}: ${unequal.join('; ')}.`);
-    return;
-  }
   if (differing === 0) {
     const isOver = ['completed', 'partial'].includes(result.state);
-    say(isOver ? 'No differences were found.' : 'No differences were found so far.');
+    say(noneDiffers(counts, isOver));
     return;
   }
   const end = asked.repair

@@ -126,6 +126,26 @@ test('how far a stream is complete, of which tickets all messages are here, and 
   });
   expect(Number(certain!.at_most_percent)).toBeCloseTo(6.162, 2);
 
+  // What is missing here is in no draw of what is here: it counts as differing. (50 + 6.162 % of 100) of 150.
+  const [{ id: verified }] = (await s.rows(`insert into sync.stored_runs (account_id, kind, state, started_at)
+    values ('default', 'verify', 'completed', now()) returning id`)) as [{ id: number }];
+  await s.rows(
+    `insert into sync.verified_lists (run_id, account_id, source, stream, list, ours, theirs_least, theirs_most)
+     values ($1, 'default', 'helpdesk', 'tickets', 'default', 60, 110, 111),
+       ($1, 'default', 'helpdesk', 'tickets', 'spam', 40, 40, 40)`,
+    verified,
+  );
+  const bound = async () => Number((await status('tickets')).differ_at_most_percent);
+  expect(await bound()).toBeCloseTo(37.44, 2);
+  await s.rows(
+    `insert into sync.audit (account_id, run_id, source, stream, record_id, checked_at, random, kind, repaired_at, differences)
+     select 'default', $1, 'helpdesk', 'tickets', 'm' || n, now(), false, 'missing here', now(), '{}' from generate_series(1, 50) n`,
+    verified,
+  );
+  expect(await bound()).toBeCloseTo(6.162, 2);
+  await s.rows('delete from sync.stored_runs where id = $1', verified);
+  await s.rows('delete from sync.audit where run_id = $1', verified);
+
   const config = configFor(s.url, { url: 'https://desk.example/api/v1', token: 'none' });
   const told = await command(addStatus, config, 'status', '--wide');
   const asOf = (certain!.as_of as Date).toISOString().slice(0, 19);
