@@ -2,13 +2,14 @@
  * Coverage: for each account, stream and list the set of time ranges that have been read and committed. A position is
  * what is wanted minus what is covered; PostgreSQL's multiranges do the arithmetic.
  */
-import { nameOfKey, sourceAndStream, sourceOfKey, type StreamKey } from '../database/stream-key.ts';
+
 import type pg from 'pg';
 import { Fatal } from '../../errors.ts';
+import type { Client } from '../database/pool.ts';
+import { nameOfKey, type StreamKey, sourceAndStream, sourceOfKey } from '../database/stream-key.ts';
 import type { Ms, Range, Walk } from '../reading/reading.ts';
 import type { Claim } from '../runs/claims.ts';
 import { command } from '../runs/pauses.ts';
-import type { Client } from '../database/pool.ts';
 import { wasBeside } from '../runs/runs.ts';
 
 type Queryable = Pick<pg.ClientBase, 'query'>;

@@ -3,12 +3,13 @@
  * the pages: a record that one page still shows has moved on, and the record that took its place is on no page. No page
  * reveals that. The next version of the record that moved does.
  */
-import { sourceAndStream } from '../database/stream-key.ts';
+
 import type pg from 'pg';
-import type { Tie, Ms, Range } from '../reading/reading.ts';
-import type { Claim } from '../runs/claims.ts';
 import { rowTrueBy, type Table } from '../commit/merge.ts';
 import type { Client } from '../database/pool.ts';
+import { sourceAndStream } from '../database/stream-key.ts';
+import type { Ms, Range, Tie } from '../reading/reading.ts';
+import type { Claim } from '../runs/claims.ts';
 
 export const copiesDiffer =
   'a record left this second while its pages were read, or before: they may be of different age';
