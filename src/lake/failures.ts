@@ -2,6 +2,8 @@
 import { exitCodes, ShelfdeskError } from '../errors.ts';
 
 interface Sentence {
+  /** What is said holds where the warehouse is. */
+  readonly isBare?: boolean;
   readonly when: RegExp;
   readonly what: string;
   readonly remedy: string;
@@ -9,10 +11,23 @@ interface Sentence {
 
 const isComing = 'Nothing is lost: the next export writes what is missing.';
 
-const ofPlaces = /\b(IO|HTTP|Out of Memory) Error\b/;
+/** DuckDB's words, and those of Node before it. */
+const ofPlaces =
+  /\b(IO|HTTP|Out of Memory) Error\b|Secret Validation Failure|^(EACCES|EPERM|EROFS|ENOSPC|EDQUOT|ENOTDIR|EEXIST)\b/;
 
 /** The first that fits. DuckDB has no codes for these. */
 const sentences: readonly Sentence[] = [
+  {
+    when: /connect to Postgres/i,
+    what: 'DuckDB cannot connect to the warehouse',
+    remedy: `Check that PostgreSQL runs, and that it takes one more connection from here. ${isComing}`,
+    isBare: true,
+  },
+  {
+    when: /Secret Validation Failure/,
+    what: 'no credentials for the bucket of the lake were found',
+    remedy: 'Set LAKE_S3_KEY_ID and LAKE_S3_SECRET, or give this machine or its user credentials for the bucket.',
+  },
   {
     when: /NoSuchBucket/,
     what: 'the bucket of the lake does not exist',
@@ -30,12 +45,12 @@ const sentences: readonly Sentence[] = [
     remedy: `Check LAKE_S3_ENDPOINT and the network. ${isComing}`,
   },
   {
-    when: /No space left on device|Disk quota exceeded/,
+    when: /No space left on device|Disk quota exceeded/i,
     what: 'the disk is full',
     remedy: `Make room for the lake, or for the folder of temporary files (TMPDIR). ${isComing}`,
   },
   {
-    when: /Permission denied|Read-only file system/,
+    when: /Permission denied|Read-only file system|Operation not permitted/i,
     what: 'this user may not write to the folder of the lake',
     remedy: 'Give the user of the process the right to write there.',
   },
@@ -45,7 +60,7 @@ const sentences: readonly Sentence[] = [
     remedy: 'Run the export again, or ask for fewer rows at once.',
   },
   {
-    when: /(IO|HTTP) Error/,
+    when: /(IO|HTTP) Error|^(ENOTDIR|EEXIST)/,
     what: 'the files of the lake cannot be read or written',
     remedy: 'Check that the place of the lake exists and that this process may use it.',
   },
@@ -57,5 +72,8 @@ export function failureOfPlace(error: Error): ShelfdeskError | undefined {
   // DuckDB quotes the statement behind an empty line, and servers answer there.
   const [said = ''] = message.split('\n');
   const found = ofPlaces.test(said) ? sentences.find(({ when }) => when.test(message)) : undefined;
-  return found && new ShelfdeskError(`${found.what}: ${said}`, found.remedy, exitCodes.failed, error);
+  return (
+    found &&
+    new ShelfdeskError(found.isBare ? found.what : `${found.what}: ${said}`, found.remedy, exitCodes.failed, error)
+  );
 }

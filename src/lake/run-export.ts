@@ -5,6 +5,7 @@ import { messageOf } from '../errors.ts';
 import { isBucket, type Lake, openLake } from './duckdb.ts';
 import { hideBounds } from './erase-files.ts';
 import { type Exported, exportTo } from './export.ts';
+import { failureOfPlace } from './failures.ts';
 import { stageAll } from './stage.ts';
 import { alone, readLake } from './state.ts';
 import { tidy } from './tidy.ts';
@@ -20,7 +21,10 @@ export interface Done extends Exported {
 
 /** Throws ShelfdeskError if another export is running. */
 export async function runExport(work: LakeWork): Promise<Done> {
-  if (!isBucket(work.place.path)) await mkdir(work.place.path, { recursive: true });
+  if (!isBucket(work.place.path))
+    await mkdir(work.place.path, { recursive: true }).catch(error => {
+      throw failureOfPlace(error) ?? error;
+    });
   return alone(work.url, async client => {
     const now = () => new Date(work.clock.now());
     // Nobody else works on the lake, so these are dead.

@@ -120,6 +120,17 @@ test('a wrong column of a shelf that was edited just before it was read is mende
   }
 });
 
+test('a sync mends a wrong column of a shelf, though the shelf is as before', async () => {
+  await using catalog = await justEdited();
+  const before = await kept(catalog);
+  for (const change of wrong['books.shelves']) {
+    await catalog.rows(`update books.shelves set ${change}`);
+    catalog.pass();
+    expect((await catalog.sync()).exitCode).toBe(0);
+    expect([change, await kept(catalog)]).toEqual([change, before]);
+  }
+});
+
 test('backfill --again mends a wrong column of a shelf, of a volume and of a position', long, async () => {
   await using catalog = await justEdited();
   const before = await kept(catalog);

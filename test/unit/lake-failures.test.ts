@@ -28,6 +28,14 @@ const said: readonly [what: string, says: string][] = [
     'this user may not write to the folder of the lake',
     'IO Error: Cannot open file "/lake/a.parquet": Permission denied',
   ],
+  ['the disk is full', "ENOSPC: no space left on device, mkdir '/lake'"],
+  ['this user may not write to the folder of the lake', "EACCES: permission denied, mkdir '/lake'"],
+  ['this user may not write to the folder of the lake', "EROFS: read-only file system, mkdir '/lake'"],
+  ['the files of the lake cannot be read or written', "ENOTDIR: not a directory, mkdir '/a.txt/lake'"],
+  [
+    'no credentials for the bucket of the lake were found',
+    "Invalid Configuration Error: Secret Validation Failure: during `create` using the following:\nCredential Chain: 'config'",
+  ],
   ['the memory for DuckDB is used up', 'Out of Memory Error: failed to allocate data of size 32.0 MiB'],
   [
     'the files of the lake cannot be read or written',
@@ -40,6 +48,12 @@ describe('a failure of the place of the lake', () => {
     const failure = failureOfPlace(new Error(says));
     expect(failure?.message).toBe(`${what}: ${says.split('\n')[0]}`);
     expect(failure?.remedy).not.toBe('');
+  });
+
+  test('what is said of a warehouse that does not answer is left out: it names user and host', () => {
+    const says = 'IO Error: Unable to connect to Postgres at "host=db user=me password=secret": Connection refused';
+    const failure = failureOfPlace(new Error(says));
+    expect(failure?.message).toBe('DuckDB cannot connect to the warehouse');
   });
 
   test.each([

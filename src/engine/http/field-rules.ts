@@ -261,8 +261,12 @@ function changedOne(of: FieldRules, action: Exclude<Action, { name: 'leave out' 
 export function formOf(value: string): string {
   const text = value.replace(/^ +| +$/g, '');
   if (/^\+?[0-9 ()./-]{3,}$/.test(text)) return (text.startsWith('+') ? '+' : '') + text.replace(/[^0-9]/g, '');
-  return text.replace(/^@+/, '').toLowerCase();
+  return lower(text.replace(/^@+/, ''));
 }
+
+/** As PostgreSQL's own collation does: letter by letter, each into one. */
+const lower = (text: string): string =>
+  Array.from(text, letter => String.fromCodePoint(letter.toLowerCase().codePointAt(0)!)).join('');
 
 const domain = String.raw`@[\p{L}\p{N}-]+(?:\.[\p{L}\p{N}-]+)+`;
 const alone = new RegExp(`^${domain}(?:, ${domain})*$`, 'u');
@@ -270,6 +274,6 @@ const addresses = new RegExp(`(?<=[^\\s@<>",;])${domain}`, 'gu');
 
 /** `@b.com, @c.de`; undefined if there is none. */
 function domainsOf(text: string): string | undefined {
-  const found = [...text.matchAll(addresses)].map(([one]) => one.toLowerCase());
+  const found = [...text.matchAll(addresses)].map(([one]) => lower(one));
   return found.length === 0 ? undefined : [...new Set(found)].join(', ');
 }
