@@ -529,6 +529,8 @@ comment on column sync.coverage.since is
   'Start of the range that the mirror reads of this source; 1970-01-01 means everything. Null: that of the account (sync.accounts).';
 comment on column sync.coverage.lookback is
   'Lookback window of this source: the longest delay until it shows a change. Null: that of the account (sync.accounts).';
+-- How lists of before ended was not proven: all that they claim is in doubt once pages turn out to be short.
+update sync.coverage set ends_proven_through = '-infinity' where not isempty(covered);
 comment on column sync.coverage.page_size is
   'Most records that a page of this list shows, where the source shows fewer than it is asked for. Null: as many as it is asked for.';
 comment on column sync.coverage.pages_vary is

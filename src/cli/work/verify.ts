@@ -163,6 +163,11 @@ export function areEqual(counts: readonly Counted[], missing: Record<string, num
 }
 
 /** Whether the source counts more records than the mirror has. */
+const isLess = ({ ours, theirs_least }: Counted) => ours !== null && theirs_least !== null && ours < theirs_least;
+
+/** Whether the mirror has more records than the source counts. */
+const isMore = ({ ours, theirs_most }: Counted) => ours !== null && theirs_most !== null && ours > theirs_most;
+
 /** The last sentence where no compared record differs. */
 export function noneDiffers(counts: readonly Counted[], isOver: boolean): string {
   const unequal = counts.filter(one => isMore(one) || isLess(one)).map(({ stream, list }) => `${stream}, ${list} list`);
@@ -172,11 +177,6 @@ export function noneDiffers(counts: readonly Counted[], isOver: boolean): string
   }
   return isOver ? 'No differences were found.' : 'No differences were found so far.';
 }
-
-const isLess = ({ ours, theirs_least }: Counted) => ours !== null && theirs_least !== null && ours < theirs_least;
-
-/** Whether the mirror has more records than the source counts. */
-const isMore = ({ ours, theirs_most }: Counted) => ours !== null && theirs_most !== null && ours > theirs_most;
 
 const rowsOf = ({ stream, record, kind, differences, repaired_at }: Found): VerifyResult['differences'] =>
   Object.entries(differences).map(([field, [ours, theirs]]) => ({

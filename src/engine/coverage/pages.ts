@@ -9,21 +9,26 @@ type Queryable = Pick<pg.ClientBase, 'query'>;
 type Key = Pick<Claim, 'account' | 'stream'>;
 
 export interface KnownPages {
-  /** Most records that a page shows; undefined: as many as are asked for. */
+  /** Most records that a page shows, of this list or else of any list of the source; undefined: as many as are asked for. */
   readonly size: number | undefined;
   readonly varies: boolean;
+  /** Those of another list of the source vary. */
+  readonly othersVary: boolean;
   /** What was covered before this time was read to the end of its list. */
   readonly provenMs: Ms | undefined;
 }
 
 export async function readPages(db: Queryable, { account, stream }: Key, list: string): Promise<KnownPages> {
-  const { rows } = await db.query<{ size: number | null; varies: boolean; proven_ms: Ms | null }>(
-    `select page_size as size, pages_vary as varies, extract(epoch from ends_proven_through)::float8 * 1000 as proven_ms
-     from sync.coverage where (account_id, stream_key, list) = ($1, $2, $3)`,
-    [account, stream, list],
+  const own = `filter (where (stream_key, list) = ($2, $3))`;
+  const { rows } = await db.query<{ size: number | null; varies: boolean; others_vary: boolean; proven_ms: Ms | null }>(
+    `select coalesce(min(page_size) ${own}, min(page_size)) as size, coalesce(bool_or(pages_vary) ${own}, false) as varies,
+       coalesce(bool_or(pages_vary), false) as others_vary,
+       extract(epoch from min(ends_proven_through) ${own})::float8 * 1000 as proven_ms
+     from sync.coverage where account_id = $1 and source = $4`,
+    [account, stream, list, sourceOfKey(stream)],
   );
-  const [row] = rows;
-  return { size: row?.size ?? undefined, varies: row?.varies ?? false, provenMs: row?.proven_ms ?? undefined };
+  const { size, varies, others_vary, proven_ms } = rows[0]!;
+  return { size: size ?? undefined, varies, othersVary: others_vary, provenMs: proven_ms ?? undefined };
 }
 
 /** Pages of this list show fewer records than they are asked for. */
@@ -41,29 +46,47 @@ export async function noteSize(
 }
 
 /**
- * Pages of this list are short. The places of walks count pages of another size. What any list of the source claims beyond its proven ends may have ended too early: it is
- * taken back, so that it is read again.
+ * Pages of this list are short. The places of walks count pages of another size, and what the lists of the stream claim beyond
+ * their proven ends may have ended too early: it is taken back, so that it is read again. Other streams may be reading: they
+ * follow when they begin (`adoptPages`).
  */
 export async function notePages(client: Client, claim: Claim, list: string, pages: Pages): Promise<void> {
   await noteSize(client, claim, list, pages);
   await client.query(
-    `with walks as (delete from sync.walks where (account_id, stream_key) = ($1, $2))
-     update sync.run_lists set covered = '{}' where run_id = $3 and (account_id, stream_key) = ($1, $2)`,
+    `with walks as (delete from sync.walks where (account_id, stream_key) = ($1, $2)),
+     again as (update sync.run_lists set covered = '{}' where run_id = $3 and (account_id, stream_key) = ($1, $2))
+     update sync.coverage set covered = ${proven} where (account_id, stream_key) = ($1, $2)`,
     [claim.account, claim.stream, claim.run],
-  );
-  await client.query(
-    `update sync.coverage set covered = covered - tstzmultirange(tstzrange(coalesce(ends_proven_through, '-infinity'), null))
-     where account_id = $1 and source = $2`,
-    [claim.account, sourceOfKey(claim.stream)],
   );
 }
 
-/** The ends of what these lists cover are proven: of one list, or of all lists of the source. */
-export async function noteProven(db: Queryable, { account, stream }: Key, list?: string): Promise<void> {
+const proven = `covered - tstzmultirange(tstzrange(coalesce(ends_proven_through, '-infinity'), null))`;
+
+/** Takes back what the lists of this stream claim beyond their proven ends, once another list of the source has short pages. */
+export async function adoptPages(db: Queryable, { account, stream }: Key): Promise<void> {
+  await db.query(
+    `update sync.coverage set covered = ${proven}, page_size = known.size
+     from (select min(page_size) as size from sync.coverage where account_id = $1 and source = $3) known
+     where (account_id, stream_key) = ($1, $2) and page_size is null and known.size is not null`,
+    [account, stream, sourceOfKey(stream)],
+  );
+}
+
+/** A list was read to its end for certain. */
+export async function noteProven(db: Queryable, { account, stream }: Key, list: string): Promise<void> {
   await db.query(
     `update sync.coverage set ends_proven_through = upper(covered)
-     where account_id = $1 and source = $2 and not isempty(covered)
-       and ($4::text is null or (stream_key, list) = ($3, $4))`,
-    [account, sourceOfKey(stream), stream, list ?? null],
+     where (account_id, stream_key, list) = ($1, $2, $3) and not isempty(covered)`,
+    [account, stream, list],
+  );
+}
+
+/** Pages of the source are as long as known: what its lists claim ended where they end. `areWhole`: they are as asked for. */
+export async function noteLook(db: Queryable, { account, stream }: Key, areWhole: boolean): Promise<void> {
+  await db.query(
+    `update sync.coverage set ends_proven_through = upper(covered),
+       page_size = case when pages_vary or not $3 then page_size end
+     where account_id = $1 and source = $2 and not isempty(covered) and ends_proven_through is not null`,
+    [account, sourceOfKey(stream), areWhole],
   );
 }

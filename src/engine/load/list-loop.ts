@@ -11,12 +11,22 @@ import type { Merge } from '../commit/merge.ts';
 import { dueRejects, openSince } from '../commit/rejects.ts';
 import { type Context, sourceOf, takeCredits } from '../context.ts';
 import { nextGap, readPosition } from '../coverage/coverage.ts';
-import { noteProven } from '../coverage/pages.ts';
+import { adoptPages, noteLook, notePages, noteProven } from '../coverage/pages.ts';
 import { copiesDiffer, hasRipe, isSettled, settleTies, takenBack } from '../coverage/ties.ts';
 import { transaction } from '../database/pool.ts';
 import { settleAbsence, type WholeList } from '../deletions/absence.ts';
+import { readNewest } from '../reading/ends.ts';
 import { lacksVersion } from '../reading/moving-list.ts';
-import { type Cuts, type Ends, farFuture, type Ms, type Proof, type Range, type Walk } from '../reading/reading.ts';
+import {
+  type Cuts,
+  type Ends,
+  farFuture,
+  type Ms,
+  type Pages,
+  type Proof,
+  type Range,
+  type Walk,
+} from '../reading/reading.ts';
 import type { Claim } from '../runs/claims.ts';
 import { listBatch, pageOf, singleBatch } from './batch.ts';
 import { Commits } from './commit-queue.ts';
@@ -31,20 +41,39 @@ export interface Outcome {
 
 /** Moves the high-water mark of every list of the stream to now. */
 export async function syncList<T extends Row>(ctx: Context, claim: Claim, stream: ListStream<T>): Promise<Outcome> {
+  await adoptPages(ctx.pg, claim);
+  const read = () =>
+    readLists(
+      ctx,
+      claim,
+      stream,
+      async function* (list) {
+        const position = await readPosition(ctx.pg, claim, list, stream.fromTheBeginning);
+        if (!position.redundant) yield position;
+      },
+      readTakenBack,
+    );
+  const outcome = await read();
+  // What was read is proven by a look behind it.
+  return (await lookAtNewest(ctx, claim, stream)) ? read() : outcome;
+}
+
+/** Whether pages of the source are shorter than they were: then what its lists claim since the look before is taken back. */
+async function lookAtNewest<T extends Row>(ctx: Context, claim: Claim, stream: ListStream<T>): Promise<boolean> {
   const look = await lookOf(ctx, claim, stream);
-  const isShort = look && (await readPart(ctx, claim, look.stream, look.list, look.part)).isShort;
-  const outcome = await readLists(
-    ctx,
-    claim,
-    stream,
-    async function* (list) {
-      const position = await readPosition(ctx.pg, claim, list, stream.fromTheBeginning);
-      if (!position.redundant) yield position;
-    },
-    readTakenBack,
-  );
-  if (isShort === false) await noteProven(ctx.pg, claim);
-  return outcome;
+  if (look === undefined) return false;
+  const { pages } = await readPart(ctx, claim, look.stream, look.list, look.part);
+  const { perPage } = look.stream.paging;
+  const isAsKnown = pages === undefined || (!pages.varies && pages.size === look.size);
+  if (isAsKnown) {
+    await noteLook(ctx.pg, claim, pages === undefined && perPage > (look.size ?? Infinity));
+    return false;
+  }
+  // A look at fewer records than a page does not tell how long pages are.
+  const isWhole = perPage === stream.paging.perPage;
+  const known = isWhole ? pages : { size: stream.paging.perPage, varies: true };
+  await transaction(ctx.pg, client => notePages(client, claim, look.list, known));
+  return true;
 }
 
 /**
@@ -92,8 +121,8 @@ async function readLists<T extends Row>(
   const readList = async (name: string): Promise<boolean> => {
     for await (const part of partsOf(name)) {
       const read = await readPart(ctx, claim, stream, name, part.firstLoad ? part : { ...part, cuts });
-      if (read.isShort) return false;
-      if (part.firstLoad) await noteProven(ctx.pg, claim, name);
+      if (read.pages) return false;
+      if (read.isProven) await noteProven(ctx.pg, claim, name);
       gaps.push(...read.gaps);
       if (read.whole && stream.get === undefined)
         gaps.push(...unlessUndefined(await settleAbsence(ctx, claim, stream, name, read.whole, false)));
@@ -152,7 +181,7 @@ const freshMs = 100;
 export async function readAnew<T extends Row>(...of: Parameters<typeof readPart<T>>): Promise<PartRead> {
   for (;;) {
     const read = await readPart(...of);
-    if (!read.isShort) return read;
+    if (!read.pages) return read;
   }
 }
 
@@ -163,8 +192,10 @@ interface PartRead {
   readonly asOf: Ms;
   /** The ids of the list, if it was read whole. */
   readonly whole: WholeList | undefined;
-  /** The reading has stopped, because it has learned that pages are short: some claims of the list were taken back. */
-  readonly isShort: boolean;
+  /** The reading has stopped, because it has learned that pages are short: claims of the stream were taken back. */
+  readonly pages: Pages | undefined;
+  /** Each end was counted, up to the end of the list. */
+  readonly isProven: boolean;
 }
 
 async function readPart<T extends Row>(
@@ -185,7 +216,7 @@ async function readPart<T extends Row>(
   const shown = typeof stream.deletions === 'string' ? new Set<string>() : undefined;
   let begunMs = Number.NaN;
   let isWhole = shown !== undefined;
-  let isShort = false;
+  let pages: Pages | undefined;
   const told = new Set<string>();
   const commits = new Commits(ctx, laneOf(claim) === 'fresh' ? freshMs : togetherMs);
   try {
@@ -199,7 +230,7 @@ async function readPart<T extends Row>(
       step = reading.next(pageOf(stream, reply, ask.order));
       const proven = step.done ? step.value : step.value.proof;
       if (proven.tie && stream.merge.declared.root.version === undefined) throw lacksVersion(stream.key);
-      const proof = added(proven, claimed);
+      const proof = stream.read === readNewest ? {} : added(proven, claimed);
       claimed = proven.covered ?? claimed;
       if (step.done && proven.covered === undefined) isWhole = false;
       asOf = reply.asOf;
@@ -214,8 +245,8 @@ async function readPart<T extends Row>(
       if (reply.clockMovedMs !== undefined) await commits.done();
       if (proof.gap) gaps.push(`${list} list, ${new Date(proof.gap.from).toISOString()}: ${proof.gap.reason}`);
       seen += reply.arrived;
-      isShort = proof.pages !== undefined;
-      if (isShort) break;
+      pages = proven.pages;
+      if (pages) break;
     }
   } catch (error) {
     // This error ended the reading. Errors of the pages in flight do not replace it, unless the run is another's now.
@@ -225,7 +256,8 @@ async function readPart<T extends Row>(
     throw error;
   }
   await commits.done();
-  return { gaps, asOf, isShort, whole: isWhole && shown && !isShort ? { shown, asOfMs: begunMs } : undefined };
+  const isProven = ends.doubt === 'always' && untilMs === undefined;
+  return { gaps, asOf, pages, isProven, whole: isWhole && shown && !pages ? { shown, asOfMs: begunMs } : undefined };
 }
 
 /** Lists that these records show to be redundant, each reported once. */

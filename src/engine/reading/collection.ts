@@ -33,6 +33,8 @@ export type ShelfRead = { readonly found: 'whole' | 'unchanged'; readonly asOf: 
 
 /** Readings of a shelf before it is left to the next run. */
 const mostReadings = 5;
+/** Pages one after the other that bring nothing, though the shelf counts more. */
+const mostWithout = 3;
 /** Pages of one reading: a list that grows as fast as it is read has no end. */
 const mostPages = 1000;
 
@@ -73,19 +75,24 @@ export function* readShelf({
     let first: readonly string[] = [];
     let last: readonly string[] = [];
     let agrees = before !== undefined;
-    /** Places of pages that were empty. */
+    /** Places of pages that brought nothing, each as long as the longest that did. */
     let skipped = 0;
+    let without = 0;
+    let longest = 0;
     for (let pages = 0; ; pages++) {
       if (pages === mostPages) return { found: 'moved' };
       const startIndex = ids.length + skipped;
       const { ids: arrived, asOf }: ShelfPage = yield { startIndex, maxResults: perPage };
-      if (arrived.length === 0 && startIndex + perPage < (count ?? 0)) {
-        skipped += perPage;
-        continue;
-      }
       // A source that ignores `startIndex` repeats the same page for ever. A shelf that moved by a page repeats it
       // once.
       const repeats = isSame(arrived, first) && arrived.some(id => id !== '');
+      const place = longest || perPage;
+      if ((arrived.length === 0 || repeats) && startIndex + place < (count ?? 0) && without < mostWithout) {
+        skipped += place;
+        without++;
+        continue;
+      }
+      without = 0;
       if (arrived.length === 0 || repeats) {
         // One empty reply shows an empty shelf. A shelf that had records must be shown empty twice.
         const isEmpty = ids.length === 0 && (before ? before.ids.length === 0 : !hadRecords && !count);
@@ -102,6 +109,7 @@ export function* readShelf({
       }
       agrees &&= arrived.every((id, i) => id === before!.ids[ids.length + i]);
       ids.push(...arrived);
+      longest = Math.max(longest, arrived.length);
       if (pages === 0) first = arrived;
       last = arrived;
       if (agrees && !before!.repeats && ids.length === before!.ids.length && ids.length === count && !hasTwice(ids))

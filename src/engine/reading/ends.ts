@@ -3,9 +3,9 @@
  * source may cap its pages, and may take records out of a page after it has cut it, even all of them. Counting at each end
  * would cost a credit a reading. So the pages of a list are learned once, and looked at again:
  *
- *   even      A short page ends the list. It is doubted in a first load, in a part with an end, behind a full page, and once
- *             a day for the newest records: then the page behind it is asked for, or the count. If that shows more, the source
- *             caps its pages, and from then on no more are asked for than came.
+ *   even      A short page ends the list. It is doubted in a first load, in a part with an end, behind a full page, where it
+ *             is nearly full, and once a day for the newest records: then the page behind it is asked
+ *             for, or the count. If that shows more, the source caps its pages, and from then on no more are asked for than came.
  *   varying   Short pages of different sizes have had others behind them. Each one is counted: the list ends where as many
  *             records came as Total-Count says, or where no page of that number is left.
  *
@@ -54,6 +54,8 @@ type Asked = Step['ask'];
 /** The default of the specification. No source is asked for fewer. */
 const leastSize = ({ perPage }: ReadingOptions) => Math.min(10, Math.ceil(perPage / 2));
 
+const keyOf = ({ since, order, updatedSince, only }: Asked) => JSON.stringify([since, order, updatedSince, only]);
+
 const noList = () => ({
   key: '',
   shown: new Map<number, number>(),
@@ -77,6 +79,10 @@ class Pages {
   readonly #isCounted: boolean;
   /** The most records that a page of this reading has shown. */
   #largest = 0;
+  /** A page with fewer records is not nearly full. */
+  readonly #few: number;
+  /** The records of a whole list that were shown. */
+  readonly #ids = new Set<string>();
   /** The page that a doubt has just asked for. It is not asked for again. */
   #behind: { readonly ask: Asked; readonly page: Page } | undefined;
   /** The request that is read by pages, and how many records each of its pages has shown. */
@@ -89,6 +95,7 @@ class Pages {
   ) {
     this.#options = options;
     this.#counts = counts;
+    this.#few = doubt === 'never' ? Infinity : Math.ceil(0.75 * options.perPage);
     this.#doubt = doubt;
     this.#known = known;
     this.size = options.perPage;
@@ -113,9 +120,13 @@ class Pages {
 
   /** The page, or a later reply to the same request, and whether it is the last of its list. */
   *judge(ask: Asked, page: Page): Generator<Step, Page, Page> {
-    // A look at a place, not a page of the reading.
-    if (ask.perPage !== this.size) return page;
+    // A look at a place, not a page of the reading. It may count.
+    if (ask.probe || ask.perPage !== this.size) {
+      if (this.#list.key === keyOf(ask)) this.#list.total = page.total ?? this.#list.total;
+      return page;
+    }
     this.#note(ask, page);
+    if (this.#isBeyond(page)) return { ...page, isLast: false };
     const list = this.#list;
     if (page.arrived >= this.size) {
       this.#isDoubted ||= this.#doubt !== 'never';
@@ -127,30 +138,44 @@ class Pages {
     }
     if (list.ended) return { ...page, isLast: true };
     if (this.#varies && moves(ask, page)) return { ...page, isLast: false };
-    if (!this.#varies && !this.#isDoubted && this.#isKnown(page)) return { ...page, isLast: true };
+    if (!this.#varies && this.#isBelieved(page)) return { ...page, isLast: true };
     const isCounted = this.#counts && (this.#varies || this.#isCounted);
     const judged = yield* isCounted ? this.#count(ask, page) : this.#look(ask, page);
     list.ended = judged.isLast === true;
     return judged;
   }
 
-  #note({ since, order, updatedSince, only, page: number }: Asked, { arrived, total }: Page): void {
-    const key = JSON.stringify([since, order, updatedSince, only]);
+  #note(ask: Asked, { arrived, rows, total }: Page): void {
+    const key = keyOf(ask);
+    const number = ask.page;
     if (key !== this.#list.key) this.#list = { ...noList(), key };
     const { shown } = this.#list;
     this.#list.total = total ?? this.#list.total;
+    if (this.#known) for (const { id } of rows) this.#ids.add(id);
     if (arrived > 0) shown.set(number, Math.max(arrived, shown.get(number) ?? 0));
     this.#largest = Math.max(this.#largest, arrived);
   }
 
-  /** A whole list that shows just what is stored. */
-  #isKnown({ rows }: Page): boolean {
-    const known = this.#known;
-    return known === undefined || (known.size === rows.length && rows.every(({ id }) => known.has(id)));
+  /** It shows the end of the wanted range. */
+  #isBeyond({ rows }: Page): boolean {
+    const { until } = this.#options;
+    return until !== undefined && (rows.at(-1)?.time ?? Number.NaN) >= until;
+  }
+
+  /**
+   * A short page is believed to be the last one, unless it is nearly full: it may have lost some of its records. A whole list
+   * is believed if all that it shows is stored.
+   */
+  #isBelieved({ arrived }: Page): boolean {
+    const isFew = arrived < this.#few;
+    if (this.#known === undefined || this.#isCounted) return !this.#isDoubted && isFew;
+    const ids = [...this.#ids];
+    return ids.every(id => this.#known!.has(id)) && (isFew || ids.length >= this.#known.size);
   }
 
   /** Looks at the page behind, if paging reaches it. */
   *#look(ask: Asked, page: Page): Generator<Step, Page, Page> {
+    if (this.#isWhole(ask, page)) return { ...page, isLast: true };
     const next = ask.page + 1;
     const goesOn = next * this.size <= this.#options.depth && (yield* this.#find(ask, page, next));
     return { ...page, isLast: !goesOn };

@@ -130,8 +130,8 @@ function* readPart(
   options: ReadingOptions,
 ): Generator<Step, boolean, Page> {
   const { perPage, depth } = options;
-  const endsWith = function* (page: number): Generator<Step, boolean, Page> {
-    const arrived: Page = yield* inOrder({ since, page, perPage, only }, {});
+  const endsWith = function* (page: number, probe = false): Generator<Step, boolean, Page> {
+    const arrived: Page = yield* inOrder({ since, page, perPage, only, ...(probe && { probe }) }, {});
     met.asOf = Math.min(met.asOf, arrived.asOf);
     for (const { id, time } of arrived.rows) if (floorSecond(time) <= end) met.times.set(id, time);
     const { ended, last } = look(arrived, options);
@@ -140,7 +140,7 @@ function* readPart(
   const pages = depth / perPage;
   if (yield* endsWith(1)) return true;
   // The last page that paging reaches may make all pages between unnecessary.
-  if (!(yield* endsWith(pages))) return false;
+  if (!(yield* endsWith(pages, true))) return false;
   for (let page = 2; page < pages; page++) if (yield* endsWith(page)) return true;
   return true;
 }

@@ -36,6 +36,8 @@ export interface Ask {
   readonly order?: 'created' | 'newest' | undefined;
   /** Together with `since`: no record that was last updated before this time. */
   readonly updatedSince?: Ms | undefined;
+  /** A look at a place of the list: whether it is the end is not asked. */
+  readonly probe?: boolean;
   /** Only records with these values. */
   readonly only?: Only | undefined;
 }
@@ -154,7 +156,7 @@ export interface Ends {
   readonly counts?: boolean;
   /** always: each end is doubted and counted; never: a short page ends a list whose pages do not vary. Default: see ends.ts. */
   readonly doubt?: 'always' | 'never';
-  /** A whole list as it is stored: a page that shows just these records ends it. */
+  /** A whole list as it is stored: if all that came is stored, a short page ends it. */
   readonly known?: ReadonlySet<string> | undefined;
 }
 

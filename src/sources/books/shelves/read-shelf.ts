@@ -51,8 +51,10 @@ export async function noteShort(
   owner: string,
   replies: readonly Reply<Row>[],
 ): Promise<void> {
-  const before = replies.filter(({ arrived }) => arrived > 0).slice(0, -1);
-  const sizes = before.map(({ arrived }) => arrived);
+  const full = replies.filter(({ arrived }) => arrived > 0);
+  // A source that ignores where a page is to begin shows the same one again.
+  const isOther = (one: Reply<Row>, next: Reply<Row>) => !isSame(idsOf(one), idsOf(next));
+  const sizes = full.slice(0, -1).flatMap((one, i) => (isOther(one, full[i + 1]!) ? one.arrived : []));
   const size = Math.max(...sizes);
   if (sizes.some(one => one < stream.perPage))
     await noteSize(db, claim, owner, { size, varies: sizes.some(one => one < size) });

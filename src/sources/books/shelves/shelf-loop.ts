@@ -66,31 +66,38 @@ async function readOwner(job: Job, owner: string): Promise<string[]> {
   return missing;
 }
 
+/** Pages one after the other that bring nothing new, though the total says that more are there. */
+const mostWithout = 3;
+
 /**
  * One request, unless the list is longer than a page. A source may cap its pages, and take shelves out of them. So the list
- * ends where as many shelves came as its total says, or where a page from its total on brings nothing new. Totals are
- * estimates: a full page has another behind it.
+ * ends where as many shelves came as its total says, or where pages bring nothing new. Totals are estimates: a full page has
+ * another behind it.
  */
 export async function requestShelves({ ctx, claim, stream }: Job, owner: string): Promise<Reply<Row>[]> {
   const replies: Reply<Row>[] = [];
   const met = new Set<string>();
   let unreadable = 0;
+  let longest = 0;
+  let without = 0;
   for (let start = 0; ; ) {
     const reply = await booksOf(ctx).send(stream.request(owner, start), {
       lane: laneOfShelves(claim),
       signal: ctx.signal,
     });
-    const news = reply.records.filter(({ id }) => !met.has(id));
     const { arrived, total } = reply;
-    // A page that shows just known shelves: the source ignores where it was asked to begin.
-    if (news.length === 0 && reply.records.length > 0) return replies;
-    if (replies.length === 0 || arrived > 0) replies.push(reply);
-    for (const { id } of news) met.add(id);
-    unreadable += reply.unreadable.length;
-    const isWhole = total !== undefined && met.size + unreadable >= total;
-    if (arrived < stream.perPage && isWhole) return replies;
-    if (news.length === 0 && start + stream.perPage >= (total ?? 0)) return replies;
-    start += arrived || stream.perPage;
+    const news = reply.records.filter(({ id }) => !met.has(id)).length;
+    // A page of shelves that cannot be read brings news as well, once.
+    const isNew = news > 0 || (arrived > 0 && reply.records.length === 0);
+    if (replies.length === 0 || isNew) replies.push(reply);
+    for (const { id } of reply.records) met.add(id);
+    if (isNew) unreadable += reply.unreadable.length;
+    without = isNew ? 0 : without + 1;
+    longest = Math.max(longest, arrived);
+    const isCounted = met.size + unreadable >= (total ?? 0);
+    if (arrived < stream.perPage && total !== undefined && isCounted) return replies;
+    start += (isNew && arrived) || longest || stream.perPage;
+    if (!isNew && (isCounted || without === mostWithout || start >= (total ?? 0))) return replies;
   }
 }
 
@@ -152,7 +159,7 @@ async function confirmGone(job: Job, owner: string, id: string, reading: Reading
   const shows = replies.flatMap(reply => reply.records.map(record => record.id));
   const isReadable = replies.every(({ unreadable }) => unreadable.length === 0);
   if (shows.includes(id)) return [`the list of shelves of ${owner} showed shelf ${id} only the second time`];
-  if (shows.length === 0 || !isReadable || counted(replies) > shows.length)
+  if (shows.length === 0 || !isReadable || counted(replies) > new Set(shows).size)
     return [`whether shelf ${id} of ${owner} is gone could not be asked`];
   await markDeleted(job, key, reading, replies[0]!.asOf);
   return [];
