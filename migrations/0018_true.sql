@@ -7,17 +7,19 @@ create or replace function sync.newest_change(account text, stream text) returns
 language sql stable
 begin atomic
   select case coalesce(k.source || '.' || k.follows, k.stream_key)
-    when 'helpdesk.tickets' then (
-      select max(t.updated_at) from helpdesk.tickets t where t.account_id = account and t._deleted_at is null)
+    when 'helpdesk.tickets' then greatest(
+      (select max(t.updated_at) from helpdesk.tickets t where t.account_id = account and t._deleted_at is null),
+      (select max(t._deleted_at) from helpdesk.tickets t where t.account_id = account))
     -- The list shows no creation time. A first load bounds it from one side only.
-    when 'helpdesk.customers' then (
-      select max(c._created_before) from helpdesk.customers c
-      where c.account_id = account and c._deleted_at is null and c._created_after > '1970-01-01T00:00:00Z'::timestamptz) end
+    when 'helpdesk.customers' then greatest(
+      (select max(c._created_before) from helpdesk.customers c
+       where c.account_id = account and c._deleted_at is null and c._created_after > '1970-01-01T00:00:00Z'::timestamptz),
+      (select max(c._deleted_at) from helpdesk.customers c where c.account_id = account)) end
   from sync.streams k
   where k.stream_key = sync.key_of(newest_change.stream);
 end;
 comment on function sync.newest_change is
-  'Latest dated change of a record that the stream shows as existing: update of tickets, creation of customers. Null for streams without dates. Messages change with their tickets. The argument is the stream''s key, or its short name if only one source has a stream of that name.';
+  'Latest dated change of a record: update or deletion of tickets, creation or deletion of customers. A deletion counts as of the time by which it had happened. Null for streams without dates. Messages change with their tickets. The argument is the stream''s key, or its short name if only one source has a stream of that name.';
 
 create or replace function sync.deletes_checked_at(account text, stream text) returns timestamptz
 language sql stable

@@ -67,8 +67,8 @@ export async function readCovered(
 }
 
 /**
- * Changes that are here and later than this moment. Deletions since then are unknown, so rows with such changes are of no
- * one moment. Read after the question: its answer has no row that came later.
+ * Changes and deletions that are here and may be later than this moment. Other deletions since then are unknown, so rows with
+ * such changes are of no one moment. Read after the question: its answer has no row that came later.
  */
 export async function changesSince(
   db: Pick<pg.Pool, 'query'>,
@@ -87,7 +87,7 @@ export async function changesSince(
   );
   return rows.map(
     ({ account, stream, newest }) =>
-      `${nameOf({ account, stream })}: changed at ${at(newest)}, and deletions are known through ${at(asOf)} only`,
+      `${nameOf({ account, stream })}: changed, or known to be deleted, at ${at(newest)}, and deletions are known through ${at(asOf)} only`,
   );
 }
 

@@ -87,6 +87,12 @@ export interface Scripted extends AsyncDisposable {
   rows(sql: string, ...values: unknown[]): Promise<Record<string, unknown>[]>;
 }
 
+/** The number of records; undefined if this is no list. */
+function countOf(text: string): number | undefined {
+  const list = JSON.parse(text) as unknown;
+  return Array.isArray(list) ? list.length : undefined;
+}
+
 /** Nothing is ever claimed as covered, so that every sync asks for everything again. */
 const neverCovered = 1000 * 365 * 24 * 3600 * 1000;
 
@@ -143,7 +149,10 @@ export async function scripted(
     fetch: async url => {
       const path = decodeURIComponent(url.pathname.replace('/api/v1', ''));
       const answered = answer(path, url.searchParams);
-      return { ...answered, headers: { date: new Date(nowMs).toUTCString() } };
+      // All of a list is on its first page.
+      const count = url.searchParams.get('count') === 'true' && countOf(answered.text);
+      const counted = typeof count === 'number' && { 'total-count': String(count) };
+      return { ...answered, headers: { date: new Date(nowMs).toUTCString(), ...counted } };
     },
   });
   const account = options.account ?? 'default';
