@@ -86,7 +86,7 @@ test('as of the last look for deletions, never later; not of rows that changed a
   s.goTo(600);
   await s.sync('tickets', again);
   expect(await agent.ask()).toContain(
-    `known to be deleted, at ${written(600)}, and deletions are known through ${written(498)}`,
+    `known to be deleted, at ${written(601)}, and deletions are known through ${written(498)}`,
   );
   s.goTo(700);
   await s.sync('tickets');

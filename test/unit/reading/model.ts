@@ -178,7 +178,8 @@ export class ModelList {
   stood(asOf: Ms): Version[] {
     return [...this.#records].flatMap(([id, versions]) => {
       const shown = versions.findLast(({ visibleAt }) => visibleAt <= asOf);
-      return shown === undefined || this.#options.unreadable?.(id) || this.#options.unmade?.(id) ? [] : [shown];
+      const { unreadable, unmade, taken } = this.#options;
+      return shown === undefined || unreadable?.(id) || unmade?.(id) || taken?.(id) ? [] : [shown];
     });
   }
 
