@@ -9,7 +9,7 @@ import { openSince } from '../../../engine/commit/rejects.ts';
 import type { Context } from '../../../engine/context.ts';
 import { isOfRecord, transaction } from '../../../engine/database/pool.ts';
 import type { Reply } from '../../../engine/http/request.ts';
-import { driftOf, idsBatch, itemsBatch, rejectOf } from '../../../engine/load/batch.ts';
+import { byForce, driftOf, idsBatch, itemsBatch, rejectOf } from '../../../engine/load/batch.ts';
 import type { Outcome } from '../../../engine/load/list-loop.ts';
 import { covering, floorSecond, type Ms } from '../../../engine/reading/reading.ts';
 import type { Claim } from '../../../engine/runs/claims.ts';
@@ -113,7 +113,8 @@ async function commitList({ ctx, claim, stream }: Job, owner: string, replies: r
     const at = { nowMs: ctx.clock.now(), asOfMs: reply.asOf };
     const credits = booksOf(ctx).send.takeCredits();
     const { batch: rows, unreadable } = itemsBatch(stream, [reply]);
-    const batch = { ...rows, parameters: () => [owner] };
+    // A plain merge leaves a row alone whose `_payload` is equal, though a hand may have changed a column. Shelves are few.
+    const batch = byForce({ ...rows, parameters: () => [owner] });
     // A shelf id is unique only with its owner.
     const named = (id: string | undefined) => (id === undefined ? owner : `${owner}/${id}`);
     await withCare(ctx, async (client, care) => {

@@ -3,7 +3,7 @@
  * it is read whole. A shelf is read when the list shows a change of it, and after a maximum age.
  */
 
-import { apart, bigintAt, buildMerge, derived, page, type Table, text, timeAt } from '../../../engine/commit/merge.ts';
+import { bigintAt, buildMerge, derived, page, type Table, text, timeAt } from '../../../engine/commit/merge.ts';
 import { identify, type ShelfStream } from '../../source.ts';
 import { getShelf, listShelves, listVolumes, paging } from '../endpoints.ts';
 import { known, type Shelf, shelfExpected, shelfFields, type Volume } from '../records.ts';
@@ -18,16 +18,13 @@ const table: Table = {
   columns: [
     derived('owner_id', '$7::text'),
     text('id'),
-    // Shelves are few, and each sync shows all of them: a value that a hand has changed is mended.
-    ...[
-      text('title'),
-      text('description'),
-      text('access'),
-      timeAt('created', 'created_at'),
-      timeAt('updated', 'updated_at'),
-      timeAt('volumesLastUpdated', 'volumes_last_updated_at'),
-      bigintAt('volumeCount', 'volume_count'),
-    ].map(apart),
+    text('title'),
+    text('description'),
+    text('access'),
+    timeAt('created', 'created_at'),
+    timeAt('updated', 'updated_at'),
+    timeAt('volumesLastUpdated', 'volumes_last_updated_at'),
+    bigintAt('volumeCount', 'volume_count'),
   ],
 };
 
