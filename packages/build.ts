@@ -72,8 +72,8 @@ for (const name of [
 ]) {
   keep(join(root, name), join(worker, name));
 }
-// Who changes the program has the repository, which also shows the picture of the README.
-for (const name of ['DECISIONS.md', 'DESIGN.md', 'SPEC.md', 'contributing', 'page.png'])
+// Who changes the program has the repository, which also shows the larger pictures.
+for (const name of ['DECISIONS.md', 'DESIGN.md', 'SPEC.md', 'contributing', 'page.png', 'reference/star.svg'])
   rmSync(join(worker, 'docs', name), { recursive: true });
 keep(sandbox, join(worker, 'node_modules', String(theirs.name)));
 manifest(worker, {

@@ -4,7 +4,7 @@
  * export that dies at any step is repeated by the next one, which writes only rows that differ.
  */
 import type { Client } from '../engine/database/pool.ts';
-import { catalogSchema, type Lake } from './duckdb.ts';
+import type { Lake } from './duckdb.ts';
 import { type Erasure, eraseFromFiles, hideBounds, keepNewest } from './erase-files.ts';
 import {
   accountOf,
@@ -94,7 +94,6 @@ export async function exportTo(
       const sql = await readViews(views);
       const isOld = await dropOldViews(lake, sql);
       const missing = await createMissing(lake, tables, snapshot);
-      await joinMonths(lake, client, tables);
       // A view knows the columns that its tables had when it was made.
       if (isOld || missing.size > 0) await createViews(lake, sql);
       const isBeginning = missing.size === tables.length && snapshot.accounts.length > 1;
@@ -216,22 +215,6 @@ async function createMissing(lake: Lake, tables: readonly LakeTable[], { columns
     missing.add(table.name);
   }
   return missing;
-}
-
-/** Lakes of before split the files of some tables by month, into many small ones. From now on they are sorted by it. */
-async function joinMonths(lake: Lake, client: Client, tables: readonly LakeTable[]): Promise<void> {
-  const { rows } = await client.query<{ relation: string }>(
-    `select s.schema_name || '.' || t.table_name as relation
-     from ${catalogSchema}.ducklake_partition_info p
-     join ${catalogSchema}.ducklake_table t using (table_id)
-     join ${catalogSchema}.ducklake_schema s using (schema_id)
-     where p.end_snapshot is null and t.end_snapshot is null and s.end_snapshot is null`,
-  );
-  const split = new Set(rows.map(({ relation }) => relation));
-  for (const table of tables.filter(one => split.has(one.name))) {
-    await lake.run(`alter table ${inLake(table)} reset partitioned by`);
-    await lake.run(`alter table ${inLake(table)} set sorted by (${order(table).join(', ')})`);
-  }
 }
 
 interface Counts {

@@ -94,21 +94,6 @@ await describeOnLake('the lake', () => {
     });
   });
 
-  test('a lake that is split by month is no longer split, and stays equal', async () => {
-    await using s = await inProcess({ tickets: 20, seed: 7 });
-    await s.sync();
-    await using beside = await lakeBeside(s.url, { personal: true });
-    await beside.export();
-    await beside.lake.run('alter table lake.helpdesk.tickets set partitioned by (_month)');
-    const split = () =>
-      s.rows('select from lake.ducklake_partition_info where end_snapshot is null').then(rows => rows.length);
-    expect(await split()).toBe(1);
-    await steps.changes!(s, beside, makeRng(1));
-    await beside.export();
-    expect(await split()).toBe(0);
-    expect(await beside.compare()).toEqual([]);
-  });
-
   test('what was erased is in no file and nowhere in the catalog; masked, it never was', long, async () => {
     const rng = makeRng(4);
     await using s = await inProcess({ tickets: 40, seed: 6 });

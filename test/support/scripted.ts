@@ -130,7 +130,7 @@ export async function scripted(
     const name = query.has('spam') ? 'spam' : query.has('trash') ? 'trash' : path.slice(1);
     const says = lists[name];
     if (says === undefined) return { status: 404, text: refused };
-    const said = typeof says === 'function' ? says(query) : says;
+    const said = typeof says === 'function' ? says(query) : Number(query.get('page') ?? 1) > 1 ? [] : says;
     return { status: 200, text: typeof said === 'string' ? said : JSON.stringify(said) };
   };
   const send = makeSend({

@@ -438,11 +438,12 @@ test('an older reading of a customer takes nothing back, neither its name nor it
 test('users: first, changed, older', async () => {
   await using s = await scripted();
   const user = (first_name: string) => ({ id: 'u1', first_name, last_name: '', email: null });
-  const row = (first_name: string, n: number) => ({
+  /** The first page is stored while the next one is asked for. */
+  const row = (first_name: string, n: number, synced = n) => ({
     account_id: 'default',
     ...user(first_name),
-    _first_seen_at: at(10),
-    _synced_at: at(n),
+    _first_seen_at: at(10.1),
+    _synced_at: at(synced),
     _observed_at: at(n - 1),
     _deleted_at: null,
     _payload: user(first_name),
@@ -450,7 +451,7 @@ test('users: first, changed, older', async () => {
   s.lists.users = [user('Bo')];
   s.goTo(10);
   await s.sync('users');
-  expect(await s.rows('select * from helpdesk.users')).toEqual([row('Bo', 10)]);
+  expect(await s.rows('select * from helpdesk.users')).toEqual([row('Bo', 10, 10.1)]);
   s.lists.users = [user('Bob')];
   s.goTo(20);
   expect(counts(await s.sync('users'))).toEqual(counted({ seen: 1, updated: 1 }));

@@ -147,7 +147,7 @@ test('a transaction that was rolled back counts as nothing that a claim had comm
   ]);
 });
 
-test('an empty page under a good token proves as much as any, and its credit is counted', async () => {
+test('an empty page under a good token proves as much as any, and its credits are counted', async () => {
   await using s = await scripted({ lookbackMs: 1000 });
   s.goTo(10);
   const claim = await s.claim('tickets');
@@ -159,7 +159,7 @@ test('an empty page under a good token proves as much as any, and its credit is 
   ).toEqual(['default', 'spam', 'trash'].map(list => ({ list, until: at(8) })));
   expect(
     await s.rows('select seen, credits, expected from sync.stored_run_streams where run_id = $1', claim.run),
-  ).toEqual([{ seen: 0, credits: 3, expected: null }]);
+  ).toEqual([{ seen: 0, credits: 6, expected: 0 }]);
 });
 
 test('the same page under a good token writes all of it', async () => {

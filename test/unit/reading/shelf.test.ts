@@ -657,7 +657,9 @@ const planted: { what: string; changes: [string, string][]; by: keyof typeof all
   },
   {
     what: 'a short page is the end',
-    changes: [['if (arrived.length === 0 || repeats)', 'if (arrived.length < perPage && ids.push(...arrived) || repeats)']],
+    changes: [
+      ['if (arrived.length === 0 || repeats)', 'if (arrived.length < perPage && ids.push(...arrived) || repeats)'],
+    ],
     by: 'costsWhileQuiet',
     as: /./,
   },
