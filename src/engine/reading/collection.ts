@@ -83,16 +83,16 @@ export function* readShelf({
       if (pages === mostPages) return { found: 'moved' };
       const startIndex = ids.length + skipped;
       const { ids: arrived, asOf }: ShelfPage = yield { startIndex, maxResults: perPage };
-      // A source that ignores `startIndex` repeats the same page for ever. A shelf that moved by a page repeats it
-      // once.
-      const repeats = isSame(arrived, first) && arrived.some(id => id !== '');
       const place = longest || perPage;
-      if ((arrived.length === 0 || repeats) && startIndex + place < (count ?? 0) && without < mostWithout) {
+      if (arrived.length === 0 && startIndex + place < (count ?? 0) && without < mostWithout) {
         skipped += place;
         without++;
         continue;
       }
       without = 0;
+      // A source that ignores `startIndex` repeats the same page for ever. A shelf that moved by a page repeats it
+      // once.
+      const repeats = isSame(arrived, first) && arrived.some(id => id !== '');
       if (arrived.length === 0 || repeats) {
         // One empty reply shows an empty shelf. A shelf that had records must be shown empty twice.
         const isEmpty = ids.length === 0 && (before ? before.ids.length === 0 : !hadRecords && !count);

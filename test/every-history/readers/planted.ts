@@ -101,7 +101,7 @@ export const planted: readonly Planted[] = [
   ),
   overlap('takes pages that do not overlap for whole', 'ends : isOn(keys, next)', 'ends : true'),
   overlap('takes an empty page for the end of a tie', 'next.length === 0 ? ends :', 'next.length === 0 ||'),
-  tie('takes a full page for the last one', 'ended: page.arrived < perPage ||', 'ended: page.arrived <= perPage ||'),
+  tie('takes a full page for the last one', 'ended: isLast(page, perPage) ||', 'ended: page.arrived <= perPage ||'),
   walk(
     'walks forwards',
     'for (let page = walk.page; page >= 1; page--) {',

@@ -32,7 +32,8 @@ export function judgeOf(rules: Rules, limits: Limits, middle: number, begunAsOf:
       return 'what is claimed is asked for once more';
     if (rules.hidden && until !== undefined && left.changes === limits.changes && isBehind(ask, until, now))
       return 'a page behind the end is asked for';
-    if (!rules.hidden && ask.count && (until !== undefined || isNew)) return 'a count is paid for that is not needed';
+    if (!rules.hidden && ask.count && (until !== undefined || (isNew && !firstLoad)))
+      return 'a count is paid for that is not needed';
     if (!isNew) return undefined;
     // The walk of another end is no help.
     const own = begun.isOwn ? walk : undefined;
