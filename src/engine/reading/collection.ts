@@ -79,10 +79,13 @@ export function* readShelf({
     let skipped = 0;
     let without = 0;
     let longest = 0;
+    /** When the first of them was shown. */
+    let emptyAsOf = 0;
     for (let pages = 0; ; pages++) {
       if (pages === mostPages) return { found: 'moved' };
       const startIndex = ids.length + skipped;
       const { ids: arrived, asOf }: ShelfPage = yield { startIndex, maxResults: perPage };
+      if (without === 0) emptyAsOf = asOf;
       const place = longest || perPage;
       if (arrived.length === 0 && startIndex + place < (count ?? 0) && without < mostWithout) {
         skipped += place;
@@ -96,7 +99,7 @@ export function* readShelf({
       if (arrived.length === 0 || repeats) {
         // One empty reply shows an empty shelf. A shelf that had records must be shown empty twice.
         const isEmpty = ids.length === 0 && (before ? before.ids.length === 0 : !hadRecords && !count);
-        if (isEmpty) return { found: 'whole', asOf };
+        if (isEmpty) return { found: 'whole', asOf: emptyAsOf };
         const again = agrees && repeats === before!.repeats && ids.length === before!.ids.length;
         const agreed = again ? before!.agreed + 1 : 1;
         if (agreed >= (hasTwice(ids) ? 3 : 2)) return { found: 'whole', asOf: before!.endAsOf };
