@@ -65,8 +65,6 @@ async function openDesk({
     listed: () =>
       since('list')
         .filter(({ path, query }) => path === '/tickets' && !query.has('spam') && !query.has('trash'))
-        // The look at the newest ones is no part of a range.
-        .filter(({ query }) => query.get('sort') !== '-updated_at')
         .map(({ query }) => (Date.parse(query.get('since_updated_at')!) + 1000 - begin) / 3_600_000),
     asked: () =>
       since('ids')

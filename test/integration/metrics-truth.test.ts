@@ -13,7 +13,7 @@ import { weekdays } from '../support/business-in-words.ts';
 import type { Look } from '../support/history-in-words.ts';
 import { long } from '../support/long.ts';
 import { type Metrics, metricsInWords } from '../support/metrics-in-words.ts';
-import { configFor, noSandboxLimits, syncOnce } from '../support/mirror.ts';
+import { configFor, noSandboxLimits, syncOnce, unannounced } from '../support/mirror.ts';
 import { freshDatabase } from '../support/postgres.ts';
 import { told } from '../support/told.ts';
 
@@ -21,16 +21,6 @@ const zone = 'Europe/Berlin';
 
 /** When the mirror began changes no metric. */
 const known = { lookbackMs: 120_000, sinceMs: 0 };
-
-/** A list does not show them: the mirror learns of them later. */
-const unannounced = [
-  'edit of a customer',
-  'contact added',
-  'contact removed',
-  'rename of a label',
-  'rename of an inbox',
-  'deletion',
-];
 
 const round = (value: unknown) => (typeof value === 'number' ? Math.round(value * 1000) / 1000 : value);
 const shown = (value: unknown) => (value instanceof Date ? value.toISOString() : round(value));

@@ -4,22 +4,14 @@
  */
 import { expect, test } from 'vitest';
 import { between, makeRng, pick } from '../../packages/sandbox/src/random.ts';
+import type { Finding } from '../../src/ops/doctor/checks/check.ts';
+import { sourceChecks } from '../../src/ops/doctor/checks/sources.ts';
 import { type InProcess, inProcess } from '../support/in-process.ts';
-import { differences } from '../support/mirror.ts';
+import { configFor, differences, unannounced } from '../support/mirror.ts';
 
 const both = ['customers', 'tickets'];
 const all = ['users', ...both, 'messages'];
 const again = { range: { since: null, until: null, again: true } };
-/** What nothing announces: a sweep finds it. */
-const unannounced = [
-  'edit of a customer',
-  'contact added',
-  'contact removed',
-  'rename of a label',
-  'rename of an inbox',
-  'deletion',
-];
-
 /** Takes hidden records out of the lists of a source. Returns the ids of all that belongs to them. */
 function hide(s: InProcess, secret: ReadonlySet<string>): Set<string> {
   s.reword = (text, path) => {
@@ -99,6 +91,13 @@ test.each(seeds)('records that are taken out of pages cost no other record: seed
   }
 });
 
+const doctorOf = async (s: InProcess): Promise<Finding> => {
+  const check = sourceChecks.find(({ name }) => name === 'pages of the help desk')!;
+  const config = configFor(s.url, { url: 'https://desk.example/api/v1', token: 'none' });
+  const context = { account: 'default', config, warehouse: async () => ({ pg: s.pool }) };
+  return (await check.run(context as never)) as Finding;
+};
+
 const hourMs = 3_600_000;
 const asks = (s: InProcess, from: number) => s.asked.slice(from).map(({ path, query }) => `${path}?${query}`);
 
@@ -109,6 +108,7 @@ test('a quiet sync costs a credit for each list, and once a day one more', async
     s.nowMs += 600_000;
     const before = s.asked.length;
     await s.sync(all);
+    expect((await doctorOf(s)).says).toBe('pages are as long as they are asked to be, as far as runs have seen');
     expect(s.asked.slice(before).map(({ path }) => path)).toEqual([
       '/users',
       '/customers',
@@ -139,4 +139,5 @@ test('a cap that comes later is found within a day, and what was claimed since i
   expect(await wrong(s)).toEqual([]);
   const { rows } = await s.pool.query('select distinct page_size from sync.coverage where page_size is not null');
   expect(rows).toEqual([{ page_size: 10 }]);
+  expect((await doctorOf(s)).says).toContain('tickets: 10 records a page');
 });

@@ -6,18 +6,8 @@ import { describe, expect, test } from 'vitest';
 import { makeRng } from '../../packages/sandbox/src/random.ts';
 import { type Fault, type SeenRequest, startSandbox } from '../../packages/sandbox/src/server.ts';
 import { long } from '../support/long.ts';
-import { configFor, differences, noSandboxLimits, syncOnce } from '../support/mirror.ts';
+import { configFor, differences, noSandboxLimits, syncOnce, unannounced } from '../support/mirror.ts';
 import { freshDatabase } from '../support/postgres.ts';
-
-/** What nothing announces: a sweep finds it. */
-const unannounced = [
-  'edit of a customer',
-  'contact added',
-  'contact removed',
-  'rename of a label',
-  'rename of an inbox',
-  'deletion',
-];
 
 /** Some pages of tickets in one second, and in two neighbouring ones, a while ago. */
 function tie(sandbox: { world: import('../../packages/sandbox/src/helpdesk/world/world.ts').World }): void {

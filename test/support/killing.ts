@@ -7,7 +7,7 @@ import type pg from 'pg';
 import { makeRng } from '../../packages/sandbox/src/random.ts';
 import { type Sandbox, type SeenRequest, startSandbox } from '../../packages/sandbox/src/server.ts';
 import { settingsFor } from './cli.ts';
-import { differences } from './mirror.ts';
+import { differences, unannounced } from './mirror.ts';
 import { type Again, type Asked, askedAgain, askedOf, type Kill, killAtRandom, startWorker } from './workers.ts';
 
 export interface Killing {
@@ -44,16 +44,6 @@ export interface Killed {
   readonly open: readonly Record<string, unknown>[];
   readonly failed: readonly Record<string, unknown>[];
 }
-
-/** What nothing announces: a sweep finds it. */
-const unannounced = [
-  'edit of a customer',
-  'contact added',
-  'contact removed',
-  'rename of a label',
-  'rename of an inbox',
-  'deletion',
-];
 
 export async function killWorkers(options: Killing): Promise<Killed> {
   const { database, tickets, limits, reserve, seed } = options;

@@ -22,6 +22,16 @@ import { keysOf } from './keys.ts';
 
 export const jobs = [syncStream, backfillStream, sweepStream, auditStream, verifyStream];
 
+/** What nothing announces: no list shows it, and a sweep finds it. */
+export const unannounced = [
+  'edit of a customer',
+  'contact added',
+  'contact removed',
+  'rename of a label',
+  'rename of an inbox',
+  'deletion',
+];
+
 /** Limits that a test never meets. */
 export const noLimits = { credits: 1_000_000_000, periodMs: 60_000, requestsPerSecond: 1_000_000, reserve: 0 };
 export const noSandboxLimits = { credits: 1_000_000_000, requestsPerSecond: 1_000_000 };

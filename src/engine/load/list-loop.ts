@@ -53,9 +53,10 @@ export async function syncList<T extends Row>(ctx: Context, claim: Claim, stream
       },
       readTakenBack,
     );
-  const outcome = await read();
+  const { partial } = await read();
   // What was read is proven by a look behind it.
-  return (await lookAtNewest(ctx, claim, stream)) ? read() : outcome;
+  if (!(await lookAtNewest(ctx, claim, stream))) return { partial };
+  return { partial: (await read()).partial ?? partial };
 }
 
 /** Whether pages of the source are shorter than they were: then what its lists claim since the look before is taken back. */

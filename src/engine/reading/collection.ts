@@ -33,8 +33,8 @@ export type ShelfRead = { readonly found: 'whole' | 'unchanged'; readonly asOf: 
 
 /** Readings of a shelf before it is left to the next run. */
 const mostReadings = 5;
-/** Pages one after the other that bring nothing, though the shelf counts more. */
-const mostWithout = 3;
+/** Pages one after the other that bring nothing, though more are counted. */
+export const mostWithout = 3;
 /** Pages of one reading: a list that grows as fast as it is read has no end. */
 const mostPages = 1000;
 

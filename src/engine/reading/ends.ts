@@ -12,7 +12,16 @@
  * What is learned begins the reading anew: what was claimed before stays true, but the end was looked for in the wrong place.
  * A page that shows times beyond those of the request needs no doubt: the reading asks from its last record on anyway.
  */
-import { floorSecond, type Ms, type Page, type Proof, type ReadingOptions, type Step, secondMs } from './reading.ts';
+import {
+  defaultPerPage,
+  floorSecond,
+  type Ms,
+  type Page,
+  type Proof,
+  type ReadingOptions,
+  type Step,
+  secondMs,
+} from './reading.ts';
 
 type Read<O> = (from: Ms, options: O) => Generator<Step, Proof, Page>;
 
@@ -51,8 +60,8 @@ export const readNewest = provingEnds(function* (_from, { perPage }) {
 
 type Asked = Step['ask'];
 
-/** The default of the specification. No source is asked for fewer. */
-const leastSize = ({ perPage }: ReadingOptions) => Math.min(10, Math.ceil(perPage / 2));
+/** No source is asked for fewer. */
+const leastSize = ({ perPage }: ReadingOptions) => Math.min(defaultPerPage, Math.ceil(perPage / 2));
 
 const keyOf = ({ since, order, updatedSince, only }: Asked) => JSON.stringify([since, order, updatedSince, only]);
 

@@ -74,6 +74,9 @@ export interface Page {
   readonly next?: string | undefined;
 }
 
+/** The page size of a source that ignores `per_page` (spec, Pagination: the default on all endpoints). */
+export const defaultPerPage = 10;
+
 /** No page follows this one. */
 export const isLast = (page: Page, perPage: number): boolean => page.isLast ?? page.arrived < perPage;
 

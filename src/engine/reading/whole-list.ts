@@ -1,7 +1,7 @@
 /**
  * Reads a list whole each time. The source may ignore paging, so that every page shows the same records, or page by its
- * own default of ten. So pages are requested until one is the last (see ends.ts), or brings nothing new. An `until` limits the claim, and saves no
- * request.
+ * own default of ten. So pages are requested until one is the last (see ends.ts), or brings nothing new. An `until` limits
+ * the claim, and saves no request.
  *
  * A record that is deleted between two pages moves what lies behind it to the page before, which was read already. So a
  * list of several pages is read backwards as well: then it meets them.
@@ -9,6 +9,7 @@
 import { provingEnds } from './ends.ts';
 import {
   covering,
+  defaultPerPage,
   endOf,
   floorSecond,
   type Ms,
@@ -17,9 +18,6 @@ import {
   type ReadingOptions,
   type Step,
 } from './reading.ts';
-
-/** The page size of a source that ignores `per_page` (spec, Pagination: the default on all endpoints). */
-const defaultPerPage = 10;
 
 export const readWhole = provingEnds(readPages);
 

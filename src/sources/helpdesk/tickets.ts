@@ -5,7 +5,6 @@
  */
 
 import { bigint, boolean, buildMerge, isAhead, page, text, texts, time } from '../../engine/commit/merge.ts';
-import type { Client } from '../../engine/database/pool.ts';
 import { readMovingList } from '../../engine/reading/moving-list.ts';
 import type { Ask } from '../../engine/reading/reading.ts';
 import { identify, type ListStream } from '../source.ts';
@@ -14,6 +13,7 @@ import { getTicket, listTickets, paging, type TicketsQuery } from './endpoints.t
 import { knownCuts } from './partitions.ts';
 import { personalRules } from './personal/rules.ts';
 import { known, type Ticket, ticket, ticketInDetail, timeOf } from './records.ts';
+import { countListed } from './verify/stored.ts';
 
 /** List of open and held tickets. Only a sweep reads this list. */
 const open = 'open';
@@ -46,7 +46,7 @@ export const tickets: ListStream<Ticket> = {
   orderedBy: (record, order) => timeOf((order === 'created' ? record.created_at : record.updated_at) ?? ''),
   get: getTicket,
   daily: open,
-  newestFirst: { stored: storedTickets },
+  newestFirst: { stored: (db, account) => countListed(db, account, paging.perPage) },
   cuts: (db, claim) => knownCuts(db, claim, known.tickets.type),
   among: ids => listTickets({ id: ids, page: 1, per_page: paging.perPage }),
   merge: buildMerge(
@@ -106,19 +106,6 @@ export const tickets: ListStream<Ticket> = {
   fields: new Set([...Object.keys(ticket.shape), ...Object.keys(ticketInDetail.shape)]),
   enumerations: { state: known.tickets.state, type: known.tickets.type },
 };
-
-/** Every reading of the specification shows these in the default list. */
-async function storedTickets(db: Pick<Client, 'query'>, account: string): Promise<number> {
-  const { rows } = await db.query<{ n: number }>(
-    `select count(*)::int as n from (
-       select from helpdesk.tickets
-       where account_id = $1 and _deleted_at is null and state in ('open', 'hold', 'closed')
-         and spam is not true and trash is not true
-       limit ${paging.perPage}) t`,
-    [account],
-  );
-  return rows[0]!.n;
-}
 
 function byUpdate({ since, order }: Ask): TicketsQuery {
   return {

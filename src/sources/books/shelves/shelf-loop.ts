@@ -11,6 +11,7 @@ import { isOfRecord, transaction } from '../../../engine/database/pool.ts';
 import type { Reply } from '../../../engine/http/request.ts';
 import { byForce, driftOf, idsBatch, itemsBatch, rejectOf } from '../../../engine/load/batch.ts';
 import type { Outcome } from '../../../engine/load/list-loop.ts';
+import { mostWithout } from '../../../engine/reading/collection.ts';
 import { covering, floorSecond, type Ms } from '../../../engine/reading/reading.ts';
 import type { Claim } from '../../../engine/runs/claims.ts';
 import { Gone, messageOf, Retry } from '../../../errors.ts';
@@ -66,9 +67,6 @@ async function readOwner(job: Job, owner: string): Promise<string[]> {
   return missing;
 }
 
-/** Pages one after the other that bring nothing new, though the total says that more are there. */
-const mostWithout = 3;
-
 /**
  * One request, unless the list is longer than a page. A source may cap its pages, and take shelves out of them. So the list
  * ends where as many shelves came as its total says, or where pages bring nothing new. Totals are estimates: a full page has
@@ -97,7 +95,7 @@ export async function requestShelves({ ctx, claim, stream }: Job, owner: string)
     const isCounted = met.size + unreadable >= (total ?? 0);
     if (arrived < stream.perPage && total !== undefined && isCounted) return replies;
     start += (isNew && arrived) || longest || stream.perPage;
-    if (!isNew && (isCounted || without === mostWithout || start >= (total ?? 0))) return replies;
+    if (!isNew && (isCounted || without > mostWithout || start >= (total ?? 0))) return replies;
   }
 }
 

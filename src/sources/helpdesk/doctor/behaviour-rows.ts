@@ -92,17 +92,6 @@ export async function messagesAgainstTickets(
   return rows[0]!;
 }
 
-/** Tickets that are stored and that every read of the default list shows. */
-export async function listedTickets(db: pg.Pool, account: string): Promise<number> {
-  const { rows } = await db.query<{ n: number }>(
-    `select count(*) as n from helpdesk.tickets
-     where account_id = $1 and _deleted_at is null and state in ('open', 'hold', 'closed')
-       and spam is not true and trash is not true`,
-    [account],
-  );
-  return rows[0]!.n;
-}
-
 /** Tickets that were compared since then, and those with a missed change. */
 export async function missedChanges(
   db: pg.Pool,

@@ -11,11 +11,11 @@ import { count } from '../../../words.ts';
 import { getTicket, listTickets, paging } from '../endpoints.ts';
 import { helpdeskOf, sourceName } from '../open.ts';
 import { type Ticket, timeOf } from '../records.ts';
+import { countListed } from '../verify/stored.ts';
 import {
   hasShown,
   type Known,
   keepReading,
-  listedTickets,
   messagesAgainstTickets,
   missedChanges,
   quietTicket,
@@ -107,7 +107,7 @@ export const totalCount = (depth: number): Question => ({
   most: 2,
   async find(context) {
     const { pg } = await context.warehouse();
-    const here = await listedTickets(pg, context.account);
+    const here = await countListed(pg, context.account);
     if (here <= depth)
       return {
         answer: 'unknown',

@@ -14,6 +14,19 @@ export const shownIn = (list: string) => `case ${list}
       where c.account_id = t.account_id and c.stream_key = 'helpdesk.tickets' and not c.redundant
         and (c.list = 'spam' and t.spam or c.list = 'trash' and t.trash)) end`;
 
+/** Tickets that every reading of the specification shows in the default list. Counted up to `most`. */
+export async function countListed(db: Queryable, account: string, most?: number): Promise<number> {
+  const { rows } = await db.query<{ n: number }>(
+    `select count(*)::int as n from (
+       select from helpdesk.tickets
+       where account_id = $1 and _deleted_at is null and state in ('open', 'hold', 'closed')
+         and spam is not true and trash is not true
+       limit $2) t`,
+    [account, most ?? null],
+  );
+  return rows[0]!.n;
+}
+
 /**
  * Ids of tickets that the mirror claims to have in these versions. Their changes lie in the synced range of the list
  * that shows them, or before the account's start.
