@@ -21,7 +21,7 @@ export async function told(
     unreadable: [],
     arrived: 1,
     asOf: asOfMs,
-    date: asOfMs + 1000,
+    trueBy: asOfMs + 2000,
     total: undefined,
   };
   const wanted = { id: record.id, due: { labels: [], inbox: [] } };

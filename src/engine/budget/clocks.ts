@@ -1,5 +1,5 @@
 /** The two clocks of a source, as a part of the ledger: the one of `Date`, and the one that stamps records. */
-import { boundAt, hearStamps, type RecordClock, type Stamped, shiftRecordClock } from './record-clock.ts';
+import { boundAt, hearStamps, latestAt, type RecordClock, type Stamped, shiftRecordClock } from './record-clock.ts';
 import { type ClockTold, hear, type SourceClock, shiftClock } from './source-clock.ts';
 
 export interface Clocks {
@@ -9,10 +9,14 @@ export interface Clocks {
   readonly records: RecordClock | null;
 }
 
-/** What a reply with a `Date` tells. Nothing that was stamped at `asOfMs` or later is proven. */
+/**
+ * What a reply tells. Nothing that was stamped at `asOfMs` or later is proven. The reply shows nothing that was stamped at
+ * `trueByMs` or later, unless its `Date` is later.
+ */
 export interface ClocksTold {
   readonly clock?: ClockTold;
   readonly asOfMs?: number;
+  readonly trueByMs?: number;
 }
 
 /** `toleranceMs`: moves are watched, and this much is none. */
@@ -22,12 +26,16 @@ export function hearClocks(
   toleranceMs: number | undefined,
 ): { clocks: Partial<Clocks>; told: ClocksTold } {
   const { dateMs } = reply;
-  if (dateMs === undefined) return { clocks: {}, told: { asOfMs: boundAt(before.records, reply.grantedMs) } };
+  const { grantedMs, repliedMs } = reply;
+  if (dateMs === undefined) {
+    const { records } = before;
+    return { clocks: {}, told: { asOfMs: boundAt(records, grantedMs), trueByMs: latestAt(records, repliedMs) } };
+  }
   const { clock: records, asOfMs } = hearStamps(before.records, { ...reply, dateMs });
   const heard = toleranceMs === undefined ? undefined : hear(before.clock, { ...reply, dateMs }, toleranceMs);
   return {
     clocks: { records, ...(heard && { clock: heard.clock }) },
-    told: { asOfMs, ...(heard && { clock: heard.told }) },
+    told: { asOfMs, trueByMs: latestAt(records, repliedMs), ...(heard && { clock: heard.told }) },
   };
 }
 

@@ -33,7 +33,7 @@ function answer(imagined: Imagined, { since, page, perPage, count }: Ask, nowMs:
   const from = first + (page - 1) * perPage;
   const arrived = Math.max(0, Math.min(perPage, imagined.length - from));
   const rows = Array.from({ length: arrived }, (_, i) => ({ id: String(from + i), time: imagined[from + i]! }));
-  return { arrived, rows, asOf: nowMs, date: nowMs, ...(count && { total: imagined.length - first }) };
+  return { arrived, rows, asOf: nowMs, trueBy: nowMs, ...(count && { total: imagined.length - first }) };
 }
 
 /** The index of the first time that is not earlier. */

@@ -66,8 +66,12 @@ export interface Reply<T> {
    * `Date`: see budget/record-clock.ts.
    */
   readonly asOf: number;
-  /** The `Date` header, in ms. */
-  readonly date: number;
+  /**
+   * The reply shows nothing that happened at this time or later: `Date` + 1 s, because the data is read before the header
+   * is written, and the header has a grain of 1 s. A later time if another witness contradicts `Date`: see
+   * budget/record-clock.ts.
+   */
+  readonly trueBy: number;
   /** The source's clock moved by this much, in ms. This reply, or what it continues, proves nothing. */
   readonly clockMovedMs?: number;
   /** The cursor of the next page: see `Request.next`. */
@@ -75,15 +79,6 @@ export interface Reply<T> {
   /** Total-Count, if it was requested, or `totalItems`. */
   readonly total: number | undefined;
 }
-
-/** The grain of the Date header. */
-const grainMs = 1000;
-
-/**
- * The time by which a reply was true, by the source's clock: the data was read before the Date was written, and the
- * Date has a grain.
- */
-export const trueByOf = ({ date }: Pick<Reply<unknown>, 'date'>): number => date + grainMs;
 
 /** The types that the id of a record may have. */
 export type IdTypes = readonly ('string' | 'number')[];

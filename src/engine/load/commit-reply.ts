@@ -18,7 +18,7 @@ import { keepProof } from '../commit/sums.ts';
 import { type Context, type OpenSource, sourceOf, takeCredits } from '../context.ts';
 import type { Client } from '../database/pool.ts';
 import { parseJson } from '../exact-json.ts';
-import { type Reply, trueByOf, type Unreadable } from '../http/request.ts';
+import type { Reply, Unreadable } from '../http/request.ts';
 import type { Ask, Ms } from '../reading/reading.ts';
 import type { Claim } from '../runs/claims.ts';
 import { driftOf, driftOfTaken, listBatch, rejectOf } from './batch.ts';
@@ -88,7 +88,7 @@ export function recordsOf<T extends Row>(
   const clockMoved = reply.clockMovedMs === undefined ? undefined : spanOf(reply.clockMovedMs);
   // A reply that waits to be committed holds its text and no parsed records.
   const { asOf, arrived, text, unreadable: strange } = reply;
-  const trueByMs = trueByOf(reply);
+  const trueByMs = reply.trueBy;
   const shown = [...reply.records, ...reply.unreadable].flatMap(({ id }) => id ?? []);
   const drift = driftOf(stream, reply.records, reply.unreadable, false);
   const moment = () => {

@@ -52,7 +52,7 @@ function* readCreated(from: Ms, options: CreationOptions): Generator<Step, Proof
     };
     const readable = page.rows.filter(({ time }) => !Number.isNaN(time));
     const rows = readable.map(row => ({ ...row, time: Math.max(0, row.time) }));
-    step = reading.next({ ...page, rows, date: Infinity });
+    step = reading.next({ ...page, rows, trueBy: Infinity });
   }
   return step.value;
 }

@@ -172,7 +172,7 @@ const tooDeep = ({ depth }: ReadingOptions, more: string | undefined) =>
 function tied(from: Ms, to: Ms, { pages }: TieReading): Proof {
   if (to <= from) return {};
   const ids = pages.flatMap(({ rows }) => rows.filter(({ time }) => time < to).map(({ id }) => id));
-  return { tie: { from, to, ids: [...new Set(ids)], toldBy: Math.max(...pages.map(({ date }) => date)) } };
+  return { tie: { from, to, ids: [...new Set(ids)], toldBy: Math.max(...pages.map(({ trueBy }) => trueBy)) } };
 }
 
 interface Walked {

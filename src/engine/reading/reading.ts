@@ -67,8 +67,8 @@ export interface Page {
   readonly rows: readonly { readonly id: string; readonly time: Ms }[];
   /** The reply shows everything that happened before this time. */
   readonly asOf: Ms;
-  /** The source's clock at the reply. */
-  readonly date: Ms;
+  /** The reply shows nothing that happened at this time or later. */
+  readonly trueBy: Ms;
   readonly total?: number | undefined;
   /** The cursor of the next page; undefined at the end. */
   readonly next?: string | undefined;

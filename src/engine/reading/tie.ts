@@ -198,7 +198,7 @@ export interface Look {
 
 export function look(page: Page, { perPage, lookbackMs }: ReadingOptions): Look {
   const last = page.rows.at(-1)?.time ?? Number.NaN;
-  return { ended: isLast(page, perPage) || last > page.date + lookbackMs, last: floorSecond(last) };
+  return { ended: isLast(page, perPage) || last > page.trueBy + lookbackMs, last: floorSecond(last) };
 }
 
 export const startsIn = (page: Page, second: Ms) =>

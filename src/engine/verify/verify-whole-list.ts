@@ -11,7 +11,7 @@ import { type Context, sourceOf, takeCredits } from '../context.ts';
 import { type Client, transaction } from '../database/pool.ts';
 import { bury } from '../deletions/bury.ts';
 import { goneBy } from '../deletions/lag.ts';
-import { type Reply, trueByOf } from '../http/request.ts';
+import type { Reply } from '../http/request.ts';
 import { listBatch, pageOf, singleBatch } from '../load/batch.ts';
 import { laneOf } from '../load/commit-reply.ts';
 import type { Outcome } from '../load/list-loop.ts';
@@ -149,7 +149,7 @@ async function compare(
     judge: async (_client, ids, standing) => new Map(ids.map(id => [id, verdict(id, standing.get(id))])),
     kind: found => kindOfEdit(batch.merge, found, 'edited'),
   };
-  return examine(look, { subject, reply: { ...reply, trueByMs: trueByOf(reply) }, batch });
+  return examine(look, { subject, reply: { ...reply, trueByMs: reply.trueBy }, batch });
 }
 
 /** Answers whether the record could be compared. */

@@ -67,7 +67,7 @@ async function ofOwner(
     assumed.add('no shelf has changed');
     return { requests: 1, brought: 0 };
   }
-  const { records, date } = await booksOf(ctx).send(stream.request(owner, 0), {
+  const { records, asOf } = await booksOf(ctx).send(stream.request(owner, 0), {
     lane: 'interactive',
     signal: ctx.signal,
   });
@@ -75,7 +75,7 @@ async function ofOwner(
   let [requests, brought] = [1, 0];
   for (const shelf of records) {
     const reading = before.get(shelf.id);
-    const due = again || (reading?.asOfMs ?? Number.NEGATIVE_INFINITY) < date - booksOf(ctx).shelfAgeMs;
+    const due = again || (reading?.asOfMs ?? Number.NEGATIVE_INFINITY) < asOf - booksOf(ctx).shelfAgeMs;
     const version = stream.version(shelf);
     if (version !== null && !due && reading?.version === version) continue;
     const look = !due && reading?.version === null && version === null;

@@ -35,7 +35,7 @@ export const customers: ListStream<Customer> = {
   get: getCustomer,
   // The customer was created before the reply was written. The Date of the reply is truncated to a second, so one
   // second is added.
-  parameters: (ask, date) => [new Date(ask.since ?? 0), new Date(date + 1000)],
+  parameters: (ask, trueBy) => [new Date(ask.since ?? 0), new Date(trueBy)],
   merge: buildMerge(
     {
       name: 'helpdesk.customers',

@@ -80,6 +80,6 @@ function replyOf(record: Parameters<typeof check<Row>>[0], { payload, at }: Agai
   const checked = check(record, parseJson(payload), 0);
   if (!('readable' in checked)) throw new NotStored(checked.reason);
   const records = [checked.readable];
-  const date = at.asOfMs + longestMs;
-  return { text: payload, records, unreadable: [], arrived: 1, asOf: at.asOfMs, date, total: undefined };
+  const trueBy = at.asOfMs + longestMs;
+  return { text: payload, records, unreadable: [], arrived: 1, asOf: at.asOfMs, trueBy, total: undefined };
 }

@@ -6,6 +6,7 @@ import type { Ask, Lane, Moment, RateHeaders, Reply, Rules, Settled } from '../.
 import {
   type HeardClock,
   hearPlainly,
+  latestPlainly,
   type StampedClock,
   setPlainly,
   setStamped,
@@ -334,6 +335,7 @@ export function hear(
     ...{ waitedMs: flight.waitedMs, tookMs: Math.max(0, atMs - flight.grantedMs), refused },
     ...(clock && { clock: clock.told }),
     asOfMs: stamped ? stamped.asOfMs : stillPlainly(landed.stamped, flight.grantedMs),
+    trueByMs: latestPlainly(stamped?.clock ?? landed.stamped, atMs),
   };
   const after = {
     ...{ ...landed, said, slidesUntilMs, clock: clock?.clock ?? landed.clock },

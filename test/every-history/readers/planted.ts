@@ -68,7 +68,7 @@ export const planted: readonly Planted[] = [
   moving(
     'claims the end as of the Date of its page',
     'covering(start, claim(Infinity, page.asOf)), options);',
-    'covering(start, claim(Infinity, page.date)), options);',
+    'covering(start, claim(Infinity, page.trueBy)), options);',
   ),
   moving(
     'leaves a tie a second too late',

@@ -233,7 +233,7 @@ export function replyTo(world: World, ask: Ask, rules: Rules, behind: number, re
     arrived: all.length,
     rows: rows.map(row => ({ id: `r${row.id}`, time: told(timeOf(row)) })),
     asOf: toMs(asOf(world, rules)) + fractionOf(rules),
-    date: toMs(dateOf(world, rules)) + fractionOf(rules),
+    trueBy: toMs(dateOf(world, rules) + 1) + fractionOf(rules),
     total: ask.count ? total : undefined,
   });
   const isTurned = rows.some((row, i) => i > 0 && timeOf(row) < timeOf(rows[i - 1]!));

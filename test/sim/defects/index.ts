@@ -69,13 +69,14 @@ const isCover = ({ text }: Statement) => text.startsWith('update sync.coverage s
 
 /** A reply is true as of our own clock. */
 function byOurClock(send: Send, clock: Clock): Send {
-  const { sourceNow, latencyMs, takeCredits } = send;
+  const { sourceNow, sourceLatest, latencyMs, takeCredits } = send;
   const sending: Parameters<typeof Object.assign>[0] = async (...args: Parameters<Send>) => {
     const reply = await send(...args);
-    return { ...reply, asOf: clock.now() - 1000, date: clock.now() };
+    return { ...reply, asOf: clock.now() - 1000, trueBy: clock.now() + 1000 };
   };
   return Object.assign(sending, {
     sourceNow,
+    sourceLatest,
     latencyMs,
     takeCredits,
     apart: () => byOurClock(send.apart(), clock),
@@ -84,22 +85,34 @@ function byOurClock(send: Send, clock: Clock): Send {
 
 /** What a reply shows had happened by the time as of which it is complete, which is early on purpose. */
 function byAsOf(send: Send): Send {
-  const { sourceNow, latencyMs, takeCredits } = send;
+  const { sourceNow, sourceLatest, latencyMs, takeCredits } = send;
   const sending: Parameters<typeof Object.assign>[0] = async (...args: Parameters<Send>) => {
     const reply = await send(...args);
-    return { ...reply, date: reply.asOf - 1000 };
+    return { ...reply, trueBy: reply.asOf };
   };
-  return Object.assign(sending, { sourceNow, latencyMs, takeCredits, apart: () => byAsOf(send.apart()) }) as Send;
+  return Object.assign(sending, {
+    sourceNow,
+    sourceLatest,
+    latencyMs,
+    takeCredits,
+    apart: () => byAsOf(send.apart()),
+  }) as Send;
 }
 
 /** A reply is as of its Date, whatever our clock and the stamps say. */
 function byDate(send: Send): Send {
-  const { sourceNow, latencyMs, takeCredits } = send;
+  const { sourceNow, sourceLatest, latencyMs, takeCredits } = send;
   const sending: Parameters<typeof Object.assign>[0] = async (...args: Parameters<Send>) => {
     const reply = await send(...args);
-    return { ...reply, asOf: reply.date - Math.ceil(latencyMs() / 1000) * 1000 - 1000 };
+    return { ...reply, asOf: reply.trueBy - 1000 - Math.ceil(latencyMs() / 1000) * 1000 - 1000 };
   };
-  return Object.assign(sending, { sourceNow, latencyMs, takeCredits, apart: () => byDate(send.apart()) }) as Send;
+  return Object.assign(sending, {
+    sourceNow,
+    sourceLatest,
+    latencyMs,
+    takeCredits,
+    apart: () => byDate(send.apart()),
+  }) as Send;
 }
 
 /** What a page of a sweep does not show is gone, whatever the page proves, and nobody is asked. */

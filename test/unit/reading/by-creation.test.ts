@@ -177,7 +177,7 @@ test.for([
   const time = start - 400_000;
   const page = (ids: string) => {
     const rows = ids.split('').map(id => ({ id, time: id === 'X' ? time + 9000 : time }));
-    return { arrived: rows.length, rows, asOf: start, date: start };
+    return { arrived: rows.length, rows, asOf: start, trueBy: start };
   };
   const reading = readByCreation(time, { lookbackMs: 0, perPage, depth });
   const asked = [reading.next(), ...pages.map(ids => reading.next(page(ids)))];

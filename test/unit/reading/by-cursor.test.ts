@@ -6,7 +6,7 @@ import type { Page, Proof } from '../../../src/engine/reading/reading.ts';
 const asOf = 1_000_000;
 const options = { lookbackMs: 0, perPage: 2, depth: Number.POSITIVE_INFINITY };
 const page = (ids: readonly string[], next?: string, at = asOf): Page => ({
-  ...{ arrived: ids.length, asOf: at, date: at, next },
+  ...{ arrived: ids.length, asOf: at, trueBy: at, next },
   rows: ids.map(id => ({ id, time: Number.NaN })),
 });
 

@@ -145,7 +145,7 @@ test('by creation, a second that fills pages has no gap where a record is taken 
 describe('a list that is read whole', () => {
   const answer = (ids: readonly string[], cap: number) => (ask: Ask) => {
     const rows = ids.slice((ask.page - 1) * Math.min(cap, ask.perPage), ask.page * Math.min(cap, ask.perPage));
-    return { arrived: rows.length, rows: rows.map(id => ({ id, time: Number.NaN })), asOf: 5000, date: 5000 };
+    return { arrived: rows.length, rows: rows.map(id => ({ id, time: Number.NaN })), asOf: 5000, trueBy: 5000 };
   };
   const read = (ids: readonly string[], cap: number, ends: Ends, firstLoad = false) => {
     const asks: Ask[] = [];

@@ -218,7 +218,7 @@ export class ModelList {
           trueTime: time,
           created,
         })),
-      date,
+      trueBy: date + 1000,
       // As the client computes it: the header less the duration (rounded up), less a second.
       asOf: date - Math.ceil(this.now - sent) - 1000,
       total: ask.count ? (capped ? Math.min(counted, depth) : counted) : undefined,

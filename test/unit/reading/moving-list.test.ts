@@ -502,7 +502,7 @@ test.each([
   const time = start - 400_000;
   const page = (ids: string): Page => {
     const rows = ids.split('').map(id => ({ id, time: id === 'X' ? time + 9000 : time }));
-    return { arrived: rows.length, rows, asOf: start, date: start };
+    return { arrived: rows.length, rows, asOf: start, trueBy: start };
   };
   const reading = readMovingList(time, { lookbackMs: 0, perPage, depth });
   const steps = [reading.next(), ...pages.map(ids => reading.next(page(ids)))];

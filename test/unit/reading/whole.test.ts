@@ -25,7 +25,7 @@ function read(
   const answer = (ask: Ask): Page => {
     const arrived = select(ask, ids);
     const rows = arrived.filter(readable).map(id => ({ id, time: Number.NaN, version: 1, trueTime: 0 }));
-    return { arrived: arrived.length, rows, asOf: asOf + 1000 * ask.page - 1000, date: asOf };
+    return { arrived: arrived.length, rows, asOf: asOf + 1000 * ask.page - 1000, trueBy: asOf };
   };
   // Nothing of this list moves: of the model only its answers are needed.
   const list = { answer, truth: () => [], now: asOf } as unknown as ModelList;

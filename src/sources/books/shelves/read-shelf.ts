@@ -63,7 +63,7 @@ export async function noteShort(
 /** State of a shelf according to the catalog, with the time of the reply. */
 export interface Told {
   readonly shelf: Row;
-  readonly dateMs: Ms;
+  readonly asOf: Ms;
 }
 
 /**
@@ -167,8 +167,8 @@ async function noteDoubt({ ctx, claim }: Job, key: ShelfKey, reading: Reading): 
 async function ask({ ctx, claim, stream }: Job, owner: string, id: string): Promise<Told | undefined> {
   try {
     const options = { lane: laneOfShelves(claim), signal: ctx.signal, tries: fewTries } as const;
-    const { records, date } = await booksOf(ctx).send(stream.get(owner, id), options);
-    return records[0] && { shelf: records[0], dateMs: date };
+    const { records, asOf } = await booksOf(ctx).send(stream.get(owner, id), options);
+    return records[0] && { shelf: records[0], asOf };
   } catch (error) {
     if (error instanceof Gone || error instanceof Retry) return undefined;
     throw error;
@@ -285,7 +285,7 @@ async function changes(
   const said = stream.changed(shelf);
   const version = stream.version(shelf);
   const beforeMs = reading?.asOfMs ?? Number.NEGATIVE_INFINITY;
-  const seenMs = Math.max(latest(replies.at(-1)!.date), beforeMs + 1);
+  const seenMs = Math.max(replies.at(-1)!.trueBy, beforeMs + 1);
   // The read includes changes up to two seconds after its `as_of`; the version at that time decides.
   const isNews = said > beforeMs && said <= seenMs && version !== reading?.version;
   if (!isNews || (stream.count(shelf) ?? ids.length) !== ids.length) return { changedMs: seenMs, movedMs: seenMs };
@@ -310,10 +310,7 @@ function isIn(ids: readonly string[]): (id: string) => boolean {
  * With times in whole seconds, a second change within the same second is invisible. The version proves nothing if the
  * catalog described the shelf within that second.
  */
-function versionOf(stream: Shelves, { shelf, dateMs }: Told): string | null {
+function versionOf(stream: Shelves, { shelf, asOf }: Told): string | null {
   const changedMs = stream.changed(shelf);
-  return changedMs % 1000 === 0 && dateMs < changedMs + 1000 ? unsettled : stream.version(shelf);
+  return changedMs % 1000 === 0 && asOf < changedMs + 1000 ? unsettled : stream.version(shelf);
 }
-
-/** The source writes whole seconds. */
-export const latest = (date: Ms): Ms => date + 999;

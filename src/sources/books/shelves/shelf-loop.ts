@@ -8,6 +8,7 @@ import { keepBooks, noCounts, withCare, writeBatch } from '../../../engine/commi
 import { openSince } from '../../../engine/commit/rejects.ts';
 import type { Context } from '../../../engine/context.ts';
 import { isOfRecord, transaction } from '../../../engine/database/pool.ts';
+import { goneBy } from '../../../engine/deletions/lag.ts';
 import type { Reply } from '../../../engine/http/request.ts';
 import { byForce, driftOf, idsBatch, itemsBatch, rejectOf } from '../../../engine/load/batch.ts';
 import type { Outcome } from '../../../engine/load/list-loop.ts';
@@ -18,7 +19,7 @@ import { Gone, messageOf, Retry } from '../../../errors.ts';
 import { count } from '../../../words.ts';
 import type { Row } from '../../source.ts';
 import { booksOf } from '../open.ts';
-import { fewTries, type Job, laneOfShelves, latest, noteShort, readOne, type Shelves } from './read-shelf.ts';
+import { fewTries, type Job, laneOfShelves, noteShort, readOne, type Shelves } from './read-shelf.ts';
 import { againBefore, markShelfDeleted, type Reading, type ShelfKey, shelve, shelvesOf } from './shelf-rows.ts';
 
 export async function readShelves(ctx: Context, claim: Claim, stream: Shelves): Promise<Outcome> {
@@ -40,18 +41,18 @@ async function readOwner(job: Job, owner: string): Promise<string[]> {
     if (!(error instanceof Gone)) throw error;
     return [`the catalog does not show the shelves of ${owner} (${error.message})`];
   }
-  const [{ asOf, date }] = replies as [Reply<Row>];
+  const [{ asOf }] = replies as [Reply<Row>];
   const before = await shelvesOf(ctx.pg, claim.account, owner);
   await commitList(job, owner, replies);
   await noteShort(ctx.pg, job, owner, replies);
 
   const missing = isSound(replies) ? [] : [`the list of shelves of ${owner} shows none, and counts some`];
   const shelves = replies.flatMap(reply => reply.records);
-  const dueMs = claim.again ? await againBefore(ctx.pg, claim, owner, asOf) : date - booksOf(ctx).shelfAgeMs;
+  const dueMs = claim.again ? await againBefore(ctx.pg, claim, owner, asOf) : asOf - booksOf(ctx).shelfAgeMs;
   for (const shelf of newestFirst(stream, shelves)) {
     const reading = before.get(shelf.id);
     const due = (reading?.asOfMs ?? Number.NEGATIVE_INFINITY) < dueMs;
-    const left = await readOne(job, owner, { shelf, dateMs: date }, { reading, due }).catch((error: unknown) => {
+    const left = await readOne(job, owner, { shelf, asOf }, { reading, due }).catch((error: unknown) => {
       if (!isOfRecord(error)) throw error;
       return `shelf ${shelf.id} of ${owner} cannot be stored (${messageOf(error)})`;
     });
@@ -174,7 +175,7 @@ async function markDeleted(
 ): Promise<void> {
   const at = { nowMs: ctx.clock.now(), asOfMs };
   const credits = booksOf(ctx).send.takeCredits();
-  const changedMs = Math.max(latest(booksOf(ctx).send.sourceNow() ?? asOfMs), (beforeMs ?? 0) + 1);
+  const changedMs = Math.max(goneBy(booksOf(ctx), asOfMs), (beforeMs ?? 0) + 1);
   await transaction(ctx.pg, async client => {
     const nothing = { text: '[]', positions: [], all: true, ...at, changedMs, movedMs: changedMs, beforeMs };
     const { deleted } = await shelve(client, key, stream.members.varying, nothing);

@@ -8,6 +8,7 @@
 import { attempt, type Batch, textOf } from '../../../engine/commit/commit.ts';
 import type { Client } from '../../../engine/database/pool.ts';
 import type { StreamKey } from '../../../engine/database/stream-key.ts';
+import { goneBy } from '../../../engine/deletions/lag.ts';
 import type { Reply } from '../../../engine/http/request.ts';
 import { bareBatch, itemsBatch, singleBatch } from '../../../engine/load/batch.ts';
 import { isSame } from '../../../engine/reading/collection.ts';
@@ -27,16 +28,7 @@ import { Gone, Retry } from '../../../errors.ts';
 import { nobody } from '../../../privacy/redact.ts';
 import type { Row, ShelfStream, VolumeStream } from '../../source.ts';
 import { booksOf } from '../open.ts';
-import {
-  doubtOf,
-  fewTries,
-  type Job,
-  latest,
-  readOne,
-  readVolumes,
-  storeShelf,
-  type Told,
-} from '../shelves/read-shelf.ts';
+import { doubtOf, fewTries, type Job, readOne, readVolumes, storeShelf, type Told } from '../shelves/read-shelf.ts';
 import {
   markShelfDeleted,
   membersOf,
@@ -194,7 +186,7 @@ export async function examineContents(
   const record = recordOf(key);
   // If a volume appears twice, its first position counts.
   const places = batch.records.filter(({ id }, i) => ids.indexOf(id) === i).map(({ place }) => place);
-  const seenMs = Math.max(latest(replies.at(-1)!.date), reading.asOfMs! + 1);
+  const seenMs = Math.max(replies.at(-1)!.trueBy, reading.asOfMs! + 1);
   const found = { ...read, reading, changedMs: seenMs, movedMs: seenMs };
   const base = subjectOf(look, shelves.key, { askedMs, asOfMs: read.asOf }, () => 'differs');
   const { root } = shelves.members.places.declared;
@@ -273,7 +265,7 @@ export function noteShelfGone(
       standing: async client => (await standing(client)).get(record),
       isBelieved: async client => !(await isReadBeside(client, { account, stream: shelves.key }, askedMs)),
       async markDeleted(client, at) {
-        const changedMs = latest(asOfMs);
+        const changedMs = goneBy(booksOf(ctx), asOfMs);
         const empty = {
           text: '[]',
           positions: [],

@@ -179,7 +179,7 @@ async function examineOne(look: Look, catalog: Catalog, owner: string, shelf: st
     const readings = await shelvesOf(ctx.pg, claim.account, owner);
     const examined = await examineShelves(look, catalog, owner, { reply, askedMs, single: true, readings });
     if (unreadOf(examined) > 0) return examined;
-    const told = { shelf: reply.records[0], dateMs: reply.date };
+    const told = { shelf: reply.records[0], asOf: reply.asOf };
     return await examineContents(look, catalog, owner, told, readings.get(shelf));
   } catch (error) {
     if (!(error instanceof Gone || error instanceof Retry)) throw error;
@@ -208,7 +208,7 @@ async function verifyOwner(look: Look, catalog: Catalog, owner: string): Promise
   const after = (await placeOf(ctx.pg, claim, owner))?.place ?? '';
   for (const shelf of shown.filter(({ id }) => id > after).sort((a, b) => (a.id < b.id ? -1 : 1))) {
     await giveWay(look);
-    const told = { shelf, dateMs: replies[0]!.date };
+    const told = { shelf, asOf: replies[0]!.asOf };
     const current = await shelvesOf(ctx.pg, claim.account, owner);
     const examined = await examineContents(look, catalog, owner, told, current.get(shelf.id));
     if (typeof examined === 'string') missing.push(examined);

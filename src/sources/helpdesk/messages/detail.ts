@@ -17,7 +17,7 @@ import type { Context } from '../../../engine/context.ts';
 import { type Client, transaction } from '../../../engine/database/pool.ts';
 import { goneBy } from '../../../engine/deletions/lag.ts';
 import { parseJson } from '../../../engine/exact-json.ts';
-import { type Reply, trueByOf, type Unreadable } from '../../../engine/http/request.ts';
+import type { Reply, Unreadable } from '../../../engine/http/request.ts';
 import { cleanJson, cleanText, elementsOf, fieldsOf, objectOf } from '../../../engine/json-text.ts';
 import {
   detailBatch,
@@ -59,7 +59,7 @@ export function detailOf(
   let isCurrent = false;
   const moment = () => {
     const sourceMs = reply.clockMovedMs === undefined ? helpdeskOf(ctx).send.sourceNow() : undefined;
-    return { nowMs: ctx.clock.now(), asOfMs: reply.asOf, trueByMs: trueByOf(reply), sourceMs };
+    return { nowMs: ctx.clock.now(), asOfMs: reply.asOf, trueByMs: reply.trueBy, sourceMs };
   };
   const write = async (client: Client, care: Care, before?: Written) => {
     const found = await reading;

@@ -10,7 +10,7 @@ import { type Reject, settleRejects } from '../../../engine/commit/rejects.ts';
 import { type Client, transaction } from '../../../engine/database/pool.ts';
 import { streamKey } from '../../../engine/database/stream-key.ts';
 import { behindMs } from '../../../engine/deletions/lag.ts';
-import { check, type Reply, trueByOf } from '../../../engine/http/request.ts';
+import { check, type Reply } from '../../../engine/http/request.ts';
 import { cleanJson, cleanText } from '../../../engine/json-text.ts';
 import { byForce, detailBatch, singleBatch } from '../../../engine/load/batch.ts';
 import { commitNow } from '../../../engine/load/commit-queue.ts';
@@ -83,7 +83,7 @@ export async function examineRecords(look: Look, given: Given): Promise<Examined
   };
   return examine(look, {
     subject,
-    reply: { ...reply, trueByMs: trueByOf(reply) },
+    reply: { ...reply, trueByMs: reply.trueBy },
     batch,
     more: given.more,
     uncounted: given.uncounted,
@@ -203,7 +203,7 @@ async function examineMessages(
   record: Row,
   { askedMs, more }: { askedMs: Ms; more: ((client: Client) => Promise<void>) | undefined },
 ): Promise<boolean> {
-  const at = { nowMs: ctx.clock.now(), asOfMs: reply.asOf, trueByMs: trueByOf(reply) };
+  const at = { nowMs: ctx.clock.now(), asOfMs: reply.asOf, trueByMs: reply.trueBy };
   const credits = helpdeskOf(ctx).send.takeCredits();
   const { batch, members, unreadable } = await detailBatch(stream, record, reply);
   const notes = new Set(members.filter(member => (member as { type?: unknown }).type === 'note').map(({ id }) => id));
@@ -268,7 +268,7 @@ async function examineNames(
   record: Row,
   embeds: Embeds,
 ): Promise<void> {
-  const at = { nowMs: ctx.clock.now(), asOfMs: reply.asOf, trueByMs: trueByOf(reply) };
+  const at = { nowMs: ctx.clock.now(), asOfMs: reply.asOf, trueByMs: reply.trueBy };
   await withCare(ctx, async (client, care) => {
     for (const embed of embeds) {
       const name = stream.names.find(one => one.embed === embed)!;

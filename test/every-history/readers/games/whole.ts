@@ -101,7 +101,7 @@ export function wholeGame({
       arrived: arrived.length,
       rows: arrived.filter(id => id >= unreadable).map(id => ({ id: `r${id}`, time: Number.NaN })),
       asOf: timeOf(state.requests),
-      date: timeOf(state.requests),
+      trueBy: timeOf(state.requests),
       next,
     });
     const set = arrived.reduce((bits, id) => bits + 2 ** id, 0);
