@@ -114,6 +114,21 @@ describe.concurrent('a shelf that changes while it is read', () => {
   });
 });
 
+test('a second change within the second of the reading is found, though Date is ahead', async () => {
+  await using catalog = await openCatalog({ config: { library: false } });
+  const { world } = catalog;
+  addShelf(world, 'ada', 1, 3);
+  await catalog.sync();
+  // The database's clock is a witness. On a whole second: so the catalog writes its times.
+  catalog.pass(Math.floor(Date.now() / 1000) * 1000 - catalog.now());
+  world.clock.jumpDate(180_000);
+  world.move('ada', 1, 's1-0', 2);
+  await catalog.sync();
+  world.move('ada', 1, 's1-1', 2);
+  await catalog.sync();
+  expect(await bookDifferences(catalog.pool, world, ['ada'])).toEqual([]);
+});
+
 test('a volume that has changed is asked for once, when the first of its shelves shows it, were that a new one', async () => {
   await using catalog = await openCatalog({ config: { library: false } });
   const { world } = catalog;

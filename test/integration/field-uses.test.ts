@@ -16,6 +16,10 @@ const queries = await readQueries();
 let here: InProcess;
 beforeAll(async () => {
   here = await demoWorld(30);
+  // Some wait for a first response now, whenever the work of the last days ended.
+  for (let n = 0; n < 3; n++) here.world.addMessage(here.world.addTicket({ subject: `New ${n}` }).id);
+  here.nowMs += 600_000;
+  await here.sync(['tickets', 'messages']);
 }, 900_000);
 afterAll(() => here?.[Symbol.asyncDispose]());
 

@@ -256,7 +256,7 @@ export function makeSend(deps: {
     const clockMovedMs = movedSince(call.used, booked.clock);
     const earlierMs = Math.ceil(durationMs / 1000) * 1000 + 1000;
     const asOf = Math.min(date - earlierMs, booked.asOfMs ?? Number.POSITIVE_INFINITY);
-    const trueBy = Math.max(date + 1000, booked.trueByMs ?? Number.NEGATIVE_INFINITY);
+    const trueBy = latestOf(date + 1000, booked.trueByMs);
     if (!Number.isNaN(date)) seen = { provenMs: asOf + earlierMs, latestMs: trueBy, at: clock.monotonic(), durationMs };
     if (refusal?.spent && until) throw new Spent(until, 'day', deps.label);
     if (refusal) call.refusals++;
@@ -345,6 +345,11 @@ function attempt<T>(work: () => T): { value?: T; error?: unknown } {
   } catch (error) {
     return { error };
   }
+}
+
+/** A clock that contradicts `Date` by more than a day was never set: it tells nothing. */
+function latestOf(byDate: number, byOthers = byDate): number {
+  return byOthers - byDate > 24 * 3_600_000 ? byDate : Math.max(byDate, byOthers);
 }
 
 /** A source may date one record ahead of its change. */
