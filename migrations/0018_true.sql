@@ -669,8 +669,12 @@ comment on table sync.secret_ended_sessions is
 comment on column sync.secret_ended_sessions.session is 'A keyed hash of the session: nobody can log in with it.';
 comment on column sync.secret_ended_sessions.ends_at is 'When the session would have ended by itself.';
 
+comment on column helpdesk.tickets._true_by is
+  'Upper bound of the time of this version, by the source''s clock: the latest that the Date of the reply, the database''s clock and fresh records say, plus a second. _observed_at is the lower bound, up to which the reply is complete. Null for rows from before this column and for replayed rejects; there the upper bound is one minute after _observed_at.';
+
 -- Views over the changed ones take their comments anew.
 comment on column analytics.fact_targets.due_at is null;
 comment on column analytics.fact_targets.outcome is null;
+
 select sync.settle_comments();
 select sync.settle_roles();

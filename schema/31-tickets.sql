@@ -68,7 +68,7 @@ comment on column helpdesk.tickets._listed_by is
 comment on column helpdesk.tickets._messages_by is
   'The run that read the messages, as of _messages_as_of. Null like _listed_by. Earlier reads that brought changes are in sync.changes.';
 comment on column helpdesk.tickets._true_by is
-  'Upper bound of the time of this version, by the source''s clock: the Date of the reply plus its grain of one second. _observed_at is the lower bound, up to which the reply is complete. Null for rows from before this column and for replayed rejects; there the upper bound is one minute after _observed_at.';
+  'Upper bound of the time of this version, by the source''s clock: the latest that the Date of the reply, the database''s clock and fresh records say, plus a second. _observed_at is the lower bound, up to which the reply is complete. Null for rows from before this column and for replayed rejects; there the upper bound is one minute after _observed_at.';
 
 create or replace function analytics.is_backlog(state text, spam boolean, trash boolean) returns boolean
 language sql immutable parallel safe

@@ -57,6 +57,27 @@ const audits = (s: InProcess, where = 'true') =>
     (select array_agg(k order by k) from jsonb_object_keys(differences) k) as fields
     from sync.audit where differences is not null and ${where} order by stream, record_id`);
 
+test('an audit counts what the source refuses as unread, deletes none of it, and goes on', async () => {
+  const { s, run } = await audited({ tickets: 10, seed: 6 }, { ticketsPerHour: 100, messagesAgeMs: undefined });
+  await using _ = s;
+  await s.sync();
+  s.nowMs += 600_000;
+  const [refused, hidden, edited] = [...s.world.tickets.keys()];
+  s.world.patchTicket(edited!, { subject: 'Edited' }, { quiet: true });
+  const statuses: Record<string, number> = { [`/tickets/${refused}`]: 422, [`/tickets/${hidden}`]: 451 };
+  s.before = path => statuses[path];
+  expect((await run()).state).toBe('completed');
+  expect(await audits(s)).toMatchObject([{ record_id: edited, repaired: true }]);
+  expect(await s.rows('select from helpdesk.tickets where _deleted_at is not null')).toEqual([]);
+  await s.pool.query('update sync.audit set checked_at = now()');
+  expect(
+    await s.rows(`select stream, checked, unread from sync.audit_confidence where field = '' order by stream`),
+  ).toEqual([
+    { stream: 'messages', checked: 8, unread: 2 },
+    { stream: 'tickets', checked: 8, unread: 2 },
+  ]);
+});
+
 test('an audit finds what nothing announces, repairs it, names its kind and what cures it, and says how sure it is', async () => {
   const { s, run } = await audited({ tickets: 30, seed: 5 }, { ticketsPerHour: 100, messagesAgeMs: undefined });
   await using _ = s;

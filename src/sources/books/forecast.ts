@@ -67,15 +67,17 @@ async function ofOwner(
     assumed.add('no shelf has changed');
     return { requests: 1, brought: 0 };
   }
-  const { records, asOf } = await booksOf(ctx).send(stream.request(owner, 0), {
+  const { send, shelfAgeMs } = booksOf(ctx);
+  const { records, asOf } = await send(stream.request(owner, 0), {
     lane: 'interactive',
     signal: ctx.signal,
   });
   counted.push({ what: `the shelves of ${owner}`, credits: 1 });
   let [requests, brought] = [1, 0];
+  const dueMs = (send.sourceNow() ?? asOf) - shelfAgeMs;
   for (const shelf of records) {
     const reading = before.get(shelf.id);
-    const due = again || (reading?.asOfMs ?? Number.NEGATIVE_INFINITY) < asOf - booksOf(ctx).shelfAgeMs;
+    const due = again || (reading?.asOfMs ?? Number.NEGATIVE_INFINITY) < dueMs;
     const version = stream.version(shelf);
     if (version !== null && !due && reading?.version === version) continue;
     const look = !due && reading?.version === null && version === null;

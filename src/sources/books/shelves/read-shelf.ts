@@ -285,7 +285,7 @@ async function changes(
   const said = stream.changed(shelf);
   const version = stream.version(shelf);
   const beforeMs = reading?.asOfMs ?? Number.NEGATIVE_INFINITY;
-  const seenMs = Math.max(replies.at(-1)!.trueBy, beforeMs + 1);
+  const seenMs = Math.max(lastOf(replies), beforeMs + 1);
   // The read includes changes up to two seconds after its `as_of`; the version at that time decides.
   const isNews = said > beforeMs && said <= seenMs && version !== reading?.version;
   if (!isNews || (stream.count(shelf) ?? ids.length) !== ids.length) return { changedMs: seenMs, movedMs: seenMs };
@@ -300,6 +300,9 @@ async function changes(
   const isSet = stayed.length < known.length || stays.length < ids.length;
   return { changedMs, movedMs: isSet && !isSame(stayed, stays) ? seenMs : changedMs };
 }
+
+/** The latest moment that a reading may show: changes are dated by their last possible millisecond. */
+export const lastOf = (replies: readonly Reply<Row>[]): Ms => replies.at(-1)!.trueBy - 1;
 
 function isIn(ids: readonly string[]): (id: string) => boolean {
   const all = new Set(ids);

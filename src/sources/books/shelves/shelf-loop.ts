@@ -48,7 +48,9 @@ async function readOwner(job: Job, owner: string): Promise<string[]> {
 
   const missing = isSound(replies) ? [] : [`the list of shelves of ${owner} shows none, and counts some`];
   const shelves = replies.flatMap(reply => reply.records);
-  const dueMs = claim.again ? await againBefore(ctx.pg, claim, owner, asOf) : asOf - booksOf(ctx).shelfAgeMs;
+  const dueMs = claim.again
+    ? await againBefore(ctx.pg, claim, owner, asOf)
+    : (booksOf(ctx).send.sourceNow() ?? asOf) - booksOf(ctx).shelfAgeMs;
   for (const shelf of newestFirst(stream, shelves)) {
     const reading = before.get(shelf.id);
     const due = (reading?.asOfMs ?? Number.NEGATIVE_INFINITY) < dueMs;
@@ -175,7 +177,7 @@ async function markDeleted(
 ): Promise<void> {
   const at = { nowMs: ctx.clock.now(), asOfMs };
   const credits = booksOf(ctx).send.takeCredits();
-  const changedMs = Math.max(goneBy(booksOf(ctx), asOfMs), (beforeMs ?? 0) + 1);
+  const changedMs = Math.max(goneBy(booksOf(ctx), asOfMs) - 1, (beforeMs ?? 0) + 1);
   await transaction(ctx.pg, async client => {
     const nothing = { text: '[]', positions: [], all: true, ...at, changedMs, movedMs: changedMs, beforeMs };
     const { deleted } = await shelve(client, key, stream.members.varying, nothing);

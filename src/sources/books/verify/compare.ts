@@ -28,7 +28,16 @@ import { Gone, Retry } from '../../../errors.ts';
 import { nobody } from '../../../privacy/redact.ts';
 import type { Row, ShelfStream, VolumeStream } from '../../source.ts';
 import { booksOf } from '../open.ts';
-import { doubtOf, fewTries, type Job, readOne, readVolumes, storeShelf, type Told } from '../shelves/read-shelf.ts';
+import {
+  doubtOf,
+  fewTries,
+  type Job,
+  lastOf,
+  readOne,
+  readVolumes,
+  storeShelf,
+  type Told,
+} from '../shelves/read-shelf.ts';
 import {
   markShelfDeleted,
   membersOf,
@@ -186,7 +195,7 @@ export async function examineContents(
   const record = recordOf(key);
   // If a volume appears twice, its first position counts.
   const places = batch.records.filter(({ id }, i) => ids.indexOf(id) === i).map(({ place }) => place);
-  const seenMs = Math.max(replies.at(-1)!.trueBy, reading.asOfMs! + 1);
+  const seenMs = Math.max(lastOf(replies), reading.asOfMs! + 1);
   const found = { ...read, reading, changedMs: seenMs, movedMs: seenMs };
   const base = subjectOf(look, shelves.key, { askedMs, asOfMs: read.asOf }, () => 'differs');
   const { root } = shelves.members.places.declared;
@@ -265,7 +274,7 @@ export function noteShelfGone(
       standing: async client => (await standing(client)).get(record),
       isBelieved: async client => !(await isReadBeside(client, { account, stream: shelves.key }, askedMs)),
       async markDeleted(client, at) {
-        const changedMs = goneBy(booksOf(ctx), asOfMs);
+        const changedMs = goneBy(booksOf(ctx), asOfMs) - 1;
         const empty = {
           text: '[]',
           positions: [],
