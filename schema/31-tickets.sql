@@ -68,7 +68,7 @@ comment on column helpdesk.tickets._listed_by is
 comment on column helpdesk.tickets._messages_by is
   'The run that read the messages, as of _messages_as_of. Null like _listed_by. Earlier reads that brought changes are in sync.changes.';
 comment on column helpdesk.tickets._true_by is
-  'Upper bound of the time of this version, by the source''s clock: the latest that the Date of the reply, the database''s clock and fresh records say, plus a second. _observed_at is the lower bound, up to which the reply is complete. Null for rows from before this column and for replayed rejects; there the upper bound is one minute after _observed_at.';
+  'Upper bound of the time of this version, by the source''s clock: the Date of the reply plus its grain of one second, or the time of the reply by the database''s clock where Date is behind that. _observed_at is the lower bound, up to which the reply is complete. Null for rows from before this column and for replayed rejects; there the upper bound is one minute after _observed_at.';
 
 create or replace function analytics.is_backlog(state text, spam boolean, trash boolean) returns boolean
 language sql immutable parallel safe
@@ -238,7 +238,7 @@ begin
           -- The ticket was deleted at its tombstone. An older version does not tell when it came back.
           when a.updated_at <> b.updated_at and (b._deleted_at is null or a.updated_at > b._deleted_at)
             then least(a.updated_at, y.by)
-          else y.by end)
+          else y.soon end)
       end as at,
       y.by,
       last.valid_from as last_from, last.valid_from is not null and last.valid_to is null as is_open,
@@ -249,13 +249,15 @@ begin
         -- A version shows everything up to the second of its date, unless the date is wrong: later than the reply, or
         -- later than the next version. A reply shows everything up to a lookback before it.
         else greatest(
-          case when b.updated_at <= least(a.updated_at, sync.true_by(b._true_by, b._observed_at)) then b.updated_at - second end,
+          case when b.updated_at <= least(a.updated_at, b._true_by, b._observed_at + interval '1 minute') then b.updated_at - second end,
           b._observed_at - k.lookback, w.as_of, last.change_after)
       end as before_at,
       a._deleted_after
     from before b
     join after a using (account_id, id)
-    cross join lateral (select sync.true_by(a._true_by, a._observed_at) as by) y
+    -- Where the database's clock contradicts Date, only the upper bound goes by it: history would begin in the future.
+    cross join lateral (
+      select sync.true_by(a._true_by, a._observed_at) as by, least(a._true_by, a._observed_at + interval '1 minute') as soon) y
     left join lateral (
       select h.valid_from, h.valid_to, h.change_after from internal.ticket_history h
       where h.account_id = a.account_id and h.ticket_id = a.id

@@ -118,7 +118,7 @@ async function writePage(pool: pg.Pool, tickets: readonly number[], updatedMs: n
     ...{ user_id: `u${n % 30}`, inbox_id: `i${n % 5}`, label_ids: ['l1'], type: 'email', spam: false, trash: false },
     ...{ created_at: new Date(nowMs - 86_400_000 * 30).toISOString(), updated_at: new Date(updatedMs).toISOString() },
   }));
-  const batch = { ...singleBatch(stream, { records, text: '', trueBy: 0 }), text: () => JSON.stringify(records) };
+  const batch = { ...singleBatch(stream, { records, text: '', shownBy: 0 }), text: () => JSON.stringify(records) };
   const at = { nowMs: updatedMs + 60_000, asOfMs: updatedMs + 60_000 };
   await transaction(pool, client => writeBatch(client, { account: 'default', run: null }, batch, at, 'as it came'));
 }

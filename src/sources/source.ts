@@ -314,7 +314,7 @@ export interface ListStream<T extends Row> extends Described {
    */
   cuts?(db: Pick<Client, 'query'>, claim: Pick<Claim, 'account' | 'stream'>): Promise<Cuts>;
   /** Further merge parameters, from $7 on: derived from the request and from when the reply was true, in ms. */
-  parameters?(ask: Pick<Ask, 'since'>, trueBy: Ms): unknown[];
+  parameters?(ask: Pick<Ask, 'since'>, shownBy: Ms): unknown[];
 }
 
 export interface Named extends Row {

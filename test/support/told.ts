@@ -22,6 +22,7 @@ export async function told(
     arrived: 1,
     asOf: asOfMs,
     trueBy: asOfMs + 2000,
+    shownBy: asOfMs + 2000,
     total: undefined,
   };
   const wanted = { id: record.id, due: { labels: [], inbox: [] } };

@@ -302,17 +302,17 @@ export function makeBudget(deps: BudgetDeps): Budget {
   async function settle(grant: Grant, reply: Reply): Promise<Booked> {
     const betweenMs = busy.over(grant.id);
     if (reply.refused) heard++;
-    const { done, now } = await exclusive(() =>
+    const { done } = await exclusive(() =>
       change((state, now) => ({ ...ledger.settle(state, now, grant.id, reply, rules), betweenMs })),
     ).finally(() => {
       if (reply.refused) heard--;
     });
-    const { clock, asOfMs, trueByMs } = done.settled ?? forgotten(now);
+    const { clock, asOfMs, shownByMs } = done.settled ?? forgotten;
     return {
       ...(reply.refused && { until: new Date(done.state.frozenUntilMs) }),
       ...(clock && { clock }),
       ...(asOfMs !== undefined && { asOfMs }),
-      ...(trueByMs !== undefined && { trueByMs }),
+      ...(shownByMs !== undefined && { shownByMs }),
     };
   }
 
@@ -323,8 +323,8 @@ export function makeBudget(deps: BudgetDeps): Budget {
   return { acquire, settle, thaw };
 }
 
-/** The grant of this reply is so old that nothing is known of it: the reply proves nothing, and is true by now. */
-const forgotten = ({ latestMs }: Moment): ClocksTold => ({ asOfMs: 0, trueByMs: latestMs + 1000 });
+/** The grant of this reply is so old that nothing is known of it: the reply proves nothing. */
+const forgotten: ClocksTold = { asOfMs: 0 };
 
 /** A quota that is free again within the hour is not a daily quota. */
 function spent(untilMs: number, now: Moment, label: string | undefined): Spent {

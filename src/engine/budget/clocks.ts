@@ -1,5 +1,5 @@
 /** The two clocks of a source, as a part of the ledger: the one of `Date`, and the one that stamps records. */
-import { boundAt, hearStamps, latestAt, type RecordClock, type Stamped, shiftRecordClock } from './record-clock.ts';
+import { boundAt, hearStamps, type RecordClock, type Stamped, shiftRecordClock } from './record-clock.ts';
 import { type ClockTold, hear, type SourceClock, shiftClock } from './source-clock.ts';
 
 export interface Clocks {
@@ -9,14 +9,22 @@ export interface Clocks {
   readonly records: RecordClock | null;
 }
 
-/**
- * What a reply tells. Nothing that was stamped at `asOfMs` or later is proven. The reply shows nothing that was stamped at
- * `trueByMs` or later, unless its `Date` is later.
- */
+/** What a reply tells. Nothing that was stamped at `asOfMs` or later is proven. */
 export interface ClocksTold {
   readonly clock?: ClockTold;
   readonly asOfMs?: number;
-  readonly trueByMs?: number;
+  /** By our clock the reply was written later than its `Date` says, and before this time, a whole second. */
+  readonly shownByMs?: number;
+}
+
+const grainMs = 1000;
+/** A clock that is off by more was never set: it contradicts nothing. */
+const longestOffMs = 24 * 3_600_000;
+
+/** Undefined: `Date` may be right. It is written between grant and reply. */
+function shownBy({ dateMs, grantedMs, repliedMs }: Stamped): number | undefined {
+  const isEarly = dateMs + grainMs < grantedMs && repliedMs - dateMs < longestOffMs;
+  return isEarly ? Math.ceil(repliedMs / grainMs + 1) * grainMs : undefined;
 }
 
 /** `toleranceMs`: moves are watched, and this much is none. */
@@ -26,16 +34,13 @@ export function hearClocks(
   toleranceMs: number | undefined,
 ): { clocks: Partial<Clocks>; told: ClocksTold } {
   const { dateMs } = reply;
-  const { grantedMs, repliedMs } = reply;
-  if (dateMs === undefined) {
-    const { records } = before;
-    return { clocks: {}, told: { asOfMs: boundAt(records, grantedMs), trueByMs: latestAt(records, repliedMs) } };
-  }
+  if (dateMs === undefined) return { clocks: {}, told: { asOfMs: boundAt(before.records, reply.grantedMs) } };
   const { clock: records, asOfMs } = hearStamps(before.records, { ...reply, dateMs });
+  const shownByMs = shownBy({ ...reply, dateMs });
   const heard = toleranceMs === undefined ? undefined : hear(before.clock, { ...reply, dateMs }, toleranceMs);
   return {
     clocks: { records, ...(heard && { clock: heard.clock }) },
-    told: { asOfMs, trueByMs: latestAt(records, repliedMs), ...(heard && { clock: heard.told }) },
+    told: { asOfMs, ...(shownByMs !== undefined && { shownByMs }), ...(heard && { clock: heard.told }) },
   };
 }
 

@@ -1,15 +1,13 @@
 /**
  * Bounds the clock that stamps the records. `Date` may be the time of another clock: an edge or a proxy writes it. So a
- * reply proves no more than the most careful witness says, and what it shows may be as late as the latest one says. Pure,
- * a part of the ledger.
+ * reply proves no more than the most careful witness says. Pure, a part of the ledger.
  *
  * Witnesses, as differences to our clock, the database's:
- * - `Date`: nothing beyond it is claimed, and the reply may show all changes before it.
+ * - `Date`, from above: nothing beyond it is claimed.
  * - Our clock, at the grant: the records' clock is taken to be no further behind than a second.
  * - Fresh stamps: a record stamped at T says that the records' clock showed T by the reply. They alone raise the bound
  *   above our clock. One record may be dated ahead of its change, so the second newest stamp of a page counts, and only
- *   if it is close below `Date`: two clocks of the source then agree against ours. A stamp beyond `Date` says that the
- *   records' clock may be there.
+ *   if it is close below `Date`: two clocks of the source then agree against ours.
  *
  * If our clock is set back, the bound moves along. All processes share it, so the order of their replies holds.
  */
@@ -69,10 +67,6 @@ const keptAt = (clock: RecordClock | null, grantedMs: number): number =>
 /** The bound of a reply that tells nothing of the clocks: an error, whose `Date` proves no more than another one. */
 export const boundAt = (clock: RecordClock | null, grantedMs: number): number =>
   grantedMs + Math.floor(Math.max(0, keptAt(clock, grantedMs))) - grainMs;
-
-/** A reply shows nothing that was stamped at this time of the records' clock or later, unless its `Date` is later. */
-export const latestAt = (clock: RecordClock | null, repliedMs: number): number =>
-  repliedMs + Math.max(0, clock?.leastMs ?? 0, clock?.stampMs ?? 0) + grainMs;
 
 /** Our clock was set: what was a minute away stays a minute away. */
 export function shiftRecordClock({ atMs, leastMs, dateMs, stampMs }: RecordClock, byMs: number): RecordClock {

@@ -384,7 +384,7 @@ function isNewer({ name, version, oneReader, passOver }: Table): string {
  * SQL: whether the record is later than the row, though either may be dated ahead of its change.
  *
  * A row `t` shows the ticket at some time between `t._observed_at` less the lookback (a copy of the source may lag that
- * much) and `t._true_by`. A change after that time is dated later than the first bound, if it is dated right. So:
+ * much) and `t._true_by` (see rowTrueBy). A change after that time is dated later than the first bound, if it is dated right. So:
  *
  * - A row that is dated at or before the first bound is not ahead of any later change: the greater version is later.
  * - Against any other row, a record is also later if it is dated at or after `_true_by`, or if its reply, less the
@@ -406,9 +406,11 @@ export function laterVersion(version: string, table: string): string {
           or excluded._observed_at - ${lookback} >= ${trueBy})`;
 }
 
-/** SQL: `_true_by`, or one minute after `_observed_at` if it was not noted. A request takes half of that at most. */
-export const rowTrueBy = (row: string): string =>
-  `coalesce(${row}._true_by, ${row}._observed_at + interval '1 minute')`;
+/**
+ * SQL: `_true_by`, at most one minute after `_observed_at`, as a request takes half of that. Where it is later, a clock of ours
+ * contradicts `Date`; an order by that clock would let no later change win until then.
+ */
+export const rowTrueBy = (row: string): string => `least(${row}._true_by, ${row}._observed_at + interval '1 minute')`;
 
 /** SQL for `record` without these fields. */
 export function without(fields: readonly string[]): string {

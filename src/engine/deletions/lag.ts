@@ -8,5 +8,6 @@ export const longestBehindMs = 10 * 60_000;
 /** How far a copy of the source may be behind. */
 export const behindMs = ({ lookbackMs }: Pick<OpenSource, 'lookbackMs'>): Ms => Math.min(lookbackMs, longestBehindMs);
 
-/** The time by which a record was gone, by the clock of the source. */
-export const goneBy = ({ send }: Pick<OpenSource, 'send'>, asOfMs: Ms): Ms => send.sourceLatest() ?? asOfMs + 1000;
+/** The time by which a record was gone, by the clock of the source. The `Date` header has a grain of one second. */
+export const goneBy = ({ send }: Pick<OpenSource, 'send'>, asOfMs: Ms): Ms =>
+  Math.max(send.sourceNow() ?? 0, asOfMs) + 1000;

@@ -67,11 +67,12 @@ export interface Reply<T> {
    */
   readonly asOf: number;
   /**
-   * The reply shows nothing that happened at this time or later: `Date` + 1 s, because the data is read before the header
-   * is written, and the header has a grain of 1 s. A later time if another witness contradicts `Date`: see
-   * budget/record-clock.ts.
+   * By the clock of `Date`, the reply shows nothing that happened at this time or later: `Date` + 1 s, because the data is
+   * read before the header is written, and the header has a grain of 1 s.
    */
   readonly trueBy: number;
+  /** The same by each clock: later than `trueBy` if `Date` is behind the database's clock (see budget/clocks.ts). */
+  readonly shownBy: number;
   /** The source's clock moved by this much, in ms. This reply, or what it continues, proves nothing. */
   readonly clockMovedMs?: number;
   /** The cursor of the next page: see `Request.next`. */

@@ -89,8 +89,6 @@ export interface Send {
   <T>(request: Request<T>, options: SendOptions): Promise<Reply<T>>;
   /** The clock of the records now, in ms: never ahead of what replies prove. Undefined before the first reply. */
   sourceNow(): number | undefined;
-  /** The clock of the records now, in ms: never behind what any witness says. Undefined before the first reply. */
-  sourceLatest(): number | undefined;
   /** Duration of the last reply; 0 before the first. */
   latencyMs(): number;
   /** Credits used since the last call, including those of failed requests. */
@@ -177,7 +175,7 @@ export function makeSend(deps: {
   rules?: FieldRules | undefined;
 }): Send {
   const { budget, clock, log, dialect, rules } = deps;
-  let seen: { provenMs: number; latestMs: number; at: number; durationMs: number } | undefined;
+  let seen: { provenMs: number; at: number; durationMs: number } | undefined;
   const waits = new Set<Noted>();
   let inFlight = 0;
 
@@ -256,8 +254,7 @@ export function makeSend(deps: {
     const clockMovedMs = movedSince(call.used, booked.clock);
     const earlierMs = Math.ceil(durationMs / 1000) * 1000 + 1000;
     const asOf = Math.min(date - earlierMs, booked.asOfMs ?? Number.POSITIVE_INFINITY);
-    const trueBy = latestOf(date + 1000, booked.trueByMs);
-    if (!Number.isNaN(date)) seen = { provenMs: asOf + earlierMs, latestMs: trueBy, at: clock.monotonic(), durationMs };
+    if (!Number.isNaN(date)) seen = { provenMs: asOf + earlierMs, at: clock.monotonic(), durationMs };
     if (refusal?.spent && until) throw new Spent(until, 'day', deps.label);
     if (refusal) call.refusals++;
     if (refusal?.freezeMs !== undefined) call.pausedUntil = until;
@@ -269,7 +266,14 @@ export function makeSend(deps: {
     if (!isSuccess) throw failure(request, said, asOf);
     if (parsed === undefined) throw new Retry(`${label(request)}: the reply has no Date header`);
     if (parsed.value === undefined) throw parsed.error;
-    return { ...parsed.value, asOf, trueBy, ...(clockMovedMs !== undefined && { clockMovedMs }) };
+    const trueBy = date + 1000;
+    return {
+      ...parsed.value,
+      asOf,
+      trueBy,
+      shownBy: booked.shownByMs ?? trueBy,
+      ...(clockMovedMs !== undefined && { clockMovedMs }),
+    };
   }
 
   /** Removes our secrets, which a source may echo, also as they stand in a URL or in JSON. */
@@ -321,7 +325,6 @@ export function makeSend(deps: {
     const send = <T>(request: Request<T>, options: SendOptions) => patiently(request, options, used);
     return Object.assign(send, {
       sourceNow: () => seen && seen.provenMs + Math.floor(clock.monotonic() - seen.at),
-      sourceLatest: () => seen && seen.latestMs + Math.ceil(clock.monotonic() - seen.at),
       latencyMs: () => seen?.durationMs ?? 0,
       takeCredits: () => {
         const taken = used.credits;
@@ -345,11 +348,6 @@ function attempt<T>(work: () => T): { value?: T; error?: unknown } {
   } catch (error) {
     return { error };
   }
-}
-
-/** A clock that contradicts `Date` by more than a day was never set: it tells nothing. */
-function latestOf(byDate: number, byOthers = byDate): number {
-  return byOthers - byDate > 24 * 3_600_000 ? byDate : Math.max(byDate, byOthers);
 }
 
 /** A source may date one record ahead of its change. */

@@ -29,7 +29,7 @@ export function pageOf<T extends { id: string }>(
 
 export function listBatch<T extends { id: string }>(stream: ListStream<T>, ask: Ask, reply: Reply<T>): Batch {
   // A batch that waits holds no parsed records.
-  const { text, arrived, trueBy } = reply;
+  const { text, arrived, shownBy } = reply;
   const all = once(() => elementsOf(text));
   return {
     name: stream.name,
@@ -38,14 +38,14 @@ export function listBatch<T extends { id: string }>(stream: ListStream<T>, ask: 
     records: readable(reply.records, reply.unreadable),
     text: places => (places.length === arrived ? text : arrayOf(places.map(place => all()[place]!))),
     record: place => all()[place]!,
-    parameters: () => stream.parameters?.(ask, trueBy) ?? [],
+    parameters: () => stream.parameters?.(ask, shownBy) ?? [],
   };
 }
 
 /** The batch of one record that was fetched by id. */
 export function singleBatch<T extends { id: string }>(
   stream: Declaring & Pick<ListStream<T>, 'name'> & Partial<Pick<ListStream<T>, 'parameters'>>,
-  reply: Pick<Reply<T>, 'records' | 'text' | 'trueBy'>,
+  reply: Pick<Reply<T>, 'records' | 'text' | 'shownBy'>,
 ): Batch {
   return {
     name: stream.name,
@@ -54,7 +54,7 @@ export function singleBatch<T extends { id: string }>(
     records: reply.records.map((record, place) => ({ place, id: record.id })),
     text: () => `[${reply.text}]`,
     record: () => reply.text,
-    parameters: () => stream.parameters?.({}, reply.trueBy) ?? [],
+    parameters: () => stream.parameters?.({}, reply.shownBy) ?? [],
   };
 }
 

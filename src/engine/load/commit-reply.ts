@@ -88,7 +88,7 @@ export function recordsOf<T extends Row>(
   const clockMoved = reply.clockMovedMs === undefined ? undefined : spanOf(reply.clockMovedMs);
   // A reply that waits to be committed holds its text and no parsed records.
   const { asOf, arrived, text, unreadable: strange } = reply;
-  const trueByMs = reply.trueBy;
+  const trueByMs = reply.shownBy;
   const shown = [...reply.records, ...reply.unreadable].flatMap(({ id }) => id ?? []);
   const drift = driftOf(stream, reply.records, reply.unreadable, false);
   const moment = () => {

@@ -149,7 +149,7 @@ async function compare(
     judge: async (_client, ids, standing) => new Map(ids.map(id => [id, verdict(id, standing.get(id))])),
     kind: found => kindOfEdit(batch.merge, found, 'edited'),
   };
-  return examine(look, { subject, reply: { ...reply, trueByMs: reply.trueBy }, batch });
+  return examine(look, { subject, reply: { ...reply, trueByMs: reply.shownBy }, batch });
 }
 
 /** Answers whether the record could be compared. */

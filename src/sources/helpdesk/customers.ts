@@ -33,9 +33,8 @@ export const customers: ListStream<Customer> = {
     }),
   orderedBy: () => Number.NaN,
   get: getCustomer,
-  // The customer was created before the reply was written. The Date of the reply is truncated to a second, so one
-  // second is added.
-  parameters: (ask, trueBy) => [new Date(ask.since ?? 0), new Date(trueBy)],
+  // The customer was created before the reply was written.
+  parameters: (ask, shownBy) => [new Date(ask.since ?? 0), new Date(shownBy)],
   merge: buildMerge(
     {
       name: 'helpdesk.customers',

@@ -81,5 +81,14 @@ function replyOf(record: Parameters<typeof check<Row>>[0], { payload, at }: Agai
   if (!('readable' in checked)) throw new NotStored(checked.reason);
   const records = [checked.readable];
   const trueBy = at.asOfMs + longestMs;
-  return { text: payload, records, unreadable: [], arrived: 1, asOf: at.asOfMs, trueBy, total: undefined };
+  return {
+    text: payload,
+    records,
+    unreadable: [],
+    arrived: 1,
+    asOf: at.asOfMs,
+    trueBy,
+    shownBy: trueBy,
+    total: undefined,
+  };
 }

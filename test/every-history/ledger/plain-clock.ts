@@ -74,8 +74,6 @@ export interface StampedClock {
   readonly ahead: number;
   /** Date less our time: between the bounds of the last reply, and next to where it was. */
   readonly date: number;
-  /** The second newest fresh stamp less our time, if a page had one. */
-  readonly stamp?: number | undefined;
   readonly knownMs: number;
 }
 
@@ -99,14 +97,16 @@ export function stampsPlainly(
   const ahead = Math.min(most, Math.floor(Math.max(...known)));
   const range = { least: dateMs - repliedMs, most };
   const date = before ? before.date + away(range, before.date) : Math.round((range.least + most) / 2);
-  const stamp = stampMs !== undefined && oldest <= stampMs ? stampMs - repliedMs : before?.stamp;
-  const clock = { ahead, date, stamp, knownMs: Math.max(grantedMs, before?.knownMs ?? 0) };
+  const clock = { ahead, date, knownMs: Math.max(grantedMs, before?.knownMs ?? 0) };
   return { clock, asOfMs: grantedMs - 1000 + ahead };
 }
 
-/** Whatever says a later time may be right: our clock, what is known, and what a page has shown. */
-export const latestPlainly = (clock: StampedClock | undefined, repliedMs: number): number =>
-  Math.max(...[0, clock?.ahead, clock?.stamp].map((ahead = 0) => repliedMs + ahead)) + 1000;
+/** Where the whole second of Date was over at the grant, our clock says later when the reply was written. A day off, it does not. */
+export function shownPlainly(dateMs: number | undefined, grantedMs: number, repliedMs: number): { shownByMs?: number } {
+  const days = (repliedMs - (dateMs ?? repliedMs)) / 86_400_000;
+  if (dateMs === undefined || grantedMs - dateMs <= 1000 || days >= 1) return {};
+  return { shownByMs: 1000 + Math.ceil(repliedMs / 1000) * 1000 };
+}
 
 /** An error tells nothing new of the clock: what was known holds, less a thousandth. */
 export function stillPlainly(before: StampedClock | undefined, grantedMs: number): number {
@@ -115,10 +115,9 @@ export function stillPlainly(before: StampedClock | undefined, grantedMs: number
 }
 
 /** Our clock was set. */
-export const setStamped = ({ ahead, date, stamp, knownMs }: StampedClock, ms: number): StampedClock => ({
+export const setStamped = ({ ahead, date, knownMs }: StampedClock, ms: number): StampedClock => ({
   ahead: ahead - ms,
   date: date - ms,
-  stamp: stamp === undefined ? undefined : stamp - ms,
   knownMs: knownMs + ms,
 });
 

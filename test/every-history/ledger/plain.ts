@@ -6,10 +6,10 @@ import type { Ask, Lane, Moment, RateHeaders, Reply, Rules, Settled } from '../.
 import {
   type HeardClock,
   hearPlainly,
-  latestPlainly,
   type StampedClock,
   setPlainly,
   setStamped,
+  shownPlainly,
   stampsPlainly,
   stillPlainly,
 } from './plain-clock.ts';
@@ -335,7 +335,7 @@ export function hear(
     ...{ waitedMs: flight.waitedMs, tookMs: Math.max(0, atMs - flight.grantedMs), refused },
     ...(clock && { clock: clock.told }),
     asOfMs: stamped ? stamped.asOfMs : stillPlainly(landed.stamped, flight.grantedMs),
-    trueByMs: latestPlainly(stamped?.clock ?? landed.stamped, atMs),
+    ...shownPlainly(dateMs, flight.grantedMs, atMs),
   };
   const after = {
     ...{ ...landed, said, slidesUntilMs, clock: clock?.clock ?? landed.clock },

@@ -2,7 +2,7 @@
  * Every short history of three clocks: the one that stamps the records, the one of an edge that writes `Date`, and ours.
  * Each is set, alone or with another one; pages show fresh stamps, old ones, none, or one that is dated ahead. Nothing is
  * proven that the records' clock had not shown when the request was granted, and what two clocks of the source agree on is.
- * No reply is true by a time that the records' clock had passed.
+ * Where Date or our clock is not behind that clock, no reply shows what was stamped later than is said.
  */
 import type { Rules, State } from '../../../src/engine/budget/ledger.ts';
 import type { Replacement } from '../planted.ts';
@@ -51,22 +51,12 @@ interface Past {
   readonly ours: number;
   /** Our clock, or fresh stamps below `Date`, have told the records' clock since a clock of the source was set. */
   readonly isTold: boolean;
-  /** What the last page with stamps has told of the records' clock, since it was set; -Infinity: nothing. */
-  readonly stamped: number;
 }
 
 /** Returns the first history that goes wrong. `isCompared`: also with the plain ledger. */
 export function recordClocksWrong(examined: Ledger, isCompared = true): string | undefined {
   const ledger = isCompared ? compared(examined) : { ...examined, difference: () => undefined };
-  const first = {
-    state: ledger.empty,
-    nowMs: beginMs,
-    records: 0,
-    edge: 0,
-    ours: 0,
-    isTold: true,
-    stamped: Number.NEGATIVE_INFINITY,
-  };
+  const first = { state: ledger.empty, nowMs: beginMs, records: 0, edge: 0, ours: 0, isTold: true };
   return play(ledger, after(ledger, first, { says: 'the first reply' }).next, 4);
 }
 
@@ -98,27 +88,23 @@ function after(ledger: Examined, past: Past, happens: Happens): { next: Past; wr
   const done = ledger.settle(state, at(sentMs + tookMs), 'one', reply, rules);
   const agree = stampMs === -secondMs && records <= edge && edge - records < 2 * minuteMs - unsureMs;
   const isTold = agree || (past.isTold && edgeMs === 0 && sourceMs === 0);
-  const isShown = stampMs === -secondMs && records - 2 * secondMs >= edge - 2 * minuteMs;
-  const isKept = sourceMs === 0 && stampMs === undefined;
-  const stamped = isShown
-    ? records - 2 * secondMs
-    : isKept
-      ? past.stamped - (oursMs < 0 ? unsureMs : 0)
-      : Number.NEGATIVE_INFINITY;
-  const next = { state: done.state, nowMs: sentMs + tookMs, records, edge, ours, isTold, stamped };
-  const trueByMs = Math.max(done.settled?.trueByMs ?? 0, dateMs + secondMs) - sentMs;
-  const latestMs = Math.min(records, Math.max(edge, ours, stamped));
-  if (trueByMs <= latestMs) return { next, wrong: `it was true ${latestMs - trueByMs} ms before it was read` };
+  const next = { state: done.state, nowMs: sentMs + tookMs, records, edge, ours, isTold };
   const provenMs = Math.min(done.settled?.asOfMs ?? Number.POSITIVE_INFINITY, dateMs - secondMs) - sentMs;
   if (provenMs > records) return { next, wrong: `${provenMs - records} ms more are proven than were shown` };
+  const shownByMs = done.settled?.shownByMs ?? dateMs + secondMs;
+  const latestMs = Math.max(edge, ours);
+  if (sentMs + Math.min(records, latestMs) >= shownByMs)
+    return { next, wrong: `what was stamped ${sentMs + records - shownByMs} ms later is shown` };
+  if (shownByMs > sentMs + latestMs + tookMs + 2 * secondMs)
+    return { next, wrong: `it is shown ${shownByMs - sentMs - latestMs} ms later than by any clock` };
   const agreedMs = Math.min(edge, isTold ? records : Math.min(records, ours));
   if (provenMs < agreedMs - unsureMs)
     return { next, wrong: `${agreedMs - provenMs} ms less are proven than all agree on` };
   return { next };
 }
 
-const mistake = (from: string, to: string): readonly Replacement[] => [
-  { file: 'src/engine/budget/record-clock.ts', from, to },
+const mistake = (from: string, to: string, file = 'record-clock'): readonly Replacement[] => [
+  { file: `src/engine/budget/${file}.ts`, from, to },
 ];
 
 /** Mistakes that are easily made, by what is wrong. */
@@ -129,10 +115,11 @@ export const plantedInRecordClock: Readonly<Record<string, readonly Replacement[
   'Date falls and the bound does not': mistake('keptAt(clock, grantedMs) - fallenMs', 'keptAt(clock, grantedMs)'),
   'stamps count for one reply': mistake('keptAt(clock, grantedMs) - fallenMs', '0'),
   'our clock is set and the bound is not': mistake('leastMs: leastMs - byMs', 'leastMs'),
-  'nothing but Date says by when a reply is true': mistake(
-    'repliedMs + Math.max(0, clock?.leastMs ?? 0, clock?.stampMs ?? 0)',
-    '0',
+  'nothing is shown later than Date': mistake('return isEarly ?', 'return false ?', 'clocks'),
+  'our clock alone says what is shown': mistake('return isEarly ?', 'return true ?', 'clocks'),
+  'what is shown was shown at the grant': mistake(
+    'Math.ceil(repliedMs / grainMs + 1) * grainMs',
+    'grantedMs',
+    'clocks',
   ),
-  'stamps do not say by when a reply is true': mistake(', clock?.stampMs ?? 0)', ')'),
-  'our clock is set and the stamps are not': mistake('stampMs: stampMs === null ? null : stampMs - byMs', 'stampMs'),
 };

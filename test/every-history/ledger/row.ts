@@ -153,7 +153,7 @@ const stories: Readonly<Record<string, (desk: Desk) => Promise<void>>> = {
     assert.deepEqual([a.lane, a.cost], ['interactive', 2]);
     await rowIs(desk, asks(0, a));
     desk.clock.ms += 50;
-    assert.deepEqual(Object.keys(await one.settle(a, answered)), ['asOfMs', 'trueByMs']);
+    assert.deepEqual(Object.keys(await one.settle(a, answered)), ['asOfMs']);
     await rowIs(desk, all(asks(0, a), hears(50, a)));
     desk.clock.ms += 1000;
     const b = await one.acquire(1, 'fresh');
@@ -281,7 +281,7 @@ const stories: Readonly<Record<string, (desk: Desk) => Promise<void>>> = {
     const a = await one.acquire(2, 'fresh');
     lose(one, 'budget-settle');
     assert.equal((await rejection(one.settle(a, answered))).message, 'lost');
-    assert.deepEqual(Object.keys(await one.settle(a, answered)), ['asOfMs', 'trueByMs']);
+    assert.deepEqual(Object.keys(await one.settle(a, answered)), ['asOfMs']);
     await rowIs(desk, all(asks(0, a), hears(0, a)));
     assert.deepEqual(await desk.minutes(), [{ ...minute, fresh: 2, took: 1, requests: 1 }]);
   },

@@ -30,7 +30,7 @@ async function mirror() {
     put: async (...records: { id: string }[]) => {
       const when = moment();
       for (const record of records) {
-        const of = { records: [record], text: JSON.stringify(record), trueBy: when.nowMs };
+        const of = { records: [record], text: JSON.stringify(record), shownBy: when.nowMs };
         const batch = singleBatch(contacts, of);
         await withCare({ pg: s.pool, streams: all }, (client, care) =>
           writeBatch(client, { account, run: null }, batch, when, care),
@@ -134,7 +134,7 @@ test('a record that comes again is stored redacted, and writes nothing; so does 
   await s.put(ada(), bo());
   expect(await rows()).toEqual(before);
   // A comparison finds no difference.
-  const of = { records: [ada()], text: JSON.stringify(ada({ name: 'Ada Newer Secret' })), trueBy: second(900) };
+  const of = { records: [ada()], text: JSON.stringify(ada({ name: 'Ada Newer Secret' })), shownBy: second(900) };
   const batch = singleBatch(contacts, of);
   const when = { nowMs: second(900), asOfMs: second(900) };
   const claim = await s.claim('customers');

@@ -24,7 +24,7 @@ async function mirror() {
     const batch = singleBatch(stream as typeof tickets, {
       records: [record as never],
       text: JSON.stringify(record),
-      trueBy: moment.nowMs,
+      shownBy: moment.nowMs,
     });
     return withCare({ pg: pool, streams }, (client, care) =>
       writeBatch(client, { account: 'default', run: null }, batch, moment, care),

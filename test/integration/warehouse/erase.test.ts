@@ -115,7 +115,7 @@ test('an erasure waits for what is being stored, and whoever stores waits for it
   await s.sync('customers');
   const claim = await s.claim('tickets');
   const record = ticket('t1', { subject: 'secret' });
-  const batch = singleBatch(tickets, { records: [record], text: JSON.stringify(record), trueBy: second(10) });
+  const batch = singleBatch(tickets, { records: [record], text: JSON.stringify(record), shownBy: second(10) });
   const store = (client: Parameters<typeof writeBatch>[0]) =>
     writeBatch(client, claim, batch, { nowMs: second(10), asOfMs: second(10) }, 'as it came');
   const waiting = () =>
@@ -139,7 +139,7 @@ test('an erasure waits for what is being stored, and whoever stores waits for it
   s.lists.customers = [customer('c2', { contacts: [] })];
   await s.sync('customers');
   const late = ticket('t2', { customer_id: 'c2', subject: 'secret' });
-  const page = singleBatch(tickets, { records: [late], text: JSON.stringify(late), trueBy: second(10) });
+  const page = singleBatch(tickets, { records: [late], text: JSON.stringify(late), shownBy: second(10) });
   await s.pool.query(`create function public.linger() returns trigger language plpgsql as $$ begin
       perform pg_advisory_xact_lock(1); return null; end $$;
     create trigger linger before insert on sync.operations for each statement execute function public.linger()`);
@@ -188,7 +188,11 @@ test('each account for itself; where nobody was erased, the merge itself asks, a
   } as unknown as Parameters<typeof writeBatch>[0];
   const write = async (stream: typeof tickets, account: string, record: { id: string }) => {
     asked.length = 0;
-    const batch = singleBatch(stream, { records: [record as never], text: JSON.stringify(record), trueBy: second(10) });
+    const batch = singleBatch(stream, {
+      records: [record as never],
+      text: JSON.stringify(record),
+      shownBy: second(10),
+    });
     await writeBatch(client, { account, run: null }, batch, { nowMs: second(10), asOfMs: second(10) }, 'as it came');
     return [...asked];
   };

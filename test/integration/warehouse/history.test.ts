@@ -59,6 +59,25 @@ async function history(s: Scripted, id = 't1', account = 'default') {
   return rows.map(row => [row.was, row.valid_from, row.valid_to, row.change_after]);
 }
 
+test('where our clock says later than Date, changes may have happened by then, and begin no later than they were read', async () => {
+  await using s = await scripted();
+  const one = (more: Record<string, unknown>) => [ticket('t1', { created_at: iso(10), ...more })];
+  const hour = 3600;
+  await show(s, 1000, one({ updated_at: iso(950) }), { by: 1000 + hour });
+  await show(s, 2000, one({ updated_at: iso(950), label_ids: ['l1'] }), { by: 2000 + hour });
+  await show(s, 2200, one({ updated_at: iso(2190), label_ids: ['l1'], state: 'closed' }), { by: 2200 + hour });
+  await show(s, 2400, one({ updated_at: iso(2390), label_ids: ['l1'], state: 'open' }), { by: 2400 + hour });
+  expect(await history(s)).toEqual([
+    ['open', 950, 2060, 9],
+    ['open l1', 2060, 2190, 949],
+    ['closed l1', 2190, 2390, 2000 - lookback],
+    ['open l1', 2390, null, 2189],
+  ]);
+  expect(await s.rows(`select ${seconds('change_by')} from helpdesk.ticket_history h order by valid_from`)).toEqual(
+    [1000, 2000, 2200, 2400].map(read => ({ change_by: read + hour })),
+  );
+});
+
 test('each change is a row: dated when the ticket was updated, else when it was seen, and after it was last seen otherwise', async () => {
   await using s = await scripted();
   const one = (more: Record<string, unknown>) => [ticket('t1', { created_at: iso(10), ...more })];

@@ -58,7 +58,7 @@ async function rowsAfter(commits: readonly (readonly Shown[])[], isTogether: boo
       const record = { ...stored(id), ...more, messages: said };
       const reply: Reply<Row> = {
         ...{ text: JSON.stringify(record), records: [record as unknown as Row], unreadable: [], arrived: 1 },
-        ...{ asOf: second(asOf), trueBy: second(asOf + 2), total: undefined },
+        ...{ asOf: second(asOf), trueBy: second(asOf + 2), shownBy: second(asOf + 2), total: undefined },
       };
       queue.add(detailOf(ctx, claim, messages as unknown as Detail, reply, { id, due: { labels: [], inbox: [] } }));
       if (!isTogether) await queue.done();

@@ -5,6 +5,7 @@
 
 import type { Clock } from '../../../src/clock.ts';
 import { laterVersion } from '../../../src/engine/commit/merge.ts';
+import type { Reply } from '../../../src/engine/http/request.ts';
 import type { Send } from '../../../src/engine/http/send.ts';
 import {
   covering,
@@ -67,53 +68,34 @@ function rewriting(text: string, other: string): Defect {
 
 const isCover = ({ text }: Statement) => text.startsWith('update sync.coverage set covered = covered +');
 
-/** A reply is true as of our own clock. */
-function byOurClock(send: Send, clock: Clock): Send {
-  const { sourceNow, sourceLatest, latencyMs, takeCredits } = send;
+/** Replies are told with other times. */
+function telling(send: Send, told: (reply: Reply<unknown>, send: Send) => Partial<Reply<unknown>>): Send {
+  const { sourceNow, latencyMs, takeCredits } = send;
   const sending: Parameters<typeof Object.assign>[0] = async (...args: Parameters<Send>) => {
     const reply = await send(...args);
-    return { ...reply, asOf: clock.now() - 1000, trueBy: clock.now() + 1000 };
+    return { ...reply, ...told(reply, send) };
   };
   return Object.assign(sending, {
     sourceNow,
-    sourceLatest,
     latencyMs,
     takeCredits,
-    apart: () => byOurClock(send.apart(), clock),
+    apart: () => telling(send.apart(), told),
   }) as Send;
 }
+
+/** A reply is true as of our own clock. */
+const byOurClock = (send: Send, clock: Clock) =>
+  telling(send, () => ({ asOf: clock.now() - 1000, trueBy: clock.now() + 1000, shownBy: clock.now() + 1000 }));
 
 /** What a reply shows had happened by the time as of which it is complete, which is early on purpose. */
-function byAsOf(send: Send): Send {
-  const { sourceNow, sourceLatest, latencyMs, takeCredits } = send;
-  const sending: Parameters<typeof Object.assign>[0] = async (...args: Parameters<Send>) => {
-    const reply = await send(...args);
-    return { ...reply, trueBy: reply.asOf };
-  };
-  return Object.assign(sending, {
-    sourceNow,
-    sourceLatest,
-    latencyMs,
-    takeCredits,
-    apart: () => byAsOf(send.apart()),
-  }) as Send;
-}
+const byAsOf = (send: Send) => telling(send, ({ asOf }) => ({ trueBy: asOf, shownBy: asOf }));
 
 /** A reply is as of its Date, whatever our clock and the stamps say. */
-function byDate(send: Send): Send {
-  const { sourceNow, sourceLatest, latencyMs, takeCredits } = send;
-  const sending: Parameters<typeof Object.assign>[0] = async (...args: Parameters<Send>) => {
-    const reply = await send(...args);
-    return { ...reply, asOf: reply.trueBy - 1000 - Math.ceil(latencyMs() / 1000) * 1000 - 1000 };
-  };
-  return Object.assign(sending, {
-    sourceNow,
-    sourceLatest,
-    latencyMs,
-    takeCredits,
-    apart: () => byDate(send.apart()),
-  }) as Send;
-}
+const byDate = (send: Send) =>
+  telling(send, ({ trueBy }, { latencyMs }) => ({ asOf: trueBy - 2000 - Math.ceil(latencyMs() / 1000) * 1000 }));
+
+/** A reply was written at its Date, whatever our clock says. */
+const writtenAtDate = (send: Send) => telling(send, ({ trueBy }) => ({ shownBy: trueBy }));
 
 /** What a page of a sweep does not show is gone, whatever the page proves, and nobody is asked. */
 const deletesAtOnce = `update helpdesk.tickets t set _deleted_at = $3
@@ -169,6 +151,20 @@ export const defects: Readonly<Record<string, Planted>> = {
     defect: { send: byDate },
     by: lost,
     recorded: { seed: 23 },
+  },
+  'Date alone says when a reply was written': {
+    defect: { send: writtenAtDate },
+    by: /^I21:/,
+    recorded: {
+      seed: 1,
+      sharpened: plan => ({
+        ...busy(plan),
+        quietly: ['labels', 'state'],
+        clocksMs: 0,
+        edge: 'fixed',
+        edgeMs: -600_000,
+      }),
+    },
   },
   'a change that had happened as of its reply': {
     defect: { send: byAsOf },

@@ -59,7 +59,7 @@ export function detailOf(
   let isCurrent = false;
   const moment = () => {
     const sourceMs = reply.clockMovedMs === undefined ? helpdeskOf(ctx).send.sourceNow() : undefined;
-    return { nowMs: ctx.clock.now(), asOfMs: reply.asOf, trueByMs: reply.trueBy, sourceMs };
+    return { nowMs: ctx.clock.now(), asOfMs: reply.asOf, trueByMs: reply.shownBy, sourceMs };
   };
   const write = async (client: Client, care: Care, before?: Written) => {
     const found = await reading;
@@ -116,16 +116,16 @@ function rowsOf(
   if (!record || !found || reply.clockMovedMs !== undefined) return undefined;
   const ids = [record.id, ...idsIn(stream, found.members)];
   const set: NewSet<Same> = {
-    record: claimOf(stream, reply, record, at()),
+    record: claimOf(stream, reply, record),
     claim: (client, tickets) => claimSame(client, writer, tickets, at(), { onlyFirst: true }),
   };
   return { batch: found.batch, writer, at, versions: new Map(ids.map(id => [id, undefined])), set };
 }
 
 /** What a claim of messages asks of the stored ticket. */
-function claimOf(stream: Detail, reply: Reply<Row>, record: Row, { trueByMs }: Moment): Same {
+function claimOf(stream: Detail, reply: Reply<Row>, record: Row): Same {
   const updatedMs = stream.version(record);
-  const isAhead = trueByMs !== undefined && updatedMs >= trueByMs;
+  const isAhead = updatedMs >= reply.trueBy;
   return { id: record.id, updatedMs, asOfMs: reply.asOf, isAhead, text: parentBatch(stream, reply).record(0) };
 }
 
@@ -179,7 +179,7 @@ export async function writeDetail(
     add(counts, before.counts);
     mayClear = before.mayClear.rejects;
   } else if (record && found) {
-    const claimed = claimOf(stream, reply, record, at);
+    const claimed = claimOf(stream, reply, record);
     // Usually the list has just stored the same record. A claim that finds it so saves the merge.
     let taken =
       care === 'as it came'

@@ -83,7 +83,7 @@ export async function examineRecords(look: Look, given: Given): Promise<Examined
   };
   return examine(look, {
     subject,
-    reply: { ...reply, trueByMs: reply.trueBy },
+    reply: { ...reply, trueByMs: reply.shownBy },
     batch,
     more: given.more,
     uncounted: given.uncounted,
@@ -203,7 +203,7 @@ async function examineMessages(
   record: Row,
   { askedMs, more }: { askedMs: Ms; more: ((client: Client) => Promise<void>) | undefined },
 ): Promise<boolean> {
-  const at = { nowMs: ctx.clock.now(), asOfMs: reply.asOf, trueByMs: reply.trueBy };
+  const at = { nowMs: ctx.clock.now(), asOfMs: reply.asOf, trueByMs: reply.shownBy };
   const credits = helpdeskOf(ctx).send.takeCredits();
   const { batch, members, unreadable } = await detailBatch(stream, record, reply);
   const notes = new Set(members.filter(member => (member as { type?: unknown }).type === 'note').map(({ id }) => id));
@@ -268,7 +268,7 @@ async function examineNames(
   record: Row,
   embeds: Embeds,
 ): Promise<void> {
-  const at = { nowMs: ctx.clock.now(), asOfMs: reply.asOf, trueByMs: reply.trueBy };
+  const at = { nowMs: ctx.clock.now(), asOfMs: reply.asOf, trueByMs: reply.shownBy };
   await withCare(ctx, async (client, care) => {
     for (const embed of embeds) {
       const name = stream.names.find(one => one.embed === embed)!;
