@@ -117,3 +117,23 @@ test.for(Object.entries(edges))('Date alone is %s', async ([, aheadMs]) => {
   const [{ at } = { at: null }] = await s.rows(`select sync.complete_through('default', 'tickets') as at`);
   expect((at as Date).getTime()).toBeGreaterThan(s.nowMs - 6 * minuteMs);
 });
+
+test('where Date is behind, no deletion is dated before it happened', async () => {
+  await using s = await inProcess({ tickets: 12, customers: 4, seed: 5, ours: () => 0 });
+  await s.sync();
+  s.world.clock.jumpDate(-10 * minuteMs);
+  // The move is seen, and believed. Then the tickets are seen so long ago that one 404 is enough.
+  for (const minutes of [180, 10, 180]) {
+    await s.sync();
+    s.nowMs += minutes * minuteMs;
+  }
+  const [id] = s.world.tickets.keys();
+  s.world.deleteTicket(id!);
+  const deletedMs = s.nowMs;
+  s.nowMs += 5 * secondMs;
+  expect(await s.run('sweep', ['tickets'])).toMatchObject({ state: 'completed' });
+  const [row] = await s.rows('select _deleted_at, _deleted_after from helpdesk.tickets where id = $1', id);
+  expect((row!._deleted_after as Date).getTime()).toBeLessThan(deletedMs);
+  expect((row!._deleted_at as Date).getTime()).toBeGreaterThanOrEqual(deletedMs);
+  expect((row!._deleted_at as Date).getTime()).toBeLessThan(s.nowMs + minuteMs);
+});

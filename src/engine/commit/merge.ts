@@ -376,8 +376,12 @@ export const isAhead = (time: string, now: string): string => `${time} - interva
 function isNewer({ name, version, oneReader, passOver }: Table): string {
   if (oneReader) return passOver ? `not (${passOver})` : 'true';
   const later = version ? `(${laterVersion(version, name)})` : 't._observed_at < excluded._observed_at';
-  // A record that is shown after its tombstone exists again, whatever its version.
-  return `(t._deleted_at <= excluded._observed_at or t._deleted_at is null and ${later})`;
+  // A record that is shown after its tombstone exists again, whatever its version. Where the tombstone goes by our clock, so
+  // does `_true_by`: such a reply was requested less than a minute before.
+  const shown = version
+    ? `greatest(excluded._observed_at, excluded._true_by - interval '1 minute')`
+    : 'excluded._observed_at';
+  return `(t._deleted_at <= ${shown} or t._deleted_at is null and ${later})`;
 }
 
 /**

@@ -16,7 +16,7 @@ import { floorSecond, type Ms } from '../reading/reading.ts';
 import type { Claim } from '../runs/claims.ts';
 import { command } from '../runs/pauses.ts';
 import { bury } from './bury.ts';
-import { goneBy } from './lag.ts';
+import { buriedBy } from './lag.ts';
 import { noteSwept } from './swept-ranges.ts';
 
 /** Up to this number of deletions a sweep needs no confirmation, however few rows the table has. */
@@ -107,7 +107,7 @@ async function confirm(ctx: Context, claim: Claim, stream: ListStream<Row>, id: 
   } catch (error) {
     // The Date of a 404 tells when the record was gone. Without it the 404 may answer anything.
     if (error instanceof Gone && Number.isFinite(error.asOf)) {
-      await markDeleted(ctx, claim, stream, [id], { goneMs: goneBy(source, error.asOf), beforeMs: error.asOf });
+      await markDeleted(ctx, claim, stream, [id], { goneMs: buriedBy(source, error.asOf), beforeMs: error.asOf });
       return true;
     }
     if (error instanceof Gone || error instanceof Retry) return false;

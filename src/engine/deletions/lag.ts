@@ -8,6 +8,10 @@ export const longestBehindMs = 10 * 60_000;
 /** How far a copy of the source may be behind. */
 export const behindMs = ({ lookbackMs }: Pick<OpenSource, 'lookbackMs'>): Ms => Math.min(lookbackMs, longestBehindMs);
 
-/** The time by which a record was gone, by the clock of the source. The `Date` header has a grain of one second. */
+/** The time by which a record was gone, by the clock of `Date`, to compare with other replies. It has a grain of one second. */
 export const goneBy = ({ send }: Pick<OpenSource, 'send'>, asOfMs: Ms): Ms =>
   Math.max(send.sourceNow() ?? 0, asOfMs) + 1000;
+
+/** The same by each clock, for a tombstone. */
+export const buriedBy = (source: Pick<OpenSource, 'send'>, asOfMs: Ms): Ms =>
+  goneBy(source, asOfMs) + source.send.dateBehindMs();

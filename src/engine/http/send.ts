@@ -89,6 +89,8 @@ export interface Send {
   <T>(request: Request<T>, options: SendOptions): Promise<Reply<T>>;
   /** The clock of the records now, in ms: never ahead of what replies prove. Undefined before the first reply. */
   sourceNow(): number | undefined;
+  /** How far the last `Date` was behind the database's clock, in ms; 0: not behind (see Reply.shownBy). */
+  dateBehindMs(): number;
   /** Duration of the last reply; 0 before the first. */
   latencyMs(): number;
   /** Credits used since the last call, including those of failed requests. */
@@ -175,6 +177,7 @@ export function makeSend(deps: {
   rules?: FieldRules | undefined;
 }): Send {
   const { budget, clock, log, dialect, rules } = deps;
+  let dateBehindMs = 0;
   let seen: { provenMs: number; at: number; durationMs: number } | undefined;
   const waits = new Set<Noted>();
   let inFlight = 0;
@@ -267,13 +270,9 @@ export function makeSend(deps: {
     if (parsed === undefined) throw new Retry(`${label(request)}: the reply has no Date header`);
     if (parsed.value === undefined) throw parsed.error;
     const trueBy = date + 1000;
-    return {
-      ...parsed.value,
-      asOf,
-      trueBy,
-      shownBy: booked.shownByMs ?? trueBy,
-      ...(clockMovedMs !== undefined && { clockMovedMs }),
-    };
+    const shownBy = booked.shownByMs ?? trueBy;
+    dateBehindMs = shownBy - trueBy;
+    return { ...parsed.value, asOf, trueBy, shownBy, ...(clockMovedMs !== undefined && { clockMovedMs }) };
   }
 
   /** Removes our secrets, which a source may echo, also as they stand in a URL or in JSON. */
@@ -325,6 +324,7 @@ export function makeSend(deps: {
     const send = <T>(request: Request<T>, options: SendOptions) => patiently(request, options, used);
     return Object.assign(send, {
       sourceNow: () => seen && seen.provenMs + Math.floor(clock.monotonic() - seen.at),
+      dateBehindMs: () => dateBehindMs,
       latencyMs: () => seen?.durationMs ?? 0,
       takeCredits: () => {
         const taken = used.credits;

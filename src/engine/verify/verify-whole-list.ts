@@ -10,7 +10,7 @@ import { isAhead } from '../commit/merge.ts';
 import { type Context, sourceOf, takeCredits } from '../context.ts';
 import { type Client, transaction } from '../database/pool.ts';
 import { bury } from '../deletions/bury.ts';
-import { goneBy } from '../deletions/lag.ts';
+import { buriedBy } from '../deletions/lag.ts';
 import type { Reply } from '../http/request.ts';
 import { listBatch, pageOf, singleBatch } from '../load/batch.ts';
 import { laneOf } from '../load/commit-reply.ts';
@@ -190,7 +190,7 @@ async function noteMissing(look: Look, stream: ListStream<Row>, id: string, aske
     isBelieved: async () => true,
     markDeleted: (client, { nowMs }) =>
       bury(client, claim, stream.merge.declared, [id], {
-        ...{ goneMs: goneBy(source, asOfMs), beforeMs: asOfMs + 1, nowMs },
+        ...{ goneMs: buriedBy(source, asOfMs), beforeMs: asOfMs + 1, nowMs },
       }),
   };
   return noteAbsent(look, absent, { asOfMs });

@@ -70,13 +70,14 @@ const isCover = ({ text }: Statement) => text.startsWith('update sync.coverage s
 
 /** Replies are told with other times. */
 function telling(send: Send, told: (reply: Reply<unknown>, send: Send) => Partial<Reply<unknown>>): Send {
-  const { sourceNow, latencyMs, takeCredits } = send;
+  const { sourceNow, dateBehindMs, latencyMs, takeCredits } = send;
   const sending: Parameters<typeof Object.assign>[0] = async (...args: Parameters<Send>) => {
     const reply = await send(...args);
     return { ...reply, ...told(reply, send) };
   };
   return Object.assign(sending, {
     sourceNow,
+    dateBehindMs,
     latencyMs,
     takeCredits,
     apart: () => telling(send.apart(), told),

@@ -332,9 +332,15 @@ export async function askAnew(db: Queryable, claim: Claim, goneBeforeMs: Ms = fa
 
 /**
  * Writes tombstones for deleted candidates of this run and for their parts. Skips a row that was observed after it
- * became a candidate. Returns the number of tombstones.
+ * became a candidate. `dateBehindMs`: as of Send. Returns the number of tombstones.
  */
-export async function markDeleted(client: Client, claim: Claim, ids: readonly string[], now: Date): Promise<number> {
+export async function markDeleted(
+  client: Client,
+  claim: Claim,
+  ids: readonly string[],
+  now: Date,
+  dateBehindMs: Ms,
+): Promise<number> {
   const isTicket = tableOf(claim) === 'helpdesk.tickets';
   const shown = isTicket ? 't._messages_as_of' : 't._checked_at';
   const messages = isTicket ? ', _messages_as_of = null, _messages_by = null' : '';
@@ -342,11 +348,12 @@ export async function markDeleted(client: Client, claim: Claim, ids: readonly st
     `with gone as (
        select o.record_id, o.missing_since, o.alive_at, o.gone_at from sync.open_deletion_candidates o
        where (o.account_id, o.stream_key) = ($1, $2) and o.record_id = any($3) and o.gone_at is not null and o.run_id = $4)
-     update ${tableOf(claim)} t set _deleted_at = g.gone_at, _deleted_after = least(g.alive_at, g.gone_at), _synced_at = $5${messages}
+     update ${tableOf(claim)} t set _deleted_at = g.gone_at + $6 * interval '1 millisecond', _deleted_after = least(g.alive_at, g.gone_at),
+       _synced_at = $5${messages}
      from gone g where t.account_id = $1 and t.id = g.record_id and t._deleted_at is null
        and greatest(t._observed_at, ${shown}) < g.missing_since
      returning t.id, t._deleted_at as gone_at, ${keepChanges('$5', 'null', '$4')}`,
-    [...keyOf(claim), ids, claim.run, now],
+    [...keyOf(claim), ids, claim.run, now, dateBehindMs],
   );
   const marked = [claim.account, rows.map(({ id }) => id), rows.map(({ gone_at }) => gone_at), now];
   const of = (table: string, parent: string) =>

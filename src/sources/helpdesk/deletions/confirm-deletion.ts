@@ -6,7 +6,7 @@
 import { keepBooks, noCounts } from '../../../engine/commit/commit.ts';
 import { sourceOf, takeCredits } from '../../../engine/context.ts';
 import { type Client, transaction } from '../../../engine/database/pool.ts';
-import { goneBy } from '../../../engine/deletions/lag.ts';
+import { buriedBy } from '../../../engine/deletions/lag.ts';
 import { laneOf } from '../../../engine/load/commit-reply.ts';
 import type { Ms } from '../../../engine/reading/reading.ts';
 import { type Absent, type Look, noteAbsent } from '../../../engine/verify/compare-reply.ts';
@@ -60,7 +60,7 @@ export async function noteGone(
     // A row whose payload carries another id never existed at the source. Replica lag cannot explain its 404.
     isBelieved: async (client, ours) => ours.isItself === false || wasThere(ctx, key, id, asOfMs, client),
     markDeleted: (client, { nowMs }) => {
-      const gone = { askedMs, asOfMs, byMs: goneBy(source, asOfMs), lookbackMs: source.lookbackMs, nowMs };
+      const gone = { askedMs, asOfMs, byMs: buriedBy(source, asOfMs), lookbackMs: source.lookbackMs, nowMs };
       return markRecordDeleted(client, { ...key, run: claim.run }, id, gone);
     },
   };

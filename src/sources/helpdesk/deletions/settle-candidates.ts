@@ -295,9 +295,10 @@ async function stopAtMass(stage: Stage): Promise<void> {
 }
 
 async function markAllDeleted(stage: Stage, which: Pick<Which, 'recent'>): Promise<void> {
-  const { ctx, claim } = stage;
+  const { ctx, claim, source } = stage;
   for await (const ids of inBatches(stage, { ...which, gone: true })) {
-    await write(stage, client => markDeleted(client, claim, ids, new Date(ctx.clock.now())), { stored: ids });
+    const [now, dateBehindMs] = [new Date(ctx.clock.now()), source.send.dateBehindMs()];
+    await write(stage, client => markDeleted(client, claim, ids, now, dateBehindMs), { stored: ids });
     stage.marked += ids.length;
   }
 }

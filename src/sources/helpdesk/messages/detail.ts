@@ -15,7 +15,7 @@ import {
 import type { Reject } from '../../../engine/commit/rejects.ts';
 import type { Context } from '../../../engine/context.ts';
 import { type Client, transaction } from '../../../engine/database/pool.ts';
-import { goneBy } from '../../../engine/deletions/lag.ts';
+import { buriedBy } from '../../../engine/deletions/lag.ts';
 import { parseJson } from '../../../engine/exact-json.ts';
 import type { Reply, Unreadable } from '../../../engine/http/request.ts';
 import { cleanJson, cleanText, elementsOf, fieldsOf, objectOf } from '../../../engine/json-text.ts';
@@ -262,7 +262,7 @@ function nameTexts(name: Name<Row>, reply: Reply<Row>, care: Care): NamePart[] {
 /** Writes the tombstones of a record that the source deleted, and of its members. */
 export async function markDeleted(ctx: Context, claim: Claim, id: string, asOfMs: Ms): Promise<void> {
   const at = { nowMs: ctx.clock.now(), asOfMs };
-  const gone = { byMs: goneBy(helpdeskOf(ctx), asOfMs), lookbackMs: helpdeskOf(ctx).lookbackMs };
+  const gone = { byMs: buriedBy(helpdeskOf(ctx), asOfMs), lookbackMs: helpdeskOf(ctx).lookbackMs };
   const credits = helpdeskOf(ctx).send.takeCredits();
   await transaction(ctx.pg, async client => {
     const deleted = await markTicketDeleted(client, claim, id, asOfMs, new Date(at.nowMs), gone);
