@@ -13,18 +13,18 @@ export interface Clocks {
 export interface ClocksTold {
   readonly clock?: ClockTold;
   readonly asOfMs?: number;
-  /** By our clock the reply was written later than its `Date` says, and before this time, a whole second. */
+  /** By our clock the reply was written later than its `Date` says, and before this time: a half second, as no `Date` has. */
   readonly shownByMs?: number;
 }
 
 const grainMs = 1000;
 /** A clock that is off by more was never set: it contradicts nothing. */
-const longestOffMs = 24 * 3_600_000;
+const longestOffMs = 24 * 3_600_000 - 60_000;
 
 /** Undefined: `Date` may be right. It is written between grant and reply. */
 function shownBy({ dateMs, grantedMs, repliedMs }: Stamped): number | undefined {
   const isEarly = dateMs + grainMs < grantedMs && repliedMs - dateMs < longestOffMs;
-  return isEarly ? Math.ceil(repliedMs / grainMs + 1) * grainMs : undefined;
+  return isEarly ? Math.ceil(repliedMs / grainMs + 1) * grainMs + grainMs / 2 : undefined;
 }
 
 /** `toleranceMs`: moves are watched, and this much is none. */

@@ -376,12 +376,8 @@ export const isAhead = (time: string, now: string): string => `${time} - interva
 function isNewer({ name, version, oneReader, passOver }: Table): string {
   if (oneReader) return passOver ? `not (${passOver})` : 'true';
   const later = version ? `(${laterVersion(version, name)})` : 't._observed_at < excluded._observed_at';
-  // A record that is shown after its tombstone exists again, whatever its version. Where the tombstone goes by our clock, so
-  // does `_true_by`: such a reply was requested less than a minute before.
-  const shown = version
-    ? `greatest(excluded._observed_at, excluded._true_by - interval '1 minute')`
-    : 'excluded._observed_at';
-  return `(t._deleted_at <= ${shown} or t._deleted_at is null and ${later})`;
+  // A record that is shown after its tombstone exists again, whatever its version.
+  return `(t._deleted_at <= excluded._observed_at or t._deleted_at is null and ${later})`;
 }
 
 /**
@@ -411,10 +407,12 @@ export function laterVersion(version: string, table: string): string {
 }
 
 /**
- * SQL: `_true_by`, at most one minute after `_observed_at`, as a request takes half of that. Where it is later, a clock of ours
- * contradicts `Date`; an order by that clock would let no later change win until then.
+ * SQL: `_true_by`, or one minute after `_observed_at` if it was not noted, as a request takes half of that at most. With a
+ * fraction of a second it is by our clock, which contradicts `Date` (see budget/clocks.ts): then it orders for that minute only,
+ * or no later change would win until then.
  */
-export const rowTrueBy = (row: string): string => `least(${row}._true_by, ${row}._observed_at + interval '1 minute')`;
+export const rowTrueBy = (row: string): string =>
+  `case when date_trunc('second', ${row}._true_by) = ${row}._true_by then ${row}._true_by else least(${row}._true_by, ${row}._observed_at + interval '1 minute') end`;
 
 /** SQL for `record` without these fields. */
 export function without(fields: readonly string[]): string {

@@ -12,6 +12,10 @@ export const behindMs = ({ lookbackMs }: Pick<OpenSource, 'lookbackMs'>): Ms => 
 export const goneBy = ({ send }: Pick<OpenSource, 'send'>, asOfMs: Ms): Ms =>
   Math.max(send.sourceNow() ?? 0, asOfMs) + 1000;
 
+/** A tombstone goes by our clock no further than this: until then, what comes back is taken for an old reply. */
+const longestLateMs = 15 * 60_000;
+
+export const lateMs = ({ send }: Pick<OpenSource, 'send'>): Ms => Math.min(send.dateBehindMs(), longestLateMs);
+
 /** The same by each clock, for a tombstone. */
-export const buriedBy = (source: Pick<OpenSource, 'send'>, asOfMs: Ms): Ms =>
-  goneBy(source, asOfMs) + source.send.dateBehindMs();
+export const buriedBy = (source: Pick<OpenSource, 'send'>, asOfMs: Ms): Ms => goneBy(source, asOfMs) + lateMs(source);

@@ -104,8 +104,8 @@ export function stampsPlainly(
 /** Where the whole second of Date was over at the grant, our clock says later when the reply was written. A day off, it does not. */
 export function shownPlainly(dateMs: number | undefined, grantedMs: number, repliedMs: number): { shownByMs?: number } {
   const days = (repliedMs - (dateMs ?? repliedMs)) / 86_400_000;
-  if (dateMs === undefined || grantedMs - dateMs <= 1000 || days >= 1) return {};
-  return { shownByMs: 1000 + Math.ceil(repliedMs / 1000) * 1000 };
+  if (dateMs === undefined || grantedMs - dateMs <= 1000 || days >= 1439 / 1440) return {};
+  return { shownByMs: 1500 + Math.ceil(repliedMs / 1000) * 1000 };
 }
 
 /** An error tells nothing new of the clock: what was known holds, less a thousandth. */

@@ -95,7 +95,7 @@ function after(ledger: Examined, past: Past, happens: Happens): { next: Past; wr
   const latestMs = Math.max(edge, ours);
   if (sentMs + Math.min(records, latestMs) >= shownByMs)
     return { next, wrong: `what was stamped ${sentMs + records - shownByMs} ms later is shown` };
-  if (shownByMs > sentMs + latestMs + tookMs + 2 * secondMs)
+  if (shownByMs > sentMs + latestMs + tookMs + 3 * secondMs)
     return { next, wrong: `it is shown ${shownByMs - sentMs - latestMs} ms later than by any clock` };
   const agreedMs = Math.min(edge, isTold ? records : Math.min(records, ours));
   if (provenMs < agreedMs - unsureMs)
@@ -118,7 +118,7 @@ export const plantedInRecordClock: Readonly<Record<string, readonly Replacement[
   'nothing is shown later than Date': mistake('return isEarly ?', 'return false ?', 'clocks'),
   'our clock alone says what is shown': mistake('return isEarly ?', 'return true ?', 'clocks'),
   'what is shown was shown at the grant': mistake(
-    'Math.ceil(repliedMs / grainMs + 1) * grainMs',
+    'Math.ceil(repliedMs / grainMs + 1) * grainMs + grainMs / 2',
     'grantedMs',
     'clocks',
   ),

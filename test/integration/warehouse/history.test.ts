@@ -62,7 +62,7 @@ async function history(s: Scripted, id = 't1', account = 'default') {
 test('where our clock says later than Date, changes may have happened by then, and begin no later than they were read', async () => {
   await using s = await scripted();
   const one = (more: Record<string, unknown>) => [ticket('t1', { created_at: iso(10), ...more })];
-  const hour = 3600;
+  const hour = 3600.5;
   await show(s, 1000, one({ updated_at: iso(950) }), { by: 1000 + hour });
   await show(s, 2000, one({ updated_at: iso(950), label_ids: ['l1'] }), { by: 2000 + hour });
   await show(s, 2200, one({ updated_at: iso(2190), label_ids: ['l1'], state: 'closed' }), { by: 2200 + hour });

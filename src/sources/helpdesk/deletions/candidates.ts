@@ -332,14 +332,14 @@ export async function askAnew(db: Queryable, claim: Claim, goneBeforeMs: Ms = fa
 
 /**
  * Writes tombstones for deleted candidates of this run and for their parts. Skips a row that was observed after it
- * became a candidate. `dateBehindMs`: as of Send. Returns the number of tombstones.
+ * became a candidate. `lateMs`: what the tombstone adds (see lag.ts). Returns the number of tombstones.
  */
 export async function markDeleted(
   client: Client,
   claim: Claim,
   ids: readonly string[],
   now: Date,
-  dateBehindMs: Ms,
+  lateMs: Ms,
 ): Promise<number> {
   const isTicket = tableOf(claim) === 'helpdesk.tickets';
   const shown = isTicket ? 't._messages_as_of' : 't._checked_at';
@@ -353,7 +353,7 @@ export async function markDeleted(
      from gone g where t.account_id = $1 and t.id = g.record_id and t._deleted_at is null
        and greatest(t._observed_at, ${shown}) < g.missing_since
      returning t.id, t._deleted_at as gone_at, ${keepChanges('$5', 'null', '$4')}`,
-    [...keyOf(claim), ids, claim.run, now, dateBehindMs],
+    [...keyOf(claim), ids, claim.run, now, lateMs],
   );
   const marked = [claim.account, rows.map(({ id }) => id), rows.map(({ gone_at }) => gone_at), now];
   const of = (table: string, parent: string) =>

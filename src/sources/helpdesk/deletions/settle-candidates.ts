@@ -10,7 +10,7 @@ import { type Bookkeeping, keepBooks, noCounts } from '../../../engine/commit/co
 import { type Context, type OpenSource, sourceOf, takeCredits } from '../../../engine/context.ts';
 import { type Client, transaction } from '../../../engine/database/pool.ts';
 import { nameOfKey } from '../../../engine/database/stream-key.ts';
-import { behindMs, goneBy } from '../../../engine/deletions/lag.ts';
+import { behindMs, goneBy, lateMs } from '../../../engine/deletions/lag.ts';
 import { acceptsDeletions } from '../../../engine/deletions/swept-ranges.ts';
 import { listBatch, singleBatch } from '../../../engine/load/batch.ts';
 import { commitRecords, laneOf } from '../../../engine/load/commit-reply.ts';
@@ -297,8 +297,8 @@ async function stopAtMass(stage: Stage): Promise<void> {
 async function markAllDeleted(stage: Stage, which: Pick<Which, 'recent'>): Promise<void> {
   const { ctx, claim, source } = stage;
   for await (const ids of inBatches(stage, { ...which, gone: true })) {
-    const [now, dateBehindMs] = [new Date(ctx.clock.now()), source.send.dateBehindMs()];
-    await write(stage, client => markDeleted(client, claim, ids, now, dateBehindMs), { stored: ids });
+    const [now, late] = [new Date(ctx.clock.now()), lateMs(source)];
+    await write(stage, client => markDeleted(client, claim, ids, now, late), { stored: ids });
     stage.marked += ids.length;
   }
 }
