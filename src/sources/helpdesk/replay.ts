@@ -80,7 +80,7 @@ function replyOf(record: Parameters<typeof check<Row>>[0], { payload, at }: Agai
   const checked = check(record, parseJson(payload), 0);
   if (!('readable' in checked)) throw new NotStored(checked.reason);
   const records = [checked.readable];
-  const trueBy = at.asOfMs + longestMs;
+  const trueBy = at.asOfMs + longestMs + 1000;
   return {
     text: payload,
     records,
