@@ -672,6 +672,14 @@ comment on column sync.secret_ended_sessions.ends_at is 'When the session would 
 comment on column helpdesk.tickets._true_by is
   'Upper bound of the time of this version, by the source''s clock: the Date of the reply plus its grain of one second, or the time of the reply by the database''s clock where Date is behind that. _observed_at is the lower bound, up to which the reply is complete. Null for rows from before this column and for replayed rejects; there the upper bound is one minute after _observed_at.';
 
+create or replace function sync.ordered_by(true_by timestamptz, observed_at timestamptz) returns timestamptz
+language sql stable parallel safe
+begin atomic
+  select case when date_trunc('second', true_by) = true_by then true_by else least(true_by, observed_at + interval '1 minute') end;
+end;
+comment on function sync.ordered_by is
+  'true_by as far as it orders versions, or one minute after observed_at if it is null. With a fraction of a second true_by goes by the database''s clock, which contradicts Date: then it orders for that minute only. Where that clock is ahead, no later version would win until then.';
+
 create or replace function sync.keep_ticket_history() returns trigger
 language plpgsql
 as $$
@@ -728,17 +736,14 @@ begin
         -- A version shows everything up to the second of its date, unless the date is wrong: later than the reply, or
         -- later than the next version. A reply shows everything up to a lookback before it.
         else greatest(
-          case when b.updated_at <= least(a.updated_at, case when date_trunc('second', b._true_by) = b._true_by then b._true_by else least(b._true_by, b._observed_at + interval '1 minute') end)
-            then b.updated_at - second end,
+          case when b.updated_at <= least(a.updated_at, sync.ordered_by(b._true_by, b._observed_at)) then b.updated_at - second end,
           b._observed_at - k.lookback, w.as_of, last.change_after)
       end as before_at,
       a._deleted_after
     from before b
     join after a using (account_id, id)
-    -- With a fraction of a second, true_by is by the database's clock: where that is ahead, history would begin in the future.
     cross join lateral (
-      select sync.true_by(a._true_by, a._observed_at) as by,
-        case when date_trunc('second', a._true_by) = a._true_by then a._true_by else least(a._true_by, a._observed_at + interval '1 minute') end as soon) y
+      select sync.true_by(a._true_by, a._observed_at) as by, sync.ordered_by(a._true_by, a._observed_at) as soon) y
     left join lateral (
       select h.valid_from, h.valid_to, h.change_after from internal.ticket_history h
       where h.account_id = a.account_id and h.ticket_id = a.id

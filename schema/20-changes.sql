@@ -113,6 +113,14 @@ end;
 comment on function sync.true_by is
   'Time by which the source had shown the content of a row: true_by, or one minute after observed_at if true_by is null.';
 
+create or replace function sync.ordered_by(true_by timestamptz, observed_at timestamptz) returns timestamptz
+language sql stable parallel safe
+begin atomic
+  select case when date_trunc('second', true_by) = true_by then true_by else least(true_by, observed_at + interval '1 minute') end;
+end;
+comment on function sync.ordered_by is
+  'true_by as far as it orders versions, or one minute after observed_at if it is null. With a fraction of a second true_by goes by the database''s clock, which contradicts Date: then it orders for that minute only. Where that clock is ahead, no later version would win until then.';
+
 create or replace function sync.dated(updated_at timestamptz, observed_at timestamptz) returns timestamptz
 language sql stable
 begin atomic

@@ -249,17 +249,14 @@ begin
         -- A version shows everything up to the second of its date, unless the date is wrong: later than the reply, or
         -- later than the next version. A reply shows everything up to a lookback before it.
         else greatest(
-          case when b.updated_at <= least(a.updated_at, case when date_trunc('second', b._true_by) = b._true_by then b._true_by else least(b._true_by, b._observed_at + interval '1 minute') end)
-            then b.updated_at - second end,
+          case when b.updated_at <= least(a.updated_at, sync.ordered_by(b._true_by, b._observed_at)) then b.updated_at - second end,
           b._observed_at - k.lookback, w.as_of, last.change_after)
       end as before_at,
       a._deleted_after
     from before b
     join after a using (account_id, id)
-    -- With a fraction of a second, true_by is by the database's clock: where that is ahead, history would begin in the future.
     cross join lateral (
-      select sync.true_by(a._true_by, a._observed_at) as by,
-        case when date_trunc('second', a._true_by) = a._true_by then a._true_by else least(a._true_by, a._observed_at + interval '1 minute') end as soon) y
+      select sync.true_by(a._true_by, a._observed_at) as by, sync.ordered_by(a._true_by, a._observed_at) as soon) y
     left join lateral (
       select h.valid_from, h.valid_to, h.change_after from internal.ticket_history h
       where h.account_id = a.account_id and h.ticket_id = a.id

@@ -313,7 +313,7 @@ export interface ListStream<T extends Row> extends Described {
    * Filters that partition the records of one second. They are needed if a second has more records than paging reaches.
    */
   cuts?(db: Pick<Client, 'query'>, claim: Pick<Claim, 'account' | 'stream'>): Promise<Cuts>;
-  /** Further merge parameters, from $7 on: derived from the request and from when the reply was true, in ms. */
+  /** Further merge parameters, from $7 on: derived from the request and from `shownBy` of the reply, in ms. */
   parameters?(ask: Pick<Ask, 'since'>, shownBy: Ms): unknown[];
 }
 

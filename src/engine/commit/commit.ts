@@ -55,7 +55,7 @@ export interface Moment {
   readonly nowMs: number;
   readonly asOfMs: number;
   /**
-   * The reply was true by this time, by the clock of the source. Undefined: not known, at most a minute after `asOfMs`.
+   * The reply was true by this time, by each clock (see Reply.shownBy). Undefined: not known, at most a minute after `asOfMs`.
    */
   readonly trueByMs?: number;
   /** Now, by the clock of the source; undefined where the latency of a change would mean nothing. */

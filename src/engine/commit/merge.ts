@@ -406,13 +406,8 @@ export function laterVersion(version: string, table: string): string {
           or excluded._observed_at - ${lookback} >= ${trueBy})`;
 }
 
-/**
- * SQL: `_true_by`, or one minute after `_observed_at` if it was not noted, as a request takes half of that at most. With a
- * fraction of a second it is by our clock, which contradicts `Date` (see budget/clocks.ts): then it orders for that minute only,
- * or no later change would win until then.
- */
-export const rowTrueBy = (row: string): string =>
-  `case when date_trunc('second', ${row}._true_by) = ${row}._true_by then ${row}._true_by else least(${row}._true_by, ${row}._observed_at + interval '1 minute') end`;
+/** SQL: `_true_by`, as far as it orders versions. */
+export const rowTrueBy = (row: string): string => `sync.ordered_by(${row}._true_by, ${row}._observed_at)`;
 
 /** SQL for `record` without these fields. */
 export function without(fields: readonly string[]): string {
