@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import * as budgets from '../../src/engine/budget/budget.ts';
 import * as product from '../../src/engine/budget/ledger.ts';
-import { long } from '../support/long.ts';
+import { amount, long, proof } from '../support/long.ts';
 import { freshDatabase } from '../support/postgres.ts';
 import { clocksWrong } from './ledger/clocks.ts';
 import { drawnWrong, refusedWrong, rememberedWrong, resetsWrong } from './ledger/drawn.ts';
@@ -30,7 +30,7 @@ describe('every history of the budget', () => {
   });
 
   test('a period is fixed or slides, as its ends are told', () => {
-    expect(resetsWrong(product, process.env.CI ? 4 : 3)).toBeUndefined();
+    expect(resetsWrong(product, amount(4, 3))).toBeUndefined();
   });
 
   test('the clock of the source is judged as plainly as can be', () => {
@@ -50,7 +50,7 @@ describe('every history of the budget', () => {
   );
 
   test('histories that are drawn are those of the plain ledger', () => {
-    expect(drawnWrong(product, process.env.CI ? 3000 : 500)).toBeUndefined();
+    expect(drawnWrong(product, amount(3000, 1000, 500))).toBeUndefined();
   });
 
   test('what happens to the row is what the ledger makes of the same steps', async () => {
@@ -81,7 +81,7 @@ describe('what shortens the search loses nothing', () => {
     expect(long.states).toBeGreaterThan(short.states);
   });
 
-  test('the same mistakes are found with processes told apart, and without memory', long, async () => {
+  test('the same mistakes are found with processes told apart, and without memory', proof, async () => {
     const verdicts: Record<string, boolean[]> = {};
     for (const [name, { mistakes }] of Object.entries(plantedInLedger)) {
       using mistaken = await withMistake<Ledger>('src/engine/budget/ledger.ts', mistakes);

@@ -1,11 +1,12 @@
-/** Hostile records among ordinary ones: a hundred with every test run, 4,000 in CI, any number with `npm run fuzz`. See docs/contributing/breaking-it.md. */
+/** Hostile records among ordinary ones: a hundred with every test run, 800 in CI, 4,000 with `npm run prove`, any number with `npm run fuzz`. See docs/contributing/breaking-it.md. */
 import { expect, test } from 'vitest';
+import { amount } from '../support/long.ts';
 import { freshDatabase } from '../support/postgres.ts';
 import { Fuzz } from './commit.ts';
 import { inOneWorld, runWorld } from './over-http.ts';
 
-const cases = process.env.CI ? 4_000 : 100;
-const worlds = process.env.CI ? 5 : 1;
+const cases = amount(4_000, 800, 100);
+const worlds = amount(5, 1);
 
 test.for([{ erased: false }, { erased: true }])(
   `${cases / 2} hostile records cost no other record anything (somebody was erased: $erased)`,

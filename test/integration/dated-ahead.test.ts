@@ -4,7 +4,7 @@
  */
 import { describe, expect, test } from 'vitest';
 import { type InProcess, inProcess } from '../support/in-process.ts';
-import { long } from '../support/long.ts';
+import { amount, long } from '../support/long.ts';
 import { differences } from '../support/mirror.ts';
 
 const secondMs = 1000;
@@ -103,12 +103,18 @@ test.for([
 test('its next change comes before it is read, and the copy that answers does not have that change', () =>
   tell({ ...story(120, 300), lagMs: [115 * secondMs, 0] }));
 
+const aheads = [1, 30, 90, 300, 1800, 3660];
+
 describe.for([5, 120])('a lookback of %d s', lookback => {
-  test.for([1, 30, 90, 300, 1800, 3660])('a ticket dated %d s ahead', long, async ahead => {
+  test.for(aheads)('a ticket dated %d s ahead', long, async ahead => {
     const most = (lookback - 1) * secondMs;
-    for (const afterMs of [0, 20 * secondMs])
-      for (const lagMs of [fresh, [most, 0], [0, most]] as const)
-        await tell({ ...story(lookback, ahead), afterMs, lagMs });
+    const stories = [0, 20 * secondMs].flatMap(afterMs =>
+      ([fresh, [most, 0], [0, most]] as const).map(lagMs => ({ afterMs, lagMs })),
+    );
+    // In CI one of each six, and another one for each time ahead.
+    for (const [n, how] of stories.entries())
+      if ((n - aheads.indexOf(ahead)) % amount(1, stories.length) === 0)
+        await tell({ ...story(lookback, ahead), ...how });
     await tell({ ...story(lookback, ahead), lagMs: [most - 2 * secondMs, 0] });
   });
 });

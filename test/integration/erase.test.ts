@@ -19,7 +19,7 @@ import { streams } from '../../src/sources/index.ts';
 import { command } from '../support/command.ts';
 import { type InProcess, inProcess } from '../support/in-process.ts';
 import { keysOf } from '../support/keys.ts';
-import { long } from '../support/long.ts';
+import { amount, long } from '../support/long.ts';
 import { configFor, differences } from '../support/mirror.ts';
 import { listStream } from '../support/sources.ts';
 
@@ -331,7 +331,7 @@ test('erased from everything, and kept out: read again, swept, verified, replaye
 /** What they write says whose it is. */
 const mark = (customer: string) => `of-${customer}-only`;
 
-test.each(process.env.CI ? [1, 2, 3, 4, 5, 6, 7, 8, 9, 10] : [1])(
+test.each(Array.from({ length: amount(10, 4, 1) }, (_, n) => n + 1))(
   'whatever happens, in whatever order, with a fifth of the requests failing: seed %d',
   long,
   async seed => {

@@ -1,6 +1,6 @@
 /**
  * What is lost without a field, as `fields` says it (kinds of the help desk): each prepared question is asked before and after the field is
- * left out of a shop's month. A question whose answer differs is lost, and no other.
+ * left out of a shop's two weeks. A question whose answer differs is lost, and no other.
  */
 import type pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -15,7 +15,7 @@ import { long } from '../support/long.ts';
 const queries = await readQueries();
 let here: InProcess;
 beforeAll(async () => {
-  here = await demoWorld(30);
+  here = await demoWorld(14);
   // Some wait for a first response now, whenever the work of the last days ended.
   for (let n = 0; n < 3; n++) here.world.addMessage(here.world.addTicket({ subject: `New ${n}` }).id);
   here.nowMs += 600_000;

@@ -7,7 +7,7 @@ import { expect, test } from 'vitest';
 import { startSandbox } from '../../packages/sandbox/src/server.ts';
 import { settingsFor, shelfdesk } from '../support/cli.ts';
 import { eventually } from '../support/desk.ts';
-import { long } from '../support/long.ts';
+import { proof } from '../support/long.ts';
 import { noSandboxLimits } from '../support/mirror.ts';
 import { freshDatabase } from '../support/postgres.ts';
 import { openReceiver } from '../support/receiver.ts';
@@ -109,4 +109,4 @@ async function kill(times: number): Promise<void> {
 }
 
 test('9 times killed between commit and delivery', () => kill(9));
-test('30 times', long, () => kill(30));
+test('30 times', proof, () => kill(30));

@@ -4,11 +4,12 @@ import { between, makeRng } from '../../packages/sandbox/src/random.ts';
 import { startSandbox } from '../../packages/sandbox/src/server.ts';
 import { inFlight } from '../../src/engine/load/commit-queue.ts';
 import { settingsFor, shelfdesk } from '../support/cli.ts';
+import { amount } from '../support/long.ts';
 import { differences, noSandboxLimits } from '../support/mirror.ts';
 import { freshDatabase } from '../support/postgres.ts';
 import { describeOnRedis } from '../support/redis.ts';
 
-const kills = process.env.CI ? 8 : 4;
+const kills = amount(8, 4);
 /** SPEC I8: what was completed longer ago is not taken over as it is. */
 const carryMs = 60_000;
 

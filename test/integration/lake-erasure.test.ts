@@ -6,7 +6,7 @@ import { streams } from '../../src/sources/index.ts';
 import { inProcess } from '../support/in-process.ts';
 import { describeLongOnLake } from '../support/lake.ts';
 import { type LakeBeside, lakeBeside } from '../support/lake-beside.ts';
-import { long } from '../support/long.ts';
+import { proof } from '../support/long.ts';
 import { at, iso, message, type Scripted, scripted, ticket } from '../support/scripted.ts';
 
 const person = (id: string, name: string, ...contacts: { id: string; value: string }[]) => ({
@@ -215,7 +215,7 @@ await describeLongOnLake('an erasure in the lake', () => {
     ).toEqual([{ min_value: null, max_value: null }]);
   });
 
-  test('leaves no value that the warehouse has neither in a row nor as an old value', long, async () => {
+  test('leaves no value that the warehouse has neither in a row nor as an old value', proof, async () => {
     const columns = {
       tickets: ['subject', 'summary', 'reply_to', 'reply_cc'],
       messages: ['from_name', 'from_address', 'to_address', 'body', 'more_body'],

@@ -11,7 +11,7 @@ import { startSandbox } from '../../packages/sandbox/src/server.ts';
 import { makePool } from '../../src/engine/database/pool.ts';
 import { weekdays } from '../support/business-in-words.ts';
 import type { Look } from '../support/history-in-words.ts';
-import { long } from '../support/long.ts';
+import { amount, long } from '../support/long.ts';
 import { type Metrics, metricsInWords } from '../support/metrics-in-words.ts';
 import { configFor, noSandboxLimits, syncOnce, unannounced } from '../support/mirror.ts';
 import { freshDatabase } from '../support/postgres.ts';
@@ -61,11 +61,11 @@ async function readAll(url: string, world: World, touched: Map<string, number>):
 }
 
 const worlds = [
-  { tickets: process.env.CI ? 250 : 30, changes: process.env.CI ? 200 : 25, rounds: 2, way: 'by HTTP', takes: {} },
+  { tickets: amount(250, 100, 30), changes: amount(200, 80, 25), rounds: 2, way: 'by HTTP', takes: {} },
   // TRUTH_TICKETS=20000 takes seven minutes.
   {
-    tickets: Number(process.env.TRUTH_TICKETS || 2000),
-    changes: 1000,
+    tickets: Number(process.env.TRUTH_TICKETS || amount(2000, 500)),
+    changes: amount(1000, 250),
     rounds: 3,
     way: 'ticket by ticket',
     takes: { ...long, timeout: 1_200_000 },

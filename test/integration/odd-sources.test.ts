@@ -12,7 +12,7 @@ import { runSweep } from '../../src/cli/work/sweep.ts';
 import { makePool } from '../../src/engine/database/pool.ts';
 import { openQueue } from '../../src/engine/queue/queue.ts';
 import { exitCodes } from '../../src/errors.ts';
-import { long } from '../support/long.ts';
+import { long, proof } from '../support/long.ts';
 import { configFor, differences, jobs, noSandboxLimits, syncOnce, verifyOnce } from '../support/mirror.ts';
 import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
 import { describeOnRedis } from '../support/redis.ts';
@@ -182,14 +182,17 @@ test.for([
   { name: 'two dots', id: '..' },
 ])('an id of $name, in each list: sweeps and verifications go on, and judge everything else', withOddId);
 
-// A reply by id that shows no id as text is asked for ten times.
 test.for([
   { name: 'half a letter', id: 'a\ud800b' },
   { name: 'a thousand letters', id: 'x'.repeat(1000) },
   { name: 'no letter', id: '' },
+])('an id of $name, in each list: sweeps and verifications go on, and judge everything else', long, withOddId);
+
+// A reply by id that shows no id as text is asked for ten times.
+test.for([
   { name: 'a number', id: 42 },
   { name: 'an object', id: { id: 'x' } },
-])('an id of $name, in each list: sweeps and verifications go on, and judge everything else', long, withOddId);
+])('an id of $name, in each list: sweeps and verifications go on, and judge everything else', proof, withOddId);
 
 test('another help desk behind the same account is refused before anything is read', async () => {
   await given({ tickets: 5 }, async (sandbox, db) => {

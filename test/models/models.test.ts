@@ -3,10 +3,12 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { describeOnAlloy, runModel } from '../support/alloy.ts';
+import { proof } from '../support/long.ts';
 
 await describeOnAlloy('models', jar => {
   test.for(['fencing', 'coverage'])(
     '%s: nothing is found against it, and something where a rule is left out',
+    proof,
     async name => {
       const path = fileURLToPath(new URL(`${name}.als`, import.meta.url));
       const commands = [...readFileSync(path, 'utf8').matchAll(/^(?:check|run) (\w+)/gm)].map(

@@ -72,6 +72,12 @@ const needs = [
     remedy: 'They run with CI=true.',
     onCi: true,
   },
+  {
+    name: 'proofs',
+    lack: 'lacksNight',
+    remedy: 'They take minutes each, and run at night and with `npm run prove`.',
+    onCi: false,
+  },
 ] as const;
 
 export class NotRun implements Reporter {

@@ -41,6 +41,7 @@ test('the workflows run scripts that are there, end in time, and have no more ri
   expect(paths.map(path => path.split('/').at(-1)).toSorted()).toEqual([
     'containers.yml',
     'docs.yml',
+    'prove.yml',
     'release.yml',
     'test.yml',
   ]);

@@ -1,7 +1,7 @@
 /** The saving of the search loses nothing, planted mistakes are found, and the readers hold in every history of the slice. */
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { long } from '../../support/long.ts';
+import { amount, long } from '../../support/long.ts';
 import { explore } from './explore.ts';
 import { planted, withPlanted } from './planted.ts';
 import { movingWorlds, readers } from './small-worlds.ts';
@@ -44,8 +44,8 @@ describe('every history', () => {
 
   test.each(kinds)('of the slice: %s', long, reader => {
     let histories = 0;
-    for (const { reader: one, title, game } of worlds) {
-      if (one !== reader) continue;
+    const some = worlds.filter(world => world.reader === reader).filter((_, n) => n % amount(1, 5) === 0);
+    for (const { title, game } of some) {
       const explored = explore(game(readers));
       expect(explored.found, title).toBeUndefined();
       histories += explored.histories;

@@ -4,12 +4,12 @@
  */
 import type pg from 'pg';
 import { expect, test } from 'vitest';
-import { long } from '../../support/long.ts';
+import { amount, long } from '../../support/long.ts';
 import { freshDatabase } from '../../support/postgres.ts';
 
 const minuteMs = 60_000;
 const dayMs = 24 * 60 * minuteMs;
-const pairs = 100_000;
+const pairs = amount(100_000, 10_000);
 
 interface Hours {
   weekday: number;
