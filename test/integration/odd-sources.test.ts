@@ -188,7 +188,7 @@ test.for([
   { name: 'no letter', id: '' },
 ])('an id of $name, in each list: sweeps and verifications go on, and judge everything else', long, withOddId);
 
-// A reply by id that shows no id as text is asked for ten times.
+// A reply by id that shows no id as text is requested ten times.
 test.for([
   { name: 'a number', id: 42 },
   { name: 'an object', id: { id: 'x' } },

@@ -73,42 +73,43 @@ async function until(signal: AbortSignal, what: () => Promise<boolean>): Promise
 }
 
 /** It ends as soon as all is read: on a machine that is busy with others that takes minutes. */
-const patient = { ...long, timeout: 900_000 };
+const patient = (when = long) => ({ ...when, timeout: 900_000 });
 
-function onQueue(queue: Env, when = long): void {
-  test('kill -9 of a random one of three, again and again: equal tables, 0 × 429, at most what was in flight paid twice', {
-    ...when,
-    timeout: patient.timeout,
-  }, async () => {
-    await using db = await freshDatabase();
-    const { kills, again, ...found } = await killWorkers({
-      database: db,
-      env: queue,
-      tickets: 600,
-      limits: { credits: 3000, requestsPerSecond: 180 },
-      reserve: 300,
-      changesPerMinute: 60,
-      everyMs: 1500,
-      forMs: 12_000,
-      seed: 5,
-      pageMs: 200,
-      patienceMs: 600_000,
-    });
-    expect(kills.length).toBeGreaterThanOrEqual(5);
-    expect(found.differences).toEqual([]);
-    expect(found.totals.refused).toBe(0);
-    expect(found.codes).toEqual([0, 0, 0]);
-    expect(found.open).toEqual([]);
-    expect(found.failed).toEqual([]);
-    // SPEC I8 lets ties, and the search for the end of the customers' list, begin anew. A ticket that changes between its
-    // listing and its reading is read before a reply can be later than the change, and has to be read again, killed or not.
-    const counted = again.filter(({ kind }) => kind === 'ticket' || kind === 'page');
-    expect(counted.filter(({ afterKill }) => !afterKill)).toEqual([]);
-    expect(counted.filter(({ kind }) => kind === 'page').length).toBeLessThanOrEqual(3 * kills.length);
-    // One page is asked for while two are on their way to the tables; and two tickets, of each of two readers, are either.
-    expect(counted.length).toBeLessThanOrEqual(7 * kills.length);
-    expect(again.filter(({ kind }) => kind === 'search').length).toBeLessThanOrEqual(kills.length);
-  });
+function onQueue(queue: Env, takes = patient()): void {
+  test(
+    'kill -9 of a random one of three, again and again: equal tables, 0 × 429, at most what was in flight paid twice',
+    takes,
+    async () => {
+      await using db = await freshDatabase();
+      const { kills, again, ...found } = await killWorkers({
+        database: db,
+        env: queue,
+        tickets: 600,
+        limits: { credits: 3000, requestsPerSecond: 180 },
+        reserve: 300,
+        changesPerMinute: 60,
+        everyMs: 1500,
+        forMs: 12_000,
+        seed: 5,
+        pageMs: 200,
+        patienceMs: 600_000,
+      });
+      expect(kills.length).toBeGreaterThanOrEqual(5);
+      expect(found.differences).toEqual([]);
+      expect(found.totals.refused).toBe(0);
+      expect(found.codes).toEqual([0, 0, 0]);
+      expect(found.open).toEqual([]);
+      expect(found.failed).toEqual([]);
+      // SPEC I8 lets ties, and the search for the end of the customers' list, begin anew. A ticket that changes between its
+      // listing and its reading is read before a reply can be later than the change, and has to be read again, killed or not.
+      const counted = again.filter(({ kind }) => kind === 'ticket' || kind === 'page');
+      expect(counted.filter(({ afterKill }) => !afterKill)).toEqual([]);
+      expect(counted.filter(({ kind }) => kind === 'page').length).toBeLessThanOrEqual(3 * kills.length);
+      // One page is asked for while two are on their way to the tables; and two tickets, of each of two readers, are either.
+      expect(counted.length).toBeLessThanOrEqual(7 * kills.length);
+      expect(again.filter(({ kind }) => kind === 'search').length).toBeLessThanOrEqual(kills.length);
+    },
+  );
 
   test('SIGTERM at work: exit 0, another one goes on at the next page, nothing is paid twice', async ({ signal }) => {
     await given({}, queue, async ({ pool, sandbox, ids, at, start }) => {
@@ -205,7 +206,7 @@ function watching(queue: Env): void {
   });
 }
 
-describe.concurrent('workers, with the queue in PostgreSQL', () => onQueue({}, proof));
+describe.concurrent('workers, with the queue in PostgreSQL', () => onQueue({}, patient(proof)));
 
 describeOnRedis('workers, with the queue in Redis', ({ url }) => onQueue({ REDIS_URL: url }), {
   concurrent: true,
