@@ -1,6 +1,6 @@
 /** Who may read and write the lake in a warehouse with several logins. */
-import pg from 'pg';
 import { expect, test } from 'vitest';
+import { makePool } from '../../src/engine/database/pool.ts';
 import { compareLake } from '../../src/lake/compare.ts';
 import { openLake } from '../../src/lake/duckdb.ts';
 import { exportTo } from '../../src/lake/export.ts';
@@ -42,7 +42,7 @@ await describeOnLake('the lake', () => {
       // Another member of the group may let readers in and out.
       await s.rows(`grant shelfdesk_owner to ${second}; alter role ${second} createrole`);
       await s.rows(`grant shelfdesk_reader, shelfdesk_reader_pii to ${second} with admin option`);
-      const pool = new pg.Pool({ connectionString: as(second) });
+      const pool = makePool(as(second));
       try {
         await using reader = await letReaderIn({ pool, url: s.url }, { pii: true });
         expect(await reader.refused('select count(*) from lake.ducklake_schema')).toBeUndefined();

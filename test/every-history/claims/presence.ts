@@ -4,8 +4,9 @@
  */
 import { createServer, connect as dial, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
-import pg from 'pg';
+import type pg from 'pg';
 import type { Clock } from '../../../src/clock.ts';
+import { makePool } from '../../../src/engine/database/pool.ts';
 import type * as workers from '../../../src/engine/runs/workers.ts';
 
 export type PresenceProduct = Pick<typeof workers, 'attend' | 'liveWorkers' | 'workersOf' | 'isAlone'>;
@@ -190,7 +191,7 @@ export async function playPresence(
   product: PresenceProduct,
   { most, first = [] }: PresencePlays,
 ): Promise<PresencePlayed> {
-  const pool = new pg.Pool({ connectionString: url });
+  const pool = makePool(url);
   let histories = 0;
   try {
     const before = first.reduce((truth, event) => following(event, truth)!, beginning);
