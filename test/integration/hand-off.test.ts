@@ -879,6 +879,9 @@ describe('as people run it', () => {
       };
       const first = await shelfdesk(['sync'], env).finished;
       expect(first.code, first.stderr).toBe(0);
+      // However long the second takes, this is not due before it ends.
+      const later = `update sync.hand_off_deliveries set next_try_at = now() + interval '30 minutes' where delivered_at is null`;
+      expect((await db.pool.query(later)).rowCount).toBe(1);
       const second = await shelfdesk(['sync', 'users'], env).finished;
       expect(second.code, second.stderr).toBe(0);
       // The first was refused: its retry is not due yet, and the second waits behind it.
