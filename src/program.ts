@@ -10,6 +10,7 @@ import { syncStream } from '../jobs/sync-stream.ts';
 import { verifyStream } from '../jobs/verify-stream.ts';
 import { chooseAccount, oneAccount, readFleet, startedByNpx } from './app/config.ts';
 import type { Act, AddCommand, Deps } from './cli/command.ts';
+import { cursor } from './cli/output/frame.ts';
 import { allowClosedPipes, say, style } from './cli/output/terminal.ts';
 import { Away, exitCodes, Interrupted, isAway, ShelfdeskError } from './errors.ts';
 import { checkDeclarations } from './sources/check-declarations.ts';
@@ -145,17 +146,18 @@ const act: Act =
   };
 
 /**
- * The first Ctrl-C or SIGTERM stops the work after the current page; the second one exits immediately. A SIGTERM to `npx`
- * reaches only npm and its shell. The shell dies, so this process detects the signal by its changed parent id.
+ * The first Ctrl-C or SIGTERM stops the work after the current page. The second one is left to the system, which ends the process
+ * at once: code that never returns to the event loop would keep a handler of ours from running. A SIGTERM to `npx` reaches only npm and its shell. The shell dies, so this process detects the signal by its changed parent id.
  */
 function interruption(): AbortSignal {
   const controller = new AbortController();
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-    process.on(signal, () => {
-      if (controller.signal.aborted) process.exit(exitCodes.interrupted);
-      controller.abort(new Interrupted());
-    });
-  }
+  const signals = ['SIGINT', 'SIGTERM'] as const;
+  const stop = () => {
+    for (const signal of signals) process.off(signal, stop);
+    if (process.stderr.isTTY) process.stderr.write(cursor.show);
+    controller.abort(new Interrupted());
+  };
+  for (const signal of signals) process.on(signal, stop);
   if (startedByNpx()) {
     const { ppid } = process;
     const look = () => process.ppid !== ppid && controller.abort(new Interrupted());

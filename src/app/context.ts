@@ -5,7 +5,9 @@
 
 import { join } from 'node:path';
 import type pg from 'pg';
+import { remedyOfConnect } from '../engine/database/connect-failures.ts';
 import { makeLedgerPool, makePool } from '../engine/database/pool.ts';
+import { whereOffered } from '../engine/database/prefer-tls.ts';
 import type { Bound } from '../engine/runs/accounts.ts';
 import { Away, exitCodes, isAway, ShelfdeskError, UsageError } from '../errors.ts';
 import { OpenStack } from '../open-stack.ts';
@@ -28,7 +30,7 @@ export async function openWarehouse(
   options: { folder?: string; signal?: AbortSignal } = {},
 ): Promise<Warehouse> {
   await using stack = new OpenStack();
-  let url = config.databaseUrl;
+  let url = config.databaseUrl === undefined ? undefined : await whereOffered(config.databaseUrl).catch(refusal);
   let folder: string | undefined;
   if (url === undefined) {
     const { joinEmbedded } = await import('../embedded/postgres.ts');
@@ -43,14 +45,17 @@ export async function openWarehouse(
   stack.defer(() => pool.end());
   const ledger = makeLedgerPool(url);
   stack.defer(() => ledger.end());
-  await pool.query('select').catch((error: unknown) => {
-    const remedy = 'Check DATABASE_URL and the server.';
-    if (isAway(error)) throw new Away(error, 'the warehouse', remedy);
-    const { message } = error as Error;
-    throw new ShelfdeskError(`the warehouse does not answer: ${message}`, remedy, exitCodes.failed, error);
-  });
+  await pool.query('select').catch(refusal);
   const opened = stack.move();
   return { url, pg: pool, ledger, folder, [Symbol.asyncDispose]: () => opened.disposeAsync() };
+}
+
+function refusal(error: unknown): never {
+  if (error instanceof ShelfdeskError) throw error;
+  const remedy = remedyOfConnect(error, 'DATABASE_URL') ?? 'Check DATABASE_URL and the server.';
+  if (isAway(error)) throw new Away(error, 'the warehouse', remedy);
+  const { message, code } = error as NodeJS.ErrnoException;
+  throw new ShelfdeskError(`the warehouse does not answer: ${message || code}`, remedy, exitCodes.failed, error);
 }
 
 /** The connections of the configured sources, by the name of the source. */

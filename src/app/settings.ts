@@ -4,6 +4,8 @@
  */
 import { createTask, validate } from 'node-cron';
 import { z } from 'zod';
+import type { Read } from '../engine/database/connection-types.ts';
+import { readDatabaseUrl, readRedisUrl } from '../engine/database/connection-url.ts';
 import { parseRules, wrongRule } from '../engine/http/parse-field-rules.ts';
 import { findStream, kinds, sources, streams } from '../sources/index.ts';
 import { address, count, credential, percent, type Setting } from './setting-types.ts';
@@ -14,10 +16,15 @@ const webToken = z
   .regex(/^[\x21-\x7e]{16,}$/, { error: 'must be 16 characters or more, printable and without spaces' })
   .optional();
 
-const connection = (...protocols: string[]) =>
-  z.string().refine(value => URL.canParse(value) && protocols.includes(new URL(value).protocol), {
-    error: `must be a URL that begins with ${protocols[0]}//`,
-  });
+/** An address of PostgreSQL or Redis, refused with the part that is wrong. */
+const connection = (read: (text: string) => Read<unknown>) =>
+  z
+    .string()
+    .trim()
+    .superRefine((value, ctx) => {
+      const found = read(value);
+      if ('wrong' in found) ctx.addIssue({ code: 'custom', message: found.wrong });
+    });
 
 /** Cron expression in the dialect of node-cron, which runs the schedule. BullMQ has another dialect. */
 const cron = z
@@ -137,13 +144,13 @@ const handOffDue = z.string().transform((text, ctx): { by: string } | { withinMs
 /** Settings of the whole process. */
 const processSettings = {
   DATABASE_URL: {
-    schema: connection('postgres:', 'postgresql:').optional(),
-    says: 'PostgreSQL of the warehouse, version 15 or newer. Without it: an embedded PostgreSQL in `.shelfdesk/`.',
+    schema: connection(readDatabaseUrl).optional(),
+    says: 'PostgreSQL of the warehouse, version 15 or newer. Without it: an embedded PostgreSQL in `.shelfdesk/`. Encryption: docs/how-to/use-tls.md.',
     secret: true,
   },
   REDIS_URL: {
-    schema: connection('redis:', 'rediss:').optional(),
-    says: 'Redis for the job queue. Without it: the queue lives in PostgreSQL.',
+    schema: connection(readRedisUrl).optional(),
+    says: 'Redis for the job queue, encrypted with `rediss://`. Without it: the queue lives in PostgreSQL.',
     secret: true,
   },
   SHELFDESK_CONFIG: {

@@ -6,7 +6,8 @@
 import pg from 'pg';
 import { lineFor } from '../engine/database/connection-url.ts';
 import { isMirror } from '../engine/database/mirrors.ts';
-import { type Client, sessionOptions, streamOf, transaction } from '../engine/database/pool.ts';
+import { type Client, sessionSettings, streamOf, transaction } from '../engine/database/pool.ts';
+import { connectSession, type SessionSettings, sessionTo } from '../engine/database/session.ts';
 import { exitCodes, isAway, ShelfdeskError } from '../errors.ts';
 import {
   dropLogin,
@@ -45,7 +46,7 @@ interface Login {
   readonly group: string;
   readonly prefix: string;
   /** Further settings of the session. */
-  readonly options?: string;
+  readonly settings?: SessionSettings;
   /** Within the transactions that create and drop the login. */
   enter?(client: Client, name: string): Promise<void>;
   leave?(client: Client, name: string): Promise<void>;
@@ -113,7 +114,7 @@ export async function openOwnReader(
   { now, pii, accounts, ms }: { now: Date; pii: boolean; accounts: readonly string[] | null; ms: number },
 ): Promise<OwnReader> {
   const login: Login = {
-    ...{ group: groupOf(pii), prefix: ofAgents, options: `-c statement_timeout=${ms}` },
+    ...{ group: groupOf(pii), prefix: ofAgents, settings: { statement_timeout: ms } },
     async enter(client, name) {
       await client.query(
         'insert into sync.readers (role_name, accounts, pii, created_at, created_by) values ($1, $2, $3, $4, $5)',
@@ -156,11 +157,7 @@ async function asLogin(db: pg.Pool, url: string, now: Date, login: Login): Promi
     await join(client, login.group, name);
     await login.enter?.(client, name);
   });
-  const client = new pg.Client({
-    ...{ connectionString: line, application_name: 'shelfdesk: sql' },
-    options: [sessionOptions, login.options ?? []].flat().join(' '),
-  });
-  client.on('error', () => {}); // The running statement fails with the same error.
+  const client = sessionTo(line, { application_name: 'shelfdesk: sql' });
   let stopping: Promise<unknown> | undefined;
   const close = async () => {
     // A login that is gone could not be named to end its session.
@@ -169,7 +166,7 @@ async function asLogin(db: pg.Pool, url: string, now: Date, login: Login): Promi
     await drop(db, name, login);
   };
   try {
-    await client.connect();
+    await connectSession(client, line, { ...sessionSettings, ...login.settings });
   } catch (error) {
     await close();
     throw error;

@@ -13,6 +13,7 @@ import { Away, exitCodes, isAway, ShelfdeskError } from '../../errors.ts';
 import { keepChecksums, refuseIfEdited } from './checksums.ts';
 import { addMirrors, type Mirror } from './mirrors.ts';
 import { ownNames } from './pool.ts';
+import { connectSession, sessionTo } from './session.ts';
 import { takeOver } from './take-over.ts';
 
 const ownFolder = fileURLToPath(new URL('../../../migrations/', import.meta.url));
@@ -161,12 +162,13 @@ async function sourceSchemas(client: pg.Client): Promise<string[]> {
 }
 
 async function connect(url: string): Promise<pg.Client> {
-  const client = new pg.Client({ connectionString: url, application_name: 'shelfdesk: migrates', options: ownNames });
-  client.on('error', () => {}); // The query in flight fails for the same reason, and reports it.
+  const client = sessionTo(url, { application_name: 'shelfdesk: migrates' });
   try {
-    await client.connect();
+    await connectSession(client, url, ownNames);
     return client;
   } catch (cause) {
+    client.end().catch(() => {});
+    if (cause instanceof ShelfdeskError) throw cause;
     const where = `database ${client.database} on ${client.host}:${client.port}`;
     const remedy = 'Check DATABASE_URL, and that the server runs and lets this machine in.';
     if (isAway(cause)) throw new Away(cause, where, remedy);

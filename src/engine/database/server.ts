@@ -1,7 +1,8 @@
 /** Facts about a PostgreSQL server and our role there, for the checks of the doctor. */
-import pg from 'pg';
+import type pg from 'pg';
 import type { Clock } from '../../clock.ts';
 import { isMirror } from './mirrors.ts';
+import { sessionTo } from './session.ts';
 
 export interface ServerFacts {
   /** 180004 for 18.4. */
@@ -50,12 +51,7 @@ export const compiles = (url: string): Promise<boolean> =>
 
 /** A session without our settings. */
 async function briefly<T>(url: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
-  const client = new pg.Client({
-    connectionString: url,
-    application_name: 'shelfdesk: doctor',
-    connectionTimeoutMillis: patienceMs,
-  });
-  client.on('error', () => {}); // The attempt fails with the same error.
+  const client = sessionTo(url, { application_name: 'shelfdesk: doctor', connectionTimeoutMillis: patienceMs });
   try {
     await client.connect();
     return await work(client);

@@ -21,8 +21,10 @@ import {
 } from 'bullmq';
 import { Redis } from 'ioredis';
 import pg from 'pg';
-import { Away, exitCodes, isAway, messageOf, ShelfdeskError } from '../../errors.ts';
+import { exitCodes, messageOf, ShelfdeskError } from '../../errors.ts';
 import { givesUp } from '../database/pool.ts';
+import { poolConfig } from '../database/session.ts';
+import { redisFailure, redisOptions, requireRedis } from './redis.ts';
 
 /**
  * The job of a killed worker is free after this time, and taken up at a following look, after 5 to 10 s. On Redis,
@@ -114,11 +116,14 @@ export async function openQueue({ name, ...at }: QueueServer & { name: string })
 const nameOf = (name: string) => `shelfdesk-${name}`;
 
 async function onRedis(url: string): Promise<Queues> {
-  const redis = new Redis(url, {
-    maxRetriesPerRequest: null,
-    lazyConnect: true,
-    retryStrategy: tries => Math.min(2000, tries * 100),
-  });
+  await requireRedis(url);
+  const redis = new Redis(
+    redisOptions(url, {
+      maxRetriesPerRequest: null,
+      lazyConnect: true,
+      retryStrategy: tries => Math.min(2000, tries * 100),
+    }),
+  );
   // Each queue and each worker adds a listener. Many listeners are no leak.
   redis.setMaxListeners(0);
   let trouble: Error | undefined;
@@ -127,13 +132,9 @@ async function onRedis(url: string): Promise<Queues> {
   });
   try {
     await redis.connect();
-    await redis.ping();
   } catch (error) {
     redis.disconnect();
-    const why: unknown = trouble ?? error;
-    const remedy = 'Check REDIS_URL, or leave it out: then the queue lives in PostgreSQL.';
-    if (isAway(why)) throw new Away(why, 'Redis', remedy);
-    throw new ShelfdeskError(`Redis does not answer: ${(why as Error).message}`, remedy, exitCodes.failed, error);
+    throw redisFailure(trouble ?? (error as Error));
   }
   return {
     open(name) {
@@ -174,9 +175,8 @@ export const queueConnections = (queues: number): number => queues + poolMost;
 async function onPostgres(url: string): Promise<Queues> {
   const backed = withBackend(createPostgresBackend);
   const pool = new pg.Pool({
-    connectionString: url,
+    ...poolConfig(url, { search_path: 'bullmq', ...givesUp }),
     application_name: 'shelfdesk: queue',
-    options: `-c search_path=bullmq ${givesUp}`,
     max: queueConnections(0),
   });
   pool.setMaxListeners(0);

@@ -8,6 +8,7 @@ import { openWarehouse, type Warehouse } from '../../app/context.ts';
 import { openContext, openLog } from '../../app/open-context.ts';
 import type { Clock } from '../../clock.ts';
 import type { Context } from '../../engine/context.ts';
+import { whereOffered } from '../../engine/database/prefer-tls.ts';
 import { lookAtServer, reach, type ServerFacts } from '../../engine/database/server.ts';
 import type { SourceName } from '../../engine/http/request.ts';
 import { type OpenQueue, openQueues, type Queues } from '../../engine/queue/queue.ts';
@@ -66,7 +67,7 @@ export function createDoctorContext(around: DoctorEnvironment, stack: OpenStack)
   const warehouse = once(async () => {
     const { databaseUrl } = around.look.servers!;
     // reach() gives up after 5 s. The pool would wait minutes for a server that does not answer.
-    if (databaseUrl !== undefined) await reach(databaseUrl);
+    if (databaseUrl !== undefined) await reach(await whereOffered(databaseUrl));
     return stack.use(await openWarehouse({ databaseUrl }, { folder: around.folder, signal }));
   });
   return {

@@ -4,12 +4,14 @@ import { statfs } from 'node:fs/promises';
 import { readSearch } from '../../../analytics/search.ts';
 import { boundSources } from '../../../app/context.ts';
 import { migrateWarehouse } from '../../../app/migrate.ts';
+import { remedyOfConnect } from '../../../engine/database/connect-failures.ts';
 import { pendingMigrations } from '../../../engine/database/migrate.ts';
 import { connectionsOf, lookersMost } from '../../../engine/database/pool.ts';
 import { compiles } from '../../../engine/database/server.ts';
 
 import { queueConnections } from '../../../engine/queue/queue.ts';
 import { addressesOf, boundElsewhere } from '../../../engine/runs/accounts.ts';
+import { UsageError } from '../../../errors.ts';
 import { count } from '../../../words.ts';
 import type { DoctorContext } from '../doctor-context.ts';
 import { liveProcesses } from '../doctor-state.ts';
@@ -34,7 +36,9 @@ export const databaseChecks: readonly Check[] = [
         const where = folder === undefined ? `database ${database}, as role ${role}` : `embedded, in ${folder}`;
         return ok(`PostgreSQL ${version}, ${where}`);
       } catch (error) {
-        return fail(`PostgreSQL does not answer: ${(error as Error).message}`, remedyOf(error, context));
+        const { message } = error as Error;
+        if (error instanceof UsageError) return fail(message, error.remedy);
+        return fail(`PostgreSQL does not answer: ${message}`, remedyOf(error, context));
       }
     },
   },
@@ -320,9 +324,9 @@ const some = (names: readonly string[]) =>
 function remedyOf(error: unknown, { look }: DoctorContext): string {
   if (look.servers!.databaseUrl === undefined)
     return (error as { remedy?: string }).remedy ?? 'Set DATABASE_URL to a PostgreSQL server that is already there.';
+  const known = remedyOfConnect(error, 'DATABASE_URL');
+  if (known !== undefined) return known;
   const { code } = error as { code?: string };
-  if (code === '28P01' || code === '28000') return 'Check user and password in DATABASE_URL, and pg_hba.conf.';
-  if (code === '3D000') return 'Make the database, or name another one in DATABASE_URL.';
   if (code === '53300') return 'Raise max_connections of the server, or end what holds its connections.';
   return 'Check DATABASE_URL, and that the server runs and lets this machine in.';
 }
