@@ -10,8 +10,7 @@ import { syncStream } from '../jobs/sync-stream.ts';
 import { verifyStream } from '../jobs/verify-stream.ts';
 import { chooseAccount, oneAccount, readFleet, startedByNpx } from './app/config.ts';
 import type { Act, AddCommand, Deps } from './cli/command.ts';
-import { cursor } from './cli/output/frame.ts';
-import { allowClosedPipes, say, style } from './cli/output/terminal.ts';
+import { allowClosedPipes, say, showCursor, style } from './cli/output/terminal.ts';
 import { Away, exitCodes, Interrupted, isAway, ShelfdeskError } from './errors.ts';
 import { checkDeclarations } from './sources/check-declarations.ts';
 import { streams } from './sources/index.ts';
@@ -154,7 +153,7 @@ function interruption(): AbortSignal {
   const signals = ['SIGINT', 'SIGTERM'] as const;
   const stop = () => {
     for (const signal of signals) process.off(signal, stop);
-    if (process.stderr.isTTY) process.stderr.write(cursor.show);
+    showCursor();
     controller.abort(new Interrupted());
   };
   for (const signal of signals) process.on(signal, stop);

@@ -1,7 +1,9 @@
 /** Terminal output. Results go to stdout and everything else to stderr, so that stdout can be piped. */
+
 import { createInterface } from 'node:readline/promises';
 import { Writable } from 'node:stream';
 import { styleText } from 'node:util';
+import { cursor } from './frame.ts';
 
 /** Ignores EPIPE: a reader such as `head` may exit early, and the command still finishes its work. */
 export function allowClosedPipes(): void {
@@ -125,4 +127,9 @@ export function duration(ms: number): string {
   if (seconds < 90 * 60) return `${Math.round(seconds / 60)} min`;
   if (seconds < 48 * 3600) return `${Math.round(seconds / 3600)} h`;
   return `${Math.round(seconds / 86_400)} d`;
+}
+
+/** A second signal ends the process at once, and progress has hidden the cursor. */
+export function showCursor(): void {
+  if (process.stderr.isTTY) process.stderr.write(cursor.show);
 }

@@ -313,6 +313,8 @@ export function lineFor(owners: string, name: string, password: string): string 
   if (url.username !== name || url.password !== password) {
     url.searchParams.set('user', name);
     url.searchParams.set('password', password);
+    // libpq takes no + for a blank.
+    url.search = url.search.replaceAll('+', '%20');
   }
   const told = readDatabaseUrl(url.href);
   if ('address' in told && told.address.user === name && told.address.password === password) return url.href;
