@@ -41,7 +41,13 @@ async function lookAt(configOf: () => pg.ClientConfig): Promise<void> {
   };
   try {
     await refuseTransactions(await connect(), await connect());
-    await refuseLeftovers(open.splice(0), connect);
+    await refuseLeftovers([...open], connect);
+  } catch (error) {
+    if (!/timeout|no more connections/i.test((error as Error).message)) throw error;
+    throw new UsageError(
+      'the pooler at DATABASE_URL has no session left for a second connection',
+      'Raise default_pool_size and max_client_conn of PgBouncer: `npx shelfdesk doctor` says how many connections a process takes up to.',
+    );
   } finally {
     await Promise.all(open.map(client => client.end().catch(() => {})));
   }

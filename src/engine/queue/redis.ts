@@ -133,7 +133,7 @@ const refusals: readonly [code: RegExp, says: string, remedy: string][] = [
     'Redis wants a password',
     'Write it in REDIS_URL: redis://:password@host or redis://user:password@host.',
   ],
-  [/\bWRONGPASS\b|invalid (username-)?password/i, 'Redis refuses user and password', 'Check them in REDIS_URL.'],
+  [/\bWRONGPASS\b|invalid (username-)?password/i, 'Redis refuses the login', 'Check user and password in REDIS_URL.'],
   [/\bDENIED\b/, 'Redis is in protected mode', 'Give it a password, or let it listen for this machine.'],
   [
     /\b(MOVED|ASK|CROSSSLOT)\b/,
