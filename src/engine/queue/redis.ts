@@ -110,15 +110,21 @@ export async function requireRedis(url: string): Promise<void> {
       await redis.client('SETNAME', 'shelfdesk');
     });
   } catch (error) {
-    // A server without TLS waits for the end of a line.
-    if (/^rediss:/i.test(url) && (error as NodeJS.ErrnoException).code === 'ETIMEDOUT')
-      throw new Away(
-        error as Error,
-        'Redis',
-        'Either the server is away, or no TLS answers at this port: then write redis:// in REDIS_URL, or name the port of TLS.',
-      );
+    const remedy = remedyOfSilence(url, error as NodeJS.ErrnoException);
+    if (remedy !== undefined) throw new Away(error as Error, 'Redis', remedy);
     throw redisFailure(error as Error);
   }
+}
+
+/** A server without TLS waits for the end of a line, and one with it hangs up without a word. */
+function remedyOfSilence(url: string, { code = '', message }: NodeJS.ErrnoException): string | undefined {
+  const isEncrypted = /^rediss:/i.test(url);
+  if (isEncrypted && code === 'ETIMEDOUT')
+    return 'Either the server is away, or no TLS answers at this port: then write redis:// in REDIS_URL, or name the port of TLS.';
+  if (!/^(ECONNRESET|EPIPE)$/.test(code) && !/^Connection is closed/.test(message)) return undefined;
+  return isEncrypted
+    ? 'If the server wants a certificate of the client, add sslcert=/path/client.pem&sslkey=/path/client.key (docs/how-to/use-tls.md).'
+    : 'If TLS is spoken at this port, write rediss:// in REDIS_URL (docs/how-to/use-tls.md).';
 }
 
 /** What Redis says when it refuses, and what to do. A refusal of a script has its code in the middle. */
