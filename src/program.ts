@@ -11,6 +11,7 @@ import { verifyStream } from '../jobs/verify-stream.ts';
 import { chooseAccount, oneAccount, readFleet, startedByNpx } from './app/config.ts';
 import type { Act, AddCommand, Deps } from './cli/command.ts';
 import { allowClosedPipes, say, showCursor, style } from './cli/output/terminal.ts';
+import { redisRefusal } from './engine/queue/redis-refusals.ts';
 import { Away, exitCodes, Interrupted, isAway, ShelfdeskError } from './errors.ts';
 import { checkDeclarations } from './sources/check-declarations.ts';
 import { streams } from './sources/index.ts';
@@ -168,7 +169,8 @@ function interruption(): AbortSignal {
 /** Prints message and remedy of an expected failure, or the stack of a bug. Returns the exit code. */
 function explain(thrown: unknown): number {
   // An outage is never a bug, wherever it is thrown.
-  const error = isAway(thrown) && !(thrown instanceof ShelfdeskError) ? new Away(thrown) : thrown;
+  const error =
+    isAway(thrown) && !(thrown instanceof ShelfdeskError) ? new Away(thrown) : (refusedBy(thrown) ?? thrown);
   // Commander has already printed the error.
   if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.ok : exitCodes.usage;
   if (error instanceof ShelfdeskError) {
@@ -178,6 +180,12 @@ function explain(thrown: unknown): number {
   }
   say(error instanceof Error ? (error.stack ?? error.message) : String(error));
   return exitCodes.failed;
+}
+
+/** What Redis refuses for good, in the middle of a command. */
+function refusedBy(thrown: unknown): ShelfdeskError | undefined {
+  const refused = thrown instanceof Error && thrown.name === 'ReplyError' ? redisRefusal(thrown) : undefined;
+  return refused && new ShelfdeskError(refused.says, refused.remedy, exitCodes.failed, thrown);
 }
 
 allowClosedPipes();

@@ -24,6 +24,7 @@ import { type Claim, failUntaken } from '../runs/claims.ts';
 import { keepRequestLog } from '../runs/request-log.ts';
 import type { Job } from './job.ts';
 import type { Delivery, JobQueue } from './queue.ts';
+import { redisRefusal } from './redis-refusals.ts';
 
 /** Interval at which a queued job checks for its turn. */
 const busyMs = 1000;
@@ -165,7 +166,8 @@ export function work(
   let toldMs = Number.NEGATIVE_INFINITY;
   const taking = queue.work(run, error => {
     const quiet = ctx.clock.monotonic() - toldMs < quietMs;
-    const what = isAway(error) ? describeOutage(error, 'the queue') : 'the queue is in trouble';
+    const refused = error.name === 'ReplyError' ? redisRefusal(error)?.says : undefined;
+    const what = isAway(error) ? describeOutage(error, 'the queue') : (refused ?? 'the queue is in trouble');
     ctx.log[quiet ? 'debug' : 'warn']({ error: error.message }, `${what}; it is tried again`);
     if (!quiet) toldMs = ctx.clock.monotonic();
   });
