@@ -153,7 +153,11 @@ function interruption(): AbortSignal {
   const controller = new AbortController();
   const signals = ['SIGINT', 'SIGTERM'] as const;
   const stop = () => {
-    for (const signal of signals) process.off(signal, stop);
+    for (const signal of signals) {
+      process.off(signal, stop);
+      // The first process of a container gets only signals that it handles.
+      if (process.pid === 1) process.on(signal, () => process.exit(exitCodes.interrupted));
+    }
     showCursor();
     controller.abort(new Interrupted());
   };

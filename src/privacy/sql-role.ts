@@ -7,6 +7,7 @@ import pg from 'pg';
 import { lineFor } from '../engine/database/connection-url.ts';
 import { isMirror } from '../engine/database/mirrors.ts';
 import { type Client, sessionSettings, streamOf, transaction } from '../engine/database/pool.ts';
+import { isPooled } from '../engine/database/pooler.ts';
 import { connectSession, type SessionSettings, sessionTo } from '../engine/database/session.ts';
 import { exitCodes, isAway, ShelfdeskError } from '../errors.ts';
 import {
@@ -167,6 +168,7 @@ async function asLogin(db: pg.Pool, url: string, now: Date, login: Login): Promi
   };
   try {
     await connectSession(client, line, { ...sessionSettings, ...login.settings });
+    if (isPooled(line)) await requireUser(client, name);
   } catch (error) {
     await close();
     throw error;
@@ -177,6 +179,17 @@ async function asLogin(db: pg.Pool, url: string, now: Date, login: Login): Promi
     streamOf(client).destroy();
   };
   return { client, stop, [Symbol.asyncDispose]: close };
+}
+
+/** A pooler may log everybody in as one user, with its rights. */
+async function requireUser(client: pg.Client, name: string): Promise<void> {
+  const { rows } = await client.query<{ user: string }>('select session_user::text as user');
+  if (rows[0]!.user === name) return;
+  throw new ShelfdeskError(
+    `the pooler at DATABASE_URL logs everybody in as ${rows[0]!.user}`,
+    'Take user= out of the database in pgbouncer.ini and set auth_query (docs/how-to/use-tls.md), or name the address of PostgreSQL itself.',
+    exitCodes.failed,
+  );
 }
 
 const drop = (db: pg.Pool, name: string, { leave }: Login) =>

@@ -63,6 +63,11 @@ describeWithPgBouncer('PgBouncer', () => {
     const settings = { ...settingsFor(bouncer.url, sandbox), SCHEDULE_NIGHTLY: '' };
     const synced = await shelfdesk(['sync'], settings).finished;
     expect(synced).toMatchObject({ code: 0 });
+    // This one logs everybody in as one user, whose rights would be those of the question.
+    expect(await shelfdesk(['sql', 'select 1'], settings).finished).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('logs everybody in as shelfdesk'),
+    });
     const worker = shelfdesk(['start'], settings);
     const locks = `select count(*)::int as n from pg_locks where locktype = 'advisory' and classid = ${0x53_48_53_57}`;
     const held = async () =>

@@ -4,23 +4,30 @@
  */
 import pg from 'pg';
 import { UsageError } from '../../errors.ts';
+import { addressOf } from './connection-url.ts';
 
 /** A pooler that has no session left keeps a connection waiting. */
 const patienceMs = 5000;
 
-/** The findings of this process, by address. */
+/** The findings of this process, by address. A login for one question may have one connection only, and is not looked at again. */
 const looks = new Map<string, Promise<void>>();
 
+function keyOf(url: string): string {
+  const { host = '', port = '', database, user } = addressOf(url);
+  return [host, port, database ?? user].join(' ');
+}
+
 /** Whether connections to this address go through a pooler, as far as they have been opened. */
-export const isPooled = (url: string): boolean => looks.has(url);
+export const isPooled = (url: string): boolean => looks.has(keyOf(url));
 
 /** Throws UsageError if the pooler at this address shares sessions, or hands them on as they are. Looks once. */
 export function refuseTransactionPooling(url: string, configOf: () => pg.ClientConfig): Promise<void> {
-  let look = looks.get(url);
+  const key = keyOf(url);
+  let look = looks.get(key);
   if (look === undefined) {
     look = lookAt(configOf);
-    looks.set(url, look);
-    look.catch(() => looks.delete(url));
+    looks.set(key, look);
+    look.catch(() => looks.delete(key));
   }
   return look;
 }
