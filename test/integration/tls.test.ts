@@ -1,7 +1,5 @@
 /** TLS of PostgreSQL, Redis and the lake, against servers with certificates of an authority of their own. */
-import { spawn } from 'node:child_process';
-import { chown, rm, stat, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:net';
+import { chown, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -12,6 +10,7 @@ import { openLake } from '../../src/lake/duckdb.ts';
 import { type Certificates, makeCertificates } from '../support/certificates.ts';
 import { eventually } from '../support/desk.ts';
 import { describeOnLake } from '../support/lake.ts';
+import { type OwnRedis, startOwnRedis } from '../support/own-redis.ts';
 import { type OwnServer, startOwnServer } from '../support/own-server.ts';
 import { describeOnRedis } from '../support/redis.ts';
 
@@ -123,32 +122,18 @@ await describeOnLake('the lake', () => {
 });
 
 describeOnRedis('Redis', () => {
-  let port: number;
-  let end: () => Promise<unknown>;
+  let redis: OwnRedis;
   beforeAll(async () => {
-    port = await freePort();
-    const { authority, server, folder } = files;
-    const options = { port: 0, 'tls-port': port, bind: '127.0.0.1', dir: folder, save: '' };
-    const tls = { 'tls-cert-file': server.cert, 'tls-key-file': server.key, 'tls-ca-cert-file': authority };
-    const args = Object.entries({ ...options, ...tls }).flatMap(([key, value]) => [`--${key}`, String(value)]);
-    const child = spawn('redis-server', args, { stdio: ['ignore', 'pipe', 'ignore'] });
-    const ended = new Promise(resolve => child.once('close', resolve));
-    end = () => {
-      child.kill('SIGKILL');
-      return ended;
-    };
-    await new Promise<void>(resolve => {
-      child.stdout.on('data', chunk => String(chunk).includes('Ready to accept') && resolve());
-      void ended.then(() => resolve());
-    });
+    const { authority, server: own } = files;
+    redis = await startOwnRedis(
+      { 'tls-cert-file': own.cert, 'tls-key-file': own.key, 'tls-ca-cert-file': authority },
+      { tls: true },
+    );
   });
-  afterAll(async () => {
-    await end();
-    await rm(join(files.folder, 'dump.rdb'), { force: true });
-  });
+  afterAll(() => redis[Symbol.asyncDispose]());
 
   const looked = (scheme: string, parameters: string, host = 'localhost') =>
-    requireRedis(`${scheme}://${host}:${port}?${withFiles(parameters).replace('CLIENT', own())}`);
+    requireRedis(`${scheme}://${host}:${redis.port}?${withFiles(parameters).replace('CLIENT', own())}`);
   const own = () => `sslcert=${files.client.cert}&sslkey=${files.client.key}`;
 
   test.for(['sslrootcert=AUTHORITY&sslmode=verify-full&CLIENT', 'sslmode=require&CLIENT'])('%s', async parameters => {
@@ -163,14 +148,3 @@ describeOnRedis('Redis', () => {
     expect(await failure(looked(scheme, parameters))).toContain(says);
   });
 });
-
-function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer();
-    server.once('error', reject);
-    server.listen(0, '127.0.0.1', () => {
-      const { port } = server.address() as { port: number };
-      server.close(() => resolve(port));
-    });
-  });
-}

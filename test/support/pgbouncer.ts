@@ -2,10 +2,10 @@
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { describe } from 'vitest';
+import { freePort } from './own-redis.ts';
 
 declare module 'vitest' {
   interface TaskMeta {
@@ -75,15 +75,4 @@ export async function startPgBouncer(url: string, settings: Readonly<Record<stri
     url: `postgres://shelfdesk@127.0.0.1:${own}${pathname}`,
     [Symbol.asyncDispose]: () => opened.disposeAsync(),
   };
-}
-
-function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer();
-    server.once('error', reject);
-    server.listen(0, '127.0.0.1', () => {
-      const { port } = server.address() as { port: number };
-      server.close(() => resolve(port));
-    });
-  });
 }

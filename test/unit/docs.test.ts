@@ -75,6 +75,7 @@ describe('settings', () => {
       'REDISCLI_AUTH',
       'SHELFDESK_WORKERS', // of docker-compose.yml alone
       'COMPOSE_PROJECT_NAME', // of Compose
+      'NODE_EXTRA_CA_CERTS', // of Node.js
       'ON_ERROR_STOP', // of psql
       'ACME_TOKEN', // of the examples
       'SHELFDESK_HAND_OFF', // what a command of HANDOFF_COMMAND gets

@@ -3,7 +3,7 @@
 /** What Redis says when it refuses, and what to do. A refusal of a script has its code in the middle. */
 const refusals: readonly [code: RegExp, says: string, remedy: string][] = [
   [
-    /\bNOPERM\b/,
+    /\bNOPERM\b|user executing the script can't/,
     'Redis refuses its user what the queue does',
     'Let it use the keys and commands of the queue: `ACL SETUSER <user> ~bull:* &* +@all -@dangerous +info +client`. Or take REDIS_URL out: then the queue lives in PostgreSQL.',
   ],
