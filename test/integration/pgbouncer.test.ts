@@ -1,10 +1,13 @@
 import pg from 'pg';
 import { expect, test } from 'vitest';
 import { startSandbox } from '../../packages/sandbox/src/server.ts';
+import { openWarehouse } from '../../src/app/context.ts';
 import { makePool } from '../../src/engine/database/pool.ts';
 import { connectSession, sessionTo } from '../../src/engine/database/session.ts';
+import { openLake } from '../../src/lake/duckdb.ts';
 import { settingsFor, shelfdesk } from '../support/cli.ts';
 import { eventually } from '../support/desk.ts';
+import { describeOnLake } from '../support/lake.ts';
 import { noSandboxLimits } from '../support/mirror.ts';
 import { describeWithPgBouncer, startPgBouncer } from '../support/pgbouncer.ts';
 import { freshDatabase } from '../support/postgres.ts';
@@ -109,5 +112,18 @@ describeWithPgBouncer('PgBouncer', () => {
     const pool = makePool(bouncer.url);
     await expect(pool.query('select')).rejects.toThrow(/without resetting them/);
     await pool.end();
+  });
+});
+
+await describeOnLake('the lake through PgBouncer', () => {
+  describeWithPgBouncer('a session for each client', () => {
+    test('reads the warehouse', async () => {
+      await using db = await freshDatabase();
+      await using bouncer = await startPgBouncer(db.url, { pool_mode: 'session' });
+      await using warehouse = await openWarehouse({ databaseUrl: bouncer.url });
+      const place = { path: '/nowhere', extensions: process.env.LAKE_EXTENSIONS };
+      await using lake = await openLake(warehouse.url, place, { mode: 'none' });
+      expect(await lake.rows('select count(*)::int as n from warehouse.sync.accounts')).toEqual([{ n: 0 }]);
+    });
   });
 });
