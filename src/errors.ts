@@ -181,7 +181,7 @@ export function isAway(error: unknown): error is Error {
   if (typeof code === 'string') return network.test(code) || server.test(code);
   if (error.name === 'ReplyError')
     return /^(READONLY|OOM|MISCONF|LOADING|MASTERDOWN|CLUSTERDOWN)\b/.test(error.message);
-  return /^Connection terminated|not queryable|Client was closed|timeout exceeded when trying to connect|Query read timeout/.test(
+  return /^Connection terminated|not queryable|Client was closed|timeout exceeded when trying to connect|^timeout expired$|Query read timeout/.test(
     error.message,
   );
 }

@@ -5,7 +5,7 @@
 
 import { join } from 'node:path';
 import type pg from 'pg';
-import { remedyOfConnect } from '../engine/database/connect-failures.ts';
+import { plainly, remedyOfConnect } from '../engine/database/connect-failures.ts';
 import { makeLedgerPool, makePool } from '../engine/database/pool.ts';
 import { whereOffered } from '../engine/database/prefer-tls.ts';
 import type { Bound } from '../engine/runs/accounts.ts';
@@ -55,7 +55,12 @@ function refusal(error: unknown): never {
   const remedy = remedyOfConnect(error, 'DATABASE_URL') ?? 'Check DATABASE_URL and the server.';
   if (isAway(error)) throw new Away(error, 'the warehouse', remedy);
   const { message, code } = error as NodeJS.ErrnoException;
-  throw new ShelfdeskError(`the warehouse does not answer: ${message || code}`, remedy, exitCodes.failed, error);
+  throw new ShelfdeskError(
+    `the warehouse does not answer: ${plainly(message) || code}`,
+    remedy,
+    exitCodes.failed,
+    error,
+  );
 }
 
 /** The connections of the configured sources, by the name of the source. */

@@ -36,6 +36,10 @@ export function remedyOfConnect(error: unknown, setting: Setting): string | unde
     return setting === 'REDIS_URL'
       ? 'No TLS answers at this port: write redis:// in REDIS_URL, or name the port of TLS.'
       : 'No TLS answers at this port: name another one, or take sslmode out of DATABASE_URL.';
+  if (/^timeout expired$|^Connection terminated unexpectedly/.test(message))
+    return `Check host and port in ${setting}, and the server: what listens there does not answer as PostgreSQL does.`;
+  if (/^Unknown RESP type|^Protocol error/.test(message))
+    return `Check host and port in ${setting}: what listens there does not answer as Redis does.`;
   if (code === 'ENOENT') return `There is no socket at this path: name another one in ${setting}, or start the server.`;
   if (code === 'EACCES' || code === 'EPERM')
     return 'The user of this process may not use that socket: give it the right.';
@@ -43,3 +47,7 @@ export function remedyOfConnect(error: unknown, setting: Setting): string | unde
   if (code === '3D000') return `Make the database, or name another one in ${setting}.`;
   return undefined;
 }
+
+/** The words of OpenSSL without its numbers and files. */
+export const plainly = (message: string): string =>
+  message.replace(/^[0-9A-F]+:error:[0-9A-F]+:[^:]*:[^:]*:([^:]+):.*$/is, '$1');

@@ -41,16 +41,26 @@ export function clientConfig(url: string): pg.ClientConfig {
   };
 }
 
+/** A login takes no longer: what listens at a wrong port may take the connection and say nothing. */
+const loginMs = 10_000;
+
+/** A limit of the pool would also limit the wait for a free connection. A pool hides the password from copies of its options. */
+function PatientClient(options: pg.ClientConfig): pg.Client {
+  const { password, connectionTimeoutMillis = loginMs } = options;
+  return new pg.Client({ ...options, ...(password !== undefined && { password }), connectionTimeoutMillis });
+}
+
 /** For a pool whose sessions have these settings. */
 export const poolConfig = (url: string, settings: SessionSettings): pg.PoolConfig => ({
   ...clientConfig(url),
+  Client: PatientClient as unknown as new () => pg.ClientBase,
   // The types of node-postgres leave out that it waits for the promise.
   onConnect: client => settle(client as pg.Client, url, settings),
 });
 
 /** A session that is still to be connected, by `connectSession`. A lost connection must not end the process: the statement in flight fails. */
 export function sessionTo(url: string, more: pg.ClientConfig): pg.Client {
-  const client = new pg.Client({ ...clientConfig(url), ...more });
+  const client = PatientClient({ ...clientConfig(url), ...more });
   client.on('error', () => {});
   return client;
 }

@@ -1,7 +1,7 @@
 /** A Redis server: how it is reached, whether the queue can work there, and facts for the checks of the doctor. */
 import { Redis, type RedisOptions } from 'ioredis';
 import { Away, exitCodes, isAway, ShelfdeskError, UsageError } from '../../errors.ts';
-import { remedyOfConnect } from '../database/connect-failures.ts';
+import { plainly, remedyOfConnect } from '../database/connect-failures.ts';
 import { readRedisUrl } from '../database/connection-url.ts';
 import { tlsOptions } from '../database/tls.ts';
 import { redisRefusal } from './redis-refusals.ts';
@@ -124,8 +124,8 @@ function remedyOfSilence(url: string, { code = '', message }: NodeJS.ErrnoExcept
     return 'Either the server is away, or no TLS answers at this port: then write redis:// in REDIS_URL, or name the port of TLS.';
   if (!/^(ECONNRESET|EPIPE)$/.test(code) && !/^Connection is closed/.test(message)) return undefined;
   return isEncrypted
-    ? 'If the server wants a certificate of the client, add sslcert=/path/client.pem&sslkey=/path/client.key (docs/how-to/use-tls.md).'
-    : 'If TLS is spoken at this port, write rediss:// in REDIS_URL (docs/how-to/use-tls.md).';
+    ? 'Check host and port in REDIS_URL. If the server wants a certificate of the client, add sslcert=/path/client.pem&sslkey=/path/client.key (docs/how-to/use-tls.md).'
+    : 'Check host and port in REDIS_URL. If TLS is spoken at this port, write rediss:// in REDIS_URL (docs/how-to/use-tls.md).';
 }
 
 /** What a failed connection to Redis means for people: Away, or a refusal for good. */
@@ -135,7 +135,7 @@ export function redisFailure(error: Error): ShelfdeskError {
   if (refused) return new ShelfdeskError(refused.says, refused.remedy, exitCodes.failed, error);
   const remedy =
     remedyOfConnect(error, 'REDIS_URL') ?? 'Check REDIS_URL, or leave it out: then the queue lives in PostgreSQL.';
-  const { message } = error;
+  const message = plainly(error.message);
   if (isAway(error)) return new Away(error, 'Redis', remedy);
   return new ShelfdeskError(`Redis does not answer: ${message}`, remedy, exitCodes.failed, error);
 }
