@@ -10,7 +10,7 @@ import pg from 'pg';
 import { addressOf } from '../engine/database/connection-url.ts';
 import { isPooled } from '../engine/database/pooler.ts';
 import { clientConfig } from '../engine/database/session.ts';
-import { systemAuthorities } from '../engine/database/tls.ts';
+import { knownAuthorities } from '../engine/database/tls.ts';
 import { integerOf } from '../engine/exact-json.ts';
 import { exitCodes, ShelfdeskError } from '../errors.ts';
 import { failureOfPlace } from './failures.ts';
@@ -236,7 +236,7 @@ async function optionsOf(url: string, temp: string): Promise<string> {
   // libpq would look for a file of the user, and knows no authorities of Node.js.
   if (mode === 'verify-full' && (root ?? 'system') === 'system') {
     authorities = join(temp, 'authorities.pem');
-    await writeFile(authorities, systemAuthorities().join('\n'));
+    await writeFile(authorities, knownAuthorities(root === 'system').join('\n'));
   }
   const told = { sslmode: mode, sslrootcert: authorities, sslcert: cert, sslkey: key };
   const kept = Object.entries(told).flatMap(([name, value]) =>

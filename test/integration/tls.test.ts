@@ -8,6 +8,7 @@ import { requireRedis } from '../../src/engine/queue/redis.ts';
 import { ShelfdeskError } from '../../src/errors.ts';
 import { openLake } from '../../src/lake/duckdb.ts';
 import { type Certificates, makeCertificates } from '../support/certificates.ts';
+import { shelfdesk } from '../support/cli.ts';
 import { eventually } from '../support/desk.ts';
 import { describeOnLake } from '../support/lake.ts';
 import { type OwnRedis, startOwnRedis } from '../support/own-redis.ts';
@@ -108,6 +109,11 @@ describe('PostgreSQL', () => {
     await again.end();
     await eventually(async () => expect(await failure(isEncrypted(server.url))).toContain('Add sslmode=require'));
   });
+});
+
+test('an authority in NODE_EXTRA_CA_CERTS is known', async () => {
+  const env = { DATABASE_URL: at('localhost', 'sslmode=verify-full'), NODE_EXTRA_CA_CERTS: files.authority };
+  expect(await shelfdesk(['migrate'], env).finished).toMatchObject({ code: 0 });
 });
 
 await describeOnLake('the lake', () => {

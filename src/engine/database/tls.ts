@@ -12,7 +12,9 @@ export function tlsOptions(asked: Tls, setting: string): tls.ConnectionOptions |
   const { mode, root, cert, key, keyPassword } = asked;
   if (mode === undefined || mode === 'disable' || mode === 'prefer') return undefined;
   const files = {
-    ...(root !== undefined && { ca: root === 'system' ? systemAuthorities() : [read(setting, 'sslrootcert', root)] }),
+    ...(root !== undefined && {
+      ca: root === 'system' ? knownAuthorities(true) : [read(setting, 'sslrootcert', root)],
+    }),
     ...(cert !== undefined && { cert: read(setting, 'sslcert', cert) }),
     ...(key !== undefined && { key: read(setting, 'sslkey', key) }),
     ...(keyPassword !== undefined && { passphrase: keyPassword }),
@@ -23,11 +25,11 @@ export function tlsOptions(asked: Tls, setting: string): tls.ConnectionOptions |
   return { ...files, checkServerIdentity: () => undefined };
 }
 
-/** The authorities that Node.js trusts (NODE_EXTRA_CA_CERTS among them), and those of the operating system. */
-export function systemAuthorities(): string[] {
+/** The authorities that Node.js trusts (NODE_EXTRA_CA_CERTS among them), and those of the operating system as well if asked for. */
+export function knownAuthorities(ofSystem: boolean): string[] {
   // Since Node.js 22.15.
   if (typeof tls.getCACertificates !== 'function') return [...tls.rootCertificates];
-  return [...new Set([...tls.getCACertificates('default'), ...tls.getCACertificates('system')])];
+  return [...new Set([...tls.getCACertificates('default'), ...(ofSystem ? tls.getCACertificates('system') : [])])];
 }
 
 function read(setting: string, name: string, path: string): string {
