@@ -39,9 +39,9 @@ describeOnRedis('a Redis of its own', () => {
   });
 
   test.for<[login: string, path: string, says: string, remedy: string]>([
-    ['noinfo:pw', '', 'refuses its user', '+info'],
-    ['others:pw', '', 'refuses its user', '~bull:*'],
-    ['reads:pw', '', 'refuses its user', '~bull:*'],
+    ['noinfo:pw', '', 'does not let this user', '+info'],
+    ['others:pw', '', 'does not let this user', '~bull:*'],
+    ['reads:pw', '', 'does not let this user', '~bull:*'],
     ['bull:wrong', '', 'refuses the login', 'password'],
     ['bull:pw', '/99', 'no database of this number', '/0'],
   ])('%s%s', async ([login, path, says, remedy]) => {
@@ -81,7 +81,7 @@ describeOnRedis('a Redis of its own', () => {
       shelfdesk(['sync'], { ...settingsFor(db.url, sandbox), REDIS_URL: at(login) }).finished;
     expect(await synced('noinfo:pw')).toMatchObject({
       code: 1,
-      stderr: expect.stringMatching(/^error: Redis refuses its user .*NOPERM.*\n.*ACL SETUSER/),
+      stderr: expect.stringMatching(/^error: Redis does not let this user .*NOPERM.*\n.*ACL SETUSER/),
     });
     expect(await synced('bull:pw')).toMatchObject({ code: 0 });
   });

@@ -52,13 +52,13 @@ beforeAll(async () => {
 });
 afterAll(() => server[Symbol.asyncDispose]());
 
-describe('PostgreSQL', () => {
-  const isEncrypted = async (url: string): Promise<boolean> => {
-    await using warehouse = await openWarehouse({ databaseUrl: url });
-    const { rows } = await warehouse.pg.query('select ssl from pg_stat_ssl where pid = pg_backend_pid()');
-    return rows[0].ssl;
-  };
+const isEncrypted = async (url: string): Promise<boolean> => {
+  await using warehouse = await openWarehouse({ databaseUrl: url });
+  const { rows } = await warehouse.pg.query('select ssl from pg_stat_ssl where pid = pg_backend_pid()');
+  return rows[0].ssl;
+};
 
+describe('PostgreSQL', () => {
   test.for<[parameters: string, host: string, encrypted: boolean]>([
     ['sslmode=disable', '127.0.0.1', false],
     ['sslmode=prefer', '127.0.0.1', true],
@@ -125,6 +125,25 @@ await describeOnLake('the lake', () => {
     );
     expect(row).toEqual({ ssl: true });
   });
+});
+
+test('a server that wants a certificate of the client gets it, or is said to want it', async () => {
+  const client = new pg.Client({ connectionString: server.url, ssl: { rejectUnauthorized: false } });
+  await client.connect();
+  const { rows } = await client.query<{ file: string }>(`select current_setting('hba_file') as file`);
+  await writeFile(rows[0]!.file, 'hostssl all all 127.0.0.1/32 scram-sha-256 clientcert=verify-ca\n');
+  await client.query(`alter system set ssl_ca_file = '${files.authority}'`);
+  await client.query('select pg_reload_conf()');
+  await client.end();
+  const { cert, key } = files.client;
+  const bare = at('127.0.0.1', 'sslmode=require');
+  await eventually(async () =>
+    expect(await failure(isEncrypted(bare))).toContain('The server wants a certificate of the client'),
+  );
+  expect(await isEncrypted(`${bare}&sslcert=${cert}&sslkey=${key}`)).toBe(true);
+  expect(await failure(isEncrypted(`${bare}&sslcert=${cert}&sslkey=${files.server.key}`))).toContain(
+    'the key belongs to',
+  );
 });
 
 describeOnRedis('Redis', () => {

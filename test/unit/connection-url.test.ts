@@ -120,7 +120,7 @@ describe('REDIS_URL', () => {
   });
 
   test.for<[reply: string, says: string]>([
-    ["NOPERM this user has no permissions to run the 'info' command", 'refuses its user'],
+    ["NOPERM this user has no permissions to run the 'info' command", 'does not let this user'],
     ['NOAUTH Authentication required.', 'wants a password'],
     ['WRONGPASS invalid username-password pair or user is disabled.', 'refuses the login'],
     ["READONLY You can't write against a read only replica.", 'is read-only'],

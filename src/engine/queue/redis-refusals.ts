@@ -4,7 +4,7 @@
 const refusals: readonly [code: RegExp, says: string, remedy: string][] = [
   [
     /\bNOPERM\b|user executing the script can't/,
-    'Redis refuses its user what the queue does',
+    'Redis does not let this user do what the queue does',
     'Let it use the keys and commands of the queue: `ACL SETUSER <user> ~bull:* &* +@all -@dangerous +info +client`. Or take REDIS_URL out: then the queue lives in PostgreSQL.',
   ],
   [
