@@ -102,6 +102,7 @@ test('the line of a reader has nothing of its owner, whichever way that one conn
     ['postgres://owner:secret@h/db?options=endpoint%3Dcool', 'postgres://ada:pw@h/db?options=endpoint%3Dcool'],
     ['postgresql://owner@%2Frun%2Fpostgresql/db', 'postgresql://ada:pw@%2Frun%2Fpostgresql/db'],
     ['postgres:///db?host=/run/postgresql', 'postgres:///db?host=%2Frun%2Fpostgresql&user=ada&password=pw'],
+    ['postgres://u:p@/db?host=/run/pg', 'postgres:///db?host=%2Frun%2Fpg&user=ada&password=pw'],
   ];
   for (const [owners, line] of rows) expect(lineFor(owners, 'ada', 'pw')).toBe(line);
 });
