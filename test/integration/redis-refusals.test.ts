@@ -2,9 +2,11 @@
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startSandbox } from '../../packages/sandbox/src/server.ts';
+import { openQueues } from '../../src/engine/queue/queue.ts';
 import { requireRedis } from '../../src/engine/queue/redis.ts';
 import type { ShelfdeskError } from '../../src/errors.ts';
 import { settingsFor, shelfdesk } from '../support/cli.ts';
+import { eventually } from '../support/desk.ts';
 import { noSandboxLimits } from '../support/mirror.ts';
 import { type OwnRedis, startOwnRedis } from '../support/own-redis.ts';
 import { freshDatabase } from '../support/postgres.ts';
@@ -70,6 +72,26 @@ describeOnRedis('a Redis of its own', () => {
   test('a cluster', async () => {
     await using cluster = await startOwnRedis({ 'cluster-enabled': 'yes' });
     expect((await refusal(`redis://127.0.0.1:${cluster.port}`)).message).toContain('is a cluster');
+  });
+
+  test('a right that is taken later stops nothing else, and jobs are taken again when it is back', async () => {
+    await admin.acl('SETUSER', 'later', 'on', '>pw', '~bull:*', '&*', '+@all');
+    await using queues = await openQueues({ redisUrl: at('later:pw'), databaseUrl: 'postgres://nobody' });
+    await using queue = queues.open('later');
+    await queue.bull.waitUntilReady();
+    await admin.acl('SETUSER', 'later', '-info');
+    const errors: string[] = [];
+    const done = Promise.withResolvers<void>();
+    const taking = queue.work(
+      async () => done.resolve(),
+      ({ message }) => errors.push(message),
+    );
+    await eventually(() => expect(errors.length).toBeGreaterThan(1));
+    expect(errors[0]).toContain('NOPERM');
+    await admin.acl('SETUSER', 'later', '+info');
+    await queue.add('job', 'one', {});
+    await done.promise;
+    await taking.close(Promise.resolve());
   });
 
   test('sync ends with the reason, and does its work where the user may', async () => {

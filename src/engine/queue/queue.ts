@@ -150,7 +150,10 @@ async function onRedis(url: string): Promise<Queues> {
         add: (name, id, payload) => addTo(jobs, name, id, payload),
         work: (process, onError) => {
           removeOld(jobs);
-          return taking(new Worker(nameOf(name), wordless(process), { ...workerOptions, connection: redis }), onError);
+          return taking(
+            () => new Worker(nameOf(name), wordless(process), { ...workerOptions, connection: redis }),
+            onError,
+          );
         },
         [Symbol.asyncDispose]: () => inTime(jobs.close()),
       };
@@ -206,7 +209,10 @@ async function onPostgres(url: string): Promise<Queues> {
         add: (name, id, payload) => addTo(jobs, name, id, payload),
         work: (process, onError) => {
           removeOld(jobs);
-          return taking(new backed.Worker(nameOf(name), wordless(process), { ...workerOptions, connection }), onError);
+          return taking(
+            () => new backed.Worker(nameOf(name), wordless(process), { ...workerOptions, connection }),
+            onError,
+          );
         },
         async [Symbol.asyncDispose]() {
           await inTime(jobs.close());
@@ -286,13 +292,47 @@ function wordless(process: (job: Delivery, token: string) => Promise<void>) {
 const removeOld = (jobs: Pick<Queue, 'clean'>): void =>
   void jobs.clean(failedSeconds * 1000, 0, 'failed').catch(() => {});
 
-function taking(
-  worker: { on(event: 'error', listener: (error: Error) => void): unknown; close(): Promise<void> },
-  onError: (error: Error) => void,
-): Taking {
-  worker.on('error', onError);
+/** Errors of one turn of the event loop, from which on a worker of BullMQ keeps everything else from running. */
+const mostAtOnce = 100;
+const renewMs = 1000;
+
+interface BullWorker {
+  on(event: 'error', listener: (error: Error) => void): unknown;
+  close(force?: boolean): Promise<void>;
+}
+
+/**
+ * A worker of BullMQ whose connection was refused for good tries again without a pause, for ever, and no timer or signal gets its turn.
+ * It is replaced after a second.
+ */
+function taking(make: () => BullWorker, onError: (error: Error) => void): Taking {
+  const leaving = new AbortController();
+  let worker = start();
+
+  function start(): BullWorker {
+    const made = make();
+    let atOnce = 0;
+    made.on('error', error => {
+      if (atOnce === 0)
+        setImmediate(() => {
+          atOnce = 0;
+        });
+      atOnce++;
+      if (atOnce <= mostAtOnce) onError(error);
+      if (atOnce === mostAtOnce) void replace(made);
+    });
+    return made;
+  }
+
+  async function replace(made: BullWorker): Promise<void> {
+    await inTime(made.close(true));
+    await delay(renewMs, undefined, { signal: leaving.signal }).catch(() => {});
+    if (!leaving.signal.aborted) worker = start();
+  }
+
   return {
     async close(atWork) {
+      leaving.abort();
       const closed = worker.close();
       closed.catch(() => {});
       // Running jobs end at their next page. Then the queue is told, if it answers.
