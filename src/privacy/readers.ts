@@ -284,7 +284,7 @@ async function allowed<T>(db: pg.Pool, group: string, work: () => Promise<T>): P
     return await work();
   } catch (error) {
     if (!(error instanceof pg.DatabaseError) || error.code !== '42501') throw error;
-    const me = (await db.query<{ me: string }>('select current_user as me')).rows[0]!.me;
+    const me = (await db.query<{ me: string }>('select quote_ident(current_user) as me')).rows[0]!.me;
     throw new ShelfdeskError(
       `role ${me} may not do that: ${error.message}`,
       `Run it as the role that owns the tables. It has to make roles; as a superuser: \`alter role ${me} createrole\`, and \`grant ${group} to ${me} with admin option\`.`,

@@ -60,7 +60,7 @@ interface Role {
 
 const ours = `n.nspname in ('sync', 'analytics', 'internal', 'bullmq') or ${isMirror('n')}`;
 const rolesSql = `
-  select current_user::text as me,
+  select quote_ident(current_user) as me,
     r.rolsuper or r.rolreplication or exists (
       select from pg_roles p
       where p.rolname in ('pg_write_server_files', 'pg_read_server_files', 'pg_execute_server_program', 'pg_signal_backend', 'pg_maintain')

@@ -10,6 +10,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
 import { Away, exitCodes, isAway, ShelfdeskError } from '../../errors.ts';
+import { asRun, runner as runs } from './as-run.ts';
 import { keepChecksums, refuseIfEdited } from './checksums.ts';
 import { addMirrors, type Mirror } from './mirrors.ts';
 import { ownNames } from './pool.ts';
@@ -58,7 +59,7 @@ export async function migrate(
     }
     const { runner } = await import('node-pg-migrate'); // Loaded only where a migration is missing.
     const done = await runner({
-      dbClient: client,
+      dbClient: runs(client),
       dir: folder,
       direction: 'up',
       migrationsSchema: 'sync',
@@ -208,7 +209,7 @@ async function refuseIfOlder(client: pg.Client, folder: string): Promise<void> {
  */
 async function explain(error: pg.DatabaseError, url: string, folder: string): Promise<ShelfdeskError> {
   const name = await firstMissing(url, folder).catch(() => undefined);
-  const text = name && error.position ? await readFile(join(folder, `${name}.sql`), 'utf8') : '';
+  const text = name && error.position ? asRun(await readFile(join(folder, `${name}.sql`), 'utf8')) : '';
   const line = error.position ? `, line ${text.slice(0, Number(error.position)).split('\n').length}` : '';
   const detail = error.detail ? ` (${error.detail})` : '';
   if (error.code === mayNot)
