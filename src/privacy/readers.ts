@@ -75,6 +75,8 @@ export async function letIn(db: pg.Pool, { name, pii, accounts, who }: NewReader
       await client.query(`${setting} search_path = ${await searchPathOf(client, pii)}`);
       // As in pool.ts: compiling a large view takes longer than running it.
       await client.query(`${setting} jit = off`);
+      // Bodies of functions are read by the session's rule, which an old program of the server may have changed.
+      await client.query(`${setting} standard_conforming_strings = on`);
       await client.query(`${setting} idle_in_transaction_session_timeout = '${forgotten}'`);
       await client.query(
         'insert into sync.readers (role_name, accounts, pii, created_at, created_by) values ($1, $2, $3, $4, $5)',

@@ -1,5 +1,5 @@
 /** What no mirror can be made in is found before anything is made: by `migrate`, `sync`, `start` and `init`, as by `doctor`. */
-import { mkdtempSync } from 'node:fs';
+import { mkdtempSync, readFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -10,7 +10,7 @@ import { refusalsOf, tooOld } from '../../src/engine/database/refusals.ts';
 import { sources } from '../../src/sources/index.ts';
 import { shelfdesk } from '../support/cli.ts';
 import { emptyDatabase, freshDatabase } from '../support/postgres.ts';
-import { aName } from '../support/readers.ts';
+import { aName, letReaderIn } from '../support/readers.ts';
 
 function aFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'shelfdesk-refusals-'));
@@ -130,6 +130,30 @@ test.each(['LATIN1', 'SQL_ASCII'])('a database in %s is refused', async encoding
     `database ${name} stores ${encoding}, which has no place for most letters`,
     `Make another one, \`create database shelfdesk encoding 'UTF8' template template0\`, and name it in DATABASE_URL.`,
   );
+});
+
+test('where a backslash is no letter, tables are made and read as elsewhere', async () => {
+  await using db = await emptyDatabase();
+  await db.pool.query(`alter database ${new URL(db.url).pathname.slice(1)} set standard_conforming_strings = off`);
+  await migrateWarehouse(db.url);
+  await using same = await freshDatabase();
+  const bodies = `select md5(string_agg(pg_get_functiondef(p.oid), '' order by p.oid::regprocedure::text)) as sum
+    from pg_proc p join pg_namespace n on n.oid = p.pronamespace
+    where n.nspname in ('sync', 'analytics') and p.prokind = 'f' and not exists (
+      select from pg_depend d where d.objid = p.oid and d.deptype = 'e')`;
+  expect((await db.pool.query(bodies)).rows).toEqual((await same.pool.query(bodies)).rows);
+  await using reader = await letReaderIn(db);
+  expect(await reader.rows('show standard_conforming_strings')).toEqual([{ standard_conforming_strings: 'on' }]);
+});
+
+test('the guide names the schemas that must be free', async () => {
+  await using db = await freshDatabase();
+  const guide = readFileSync(new URL('../../docs/how-to/let-readers-in.md', import.meta.url), 'utf8');
+  const named = /needs the schemas ([^,]+(?:, `\w+`)+ and `\w+`)/.exec(guide)![1]!.match(/\w+(?=`)/g);
+  const { rows } = await db.pool.query(
+    `select nspname::text as name from pg_namespace where nspname !~ '^(pg_|information_schema|public$)'`,
+  );
+  expect(new Set(named)).toEqual(new Set(['bullmq', ...rows.map(({ name }) => name)]));
 });
 
 test('a warehouse in use is not refused, and PostgreSQL 14 is', async () => {

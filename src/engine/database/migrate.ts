@@ -42,8 +42,9 @@ export async function migrate(
 ): Promise<Migrated> {
   const client = await connect(url);
   try {
-    // Lifts limits that the role may have for everyday work: the lock, or an index, may take longer.
-    await client.query('set statement_timeout = 0; set lock_timeout = 0');
+    // Lifts limits that the role may have for everyday work: the lock, or an index, may take longer. A backslash is a letter,
+    // whatever an old program of the same server needs.
+    await client.query('set statement_timeout = 0; set lock_timeout = 0; set standard_conforming_strings = on');
     await client.query('select pg_advisory_lock($1)', [lockKey]);
     const takenOver = folder === ownFolder ? await takeOver(client) : [];
     await refuseIfOlder(client, folder);
