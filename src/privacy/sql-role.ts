@@ -7,6 +7,7 @@ import pg from 'pg';
 import { lineFor } from '../engine/database/connection-url.ts';
 import { isMirror } from '../engine/database/mirrors.ts';
 import { type Client, sessionOptions, streamOf, transaction } from '../engine/database/pool.ts';
+import { watch } from '../engine/database/waits.ts';
 import { exitCodes, isAway, ShelfdeskError } from '../errors.ts';
 import {
   dropLogin,
@@ -170,6 +171,7 @@ async function asLogin(db: pg.Pool, url: string, now: Date, login: Login): Promi
   };
   try {
     await client.connect();
+    watch(client, url);
   } catch (error) {
     await close();
     throw error;

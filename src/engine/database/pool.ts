@@ -3,6 +3,7 @@ import type { Duplex } from 'node:stream';
 import pg from 'pg';
 import { isAway } from '../../errors.ts';
 import { integerOf, parseEachDigit, parseJson } from '../exact-json.ts';
+import { watch } from './waits.ts';
 
 type Parser = (text: string) => unknown;
 /** node-postgres has `create`, which its types leave out. */
@@ -120,6 +121,7 @@ function poolOf(url: string, more: pg.PoolConfig): pg.Pool {
   pool.on('error', () => {});
   // A connection that breaks within a transaction fails that transaction, not the whole process.
   pool.on('connect', client => client.on('error', () => {}));
+  pool.on('connect', client => watch(client, url));
   return pool;
 }
 

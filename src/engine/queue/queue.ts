@@ -23,6 +23,7 @@ import { Redis } from 'ioredis';
 import pg from 'pg';
 import { Away, exitCodes, isAway, messageOf, ShelfdeskError } from '../../errors.ts';
 import { givesUp } from '../database/pool.ts';
+import { watch } from '../database/waits.ts';
 
 /**
  * The job of a killed worker is free after this time, and taken up at a following look, after 5 to 10 s. On Redis,
@@ -181,6 +182,7 @@ async function onPostgres(url: string): Promise<Queues> {
   });
   pool.setMaxListeners(0);
   pool.on('error', () => {});
+  pool.on('connect', client => watch(client, url));
   pool.on('connect', client => client.on('error', () => {})); // Set for BullMQ's queries: see database/pool.ts.
   try {
     await makeTables(pool);

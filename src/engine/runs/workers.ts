@@ -5,6 +5,7 @@
 import pg from 'pg';
 import type { Clock } from '../../clock.ts';
 import { isAway } from '../../errors.ts';
+import { watch } from '../database/waits.ts';
 
 /** 'SHSW': the class of these locks. sync.is_alive() in 12-runs.sql and sync.live_workers in 12-runs.sql use it too. */
 const lockClass = 0x53_48_53_57;
@@ -156,6 +157,7 @@ function sessionTo(url: string): Session {
   const lost = new AbortController();
   client.on('error', () => {}); // `end` follows, and callers wait for it.
   client.once('end', () => lost.abort());
+  watch(client, url);
   return { client, lost: lost.signal, destroy: () => void client.connection.stream.destroy() };
 }
 
