@@ -57,12 +57,14 @@ const heldBy = (what: string, pid: number) =>
     `! Waits for ${what}, which process ${pid} \\(role \\w+, psql of Ana, since [\\d-]+ [\\d:]+ UTC\\) holds\\.`,
   );
 
-test('sync, start, sql and erase say who locks helpdesk.tickets, and a signal ends them', async () => {
+test('sync, start, status, sql, erase and doctor say who locks helpdesk.tickets, and a signal ends them', async () => {
   await using db = await freshDatabase();
   const sandbox = await startSandbox({ ...noSandboxLimits, tickets: 5 });
   onTestFinished(() => sandbox.close());
   const env = { ...settingsFor(db.url, sandbox), SCHEDULE_FRESH: '* * * * *' };
   expect((await shelfdesk(['sync'], env).finished).code).toBe(0);
+  const known = await db.pool.query('select id from helpdesk.customers order by 1 limit 1');
+  const customer = String(known.rows[0]!.id);
   const { pid, free } = await anaLocks(db, 'lock table helpdesk.tickets in access exclusive mode');
   const waiting = heldBy('a lock on helpdesk\\.tickets', pid);
   const commands: [args: string[], code: number][] = [
@@ -70,7 +72,8 @@ test('sync, start, sql and erase say who locks helpdesk.tickets, and a signal en
     [['start'], 0],
     [['status'], 130],
     [['sql', 'select count(*) from helpdesk.tickets'], 130],
-    [['erase', '--contact', 'nobody@example.com', '--yes'], 130],
+    [['erase', '--customer', customer, '--yes'], 130],
+    [['doctor'], 130],
   ];
   for (const [args, code] of commands) {
     const ended = await endsWaiting(db, args, env, waiting);
