@@ -790,3 +790,14 @@ comment on column analytics.fact_targets.outcome is null;
 
 select sync.settle_comments();
 select sync.settle_roles();
+
+-- A name becomes a role only if it is quoted. A new database has these functions so already.
+do $$
+declare
+  one regprocedure;
+begin
+  foreach one in array '{sync.hand_over(name),sync.settle_roles()}'::regprocedure[] loop
+    execute replace(pg_get_functiondef(one), ' current_user' || '::regrole', ' quote_ident(current_user)::regrole');
+  end loop;
+end
+$$;

@@ -88,18 +88,18 @@ declare
 begin
   for one in
     select format('schema %I', n.nspname) as thing from pg_namespace n
-    where n.nspname = any (schemas) and n.nspowner = current_user::regrole
+    where n.nspname = any (schemas) and n.nspowner = quote_ident(current_user)::regrole
     union all
     -- Sequences of columns, indexes and row types follow their tables.
     select format('%s %s', case c.relkind when 'v' then 'view' when 'm' then 'materialized view' when 'S' then 'sequence' else 'table' end, c.oid::regclass)
     from pg_class c join pg_namespace n on n.oid = c.relnamespace
     where n.nspname = any (schemas) and c.relkind in ('r', 'p', 'v', 'm', 'S')
-      and c.relowner = current_user::regrole and not (c.relkind = 'S' and exists (
+      and c.relowner = quote_ident(current_user)::regrole and not (c.relkind = 'S' and exists (
         select from pg_depend d where d.classid = 'pg_class'::regclass and d.objid = c.oid and d.deptype in ('a', 'i')))
     union all
     select format('routine %s', p.oid::regprocedure)
     from pg_proc p join pg_namespace n on n.oid = p.pronamespace
-    where n.nspname = any (schemas) and p.proowner = current_user::regrole
+    where n.nspname = any (schemas) and p.proowner = quote_ident(current_user)::regrole
       and not exists (
         select from pg_depend d where d.classid = 'pg_proc'::regclass and d.objid = p.oid and d.deptype = 'e')
   loop
@@ -197,7 +197,7 @@ begin
   -- Several people may run migrations: a member of shelfdesk_owner hands over the objects that it owns.
   if 'shelfdesk_owner' = any (groups) and exists (
     select from pg_auth_members m
-    where m.roleid = 'shelfdesk_owner'::regrole and m.member = current_user::regrole
+    where m.roleid = 'shelfdesk_owner'::regrole and m.member = quote_ident(current_user)::regrole
       -- PostgreSQL 16 makes the creator of a role its administrator, but not a member with its rights.
       and coalesce((to_jsonb(m) ->> 'inherit_option')::boolean, true)) then
     perform sync.hand_over('shelfdesk_owner');

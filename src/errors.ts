@@ -186,6 +186,16 @@ export function isAway(error: unknown): error is Error {
   );
 }
 
+/** Whether a statement was canceled, by PostgreSQL or by a person, or an error has that cause. */
+export function isCanceled(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  return (error as { code?: unknown }).code === '57014' || isCanceled(error.cause);
+}
+
+/** The reason of the signal, if a statement was canceled after it: an interruption cancels statements that wait for a lock. */
+export const orReason = (error: unknown, signal: AbortSignal): unknown =>
+  signal.aborted && isCanceled(error) ? signal.reason : error;
+
 /** Message and remedy for an outage of PostgreSQL or Redis. Commands fail with it; workers wait. */
 export class Away extends ShelfdeskError {
   constructor(

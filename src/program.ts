@@ -11,8 +11,9 @@ import { verifyStream } from '../jobs/verify-stream.ts';
 import { chooseAccount, oneAccount, readFleet, startedByNpx } from './app/config.ts';
 import type { Act, AddCommand, Deps } from './cli/command.ts';
 import { allowClosedPipes, say, showCursor, style } from './cli/output/terminal.ts';
+import { tellWaits } from './engine/database/waits.ts';
 import { redisRefusal } from './engine/queue/redis-refusals.ts';
-import { Away, exitCodes, Interrupted, isAway, ShelfdeskError } from './errors.ts';
+import { Away, exitCodes, Interrupted, isAway, orReason, ShelfdeskError } from './errors.ts';
 import { checkDeclarations } from './sources/check-declarations.ts';
 import { streams } from './sources/index.ts';
 
@@ -98,6 +99,11 @@ async function main(args: readonly string[]): Promise<void> {
     lakeJobs,
     signal: interruption(),
   };
+  tellWaits(
+    deps.signal,
+    sentence => say(`${style('yellow', '!', process.stderr)} ${sentence}`),
+    () => process.exit(exitCodes.interrupted),
+  );
   for (const [group, adds] of await asked(args)) {
     program.commandsGroup(group);
     for (const add of adds) add(program, deps, act);
@@ -106,7 +112,7 @@ async function main(args: readonly string[]): Promise<void> {
     checkDeclarations(streams);
     await program.parseAsync(args.map(asValue), { from: 'user' });
   } catch (error) {
-    process.exitCode = explain(error);
+    process.exitCode = explain(orReason(error, deps.signal));
   }
   // A library that keeps retrying an unreachable server must not keep an interrupted process alive.
   if (deps.signal.aborted) setTimeout(() => process.exit(), lingerMs).unref();

@@ -18,7 +18,7 @@ import { streams } from '../sources/index.ts';
 import type { Config, Fleet } from './config.ts';
 import { boundSources, requireSource, type Warehouse } from './context.ts';
 import { promisesOf } from './freshness-targets.ts';
-import { migrateWarehouse } from './migrate.ts';
+import { leftOut, migrateWarehouse } from './migrate.ts';
 import { openContext, openLog } from './open-context.ts';
 
 /** Resources that all accounts of a process share. */
@@ -37,12 +37,14 @@ export async function openGround(
   warehouse: Warehouse,
 ): Promise<Ground> {
   await using stack = new OpenStack();
-  await migrateWarehouse(warehouse.url);
+  const log = openLog({ logLevel });
+  const migrated = await migrateWarehouse(warehouse.url);
+  if (migrated.busy) log.warn(leftOut(migrated));
   const queues = stack.use(await openQueues({ redisUrl, databaseUrl: warehouse.url }));
   const attendance = stack.use(await attend(warehouse.url, systemClock));
   const opened = stack.move();
   return {
-    ...{ warehouse, queues, attendance, log: openLog({ logLevel }) },
+    ...{ warehouse, queues, attendance, log },
     [Symbol.asyncDispose]: () => opened.disposeAsync(),
   };
 }

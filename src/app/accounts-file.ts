@@ -2,11 +2,11 @@
  * Reads the YAML (or JSON) file of SHELFDESK_CONFIG: several accounts with their settings. The file holds no secrets, so it
  * may be committed and shown. A secret is a reference: `{ env: NAME }` or `{ file: path }`.
  */
-import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, resolve } from 'node:path';
 import type { ParsedNode, YAMLMap } from 'yaml';
 import { UsageError } from '../errors.ts';
+import { readText } from './read-text.ts';
 import { settings } from './settings.ts';
 
 /** Raw settings of one account and their places, for error messages. */
@@ -48,7 +48,7 @@ export function readFleetFile(path: string, variable: (name: string) => string |
   const files = [path];
   const lines = new LineCounter();
   // All values are text, as in the environment: a number would round an id of 21 digits.
-  const document = parseDocument(textOf(path, 'SHELFDESK_CONFIG'), {
+  const document = parseDocument(readText(path, 'SHELFDESK_CONFIG names'), {
     schema: 'failsafe',
     lineCounter: lines,
     prettyErrors: false,
@@ -118,7 +118,7 @@ export function readFleetFile(path: string, variable: (name: string) => string |
     }
     const file = resolve(dirname(path), where);
     files.push(file);
-    const value = textOf(file, `${name} (${at(line)})`).trim();
+    const value = readText(file, `${name} (${at(line)}) names`).trim();
     if (value === '')
       throw new UsageError(
         `${file} is empty, but ${name} (${at(line)}) refers to it`,
@@ -162,15 +162,3 @@ export function readFleetFile(path: string, variable: (name: string) => string |
 const shape =
   'The file needs `accounts:` with the settings of each account below its name; common settings go under `defaults:`.';
 const known = 'README.md lists the settings, which are named like the variables.';
-
-function textOf(path: string, what: string): string {
-  try {
-    return readFileSync(path, 'utf8');
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    throw new UsageError(
-      `${what} names ${path}, which cannot be read${code ? ` (${code})` : ''}`,
-      'Name an existing file that the user of Shelfdesk can read.',
-    );
-  }
-}

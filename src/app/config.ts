@@ -3,17 +3,18 @@
  * environment overrides `.env`. settings.ts defines the settings; accounts-file.ts reads a file with several accounts.
  */
 import { createHmac } from 'node:crypto';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { parseEnv } from 'node:util';
 import { z } from 'zod';
 import type { SweepConfig } from '../engine/context.ts';
 import type { FieldRules } from '../engine/http/field-rules.ts';
+import { distance, nearest } from '../engine/http/parse-field-rules.ts';
 import { UsageError } from '../errors.ts';
 import type { LakePlace } from '../lake/duckdb.ts';
 import type { Limits } from '../privacy/bounded.ts';
 import { kinds, type SourceConfig, sources } from '../sources/index.ts';
 import { type Given, type Refused, readFleetFile } from './accounts-file.ts';
+import { readEnvFile } from './env-file.ts';
 import type { ValuesOf } from './setting-types.ts';
 import { type ownSettings, settings } from './settings.ts';
 
@@ -164,7 +165,7 @@ export function readFleet(folder = process.cwd(), environment: Environment = pro
   const common = { databaseUrl, redisUrl, logLevel, web, lake, agents };
   if (SHELFDESK_CONFIG === undefined) return { ...common, accounts: [configOf(plain)], refused: [], files: [] };
   const variables = {
-    ...readEnvFile(folder),
+    ...fileOf(folder),
     ...Object.fromEntries(Object.entries(environment).filter(([, value]) => value)),
   };
   const file = readFleetFile(resolve(folder, SHELFDESK_CONFIG), name => variables[name]);
@@ -208,8 +209,7 @@ export function oneAccount(fleet: Fleet, name?: string): Fleet {
   return { ...fleet, accounts: fleet.accounts.filter(is), refused: fleet.refused.filter(is) };
 }
 
-function environmentOf(folder: string, environment: Environment): Given {
-  const file = readEnvFile(folder);
+function environmentOf(folder: string, environment: Environment, file: Environment = fileOf(folder)): Given {
   const values = Object.fromEntries(
     Object.entries(settings).map(([name, setting]) => {
       const value = environment[name] || file[name];
@@ -288,18 +288,27 @@ export interface SettingsLook {
 }
 
 export function lookAtSettings(folder = process.cwd(), environment: Environment = process.env): SettingsLook {
-  const plain = environmentOf(folder, environment);
+  const unreadable: UsageError[] = [];
+  let written: Environment = {};
+  try {
+    written = fileOf(folder);
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error;
+    unreadable.push(error);
+  }
+  const plain = environmentOf(folder, environment, written);
   const file = join(folder, '.env');
   const secrets = Object.entries(settings).filter(([, setting]) => 'secret' in setting);
   const { wrong, value } = settle(plain);
   const { DATABASE_URL: databaseUrl, REDIS_URL: redisUrl } = value;
   return {
-    wrong,
-    servers: wrong.some(({ message }) => /^(DATABASE|REDIS)_URL /.test(message))
-      ? undefined
-      : { databaseUrl, redisUrl },
+    wrong: [...unreadable, ...wrong],
+    servers:
+      unreadable.length > 0 || wrong.some(({ message }) => /^(DATABASE|REDIS)_URL /.test(message))
+        ? undefined
+        : { databaseUrl, redisUrl },
     file: existsSync(file) ? file : undefined,
-    unknown: Object.keys(readEnvFile(folder)).filter(name => !Object.hasOwn(settings, name)),
+    unknown: Object.keys(written).filter(name => !isSetting(name)),
     secrets: secrets.flatMap(([name]) => plain.values[name] ?? []),
   };
 }
@@ -425,8 +434,29 @@ export const commandEnvironment = (): Environment =>
 /** Whether `npx` started this process. Its shell does not forward signals. */
 export const startedByNpx = (): boolean => process.env.npm_command === 'exec';
 
-function readEnvFile(folder: string): Record<string, string | undefined> {
-  const file = join(folder, '.env');
-  if (!existsSync(file)) return {};
-  return parseEnv(readFileSync(file, 'utf8'));
+const isSetting = (name: string): boolean => Object.hasOwn(settings, name);
+
+const fileOf = (folder: string) => readEnvFile(join(folder, '.env'), isSetting);
+
+/** Changes of letters that a typo makes. */
+const typo = 2;
+
+/** The setting that a name with a typo may mean. */
+export function meantBy(name: string): string | undefined {
+  const near = nearest(name, Object.keys(settings));
+  return distance(name, near) <= typo ? near : undefined;
+}
+
+/** Says which names in `.env` may be misspelt settings; empty without one. An accounts file gives names of its own. */
+export function typosIn(folder = process.cwd(), environment: Environment = process.env): string {
+  const written = fileOf(folder);
+  const isSet = (name: string) => environment[name] !== undefined || written[name] !== undefined;
+  if (isSet('SHELFDESK_CONFIG')) return '';
+  return Object.keys(written)
+    .filter(name => !isSetting(name))
+    .flatMap(name => {
+      const meant = meantBy(name);
+      return meant === undefined || isSet(meant) ? [] : `.env sets ${name}, which is no setting: is it ${meant}?`;
+    })
+    .join(' ');
 }

@@ -13,7 +13,7 @@ import { Away, exitCodes, isAway, ShelfdeskError, UsageError } from '../errors.t
 import { OpenStack } from '../open-stack.ts';
 import { sources } from '../sources/index.ts';
 import type { Connection } from '../sources/source.ts';
-import type { Config } from './config.ts';
+import { type Config, typosIn } from './config.ts';
 
 export interface Warehouse extends AsyncDisposable {
   readonly url: string;
@@ -78,12 +78,17 @@ export function requireSource(config: Config, name?: string): void {
   const configured = configuredSources(config);
   if (name === undefined ? configured.size > 0 : configured.has(name)) return;
   const wanted = sources.find(source => source.name === name);
+  const typos = typosIn();
+  const also = typos === '' ? '' : ` ${typos}`;
   if (wanted !== undefined && configured.size > 0)
-    throw new UsageError(`${wanted.label} is not configured`, `Set ${wanted.requires}, in the environment or in .env.`);
+    throw new UsageError(
+      `${wanted.label} is not configured`,
+      `Set ${wanted.requires}, in the environment or in .env.${also}`,
+    );
   const [first, ...others] = sources.map(({ requires }) => requires);
   throw new UsageError(
     `${sources.map(({ label }) => label).join(' and ')} are not configured`,
-    `Set ${first} in the environment or in .env (or ${others.join('; or ')}), or try \`npm run demo\`.`,
+    `Set ${first} in the environment or in .env (or ${others.join('; or ')}), or try \`npm run demo\`.${also}`,
   );
 }
 

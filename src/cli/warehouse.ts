@@ -1,19 +1,27 @@
 /** Opens the warehouse for a command and prints the folder of an embedded server. */
 
 import type pg from 'pg';
-import type { Config } from '../app/config.ts';
+import { type Config, typosIn } from '../app/config.ts';
 import { openWarehouse, type Warehouse } from '../app/context.ts';
 import { pendingMigrations } from '../engine/database/migrate.ts';
+import { refuseUnfit } from '../engine/database/refusals.ts';
 import { exitCodes, ShelfdeskError } from '../errors.ts';
 import { OpenStack } from '../open-stack.ts';
-import { say } from './output/terminal.ts';
+import { sources } from '../sources/index.ts';
+import { say, style } from './output/terminal.ts';
 
+/** Throws ShelfdeskError if no mirror can be made in the database: an old server, another encoding, schemas of others. */
 export async function warehouseOf(
   config: Pick<Config, 'databaseUrl'> & { accounts?: readonly unknown[] },
   signal: AbortSignal,
 ): Promise<Warehouse> {
-  const warehouse = await openWarehouse(config, { signal });
+  const typos = typosIn();
+  if (typos !== '') say(`${style('yellow', '!', process.stderr)} ${typos}`);
+  await using stack = new OpenStack();
+  const warehouse = stack.use(await openWarehouse(config, { signal }));
   if (warehouse.folder) say(`Warehouse: embedded PostgreSQL in ${warehouse.folder}`);
+  await refuseUnfit(warehouse.pg, sources);
+  stack.move();
   return warehouse;
 }
 

@@ -8,7 +8,7 @@ import { lineFor } from '../engine/database/connection-url.ts';
 import { isMirror } from '../engine/database/mirrors.ts';
 import { type Client, sessionSettings, streamOf, transaction } from '../engine/database/pool.ts';
 import { isPooled } from '../engine/database/pooler.ts';
-import { connectSession, type SessionSettings, sessionTo } from '../engine/database/session.ts';
+import { connectSession, type SessionSettings, sessionTo, watch } from '../engine/database/session.ts';
 import { exitCodes, isAway, ShelfdeskError } from '../errors.ts';
 import {
   dropLogin,
@@ -62,7 +62,7 @@ interface Role {
 
 const ours = `n.nspname in ('sync', 'analytics', 'internal', 'bullmq') or ${isMirror('n')}`;
 const rolesSql = `
-  select current_user::text as me,
+  select quote_ident(current_user) as me,
     r.rolsuper or r.rolreplication or exists (
       select from pg_roles p
       where p.rolname in ('pg_write_server_files', 'pg_read_server_files', 'pg_execute_server_program', 'pg_signal_backend', 'pg_maintain')
@@ -168,6 +168,7 @@ async function asLogin(db: pg.Pool, url: string, now: Date, login: Login): Promi
   };
   try {
     await connectSession(client, line, { ...sessionSettings, ...login.settings });
+    watch(client, url);
     if (isPooled(line)) await requireUser(client, name);
   } catch (error) {
     await close();

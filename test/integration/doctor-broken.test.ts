@@ -223,7 +223,7 @@ describe('database', () => {
     const name = new URL(db.url).pathname.slice(1);
     await db.pool.query(`create role ${role} login password 'let-me-look' connection limit 5`);
     try {
-      await db.pool.query('create schema sync; create table sync.accounts (account_id text)');
+      await db.pool.query('create schema sync create table migrations (name text) create table coverage ()');
       const url = new URL(db.url);
       [url.username, url.password] = [role, 'let-me-look'];
       const settings = { ...desk, DATABASE_URL: url.href };

@@ -1,9 +1,11 @@
 /** `init`: asks for the settings that a source needs, checks them with one request, and writes them to `.env`. */
-import { chmod, readFile, writeFile } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { chmod, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Command } from 'commander';
 import { openAccount } from '../../app/account.ts';
 import { readConfigWith, valueSet } from '../../app/config.ts';
+import { readText } from '../../app/read-text.ts';
 import { settings } from '../../app/settings.ts';
 import { command } from '../../engine/runs/pauses.ts';
 import { exitCodes, ShelfdeskError, UsageError } from '../../errors.ts';
@@ -82,11 +84,10 @@ async function check(source: Source, values: Record<string, string>, signal: Abo
 
 /** Keeps what the file holds, and replaces these settings. */
 async function addTo(path: string, values: Record<string, string>): Promise<void> {
-  const before = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
-    if (error.code !== 'ENOENT') throw error;
-    return '';
-  });
-  const others = before.split('\n').filter(line => !Object.keys(values).some(name => line.startsWith(`${name}=`)));
+  const before = existsSync(path) ? readText(path) : '';
+  const isReplaced = (line: string) =>
+    Object.keys(values).some(name => new RegExp(`^\\s*(export\\s+)?${name}\\s*=`).test(line));
+  const others = before.split('\n').filter(line => !isReplaced(line));
   const kept = others.join('\n').trimEnd();
   const lines = Object.entries(values).map(([name, value]) => `${name}=${quoted(value)}`);
   await writeFile(path, `${kept === '' ? '' : `${kept}\n`}${lines.join('\n')}\n`, { mode: 0o600 });

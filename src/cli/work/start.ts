@@ -8,7 +8,7 @@ import { keepRounds, type Served, serve } from '../../app/serve.ts';
 import { systemClock } from '../../clock.ts';
 import { workConnections } from '../../engine/database/pool.ts';
 import { untilBack } from '../../engine/outage.ts';
-import { describeOutage, exitCodes, Interrupted, ShelfdeskError } from '../../errors.ts';
+import { describeOutage, exitCodes, Interrupted, orReason, ShelfdeskError } from '../../errors.ts';
 import { OpenStack } from '../../open-stack.ts';
 import { keepAlarms, toldOf } from '../../ops/alarms/send-alarms.ts';
 import { keepHandOffs } from '../../ops/hand-offs/send-hand-offs.ts';
@@ -54,7 +54,7 @@ export function addStart(program: Command, deps: Deps, act: Act): void {
           else await serveAlone(alone, withPage, deps, patient);
         } catch (error) {
           // Interrupted while waiting for a server. A running worker stops without an error.
-          if (!(error instanceof Interrupted)) throw error;
+          if (!(orReason(error, deps.signal) instanceof Interrupted)) throw error;
         }
         return exitCodes.ok;
       }),

@@ -23,6 +23,15 @@ const everywhere: SessionSettings = {
   default_transaction_isolation: 'read committed',
 };
 
+/** Sessions of this process, each with the URL for questions about it: waits.ts says what their statements wait for. */
+export const watched = new Map<pg.ClientBase, string>();
+
+/** `url`: a login that may connect once more, and sees the sessions of others. */
+export function watch(client: pg.ClientBase, url: string): void {
+  if (!watched.has(client)) client.once('end', () => watched.delete(client));
+  watched.set(client, url);
+}
+
 /** For node-postgres. Throws UsageError if a file of TLS is missing. */
 export function clientConfig(url: string): pg.ClientConfig {
   const { user, password, host, port, database, options, tls, directTls, bindsChannel } = addressOf(url);
@@ -76,6 +85,7 @@ export async function connectSession(client: pg.Client, url: string, settings: S
  * the sessions of others. Then the pooler is looked at first.
  */
 async function settle(client: pg.Client, url: string, settings: SessionSettings): Promise<void> {
+  watch(client, url);
   const { processID } = client as unknown as { processID: number };
   const { rowCount } = await client.query(settling(settings, processID));
   if (rowCount === 1) return;

@@ -113,17 +113,18 @@ function wrongPair(kinds: Kinds, rule: FieldRule, rules: readonly FieldRule[]): 
 const overlap = (one: string, other: string, names: readonly string[]) =>
   matches(one, other) || matches(other, one) || names.some(name => matches(one, name) && matches(other, name));
 
-/** The name with the fewest changes of letters. */
-export function nearest(name: string, names: readonly string[]): string {
-  const distance = (a: string, b: string) => {
-    let row = Array.from({ length: b.length + 1 }, (_, i) => i);
-    for (let i = 1; i <= a.length; i++) {
-      const next = [i];
-      for (let j = 1; j <= b.length; j++)
-        next[j] = Math.min(next[j - 1]! + 1, row[j]! + 1, row[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1));
-      row = next;
-    }
-    return row.at(-1)!;
-  };
-  return [...names].sort((a, b) => distance(name, a) - distance(name, b))[0] ?? '';
+/** How many letters must change, come or go. */
+export function distance(a: string, b: string): number {
+  let row = Array.from({ length: b.length + 1 }, (_, i) => i);
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i];
+    for (let j = 1; j <= b.length; j++)
+      next[j] = Math.min(next[j - 1]! + 1, row[j]! + 1, row[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1));
+    row = next;
+  }
+  return row.at(-1)!;
 }
+
+/** The name with the fewest changes of letters. */
+export const nearest = (name: string, names: readonly string[]): string =>
+  [...names].sort((a, b) => distance(name, a) - distance(name, b))[0] ?? '';

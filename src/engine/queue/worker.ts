@@ -12,6 +12,7 @@ import {
   FencedOff,
   Interrupted,
   isAway,
+  orReason,
   Paused,
   ShelfdeskError,
   StreamFailed,
@@ -82,7 +83,7 @@ export function work(
     try {
       await begun.done;
     } catch (error) {
-      await ended(job, token, error);
+      await ended(job, token, orReason(error, signal));
     } finally {
       if (atWork.get(id) === begun) atWork.delete(id);
       afterEach(job.data.stream);

@@ -7,11 +7,13 @@ import { migrateWarehouse } from '../../../app/migrate.ts';
 import { remedyOfConnect } from '../../../engine/database/connect-failures.ts';
 import { pendingMigrations } from '../../../engine/database/migrate.ts';
 import { connectionsOf, lookersMost } from '../../../engine/database/pool.ts';
+import { refusalsOf, tooOld, wrongEncoding } from '../../../engine/database/refusals.ts';
 import { compiles } from '../../../engine/database/server.ts';
 
 import { queueConnections } from '../../../engine/queue/queue.ts';
 import { addressesOf, boundElsewhere } from '../../../engine/runs/accounts.ts';
 import { UsageError } from '../../../errors.ts';
+import { sources } from '../../../sources/index.ts';
 import { count } from '../../../words.ts';
 import type { DoctorContext } from '../doctor-context.ts';
 import { liveProcesses } from '../doctor-state.ts';
@@ -50,8 +52,8 @@ export const databaseChecks: readonly Check[] = [
     needs: ['database'],
     async run({ server }) {
       const { versionNumber, version } = await server();
-      if (versionNumber >= 150_000) return ok(`PostgreSQL ${version}`);
-      return fail(`PostgreSQL ${version} is too old`, 'Upgrade the server to PostgreSQL 15 or newer.');
+      const refusal = tooOld(versionNumber, version);
+      return refusal ? fail(refusal.message, refusal.remedy) : ok(`PostgreSQL ${version}`);
     },
   },
   {
@@ -62,11 +64,21 @@ export const databaseChecks: readonly Check[] = [
     needs: ['database'],
     async run({ server }) {
       const { encoding, database } = await server();
-      if (encoding === 'UTF8') return ok('UTF8');
-      return fail(
-        `database ${database} stores ${encoding}, which has no place for most letters`,
-        `Make another one, \`create database … encoding 'UTF8' template template0\`, and name it in DATABASE_URL.`,
-      );
+      const refusal = wrongEncoding(encoding, database);
+      return refusal ? fail(refusal.message, refusal.remedy) : ok('UTF8');
+    },
+  },
+  {
+    name: 'schemas',
+    area: 'database',
+    of: 'process',
+    looks: 'schemas of other programs with names that Shelfdesk needs',
+    needs: ['database version', 'encoding'],
+    async run({ warehouse }) {
+      const refusals = await refusalsOf((await warehouse()).pg, sources);
+      return refusals.length > 0
+        ? refusals.map(({ message, remedy }) => fail(message, remedy))
+        : ok('none of another program is in the way');
     },
   },
   {
@@ -88,7 +100,7 @@ export const databaseChecks: readonly Check[] = [
     area: 'database',
     of: 'process',
     looks: 'rights of the role: creates schemas, and owns and writes the tables, or is in shelfdesk_writer',
-    needs: ['writable'],
+    needs: ['writable', 'schemas'],
     async run({ server, warehouse }) {
       const { role, database, mayCreate, closedSchemas, closedTables, foreignTables, isWriter } = await server();
       // Without access to the schema, missing objects cannot be recognised.

@@ -2,7 +2,7 @@
 
 import { existsSync } from 'node:fs';
 import { chmod, readdir, readFile, stat } from 'node:fs/promises';
-import type { Config } from '../../../app/config.ts';
+import { type Config, meantBy } from '../../../app/config.ts';
 import { configuredSources } from '../../../app/context.ts';
 import { UsageError } from '../../../errors.ts';
 import { isTooOld, leastNode } from '../../../node-version.ts';
@@ -101,8 +101,12 @@ export const settingsChecks: readonly Check[] = [
       const referring = accounts === undefined ? '' : await readFile(accounts, 'utf8');
       const unknown = look.unknown.filter(name => !new RegExp(`\\b${name}\\b`).test(referring));
       if (unknown.length === 0) return ok('each is a setting');
+      const named = unknown.map(name => {
+        const meant = meantBy(name);
+        return meant === undefined ? name : `${name} (${meant}?)`;
+      });
       return warn(
-        `.env sets ${unknown.join(', ')}, which Shelfdesk does not know`,
+        `.env sets ${named.join(', ')}, which Shelfdesk does not know`,
         'Compare the spelling with .env.example. What another program reads from this file may stay.',
       );
     },
