@@ -35,3 +35,31 @@ export function lineFor(owners: string, name: string, password: string): string 
     exitCodes.failed,
   );
 }
+
+/** Parameters of a URL by the variables of PostgreSQL's own programs. */
+const variables: Readonly<Record<string, string>> = {
+  sslmode: 'PGSSLMODE',
+  sslrootcert: 'PGSSLROOTCERT',
+  sslcert: 'PGSSLCERT',
+  sslkey: 'PGSSLKEY',
+  options: 'PGOPTIONS',
+};
+
+/** The variables with which psql, pg_dump and the like connect to this URL. So no password is among their arguments. */
+export function programEnvironment(url: string): Record<string, string> {
+  const { host, port, user, password, database } = new pg.Client({ connectionString: url });
+  // The URL of a socket has no host, which `new URL` refuses.
+  const searchParams = new URLSearchParams(url.split('?')[1] ?? '');
+  return {
+    PGHOST: host,
+    PGPORT: String(port),
+    PGUSER: user ?? '',
+    PGDATABASE: database ?? '',
+    ...(typeof password === 'string' && { PGPASSWORD: password }),
+    ...Object.fromEntries(
+      Object.entries(variables).flatMap(([name, variable]) =>
+        searchParams.has(name) ? [[variable, searchParams.get(name)!]] : [],
+      ),
+    ),
+  };
+}
