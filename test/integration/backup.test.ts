@@ -148,6 +148,22 @@ test('a file that is no backup, is not whole, or was made by another version fil
   expect(await db(other.url, 'restore', file)).toMatchObject({ code: 0 });
 });
 
+test('nothing is no warehouse', async () => {
+  const file = join(await folder(), 'shelfdesk.gz');
+  await using bare = await emptyDatabase();
+  expect(await db(bare.url, 'backup', file)).toMatchObject({ code: 1, stderr: expect.stringContaining('are missing') });
+  expect(await db(bare.url, 'run', 'true')).toMatchObject({
+    code: 1,
+    stderr: 'the database has no tables of Shelfdesk\nCheck DATABASE_URL, in the environment or in .env.\n',
+  });
+  await using migrated = await freshDatabase();
+  expect(await db(migrated.url, 'backup', file)).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining('is empty'),
+  });
+  expect(await readdir(join(file, '..'))).toEqual([]);
+});
+
 test('a program of PostgreSQL gets the warehouse in its environment, and the answer is its exit code', async () => {
   await using s = await freshDatabase();
   const show =

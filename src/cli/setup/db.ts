@@ -4,12 +4,13 @@ import { once } from 'node:events';
 import type { Command } from 'commander';
 import { readSearch } from '../../analytics/search.ts';
 import { commandEnvironment } from '../../app/config.ts';
+import type { Warehouse } from '../../app/context.ts';
 import { migrateWarehouse } from '../../app/migrate.ts';
 import { systemClock } from '../../clock.ts';
 import { backUp, type ShowRows } from '../../engine/database/backup.ts';
 import { programEnvironment } from '../../engine/database/connection-url.ts';
 import { restore } from '../../engine/database/restore.ts';
-import { exitCodes, UsageError } from '../../errors.ts';
+import { exitCodes, ShelfdeskError, UsageError } from '../../errors.ts';
 import { amount, count } from '../../words.ts';
 import type { Act, Deps } from '../command.ts';
 import { print, printJson, say } from '../output/terminal.ts';
@@ -34,6 +35,7 @@ export function addDb(program: Command, deps: Deps, act: Act): void {
       act(async (file: string, { force = false }: { force?: boolean }) => {
         await using warehouse = await warehouseOf(deps.asked().fleet, deps.signal);
         await requireTables(warehouse.pg);
+        await requireRows(warehouse);
         const search = (await readSearch(warehouse.pg)).some(({ state }) => state === 'on');
         const made = { shelfdesk: program.version() ?? '', madeAt: new Date(systemClock.now()).toISOString(), search };
         const progress = showRows();
@@ -78,6 +80,8 @@ export function addDb(program: Command, deps: Deps, act: Act): void {
     .action(
       act(async ([name = '', ...args]: string[]) => {
         await using warehouse = await warehouseOf(deps.asked().fleet, deps.signal);
+        const { rows } = await warehouse.pg.query("select to_regclass('sync.accounts') is not null as there");
+        if (!rows[0].there) throw empty(warehouse, 'has no tables of Shelfdesk');
         const env = { ...commandEnvironment(), ...programEnvironment(warehouse.url) };
         const child = spawn(name, args, { stdio: 'inherit', env });
         // Ctrl-C reaches the program too. It may need it for itself, as psql does.
@@ -89,6 +93,20 @@ export function addDb(program: Command, deps: Deps, act: Act): void {
       }),
     );
 }
+
+/** A backup of an empty warehouse would be believed until it is needed. */
+async function requireRows(warehouse: Warehouse): Promise<void> {
+  const { rows } = await warehouse.pg.query('select exists (select from sync.accounts) as there');
+  if (!rows[0].there) throw empty(warehouse, 'is empty: no account was ever read into it');
+}
+
+const empty = ({ folder }: Warehouse, what: string) =>
+  new ShelfdeskError(
+    `the database ${what}`,
+    folder === undefined
+      ? 'Check DATABASE_URL, in the environment or in .env.'
+      : 'DATABASE_URL is not set, so this is the embedded one of this folder. Set it, or run in the folder of the warehouse.',
+  );
 
 async function serve(deps: Deps, json: boolean): Promise<number> {
   const { fleet } = deps.asked();
