@@ -13,7 +13,7 @@ import { restore } from '../../engine/database/restore.ts';
 import { exitCodes, ShelfdeskError, UsageError } from '../../errors.ts';
 import { amount, count } from '../../words.ts';
 import type { Act, Deps } from '../command.ts';
-import { print, printJson, say } from '../output/terminal.ts';
+import { print, printJson, rewriteLine, say } from '../output/terminal.ts';
 import { requireTables, warehouseOf } from '../warehouse.ts';
 
 /** Interval of progress lines without a terminal. */
@@ -131,13 +131,13 @@ function showRows(): { show: ShowRows; end: () => void } {
   return {
     show(table, rows) {
       const text = `${table}: ${count(rows, 'row')}`;
-      if (isTerminal) process.stderr.write(`\r\x1b[K${text}`);
+      if (isTerminal) rewriteLine(text);
       if (isTerminal || systemClock.monotonic() - shownAtMs < quietMs) return;
       shownAtMs = systemClock.monotonic();
       say(text);
     },
     end() {
-      if (isTerminal) process.stderr.write('\r\x1b[K');
+      if (isTerminal) rewriteLine('');
     },
   };
 }

@@ -2,7 +2,7 @@
  * Writes all tables of the warehouse into one file, without pg_dump: they are of one moment, whatever workers write meanwhile. The
  * tables of the queue are left out, because it holds nothing that is not in ours.
  */
-import { createHash, randomBytes } from 'node:crypto';
+import { createHash } from 'node:crypto';
 import { link, lstat, open, rename, rm } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { Readable } from 'node:stream';
@@ -49,12 +49,14 @@ export async function backUp(
 ): Promise<BackedUp> {
   const path = resolve(file);
   if (!force && (await lstat(path).catch(() => undefined))) throw isThere(file);
-  const unfinished = `${path}.new-${process.pid}-${randomBytes(4).toString('hex')}`;
+  const unfinished = `${path}.new-${process.pid}`;
   await using session = await openCopying(url, 'shelfdesk: backs up');
   const { client } = session;
   const rows = new Map<string, number>();
   let size = 0;
   try {
+    // A killed process of the same number may have left one.
+    await rm(unfinished, { force: true });
     const output = (await open(unfinished, 'wx', 0o600)).createWriteStream({ flush: true });
     await client.query('begin isolation level repeatable read read only');
     const bytes = Readable.from(textOf(client, made, rows, show), { objectMode: false });
