@@ -194,6 +194,19 @@ test('the restore drops all schemas of ours, with and without Compose', async ()
     expect(names!.split(', ').toSorted()).toEqual(rows.map(row => row.nspname).toSorted());
 });
 
+test('the README of the package names what is in it: commands, files, and no script of a clone', async () => {
+  const text = read('packages/README.md');
+  const there = leaves(await program()).map(({ name }) => name);
+  const used = [...text.matchAll(/npx shelfdesk (\w+)/g)].map(([, name]) => name!);
+  expect(used).toContain('demo');
+  expect(used.filter(name => !there.includes(name))).toEqual([]);
+  const links = [...text.matchAll(/\]\(([^)]+)\)/g)].map(([, to]) => to!);
+  expect(links.filter(to => !existsSync(join(root, to)))).toEqual([]);
+  expect(text).not.toMatch(/npm (test|run|ci)\b/);
+  expect(text).toContain(/^const NODE = '>=(.+)';$/m.exec(read('packages/build.ts'))![1]);
+  expect(text).toContain(`shelfdesk-${JSON.parse(read('package.json')).version}.tgz`);
+});
+
 test('the page of the interfaces names requests that are made, and checks of doctor', () => {
   const page = read('docs/reference/interfaces.md');
   const rows = page.split('\n').filter(line => /^\| .* \| .* \| .* \|$/.test(line) && !/^\| (-+|what) /.test(line));
