@@ -60,18 +60,11 @@ manifest(sandbox, {
 for (const folder of ['src', 'jobs'])
   cpSync(join(compiled, folder), join(worker, folder), { recursive: true, filter: path => !path.endsWith('.d.ts') });
 assets('src', join(worker, 'src'));
-for (const name of [
-  'migrations',
-  'docs',
-  'dbt',
-  'README.md',
-  'CHANGELOG.md',
-  'SECURITY.md',
-  'LICENSE',
-  '.env.example',
-]) {
+for (const name of ['migrations', 'docs', 'dbt', 'CHANGELOG.md', 'SECURITY.md', 'LICENSE', '.env.example']) {
   keep(join(root, name), join(worker, name));
 }
+// The README of a clone is about commands that the package lacks.
+keep(join(root, 'packages/README.md'), join(worker, 'README.md'));
 // Who changes the program has the repository, which also shows the larger pictures.
 for (const name of ['DECISIONS.md', 'DESIGN.md', 'SPEC.md', 'contributing', 'page.png', 'reference/star.svg'])
   rmSync(join(worker, 'docs', name), { recursive: true });

@@ -19,10 +19,10 @@ export async function program(): Promise<Command> {
   return made;
 }
 
-/** Every command that does something, by its whole name: `schedule list`, not `schedule`. */
+/** Every command that does something, by its whole name: `schedule list`, not `schedule`; but `db` and `db backup`. */
 export const leaves = (command: Command, name: string[] = []): { name: string; command: Command }[] =>
-  command.commands.flatMap(one =>
-    one.commands.length > 0
-      ? leaves(one, [...name, one.name()])
-      : [{ name: [...name, one.name()].join(' '), command: one }],
-  );
+  command.commands.flatMap(one => {
+    const path = [...name, one.name()];
+    const acts = one.commands.length === 0 || ('_actionHandler' in one && one._actionHandler != null);
+    return [...(acts ? [{ name: path.join(' '), command: one }] : []), ...leaves(one, path)];
+  });

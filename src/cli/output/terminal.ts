@@ -19,6 +19,11 @@ export function say(line = ''): void {
   process.stderr.write(`${line}\n`);
 }
 
+/** Replaces the line of the cursor at a terminal, on stderr. An empty one clears it. */
+export function rewriteLine(text: string): void {
+  process.stderr.write(`\r\x1b[K${text}`);
+}
+
 /** Prints a result, to stdout. */
 export function print(text: string): void {
   process.stdout.write(`${text}\n`);

@@ -327,3 +327,21 @@ const noLine = () =>
     'Write it as `postgres://user:password@host:port/database`, and run the same again. Nothing has been changed.',
     exitCodes.failed,
   );
+
+/** The variables with which psql, pg_dump and the like connect to this URL. So no password is among their arguments. */
+export function programEnvironment(url: string): Record<string, string> {
+  const { host, port, user, password, database, options, tls } = addressOf(url);
+  const variables = {
+    PGHOST: host,
+    PGPORT: port?.toString(),
+    PGUSER: user,
+    PGPASSWORD: password,
+    PGDATABASE: database,
+    PGOPTIONS: options,
+    PGSSLMODE: tls.mode,
+    PGSSLROOTCERT: tls.root,
+    PGSSLCERT: tls.cert,
+    PGSSLKEY: tls.key,
+  };
+  return Object.fromEntries(Object.entries(variables).filter((one): one is [string, string] => one[1] !== undefined));
+}

@@ -168,7 +168,7 @@ async function analyzeLoaded(client: pg.Client): Promise<{ busy?: string[] }> {
 }
 
 /** The schemas of mirrored tables; none before the tables exist. */
-async function sourceSchemas(client: pg.Client): Promise<string[]> {
+export async function sourceSchemas(client: Queryable): Promise<string[]> {
   const { rows } = await client.query("select to_regclass('sync.streams') is not null as there");
   if (!rows[0].there) return [];
   const { rows: found } = await client.query<{ source: string }>('select distinct source from sync.streams');
