@@ -10,8 +10,8 @@ import { syncStream } from '../jobs/sync-stream.ts';
 import { verifyStream } from '../jobs/verify-stream.ts';
 import { chooseAccount, oneAccount, readFleet, startedByNpx } from './app/config.ts';
 import type { Act, AddCommand, Deps } from './cli/command.ts';
-import { allowClosedPipes, say, style } from './cli/output/terminal.ts';
-import { Away, exitCodes, Interrupted, isAway, ShelfdeskError } from './errors.ts';
+import { failPlainly, say, style } from './cli/output/terminal.ts';
+import { Away, exitCodes, Interrupted, isAway, machineRefusal, ShelfdeskError } from './errors.ts';
 import { checkDeclarations } from './sources/check-declarations.ts';
 import { streams } from './sources/index.ts';
 
@@ -166,8 +166,9 @@ function interruption(): AbortSignal {
 
 /** Prints message and remedy of an expected failure, or the stack of a bug. Returns the exit code. */
 function explain(thrown: unknown): number {
-  // An outage is never a bug, wherever it is thrown.
-  const error = isAway(thrown) && !(thrown instanceof ShelfdeskError) ? new Away(thrown) : thrown;
+  // Neither a refusal of the machine nor an outage is a bug, wherever it is thrown.
+  const outage = isAway(thrown) && !(thrown instanceof ShelfdeskError) ? new Away(thrown) : thrown;
+  const error = machineRefusal(thrown) ?? outage;
   // Commander has already printed the error.
   if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.ok : exitCodes.usage;
   if (error instanceof ShelfdeskError) {
@@ -179,5 +180,7 @@ function explain(thrown: unknown): number {
   return exitCodes.failed;
 }
 
-allowClosedPipes();
+failPlainly();
+// An error that no one awaits: of a stream, a socket or another program.
+process.on('uncaughtException', error => process.exit(explain(error)));
 await main(process.argv.slice(2));

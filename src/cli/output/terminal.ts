@@ -2,14 +2,25 @@
 import { createInterface } from 'node:readline/promises';
 import { Writable } from 'node:stream';
 import { styleText } from 'node:util';
+import { exitCodes, machineRefusal } from '../../errors.ts';
 
-/** Ignores EPIPE: a reader such as `head` may exit early, and the command still finishes its work. */
-export function allowClosedPipes(): void {
-  for (const stream of [process.stdout, process.stderr]) {
-    stream.on('error', (error: NodeJS.ErrnoException) => {
-      if (error.code !== 'EPIPE') throw error;
+/**
+ * Output that cannot be written does not end the work of a command. A reader such as `head` may exit early (EPIPE). Any other
+ * reason, such as a full disk, is said once on stderr, and the process exits with 1.
+ */
+export function failPlainly(): void {
+  process.stderr.on('error', () => {});
+  let isSaid = false;
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code === 'EPIPE' || isSaid) return;
+    isSaid = true;
+    const { message, remedy } = machineRefusal(error) ?? { message: error.message, remedy: '' };
+    say(`${style('red', 'error:', process.stderr)} the output cannot be written: ${message}`);
+    say(remedy);
+    process.on('exit', code => {
+      if (code === exitCodes.ok) process.exitCode = exitCodes.failed;
     });
-  }
+  });
 }
 
 /** Prints a line for people, to stderr. */
@@ -61,7 +72,10 @@ export type Cell = string | number | boolean | bigint | Date | null | undefined 
 /** Formats a table: numbers right-aligned, times in UTC, null as an empty cell. */
 export function table(columns: readonly string[], rows: readonly (readonly Cell[])[], widest = 60): string {
   const texts = rows.map(row => row.map(cell => shorten(cellText(cell), widest)));
-  const widths = columns.map((column, i) => Math.max(width(column), ...texts.map(row => width(row[i] ?? ''))));
+  // No spread: a call with an argument for each of 110,000 rows overflows the stack.
+  const widths = columns.map((column, i) =>
+    texts.reduce((widest, row) => Math.max(widest, width(row[i] ?? '')), width(column)),
+  );
   const right = columns.map(
     (_, i) => rows.length > 0 && rows.every(row => row[i] == null || typeof row[i] === 'number'),
   );
