@@ -3,6 +3,7 @@ import { createInterface } from 'node:readline/promises';
 import { Writable } from 'node:stream';
 import { styleText } from 'node:util';
 import { exitCodes, machineRefusal } from '../../errors.ts';
+import { count } from '../../words.ts';
 
 /**
  * Output that cannot be written does not end the work of a command. A reader such as `head` may exit early (EPIPE). Any other
@@ -69,22 +70,91 @@ export function style(format: Parameters<typeof styleText>[0], text: string, str
 
 export type Cell = string | number | boolean | bigint | Date | null | undefined | object;
 
-/** Formats a table: numbers right-aligned, times in UTC, null as an empty cell. */
-export function table(columns: readonly string[], rows: readonly (readonly Cell[])[], widest = 60): string {
-  const texts = rows.map(row => row.map(cell => shorten(cellText(cell), widest)));
+/** What a table may take. A terminal wraps longer lines, and keeps only the last rows. */
+export interface Room {
+  readonly columns: number;
+  readonly rows: number;
+}
+
+/** At a terminal its width and `mostRows`; elsewhere everything is written. */
+const roomOf = (stream: NodeJS.WriteStream): Room =>
+  // A terminal that does not know its size says 0.
+  stream.isTTY ? { columns: stream.columns || 80, rows: mostRows } : { columns: Infinity, rows: Infinity };
+
+const mostRows = 200;
+/** No column of text gets narrower for others. */
+const leastColumn = 8;
+const between = 2;
+
+/** Formats a table: numbers right-aligned, times in UTC, null as an empty cell. Below it stands what found no room. */
+export function table(
+  columns: readonly string[],
+  rows: readonly (readonly Cell[])[],
+  widest = 60,
+  room: Room = roomOf(process.stdout),
+): string {
+  const texts = rows.slice(0, room.rows).map(row => row.map(cell => shorten(cellText(cell), widest)));
   // No spread: a call with an argument for each of 110,000 rows overflows the stack.
-  const widths = columns.map((column, i) =>
+  const whole = columns.map((column, i) =>
     texts.reduce((widest, row) => Math.max(widest, width(row[i] ?? '')), width(column)),
   );
   const right = columns.map(
     (_, i) => rows.length > 0 && rows.every(row => row[i] == null || typeof row[i] === 'number'),
   );
+  const widths = fitted(whole, right, room.columns);
   const line = (cells: readonly string[]) =>
-    cells
-      .map((cell, i) => pad(cell, widths[i]!, right[i]!))
-      .join('  ')
+    widths
+      .map((columns, i) => pad(cut(cells[i] ?? '', columns), columns, right[i]!))
+      .join(' '.repeat(between))
       .trimEnd();
-  return [line(columns), widths.map(n => '─'.repeat(n)).join('  '), ...texts.map(line)].join('\n');
+  return [
+    line(columns),
+    widths.map(n => '─'.repeat(n)).join(' '.repeat(between)),
+    ...texts.map(line),
+    ...leftOut(rows.length - texts.length, columns.slice(widths.length), room.columns),
+  ].join('\n');
+}
+
+/** Widths within `room`: the widest columns of text give way, then the last columns are left out. */
+function fitted(whole: readonly number[], right: readonly boolean[], room: number): number[] {
+  const atMost = (most: number) => whole.map((n, i) => (right[i] ? n : Math.min(n, most)));
+  const sum = (widths: readonly number[]) => widths.reduce((all, n) => all + n + between, -between);
+  let most = whole.reduce((a, b) => Math.max(a, b), leastColumn);
+  while (most > leastColumn && sum(atMost(most)) > room) most--;
+  const widths = atMost(most);
+  while (widths.length > 1 && sum(widths) > room) widths.pop();
+  return widths;
+}
+
+function leftOut(rows: number, columns: readonly string[], room: number): string[] {
+  const lacking = [
+    ...(rows > 0 ? [count(rows, 'more row')] : []),
+    ...(columns.length > 0 ? [`${columns.length === 1 ? 'column' : 'columns'} ${columns.join(', ')}`] : []),
+  ];
+  if (lacking.length === 0) return [];
+  const text = `… ${lacking.join(', and ')} not shown. All of it: the same command with \`| less -S\` behind it.`;
+  return wrapped(text, Math.min(room, 80) - 1);
+}
+
+/** Breaks a text into lines of at most so many columns. A longer word has a line of its own. */
+export function wrapped(text: string, columns: number): string[] {
+  const lines = [''];
+  for (const word of text.split(' ')) {
+    if (lines.at(-1) !== '' && lines.at(-1)!.length + 1 + word.length > columns) lines.push('');
+    lines.push(`${lines.pop()} ${word}`.trim());
+  }
+  return lines;
+}
+
+/** A text in at most so many columns. */
+function cut(text: string, columns: number): string {
+  if (width(text) <= columns) return text;
+  let kept = '';
+  for (const { segment } of new Intl.Segmenter().segment(text)) {
+    if (width(kept + segment) >= columns) break;
+    kept += segment;
+  }
+  return `${kept}…`;
 }
 
 /** Prints rows as CSV, as `psql --csv` does. Null is an empty field, and an empty text is quoted, so that they differ. */
