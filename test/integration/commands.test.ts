@@ -352,7 +352,12 @@ describe.concurrent('commands', () => {
       expect(finished.stderr).not.toMatch(/hush-hush|\n {4}at /);
     };
     test.for<Mistake>([
-      ['a stream that is not there', ['sync', 'tickts'], {}, /no stream tickts\nChoose from: users, customers, ti/],
+      [
+        'a stream that is not there',
+        ['sync', 'tickts'],
+        {},
+        /no stream tickts\nDid you mean tickets\? Choose from: users, cu/,
+      ],
       ['a command that is not there', ['snyc'], {}, /unknown command 'snyc'[\s\S]*--help/],
     ])('2: %s', refused);
     test.for<Mistake>([

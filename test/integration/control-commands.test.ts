@@ -71,6 +71,8 @@ test('runs are listed, shown, and canceled; streams are paused and resumed', asy
   expect(shown.stdout).toMatch(/tickets: no reply\. The request is retried/);
   expect(await runs('show', '99')).toMatchObject({ code: 1, stderr: expect.stringContaining('has no run 99') });
 
+  await expect(runs('list', '--kind', 'freshh')).rejects.toThrow('Allowed choices are sync, fresh,');
+
   const paused = await command(addPause, config, 'pause', 'default', 'customers', 'tickets', '--reason', 'they move');
   expect(paused.stdout).toMatch(/default +customers .* they move\ndefault +tickets .* they move\n/);
   expect((await json('list', '--state', 'paused')).map((one: { run: number }) => one.run)).toEqual([second]);

@@ -51,7 +51,7 @@ test('the only one is the default, and several are named', async ({ onTestFinish
   const ofTicket: typeof each = [
     [addWhy, `why ${ticket.id}`, `ticket ${ticket.id}`],
     [addErase, `erase --customer ${ticket.customer_id} --dry-run`, 'Nothing was changed.'],
-    [addRuns, 'runs show 1', /^kind +sync$/m],
+    [addRuns, 'runs show 1', /^kind +sync: reads what is new/m],
   ];
   for (const [add, words, shows] of [...each, ...ofTicket]) {
     const { code, stdout, stderr } = await ask(add, words);

@@ -1,5 +1,7 @@
+import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { amount, count } from '../../src/words.ts';
+import { runKinds } from '../../src/engine/runs/run-kinds.ts';
+import { amount, choiceOf, count } from '../../src/words.ts';
 
 test('one of them is named in the singular, and no others', () => {
   expect([0, 1, 2, 1234, 1_000_000].map(n => count(n, 'credit'))).toEqual([
@@ -11,4 +13,18 @@ test('one of them is named in the singular, and no others', () => {
   ]);
   expect([1, 2].map(n => count(n, 'reject is', 'rejects are'))).toEqual(['1 reject is', '2 rejects are']);
   expect([0, 999, 1000, -1234].map(amount)).toEqual(['0', '999', '1,000', '-1,234']);
+});
+
+test('what is nearly one of the choices is asked for', () => {
+  const streams = ['users', 'tickets'];
+  expect(choiceOf('tikets', streams)).toBe('Did you mean tickets? Choose from: users, tickets.');
+  expect(choiceOf('Ticktes', streams)).toMatch(/^Did you mean tickets\?/);
+  expect(choiceOf('umsatz', streams)).toBe('Choose from: users, tickets.');
+  expect(choiceOf('', streams)).toBe('Choose from: users, tickets.');
+});
+
+test('docs/reference/runs.md explains each kind of run in the words of the program', () => {
+  const text = readFileSync(new URL('../../docs/reference/runs.md', import.meta.url), 'utf8');
+  for (const [kind, { opens, does }] of Object.entries(runKinds))
+    expect(text).toMatch(new RegExp(`^\\| \`${kind}\` +\\| ${opens} +\\| ${does} +\\|$`, 'm'));
 });

@@ -5,7 +5,7 @@ import { lineFor } from '../../engine/database/connection-url.ts';
 import { exitCodes, UsageError } from '../../errors.ts';
 import { accountNames } from '../../ops/page/overview.ts';
 import { letIn, type Reader, readersOf, revoke } from '../../privacy/readers.ts';
-import { count } from '../../words.ts';
+import { choiceOf, count } from '../../words.ts';
 import type { Act, Deps } from '../command.ts';
 import { operator } from '../operator.ts';
 import { print, printJson, say, table } from '../output/terminal.ts';
@@ -92,7 +92,10 @@ function chosen(named: string | undefined, known: readonly string[]): string[] |
   const all = [...new Set(known)].sort().join(', ');
   if (accounts.length === 0) throw new UsageError('--accounts names no account', `Choose from: ${all}.`);
   if (strange.length > 0)
-    throw new UsageError(`there is no account '${strange.join("', '")}'`, `Choose from: ${all || 'none yet'}.`);
+    throw new UsageError(
+      `there is no account '${strange.join("', '")}'`,
+      known.length === 0 ? 'The warehouse holds no account yet.' : choiceOf(strange[0]!, [...new Set(known)].sort()),
+    );
   return accounts;
 }
 

@@ -22,7 +22,7 @@ import { lostBy, rulesIn } from '../../privacy/fields/losses.ts';
 import { cannotOf } from '../../sources/cannot.ts';
 import { sources, streams } from '../../sources/index.ts';
 import { count } from '../../words.ts';
-import { defaultSample, listStreams, parseCount, parseTime } from '../arguments.ts';
+import { defaultSample, listStreams, parseCount, parsePast, parseTime } from '../arguments.ts';
 import { chosenAccount } from '../choose-account.ts';
 import { type Act, type Deps, note } from '../command.ts';
 import { duration, print, printJson, say, table } from '../output/terminal.ts';
@@ -67,7 +67,7 @@ export function addPlan(program: Command, deps: Deps, act: Act): void {
     )
     .argument('[kind]', `kind of run: ${kinds.join(', ')}`, 'sync')
     .argument('[streams...]', 'streams of that command (default: all)')
-    .option('--since <time>', 'backfill: start of the range', parseTime)
+    .option('--since <time>', 'backfill: start of the range', parsePast)
     .option('--until <time>', 'backfill: end of the range', parseTime)
     .option('--again', 'backfill: also re-read synced ranges')
     .option(
