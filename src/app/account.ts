@@ -1,6 +1,5 @@
 /** Opens an account for a command: its context, its queue, and its row in sync.workers. */
 
-import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import type { Logger } from 'pino';
 import { systemClock } from '../clock.ts';
@@ -15,6 +14,7 @@ import { type Attendance, attend, type Presence, type Process } from '../engine/
 import { OpenStack } from '../open-stack.ts';
 import { keepFieldRules, pauseLeftOut } from '../privacy/fields/stored-rules.ts';
 import { streams } from '../sources/index.ts';
+import { versionAndBuild } from './build.ts';
 import type { Config, Fleet } from './config.ts';
 import { boundSources, requireSource, type Warehouse } from './context.ts';
 import { promisesOf } from './freshness-targets.ts';
@@ -94,7 +94,7 @@ export async function openAccountOn(
     await keepHandOffs(ctx, config, works);
   }
   const queue = stack.use(ground.queues.open(name));
-  const me = { account: ctx.account, works, host: hostname(), pid: process.pid, version: ourVersion() };
+  const me = { account: ctx.account, works, host: hostname(), pid: process.pid, version: versionAndBuild() };
   const { page } = ground;
   presence = stack.use(await ground.attendance.enter(page ? { ...me, page } : me));
   const opened = stack.move();
@@ -129,10 +129,6 @@ function handOffSettingsOf({ handOff, schedule }: Config): HandOffSettings | und
     dueBy: due && 'by' in due ? due.by : null,
     dueWithinMs: due && 'withinMs' in due ? due.withinMs : null,
   };
-}
-
-function ourVersion(): string {
-  return JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')).version;
 }
 
 function listsOf({ sources, streams }: Context): Listed[] {

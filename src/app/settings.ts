@@ -2,10 +2,10 @@
  * All settings with their schema, default and description. config.ts reads this table. Tests hold README.md and .env.example
  * to it.
  */
-import { createTask, validate } from 'node-cron';
 import { z } from 'zod';
 import { parseRules, wrongRule } from '../engine/http/parse-field-rules.ts';
 import { findStream, kinds, sources, streams } from '../sources/index.ts';
+import { cronFault } from './cron.ts';
 import { address, count, credential, percent, type Setting } from './setting-types.ts';
 
 /** The token protects the whole page, so it must be hard to guess. */
@@ -19,27 +19,13 @@ const connection = (...protocols: string[]) =>
     error: `must be a URL that begins with ${protocols[0]}//`,
   });
 
-/** Cron expression in the dialect of node-cron, which runs the schedule. BullMQ has another dialect. */
 const cron = z
   .string()
   .trim()
-  .refine(value => value === '' || (/^\S+( +\S+){4,5}$/.test(value) && validate(value)), {
-    error: 'must be a cron expression of five or six fields, or empty',
-    abort: true,
-  })
-  .refine(value => value === '' || hasDueTime(value), { error: 'is never due' });
-
-/** A valid expression may never be due, such as 30 February; scheduling it would fail. */
-function hasDueTime(expression: string): boolean {
-  const task = createTask(expression, () => {}, { timezone: 'UTC' });
-  try {
-    return task.getNextRuns(1).length > 0;
-  } catch {
-    return false;
-  } finally {
-    void task.destroy();
-  }
-}
+  .superRefine((value, ctx) => {
+    const fault = value === '' ? undefined : cronFault(value);
+    if (fault !== undefined) ctx.addIssue({ code: 'custom', message: fault });
+  });
 
 /** No offset, because PostgreSQL reads its sign the other way round. */
 function isTimeZone(name: string): boolean {

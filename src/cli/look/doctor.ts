@@ -1,6 +1,7 @@
 /** `doctor`: checks settings, database, queue and sources, and suggests fixes. */
 import { hostname } from 'node:os';
 import type { Command } from 'commander';
+import { versionAndBuild } from '../../app/build.ts';
 import { lookAtSettings } from '../../app/config.ts';
 import { systemClock } from '../../clock.ts';
 import { exitCodes } from '../../errors.ts';
@@ -41,7 +42,7 @@ export function addDoctor(program: Command, deps: Deps, act: Act): void {
           fleet: deps.fleet,
           again: options.again ?? false,
           node: process.versions.node,
-          version: program.version() ?? '',
+          version: versionAndBuild(),
           host: hostname(),
           uid: process.getuid?.(),
         };

@@ -101,7 +101,8 @@ export function table(
   const right = columns.map(
     (_, i) => rows.length > 0 && rows.every(row => row[i] == null || typeof row[i] === 'number'),
   );
-  const widths = fitted(whole, right, room.columns);
+  const isWhole = columns.map((_, i) => right[i]! || rows.some(row => row[i] instanceof Date));
+  const widths = fitted(whole, isWhole, room.columns);
   const line = (cells: readonly string[]) =>
     widths
       .map((columns, i) => pad(cut(cells[i] ?? '', columns), columns, right[i]!))
@@ -115,15 +116,16 @@ export function table(
   ].join('\n');
 }
 
-/** Widths within `room`: the widest columns of text give way, then the last columns are left out. */
-function fitted(whole: readonly number[], right: readonly boolean[], room: number): number[] {
-  const atMost = (most: number) => whole.map((n, i) => (right[i] ? n : Math.min(n, most)));
+/** Widths within `room`: the widest texts are cut, but no number and no time; and where that is too little, the last columns are left out. */
+function fitted(whole: readonly number[], isWhole: readonly boolean[], room: number): number[] {
+  const atMost = (most: number, columns: number) =>
+    whole.slice(0, columns).map((n, i) => (isWhole[i] ? n : Math.min(n, most)));
   const sum = (widths: readonly number[]) => widths.reduce((all, n) => all + n + between, -between);
+  let columns = whole.length;
+  while (columns > 1 && sum(atMost(leastColumn, columns)) > room) columns--;
   let most = whole.reduce((a, b) => Math.max(a, b), leastColumn);
-  while (most > leastColumn && sum(atMost(most)) > room) most--;
-  const widths = atMost(most);
-  while (widths.length > 1 && sum(widths) > room) widths.pop();
-  return widths;
+  while (most > leastColumn && sum(atMost(most, columns)) > room) most--;
+  return atMost(most, columns);
 }
 
 function leftOut(rows: number, columns: readonly string[], room: number): string[] {
