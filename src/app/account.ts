@@ -101,7 +101,7 @@ export async function openAccountOn(
   return { ctx, queue, presence, [Symbol.asyncDispose]: () => opened.disposeAsync() };
 }
 
-/** Streams that a rule leaves out whole are paused. Rows of before stay as they are until `fields apply`. */
+/** Streams that a rule leaves out whole are paused. Rows of before stay as they are until `warehouse fields apply`. */
 async function keepRules({ pg, account, clock, log }: Context, { fieldRules }: Config): Promise<void> {
   const now = new Date(clock.now());
   const pending = await keepFieldRules(pg, account, fieldRules, now);
@@ -109,7 +109,7 @@ async function keepRules({ pg, account, clock, log }: Context, { fieldRules }: C
   if (pending.length > 0)
     log.warn(
       { rules: pending.map(({ rule }) => rule) },
-      `records of before may still hold fields that a rule leaves out: ${command(account, 'fields apply')} takes them out`,
+      `records of before may still hold fields that a rule leaves out: ${command(account, 'warehouse fields apply')} takes them out`,
     );
 }
 

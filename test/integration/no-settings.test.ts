@@ -4,12 +4,11 @@ import { startSandbox } from '../../packages/sandbox/src/server.ts';
 import type { Config } from '../../src/app/config.ts';
 import { configuredSources } from '../../src/app/context.ts';
 import type { AddCommand } from '../../src/cli/command.ts';
-import { addDrift } from '../../src/cli/look/drift.ts';
 import { addRejects } from '../../src/cli/look/rejects.ts';
 import { addStatus } from '../../src/cli/look/status.ts';
 import { addWhy } from '../../src/cli/look/why.ts';
-import { addCalendar } from '../../src/cli/setup/calendar.ts';
 import { addErase } from '../../src/cli/setup/erase.ts';
+import { addCalendar } from '../../src/cli/setup/warehouse/calendar.ts';
 import { addPause } from '../../src/cli/work/pause.ts';
 import { addPlan } from '../../src/cli/work/plan.ts';
 import { addResume } from '../../src/cli/work/resume.ts';
@@ -24,7 +23,7 @@ const each: [AddCommand, words: string, shows: string | RegExp][] = [
   [addStatus, 'status', /^tickets +fresh /m],
   [addRuns, 'runs list', /^ *\d+ +sync +completed /m],
   [addRejects, 'rejects list', 'No open rejects.'],
-  [addDrift, 'drift list', /^stream +kind/],
+  [addRejects, 'rejects drift', /^stream +kind/],
   [addSchedule, 'schedule list', /^acme +nightly /m],
   [addPlan, 'plan', "account 'acme' has no settings here"],
   [addPlan, 'plan backfill --again', /^tickets +\d+ /m],

@@ -52,7 +52,7 @@ describe('a reader that has gone', () => {
   });
 
   test('of the help of every command', long, async () => {
-    const { stdout } = await shelfdesk(['--help'], {}, '/').finished;
+    const { stdout } = await shelfdesk(['--help', '--all'], {}, '/').finished;
     const names = [...stdout.split('\nOptions:')[1]!.matchAll(/^ {2}([a-z]+) /gm)].map(([, name]) => name!);
     expect(names.length).toBeGreaterThan(20);
     for (const name of names) expect(await unread([name, '--help'], 'stdout'), name).toEqual({ code: 0, said: '' });

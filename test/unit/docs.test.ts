@@ -87,7 +87,7 @@ describe('settings', () => {
 
 describe('commands', () => {
   test('--help of the program names the same commands, and all exit codes', async () => {
-    const { stdout } = await promisify(execFile)(process.execPath, [join(root, 'src/main.ts'), '--help']);
+    const { stdout } = await promisify(execFile)(process.execPath, [join(root, 'src/main.ts'), '--help', '--all']);
     const named = commandsIn(stdout);
     const there = (await program()).commands.map(command => command.name());
     expect(named.toSorted()).toEqual([...there, 'help'].toSorted());
@@ -104,10 +104,10 @@ describe('commands', () => {
     expect(used.filter(words => !there.some(name => `${words} `.startsWith(`${name} `)))).toEqual([]);
   });
 
-  test('README names each command once, in the groups of --help', async () => {
+  test('README names each command once, in the groups of --help --all', async () => {
     const [, list = ''] = /## Commands\n\n([\s\S]*?)\n\n/.exec(readme)!;
     const named = [...list.matchAll(/`([\w-]+)`/g)].map(([, name]) => name);
-    const { stdout } = await promisify(execFile)(process.execPath, [join(root, 'src/main.ts'), '--help']);
+    const { stdout } = await promisify(execFile)(process.execPath, [join(root, 'src/main.ts'), '--help', '--all']);
     expect(named).toEqual(commandsIn(stdout).filter(name => name !== 'help'));
   });
 });
@@ -238,4 +238,11 @@ describe('CI', () => {
     expect(statSync(join(root, '.ci/run')).mode & 0o111).not.toBe(0);
     expect(read('.ci/run')).toMatch(/^#!\/usr\/bin\/env bash\n/);
   });
+});
+
+test('a first --help names twelve commands, in 80 columns, and says where the others are', async () => {
+  const { stdout } = await promisify(execFile)(process.execPath, [join(root, 'src/main.ts'), '--help']);
+  expect(commandsIn(stdout)).toHaveLength(12);
+  expect(stdout).toContain('More commands: shelfdesk --help --all.');
+  expect(stdout.split('\n').filter(line => line.length > 80)).toEqual([]);
 });

@@ -17,9 +17,10 @@ import { cannotOf } from '../../sources/cannot.ts';
 import { streams as declared, sources, streamsOf } from '../../sources/index.ts';
 import { amount, count, upperFirst } from '../../words.ts';
 import { chosenAccounts, servedBy } from '../choose-account.ts';
-import type { Act, Deps } from '../command.ts';
+import { type Act, type Deps, note } from '../command.ts';
 import { cellText, duration, print, printJson, say, style, table } from '../output/terminal.ts';
 import { warehouseOf } from '../warehouse.ts';
+import { checkHealth } from './health.ts';
 
 export interface StreamStatus {
   account: string;
@@ -77,9 +78,17 @@ export function addStatus(program: Command, deps: Deps, act: Act): void {
     .summary('show how complete and fresh each stream is')
     .description('show how complete and how fresh each stream is, and what is missing')
     .option('--wide', 'also show times, lags, ages, deletion checks and last runs')
+    .option('--check', 'exit 0 if the warehouse answers and a worker of this machine is alive, else 1')
     .option('--json', 'print one JSON document on stdout')
+    .addHelpText(
+      'after',
+      note(
+        '--check is for health checks. Of several workers on one machine it sees that one lives. It does not ask Redis.',
+      ),
+    )
     .action(
-      act(async (options: { json?: boolean; wide?: boolean }) => {
+      act(async (options: { json?: boolean; wide?: boolean; check?: boolean }) => {
+        if (options.check) return checkHealth(deps, options);
         await using warehouse = await warehouseOf(deps.asked().fleet, deps.signal);
         const { missing, unknown } = await pendingMigrations(warehouse.pg);
         const db = missing.length > 0 ? undefined : warehouse.pg;

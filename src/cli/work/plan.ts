@@ -274,6 +274,6 @@ async function tellSearch(db: pg.Pool, streams: readonly StreamKey[]): Promise<v
   if (all.every(({ state }) => state === 'off')) return;
   print('');
   print(
-    `Search is on, and takes most of the time that the database needs for a message. For a long backfill:\n\`npx shelfdesk search off\` before it, \`npx shelfdesk search on\` after it.`,
+    `Search is on, and takes most of the time that the database needs for a message. For a long backfill:\n\`npx shelfdesk warehouse search off\` before it, \`npx shelfdesk warehouse search on\` after it.`,
   );
 }

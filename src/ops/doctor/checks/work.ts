@@ -106,7 +106,7 @@ export const workChecks: readonly Check[] = [
         .map(({ stream, kind, path }) => `${stream} ${path || '(record)'}: ${kind.replaceAll('_', ' ')}`);
       return warn(
         `the source differs in a new way: ${shown.join('; ')}${found.length > shown.length ? '; …' : ''}`,
-        `See ${command(account, 'drift list')}. Everything is kept in \`_payload\`; a newer Shelfdesk may know it.`,
+        `See ${command(account, 'rejects drift')}. Everything is kept in \`_payload\`; a newer Shelfdesk may know it.`,
       );
     },
   },
