@@ -15,7 +15,7 @@ test('a service target is set, changed, listed and removed', async () => {
   expect(await target('list')).toEqual({
     code: 0,
     stdout: '',
-    stderr: 'No service targets yet. Create one with `target set`.\n',
+    stderr: 'No service targets yet. Create one with `warehouse target set`.\n',
   });
   expect(await target('set', 'first-response', '4h')).toEqual({
     code: 0,
