@@ -1,7 +1,7 @@
 /** Terminal output. Results go to stdout and everything else to stderr, so that stdout can be piped. */
 import { createInterface } from 'node:readline/promises';
 import { Writable } from 'node:stream';
-import { styleText } from 'node:util';
+import { stripVTControlCharacters, styleText } from 'node:util';
 import { exitCodes, machineRefusal } from '../../errors.ts';
 import { count } from '../../words.ts';
 
@@ -24,9 +24,27 @@ export function failPlainly(): void {
   });
 }
 
-/** Prints a line for people, to stderr. */
+/** Prints a line for people, to stderr. At a terminal it is broken between words, with the indent that it begins with. */
 export function say(line = ''): void {
-  process.stderr.write(`${line}\n`);
+  const [indent = ''] = /^ */.exec(line)!;
+  process.stderr.write(`${brokenAt(process.stderr, line, indent).join('\n')}\n`);
+}
+
+/** Prints a text that is a result, to stdout. At a terminal it is broken between words; further lines begin with `rest`. */
+export function printLines(text: string, first: string, rest: string = first): void {
+  print(brokenAt(process.stdout, first + text, rest).join('\n'));
+}
+
+/** Lines within the width of a terminal; elsewhere one line, for programs that look for words. */
+function brokenAt(stream: NodeJS.WriteStream, text: string, indent: string): string[] {
+  if (!stream.isTTY) return [text];
+  const columns = (stream.columns || 80) - 1;
+  return text.split('\n').flatMap(line => {
+    if (stripVTControlCharacters(line).length <= columns) return [line];
+    const [head = ''] = /^ */.exec(line)!;
+    const [first = '', ...more] = wrapped(line.trim(), columns - Math.max(head.length, indent.length));
+    return [head + first, ...more.map(one => indent + one)];
+  });
 }
 
 /** Prints a result, to stdout. */
@@ -141,9 +159,11 @@ function leftOut(rows: number, columns: readonly string[], room: number): string
 /** Breaks a text into lines of at most so many columns. A longer word has a line of its own. */
 export function wrapped(text: string, columns: number): string[] {
   const lines = [''];
-  for (const word of text.split(' ')) {
-    if (lines.at(-1) !== '' && lines.at(-1)!.length + 1 + word.length > columns) lines.push('');
-    lines.push(`${lines.pop()} ${word}`.trim());
+  // A command in backticks is copied in one piece.
+  for (const word of text.match(/`[^`]*`\S*|\S+/g) ?? []) {
+    const longer = `${lines.at(-1)} ${word}`.trim();
+    if (lines.at(-1) !== '' && stripVTControlCharacters(longer).length > columns) lines.push(word);
+    else lines[lines.length - 1] = longer;
   }
   return lines;
 }

@@ -297,7 +297,7 @@ export const databaseChecks: readonly Check[] = [
     needs: ['tables'],
     async run({ warehouse, account, config }) {
       const addresses = await addressesOf((await warehouse()).pg, account);
-      if (addresses.size === 0) return ok('nothing has been read yet');
+      if (addresses.size === 0) return ok('the account is bound to no address yet: the next run binds it');
       const elsewhere = boundElsewhere(addresses, account, boundSources(config));
       return elsewhere === undefined ? ok('they are the same') : fail(elsewhere.message, elsewhere.remedy);
     },
