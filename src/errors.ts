@@ -267,3 +267,7 @@ export function describeOutage(error: Error, what?: string): string {
   const message = error.message || String(code);
   return cause === undefined ? `${name} does not answer: ${message}` : `${name} cannot be used: ${cause} (${message})`;
 }
+
+/** Said once after an outage. */
+export const isBack = (outage: Error, what?: string): string =>
+  `${what ?? (outage.name === 'ReplyError' ? 'Redis' : 'the database')} is back`;

@@ -35,6 +35,7 @@ export interface Ground extends AsyncDisposable {
 export async function openGround(
   { redisUrl, logLevel }: Pick<Fleet, 'redisUrl' | 'logLevel'>,
   warehouse: Warehouse,
+  log: Logger = openLog({ logLevel }),
 ): Promise<Ground> {
   await using stack = new OpenStack();
   await migrateWarehouse(warehouse.url);
@@ -42,7 +43,7 @@ export async function openGround(
   const attendance = stack.use(await attend(warehouse.url, systemClock));
   const opened = stack.move();
   return {
-    ...{ warehouse, queues, attendance, log: openLog({ logLevel }) },
+    ...{ warehouse, queues, attendance, log },
     [Symbol.asyncDispose]: () => opened.disposeAsync(),
   };
 }

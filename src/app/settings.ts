@@ -336,9 +336,9 @@ const accountSettings = {
     says: 'Most kilobytes of rows in one answer to an agent.',
   },
   LOG_LEVEL: {
-    schema: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('warn'),
-    default: 'warn',
-    says: 'Lowest level that is logged to stderr: trace, debug, info, warn, error, fatal, silent.',
+    schema: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'),
+    default: 'info',
+    says: 'Lowest level that is logged to stderr: trace, debug, info, warn, error, fatal, silent. `start` logs lines for people at a terminal and JSON elsewhere.',
   },
 } as const satisfies Record<string, Setting>;
 

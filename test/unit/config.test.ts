@@ -57,7 +57,7 @@ describe('what is given', () => {
       promises: { targets: usually, nightlyMs: 21_600_000 },
       alarm: undefined,
       handOff: undefined,
-      logLevel: 'warn',
+      logLevel: 'info',
     });
   });
 

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { openLog } from '../../src/app/open-context.ts';
 import { table } from '../../src/cli/output/terminal.ts';
 
 const terminal = { columns: 40, rows: 200 };
@@ -54,4 +55,16 @@ describe('a table', () => {
   test('that is written elsewhere is whole', () => {
     expect(table(['text'], [['x'.repeat(500)]], 500, everything)).toContain('x'.repeat(500));
   });
+});
+
+test('lines for people heed LOG_LEVEL, and say the reason of an error', () => {
+  const told: unknown[] = [];
+  const log = openLog({ logLevel: 'warn' }, (...line) => void told.push(line));
+  log.info('is running');
+  log.warn({ account: 'acme', err: new Error('no reply') }, 'a job failed');
+  log.child({ account: 'acme' }).error(new Error('no reply'), 'the page failed');
+  expect(told).toEqual([
+    [40, 'a job failed', { account: 'acme', reason: 'no reply' }],
+    [50, 'the page failed', { reason: 'no reply' }],
+  ]);
 });

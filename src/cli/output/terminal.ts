@@ -27,7 +27,16 @@ export function failPlainly(): void {
 /** Prints a line for people, to stderr. At a terminal it is broken between words, with the indent that it begins with. */
 export function say(line = ''): void {
   const [indent = ''] = /^ */.exec(line)!;
-  process.stderr.write(`${brokenAt(process.stderr, line, indent).join('\n')}\n`);
+  const lines = brokenAt(process.stderr, line, indent);
+  if (below === undefined) process.stderr.write(`${lines.join('\n')}\n`);
+  else below(lines);
+}
+
+let below: ((above: readonly string[]) => void) | undefined;
+
+/** Progress lines stay at the bottom of the terminal: `write` prints other lines above them. Undefined: they are gone. */
+export function keepBelow(write: typeof below): void {
+  below = write;
 }
 
 /** Prints a text that is a result, to stdout. At a terminal it is broken between words; further lines begin with `rest`. */

@@ -121,13 +121,13 @@ async function reportPaused({ pg, account }: Context, run: number, tell: (line: 
 }
 
 /** The limits of the source of a stream. */
-const limitsOf = (config: Config) => (name: string) => {
+export const limitsOf = (config: Config) => (name: string) => {
   const stream = streams.find(one => one.name === name);
   return sources.find(({ name }) => name === stream?.source)?.connect(config)?.limits ?? config.limits;
 };
 
 /** Why this process sends no request of the source of a stream now. */
-const waitsIn =
+export const waitsIn =
   ({ sources: open }: Context) =>
   (name: string) =>
     open.get(streams.find(one => one.name === name)?.source ?? '')?.send.waits();

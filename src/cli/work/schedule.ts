@@ -98,8 +98,11 @@ function list(found: readonly Scheduled[]): string {
   return table(['account', 'schedule', 'next', 'last', 'gave', 'cron', 'time zone', 'reads', 'then', 'then'], rows);
 }
 
-export function showSchedule(found: readonly Scheduled[]): void {
-  if (found.length === 0) say(nothing);
-  for (const { schedule, cron, time_zone, next } of found)
-    say(`Schedule:  ${schedule.padEnd(8)} ${cron} (${time_zone}), next ${next[0]?.toISOString() ?? 'never'}`);
-}
+/** One line for each schedule of an account, or one that says why none is due. */
+export const scheduleLines = (found: readonly Scheduled[]): string[] =>
+  found.length === 0
+    ? [nothing]
+    : found.map(
+        ({ schedule, cron, time_zone, next }) =>
+          `Schedule:  ${schedule.padEnd(8)} ${cron} (${time_zone}), next ${next[0]?.toISOString() ?? 'never'}`,
+      );
