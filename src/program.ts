@@ -50,7 +50,7 @@ const groups: Record<string, Record<string, () => Promise<AddCommand>>> = {
   },
   'Control:': {
     pause: async () => (await import('./cli/work/pause.ts')).addPause,
-    resume: async () => (await import('./cli/work/resume.ts')).addResume,
+    resume: async () => (await import('./cli/work/pause.ts')).addResume,
     schedule: async () => (await import('./cli/work/schedule.ts')).addSchedule,
     'hand-off': async () => (await import('./cli/work/hand-off.ts')).addHandOff,
   },

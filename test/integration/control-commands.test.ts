@@ -1,8 +1,7 @@
 /** `runs`, `pause` and `resume` at a terminal, and what a command says whose run is paused or canceled. */
 
 import { describe, expect, test } from 'vitest';
-import { addPause } from '../../src/cli/work/pause.ts';
-import { addResume } from '../../src/cli/work/resume.ts';
+import { addPause, addResume } from '../../src/cli/work/pause.ts';
 import { addRuns, runRetry } from '../../src/cli/work/runs.ts';
 import { finish } from '../../src/engine/runs/claims.ts';
 import { cancelRun, pause, resume } from '../../src/engine/runs/operations.ts';
