@@ -47,8 +47,8 @@ function spoken(): Transform {
   let rest = '';
   const textOf = (line: string) => {
     if (!line.startsWith('{"level":')) return line;
-    const { level, msg, at } = JSON.parse(line);
-    return `${at === undefined ? '' : `${at.slice(0, 19)}Z `}${level < 40 ? '' : '! '}${msg}`;
+    const { level, msg, at, stream } = JSON.parse(line);
+    return `${at === undefined ? '' : `${at.slice(0, 19)}Z `}${level < 40 ? '' : '! '}${stream === undefined ? '' : `${stream}: `}${msg}`;
   };
   return new Transform({
     transform(chunk, _encoding, done) {

@@ -10,10 +10,11 @@ export const isTerminal = (): boolean => process.stderr.isTTY === true;
 
 export const openVoice = (config: { logLevel: string }): Logger => openLog(config, isTerminal() ? tell : undefined);
 
-/** A detail that the text does not name follows in brackets, if it is the reason. */
-const tell: Tell = (level, text, { at, reason }) => {
+/** Of the details a person needs the stream and the reason, unless the text names them. */
+const tell: Tell = (level, text, { at, reason, stream }) => {
   const when = at instanceof Date ? `${at.toISOString().slice(0, 19)}Z ` : '';
   const mark = level < warn ? '' : `${style(level < error ? 'yellow' : 'red', '!', process.stderr)} `;
   const why = typeof reason === 'string' && !text.includes(reason) ? ` (${reason})` : '';
-  say(`${when}${mark}${text}${why}`);
+  const whose = typeof stream === 'string' && !text.includes(stream) ? `${stream}: ` : '';
+  say(`${when}${mark}${whose}${text}${why}`);
 };
