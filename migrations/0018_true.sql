@@ -688,7 +688,7 @@ declare
   second constant interval := '1 second';
   plans constant text := current_setting('plan_cache_mode');
 begin
-  -- Field rules rewrite stored values (fields apply): no ticket has changed.
+  -- Field rules rewrite stored values (warehouse fields apply): no ticket has changed.
   if current_setting('shelfdesk.rewriting', true) = 'on' then return null; end if;
   -- Most updates change nothing of these, as those that note when messages were read. A full join never becomes a nested
   -- loop, whatever the plan expected, so a kept plan serves.
@@ -782,6 +782,146 @@ begin
   return null;
 end
 $$;
+
+-- Commands have other names.
+create or replace view analytics.integrity with (security_barrier) as
+select c.check_name, a.account_id, c.found, c.means
+from sync.readable_accounts a
+cross join lateral (values
+  ('messages without their ticket',
+    (select count(*) from internal.messages m where m.account_id = a.account_id
+      and not exists (select from helpdesk.tickets t where t.account_id = a.account_id and t.id = m.ticket_id)),
+    'Messages come with their ticket: there should be none.'),
+  ('attachments without their message',
+    (select count(*) from helpdesk.attachments f where f.account_id = a.account_id
+      -- One look-up each: messages are many times as many.
+      and not exists (select from internal.messages m where m.account_id = a.account_id and m.id = f.message_id offset 0)),
+    'Attachments come with their message: there should be none.'),
+  ('tickets without their customer',
+    (select count(*) from helpdesk.tickets t where t.account_id = a.account_id and t.customer_id is not null
+      and not exists (select from helpdesk.customers c where c.account_id = a.account_id and c.id = t.customer_id)),
+    'The customer has not been read yet, or the source had already deleted it.'),
+  ('contacts without their customer',
+    (select count(*) from helpdesk.contacts k where k.account_id = a.account_id
+      and not exists (select from helpdesk.customers c where c.account_id = a.account_id and c.id = k.customer_id)),
+    'Contacts come with their customer: there should be none.'),
+  ('tickets of a user who is not here',
+    (select count(*) from helpdesk.tickets t where t.account_id = a.account_id and t.user_id is not null
+      and not exists (select from helpdesk.users u where u.account_id = a.account_id and u.id = t.user_id)),
+    'The list of users does not show who has left before the mirror began, or they have not been read yet.'),
+  ('messages of a user who is not here',
+    (select count(*) from internal.messages m where m.account_id = a.account_id and m.user_id is not null
+      and not exists (select from helpdesk.users u where u.account_id = a.account_id and u.id = m.user_id)),
+    'The list of users does not show who has left before the mirror began, or they have not been read yet.'),
+  ('tickets of an inbox that is not here',
+    (select count(*) from helpdesk.tickets t where t.account_id = a.account_id and t.inbox_id is not null
+      and not exists (select from helpdesk.inboxes i where i.account_id = a.account_id and i.id = t.inbox_id)),
+    'Inboxes are written with the first ticket that mentions them: there should be none.'),
+  ('labels of tickets without the label',
+    (select count(distinct (t.id, l.label_id)) from helpdesk.tickets t
+     cross join lateral unnest(t.label_ids) l (label_id)
+     where t.account_id = a.account_id and t._deleted_at is null
+       and not t.label_ids <@ array(select n.id from helpdesk.labels n where n.account_id = a.account_id)
+       and l.label_id is not null
+       and not exists (select from helpdesk.labels n where n.account_id = a.account_id and n.id = l.label_id)),
+    'Labels are written with the first ticket that mentions them: there should be none.'),
+  ('tickets whose history tells otherwise',
+    -- A ticket without stored history has the history that its row tells.
+    (select count(*) from internal.ticket_history h
+     join helpdesk.tickets t on t.account_id = h.account_id and t.id = h.ticket_id
+     where h.account_id = a.account_id and h.valid_to is null and t._deleted_at is null
+       and not ((h.state, h.user_id, h.inbox_id, h.spam, h.trash) is not distinct from (t.state, t.user_id, t.inbox_id, t.spam, t.trash)
+         and sync.same_set(h.label_ids, t.label_ids)))
+    + (select count(distinct h.ticket_id) from internal.ticket_history h
+       join helpdesk.tickets t on t.account_id = h.account_id and t.id = h.ticket_id
+       where h.account_id = a.account_id and t._deleted_at is null and not exists (
+         select from internal.ticket_history o where o.account_id = a.account_id and o.ticket_id = h.ticket_id and o.valid_to is null)),
+    'The open row of its history is what the ticket is now: there should be none.'),
+  ('history of tickets that are not here',
+    (select count(*) from internal.ticket_history h where h.account_id = a.account_id
+      and not exists (select from helpdesk.tickets t where t.account_id = a.account_id and t.id = h.ticket_id)),
+    'History goes with the row of its ticket: there should be none.'),
+  ('history that overlaps',
+    -- A constraint excludes it among rows that have ended.
+    (select count(*) from internal.ticket_history o
+     join internal.ticket_history h on h.account_id = o.account_id and h.ticket_id = o.ticket_id
+     where o.account_id = a.account_id and o.valid_to is null and (h.valid_to > o.valid_from or h.valid_from > o.valid_from)),
+    'A ticket is one thing at a time: there should be none.'),
+  ('tickets without metrics',
+    (select count(*) from (
+      select t.id from helpdesk.tickets t where t.account_id = a.account_id
+        and not exists (select from internal.stored_ticket_metrics s where s.account_id = a.account_id and s.ticket_id = t.id)
+      offset 0) t
+     where exists (select from internal.messages m where m.account_id = a.account_id and m.ticket_id = t.id)
+       or exists (select from internal.ticket_history h where h.account_id = a.account_id and h.ticket_id = t.id)),
+    'Metrics are written with the messages and the changes of a ticket: there should be none. If there are, call analytics.recompute.'),
+  ('business times that are not worked out anew',
+    (select count(*) from internal.stored_recomputes q where q.account_id = a.account_id),
+    'A calendar has changed, and analytics.recompute has not gone through since: business times of some tickets are those of before. Call it, or run npx shelfdesk warehouse calendar set again.'),
+  ('metrics of tickets that are not here',
+    (select count(*) from internal.stored_ticket_metrics s where s.account_id = a.account_id
+      and not exists (select from helpdesk.tickets t where t.account_id = a.account_id and t.id = s.ticket_id)),
+    'Metrics go with the row of their ticket: there should be none.'),
+  ('tickets whose messages are not complete',
+    (select count(*) from helpdesk.tickets t where t.account_id = a.account_id and t._deleted_at is null
+      and (t._messages_as_of is null or t._messages_as_of < t.updated_at or exists (
+        select from sync.rejects r
+        where r.account_id = a.account_id and r.stream_key in ('helpdesk.tickets', 'helpdesk.messages') and r.ask_id = t.id and r.cleared_at is null))),
+    'Their messages are pending, or a part of them was rejected: ticket_metrics.messages_complete is false.'),
+  ('volumes on a shelf that are not here',
+    (select count(*) from books.shelf_volumes v where v.account_id = a.account_id
+      and not exists (select from books.volumes b where b.account_id = a.account_id and b.id = v.volume_id)),
+    'Volumes are written with their shelf: there should be none.'),
+  ('volumes on a shelf that is not here',
+    (select count(*) from books.shelf_volumes v where v.account_id = a.account_id
+      and not exists (select from books.shelves s where s.account_id = a.account_id and s.owner_id = v.owner_id and s.id = v.shelf_id)),
+    'A shelf is written before what is on it: there should be none.')
+) c (check_name, found, means);
+
+create or replace function sync.require_search(index_name text) returns void
+language plpgsql stable
+as $$
+begin
+  if not exists (select from pg_catalog.pg_index i where i.indexrelid = pg_catalog.to_regclass(index_name) and i.indisvalid) then
+    raise exception 'search is off: the index % is missing', index_name
+      using errcode = 'object_not_in_prerequisite_state', hint = 'Run `npx shelfdesk warehouse search on`. It makes the indexes while the worker runs.';
+  end if;
+end
+$$;
+
+create or replace function sync.searched_accounts(relation text) returns text[]
+language plpgsql stable
+as $$
+declare
+  -- The caller, also in functions with owner's rights: the role that was set, or the login.
+  asker constant name := coalesce(nullif(current_setting('role'), 'none'), session_user);
+begin
+  if not has_table_privilege(asker, relation, 'select') then
+    raise insufficient_privilege using message = format('permission denied for table %s', relation),
+      hint = 'A reader with --pii may search (npx shelfdesk warehouse reader create).';
+  end if;
+  return array(
+    select a.account_id from sync.accounts a
+    where has_table_privilege(asker, 'sync.readers', 'select')
+      or exists (select from sync.readers r where r.role_name = asker and (r.accounts is null or a.account_id = any (r.accounts)))
+    order by 1);
+end
+$$;
+
+comment on table sync.readers is
+  'Roles for readers of the mirrored data (npx shelfdesk warehouse reader create), with the accounts that each may see. A role that is neither listed here nor the owner of the tables sees no account.';
+
+comment on table analytics.calendars is
+  'Business calendars by name: weekly hours and holidays in a time zone. Created with npx shelfdesk warehouse calendar set.';
+
+comment on view analytics.calendar_assignments is
+  'Calendar of each inbox. Without a calendar, business time is null. Created with npx shelfdesk warehouse calendar assign.';
+
+comment on view analytics.service_targets is
+  'Service targets: how long a first response and a resolution may take. Created with npx shelfdesk warehouse target set. Of several for a ticket the most specific one counts: label and inbox, then label, then inbox, then the whole account. Of two labels of one ticket the shorter target counts.';
+
+comment on function helpdesk.search_words is
+  'Text search vector of a message: all words in lower case with positions, without stemming or stop words. Only the first 100,000 characters count. The index messages_words, which `shelfdesk warehouse search on` makes, uses this function.';
 
 -- Views over the changed ones take their comments anew.
 comment on column safe.tickets._true_by is null;

@@ -6,6 +6,7 @@ import { execFileSync } from 'node:child_process';
 import { cpSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { fingerprintOf } from '../src/app/build.ts';
 
 /** The oldest Node that the packages run on: undici and commander demand it. A clone needs the Node that strips types. */
 const NODE = '>=22.19';
@@ -73,6 +74,8 @@ manifest(worker, {
   name: ours.name,
   description: ours.description,
   ...both,
+  // Of the sources, so that a clone of the same commit has the same.
+  build: fingerprintOf(root),
   bin: asJs(ours.bin),
   // A program, not a library: nothing of it is promised to code.
   exports: { './package.json': './package.json' },

@@ -8,7 +8,7 @@ create table sync.readers (
   created_by text not null
 );
 comment on table sync.readers is
-  'Roles for readers of the mirrored data (npx shelfdesk reader create), with the accounts that each may see. A role that is neither listed here nor the owner of the tables sees no account.';
+  'Roles for readers of the mirrored data (npx shelfdesk warehouse reader create), with the accounts that each may see. A role that is neither listed here nor the owner of the tables sees no account.';
 comment on column sync.readers.role_name is 'Login role of the reader.';
 comment on column sync.readers.accounts is 'Accounts that the reader sees; null: all, including future ones.';
 comment on column sync.readers.pii is 'True if the reader also sees personal data: names, addresses and texts.';
@@ -301,7 +301,7 @@ declare
 begin
   if not has_table_privilege(asker, relation, 'select') then
     raise insufficient_privilege using message = format('permission denied for table %s', relation),
-      hint = 'A reader with --pii may search (npx shelfdesk reader create).';
+      hint = 'A reader with --pii may search (npx shelfdesk warehouse reader create).';
   end if;
   return array(
     select a.account_id from sync.accounts a

@@ -159,9 +159,9 @@ export class StreamFailed extends ShelfdeskError {
   }
 }
 
-/** Node's error codes for broken connections. */
+/** Node's error codes for broken connections, and for a lack of file descriptors, which other programs give back. */
 const network =
-  /^(ECONNABORTED|ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT|EHOSTDOWN|EHOSTUNREACH|ENETDOWN|ENETUNREACH|ENOTFOUND|EAI_AGAIN)$/;
+  /^(ECONNABORTED|ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT|EHOSTDOWN|EHOSTUNREACH|ENETDOWN|ENETUNREACH|ENOTFOUND|EAI_AGAIN|EMFILE|ENFILE)$/;
 
 /**
  * PostgreSQL's codes for a server that may recover: connection errors (08), shutdown or start (57P0x), lack of resources
@@ -207,6 +207,44 @@ export class Away extends ShelfdeskError {
   }
 }
 
+/** Node's error codes for what this machine refuses to any program: what it means, and what to do. */
+const refusals: Readonly<Record<string, readonly [means: string, remedy: string]>> = {
+  ENOSPC: ['the disk is full', 'Free some space, then run the same command again.'],
+  EDQUOT: ['the disk quota of this user is used up', 'Free some space, then run the same command again.'],
+  EROFS: ['the file system is read-only', 'Run the command in a folder that it may write to.'],
+  EACCES: ['this user has no right to it', 'Give the user the right, or run the command in another folder.'],
+  EPERM: ['this user has no right to it', 'Give the user the right, or run the command in another folder.'],
+  EIO: ['the disk or the terminal failed', 'Check the disk, then run the same command again.'],
+  ENOMEM: ['this machine has no memory left', 'End other programs, or give the machine or container more memory.'],
+  EMFILE: [
+    'this process may open no more files',
+    'Raise its limit: `ulimit -n 1024` in the shell, or LimitNOFILE= in the systemd unit.',
+  ],
+  ENFILE: ['this machine may open no more files', 'End other programs, or raise fs.file-max.'],
+};
+
+/** This machine refuses what any program needs, such as disk or a working folder. It is no bug, wherever it is thrown. */
+export class MachineRefuses extends ShelfdeskError {
+  constructor(cause: Error, [means, remedy]: readonly [means: string, remedy: string], code: string) {
+    const { path } = cause as NodeJS.ErrnoException;
+    super(`${means}${path === undefined ? '' : `: ${path}`} (${code})`, remedy, exitCodes.failed, cause);
+  }
+}
+
+const noFolder = [
+  'the folder in which the command runs was deleted',
+  'Change to a folder that exists, with `cd`, then run the same command again.',
+] as const;
+
+/** The refusal of the machine behind an error; undefined for any other error. */
+export function machineRefusal(error: unknown): MachineRefuses | undefined {
+  if (!(error instanceof Error) || error instanceof ShelfdeskError) return undefined;
+  const { code, syscall } = error as NodeJS.ErrnoException;
+  if (code === 'ENOENT' && syscall === 'uv_cwd') return new MachineRefuses(error, noFolder, code);
+  if (code !== undefined && Object.hasOwn(refusals, code)) return new MachineRefuses(error, refusals[code]!, code);
+  return undefined;
+}
+
 /** Plain cause of each PostgreSQL code: a full disk and a broken network need different people. */
 const causes: Readonly<Record<string, string>> = {
   '25006': 'read-only',
@@ -239,3 +277,7 @@ export function describeOutage(error: Error, what?: string): string {
   const message = error.message || String(code);
   return cause === undefined ? `${name} does not answer: ${message}` : `${name} cannot be used: ${cause} (${message})`;
 }
+
+/** Said once after an outage. */
+export const isBack = (outage: Error, what?: string): string =>
+  `${what ?? (outage.name === 'ReplyError' ? 'Redis' : 'the database')} is back`;

@@ -1,6 +1,6 @@
 /** Command line in, exit code out. The composition root, and the only file that knows the jobs. */
 import { readFileSync } from 'node:fs';
-import { type Argument, Command, CommanderError } from 'commander';
+import { type Argument, Command, CommanderError, Help } from 'commander';
 import { auditStream } from '../jobs/audit-stream.ts';
 import { backfillStream } from '../jobs/backfill-stream.ts';
 import { exportLake } from '../jobs/export-lake.ts';
@@ -10,10 +10,11 @@ import { syncStream } from '../jobs/sync-stream.ts';
 import { verifyStream } from '../jobs/verify-stream.ts';
 import { chooseAccount, oneAccount, readFleet, startedByNpx } from './app/config.ts';
 import type { Act, AddCommand, Deps } from './cli/command.ts';
-import { allowClosedPipes, say, showCursor, style } from './cli/output/terminal.ts';
+import { withNewName } from './cli/old-names.ts';
+import { failPlainly, say, showCursor, style } from './cli/output/terminal.ts';
 import { tellWaits } from './engine/database/waits.ts';
 import { redisRefusal } from './engine/queue/redis-refusals.ts';
-import { Away, exitCodes, Interrupted, isAway, orReason, ShelfdeskError } from './errors.ts';
+import { Away, exitCodes, Interrupted, isAway, machineRefusal, orReason, ShelfdeskError } from './errors.ts';
 import { checkDeclarations } from './sources/check-declarations.ts';
 import { streams } from './sources/index.ts';
 
@@ -47,49 +48,60 @@ const groups: Record<string, Record<string, () => Promise<AddCommand>>> = {
   'Mend:': {
     doctor: async () => (await import('./cli/look/doctor.ts')).addDoctor,
     rejects: async () => (await import('./cli/look/rejects.ts')).addRejects,
-    drift: async () => (await import('./cli/look/drift.ts')).addDrift,
     runs: async () => (await import('./cli/work/runs.ts')).addRuns,
   },
   'Control:': {
     pause: async () => (await import('./cli/work/pause.ts')).addPause,
-    resume: async () => (await import('./cli/work/resume.ts')).addResume,
+    resume: async () => (await import('./cli/work/pause.ts')).addResume,
     schedule: async () => (await import('./cli/work/schedule.ts')).addSchedule,
-    health: async () => (await import('./cli/look/health.ts')).addHealth,
     'hand-off': async () => (await import('./cli/work/hand-off.ts')).addHandOff,
   },
   'Set up:': {
     init: async () => (await import('./cli/setup/init.ts')).addInit,
     migrate: async () => (await import('./cli/setup/migrate.ts')).addMigrate,
-    reader: async () => (await import('./cli/setup/reader.ts')).addReader,
-    search: async () => (await import('./cli/setup/search.ts')).addSearch,
-    calendar: async () => (await import('./cli/setup/calendar.ts')).addCalendar,
-    target: async () => (await import('./cli/setup/target.ts')).addTarget,
-    fields: async () => (await import('./cli/setup/fields.ts')).addFields,
+    warehouse: async () => (await import('./cli/setup/warehouse/warehouse.ts')).addWarehouse,
     erase: async () => (await import('./cli/setup/erase.ts')).addErase,
     completion: async () => (await import('./cli/setup/completion.ts')).addCompletion,
   },
 };
+
+/** The commands that a first --help names. `--help --all` names all of them. */
+const first = 'demo init sync start status doctor sql web backfill verify rejects runs'.split(' ');
+
 const jobs = [syncStream, backfillStream, sweepStream, auditStream, verifyStream];
 const lakeJobs = [exportLake, stageLake];
 
 const lingerMs = 1000;
 const parentLookMs = 250;
 
+const moreHelp = `
+More commands: shelfdesk --help --all. Options of one: shelfdesk sync --help.
+`;
+
 const exitCodeHelp = `
-Exit codes: 0 ok, 1 failed, 2 wrong usage or configuration, 3 partial, 4 refused by the source (401, 403),
-5 differences found, 130 interrupted (run the same command again to resume).
+Exit codes: 0 ok, 1 failed, 2 wrong usage or configuration, 3 partial, 4 refused
+by the source (401, 403), 5 differences found, 130 interrupted (run the same
+command again to resume).
 Settings come from the environment and from .env: docs/reference/settings.md.`;
 
-async function main(args: readonly string[]): Promise<void> {
+async function main(given: readonly string[]): Promise<void> {
+  const { args, says } = withNewName(given);
+  if (says !== undefined) say(says);
   const { version, description } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'));
-  const program = new Command('shelfdesk')
+  const program: Command = new Command('shelfdesk')
     .description(description)
     .version(version)
     .option('--account <name>', 'account to use if several are configured (SHELFDESK_CONFIG)')
     .exitOverride()
     .showHelpAfterError('(see --help)')
-    .configureHelp({ subcommandTerm: one => [one.name(), ...one.registeredArguments.map(termOf)].join(' ') })
-    .addHelpText('after', exitCodeHelp);
+    .configureHelp({
+      subcommandTerm: one => [one.name(), ...one.registeredArguments.map(termOf)].join(' '),
+      visibleCommands(command) {
+        const all = Help.prototype.visibleCommands.call(this, command);
+        return command === program && !args.includes('--all') ? all.filter(one => first.includes(one.name())) : all;
+      },
+    })
+    .addHelpText('after', () => (args.includes('--all') ? '' : moreHelp) + exitCodeHelp);
   const named = () => program.opts<{ account?: string }>().account;
   const deps: Deps = {
     config: () => chooseAccount(readFleet(), named()),
@@ -178,9 +190,9 @@ function interruption(): AbortSignal {
 
 /** Prints message and remedy of an expected failure, or the stack of a bug. Returns the exit code. */
 function explain(thrown: unknown): number {
-  // An outage is never a bug, wherever it is thrown.
-  const error =
-    isAway(thrown) && !(thrown instanceof ShelfdeskError) ? new Away(thrown) : (refusedBy(thrown) ?? thrown);
+  // Neither a refusal of the machine nor an outage is a bug, wherever it is thrown.
+  const outage = isAway(thrown) && !(thrown instanceof ShelfdeskError) ? new Away(thrown) : thrown;
+  const error = machineRefusal(thrown) ?? refusedBy(thrown) ?? outage;
   // Commander has already printed the error.
   if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.ok : exitCodes.usage;
   if (error instanceof ShelfdeskError) {
@@ -198,5 +210,7 @@ function refusedBy(thrown: unknown): ShelfdeskError | undefined {
   return refused && new ShelfdeskError(refused.says, refused.remedy, exitCodes.failed, thrown);
 }
 
-allowClosedPipes();
+failPlainly();
+// An error that no one awaits: of a stream, a socket or another program.
+process.on('uncaughtException', error => process.exit(explain(error)));
 await main(process.argv.slice(2));

@@ -1,6 +1,5 @@
 /** Opens an account for a command: its context, its queue, and its row in sync.workers. */
 
-import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import type { Logger } from 'pino';
 import { systemClock } from '../clock.ts';
@@ -15,6 +14,7 @@ import { type Attendance, attend, type Presence, type Process } from '../engine/
 import { OpenStack } from '../open-stack.ts';
 import { keepFieldRules, pauseLeftOut } from '../privacy/fields/stored-rules.ts';
 import { streams } from '../sources/index.ts';
+import { versionAndBuild } from './build.ts';
 import type { Config, Fleet } from './config.ts';
 import { boundSources, requireSource, type Warehouse } from './context.ts';
 import { promisesOf } from './freshness-targets.ts';
@@ -35,9 +35,9 @@ export interface Ground extends AsyncDisposable {
 export async function openGround(
   { redisUrl, logLevel }: Pick<Fleet, 'redisUrl' | 'logLevel'>,
   warehouse: Warehouse,
+  log: Logger = openLog({ logLevel }),
 ): Promise<Ground> {
   await using stack = new OpenStack();
-  const log = openLog({ logLevel });
   const migrated = await migrateWarehouse(warehouse.url);
   if (migrated.busy) log.warn(leftOut(migrated));
   const queues = stack.use(await openQueues({ redisUrl, databaseUrl: warehouse.url }));
@@ -96,14 +96,14 @@ export async function openAccountOn(
     await keepHandOffs(ctx, config, works);
   }
   const queue = stack.use(ground.queues.open(name));
-  const me = { account: ctx.account, works, host: hostname(), pid: process.pid, version: ourVersion() };
+  const me = { account: ctx.account, works, host: hostname(), pid: process.pid, version: versionAndBuild() };
   const { page } = ground;
   presence = stack.use(await ground.attendance.enter(page ? { ...me, page } : me));
   const opened = stack.move();
   return { ctx, queue, presence, [Symbol.asyncDispose]: () => opened.disposeAsync() };
 }
 
-/** Streams that a rule leaves out whole are paused. Rows of before stay as they are until `fields apply`. */
+/** Streams that a rule leaves out whole are paused. Rows of before stay as they are until `warehouse fields apply`. */
 async function keepRules({ pg, account, clock, log }: Context, { fieldRules }: Config): Promise<void> {
   const now = new Date(clock.now());
   const pending = await keepFieldRules(pg, account, fieldRules, now);
@@ -111,7 +111,7 @@ async function keepRules({ pg, account, clock, log }: Context, { fieldRules }: C
   if (pending.length > 0)
     log.warn(
       { rules: pending.map(({ rule }) => rule) },
-      `records of before may still hold fields that a rule leaves out: ${command(account, 'fields apply')} takes them out`,
+      `records of before may still hold fields that a rule leaves out: ${command(account, 'warehouse fields apply')} takes them out`,
     );
 }
 
@@ -131,10 +131,6 @@ function handOffSettingsOf({ handOff, schedule }: Config): HandOffSettings | und
     dueBy: due && 'by' in due ? due.by : null,
     dueWithinMs: due && 'withinMs' in due ? due.withinMs : null,
   };
-}
-
-function ourVersion(): string {
-  return JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')).version;
 }
 
 function listsOf({ sources, streams }: Context): Listed[] {

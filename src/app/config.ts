@@ -13,6 +13,7 @@ import { UsageError } from '../errors.ts';
 import type { LakePlace } from '../lake/duckdb.ts';
 import type { Limits } from '../privacy/bounded.ts';
 import { kinds, type SourceConfig, sources } from '../sources/index.ts';
+import { choiceOf } from '../words.ts';
 import { type Given, type Refused, readFleetFile } from './accounts-file.ts';
 import { readEnvFile } from './env-file.ts';
 import type { ValuesOf } from './setting-types.ts';
@@ -197,7 +198,7 @@ export function chooseAccount({ accounts, refused }: Fleet, name?: string): Conf
   if (wrong !== undefined) throw wrong.error;
   throw new UsageError(
     name === undefined ? 'several accounts exist and none was chosen' : `there is no account '${name}'`,
-    `Choose with --account: ${names.join(', ')}.`,
+    choiceOf(name ?? '', names, 'Choose with --account'),
   );
 }
 

@@ -17,9 +17,21 @@ import type { Connection, Source } from '../sources/source.ts';
 import type { Config } from './config.ts';
 import { configuredSources, type Warehouse } from './context.ts';
 
-/** The log goes to stderr: stdout belongs to results. */
-export function openLog(config: Pick<Config, 'logLevel'>): Logger {
-  return pino({ level: config.logLevel, serializers: { err: inLog } }, pino.destination(2));
+/** What a line of the log says to a person: its level (30 info, 40 warn, 50 error), its text, and its details. */
+export type Tell = (level: number, text: string, details: Readonly<Record<string, unknown>>) => void;
+
+/** The log goes to stderr, as JSON: stdout belongs to results. With `tell` each line is told to a person instead. */
+export function openLog({ logLevel: level }: Pick<Config, 'logLevel'>, tell?: Tell): Logger {
+  const destination = pino.destination(2);
+  const serializers = { err: inLog };
+  if (tell === undefined) return pino({ level, serializers }, destination);
+  const logMethod = (args: unknown[], _write: unknown, level: number) => {
+    const [details, text] = typeof args[0] === 'string' ? [{}, args[0]] : [args[0], args[1]];
+    const { err, ...rest } = details instanceof Error ? { err: details } : (details as { err?: unknown });
+    const reason = err instanceof Error ? { reason: messageOf(err) } : {};
+    tell(level, String(text), { ...rest, ...reason });
+  };
+  return pino({ level, hooks: { logMethod } }, destination);
 }
 
 interface Logged {

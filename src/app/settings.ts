@@ -2,12 +2,12 @@
  * All settings with their schema, default and description. config.ts reads this table. Tests hold README.md and .env.example
  * to it.
  */
-import { createTask, validate } from 'node-cron';
 import { z } from 'zod';
 import type { Read } from '../engine/database/connection-types.ts';
 import { readDatabaseUrl, readRedisUrl } from '../engine/database/connection-url.ts';
 import { parseRules, wrongRule } from '../engine/http/parse-field-rules.ts';
 import { findStream, kinds, sources, streams } from '../sources/index.ts';
+import { cronFault } from './cron.ts';
 import { address, count, credential, percent, type Setting } from './setting-types.ts';
 
 /** The token protects the whole page, so it must be hard to guess. */
@@ -26,27 +26,13 @@ const connection = (read: (text: string) => Read<unknown>) =>
       if ('wrong' in found) ctx.addIssue({ code: 'custom', message: found.wrong });
     });
 
-/** Cron expression in the dialect of node-cron, which runs the schedule. BullMQ has another dialect. */
 const cron = z
   .string()
   .trim()
-  .refine(value => value === '' || (/^\S+( +\S+){4,5}$/.test(value) && validate(value)), {
-    error: 'must be a cron expression of five or six fields, or empty',
-    abort: true,
-  })
-  .refine(value => value === '' || hasDueTime(value), { error: 'is never due' });
-
-/** A valid expression may never be due, such as 30 February; scheduling it would fail. */
-function hasDueTime(expression: string): boolean {
-  const task = createTask(expression, () => {}, { timezone: 'UTC' });
-  try {
-    return task.getNextRuns(1).length > 0;
-  } catch {
-    return false;
-  } finally {
-    void task.destroy();
-  }
-}
+  .superRefine((value, ctx) => {
+    const fault = value === '' ? undefined : cronFault(value);
+    if (fault !== undefined) ctx.addIssue({ code: 'custom', message: fault });
+  });
 
 /** No offset, because PostgreSQL reads its sign the other way round. */
 function isTimeZone(name: string): boolean {
@@ -357,9 +343,9 @@ const accountSettings = {
     says: 'Most kilobytes of rows in one answer to an agent.',
   },
   LOG_LEVEL: {
-    schema: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('warn'),
-    default: 'warn',
-    says: 'Lowest level that is logged to stderr: trace, debug, info, warn, error, fatal, silent.',
+    schema: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'),
+    default: 'info',
+    says: 'Lowest level that is logged to stderr: trace, debug, info, warn, error, fatal, silent. `start` logs lines for people at a terminal and JSON elsewhere.',
   },
 } as const satisfies Record<string, Setting>;
 

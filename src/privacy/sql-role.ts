@@ -86,7 +86,7 @@ export async function openAsker({ pg: db, url }: { pg: pg.Pool; url: string }, n
     if (!(error instanceof pg.DatabaseError) && !(error instanceof ShelfdeskError)) throw error;
     why = error.message;
   }
-  const remedy = `As a superuser: \`create role ${group}\`, \`alter role ${me} createrole\` and \`grant ${group} to ${me} with admin option\`; then run \`npx shelfdesk migrate\`. Or set DATABASE_URL to the line of a reader (\`npx shelfdesk reader create\`).`;
+  const remedy = `As a superuser: \`create role ${group}\`, \`alter role ${me} createrole\` and \`grant ${group} to ${me} with admin option\`; then run \`npx shelfdesk migrate\`. Or set DATABASE_URL to the line of a reader (\`npx shelfdesk warehouse reader create\`).`;
   if (reaches)
     throw new ShelfdeskError(
       `role ${me} may do more than use this database, and no login that can only read could be made: ${why}`,

@@ -88,7 +88,7 @@ describe('settings', () => {
 
 describe('commands', () => {
   test('--help of the program names the same commands, and all exit codes', async () => {
-    const { stdout } = await promisify(execFile)(process.execPath, [join(root, 'src/main.ts'), '--help']);
+    const { stdout } = await promisify(execFile)(process.execPath, [join(root, 'src/main.ts'), '--help', '--all']);
     const named = commandsIn(stdout);
     const there = (await program()).commands.map(command => command.name());
     expect(named.toSorted()).toEqual([...there, 'help'].toSorted());
@@ -105,12 +105,11 @@ describe('commands', () => {
     expect(used.filter(words => !there.some(name => `${words} `.startsWith(`${name} `)))).toEqual([]);
   });
 
-  test('README names twelve commands to begin with', async () => {
+  test('README names the commands of a first --help, in its order', async () => {
     const [, list = ''] = /## Commands\n\n([\s\S]*?)\n\n/.exec(readme)!;
     const named = [...list.matchAll(/`([a-z][\w-]*)`/g)].map(([, name]) => name);
-    const there = (await program()).commands.map(command => command.name());
-    expect(named).toHaveLength(12);
-    expect(named.filter(name => !there.includes(name!))).toEqual([]);
+    const { stdout } = await promisify(execFile)(process.execPath, [join(root, 'src/main.ts'), '--help']);
+    expect(named).toEqual(commandsIn(stdout).filter(name => name !== 'help'));
   });
 });
 
@@ -269,4 +268,11 @@ describe('CI', () => {
     expect(statSync(join(root, '.ci/run')).mode & 0o111).not.toBe(0);
     expect(read('.ci/run')).toMatch(/^#!\/usr\/bin\/env bash\n/);
   });
+});
+
+test('a first --help names twelve commands, in 80 columns, and says where the others are', async () => {
+  const { stdout } = await promisify(execFile)(process.execPath, [join(root, 'src/main.ts'), '--help']);
+  expect(commandsIn(stdout)).toHaveLength(12);
+  expect(stdout).toContain('More commands: shelfdesk --help --all.');
+  expect(stdout.split('\n').filter(line => line.length > 80)).toEqual([]);
 });

@@ -108,7 +108,7 @@ test('JSON is read in one place, where no number is rounded', () => {
   // Files of the package, a copy of values, and the names of fields hold no numbers of a source.
   const others = among(
     'src/program.ts',
-    'src/app/account.ts',
+    'src/app/build.ts',
     'src/embedded/place.ts',
     'src/cli/look/mcp.ts',
     'src/node-version.ts',

@@ -9,6 +9,7 @@ import { streams } from '../../sources/index.ts';
 import { openChosen } from '../choose-account.ts';
 import type { Act, Deps } from '../command.ts';
 import { cellText, print, printJson, say, table } from '../output/terminal.ts';
+import { driftIn } from './drift.ts';
 
 export interface Replayed {
   id: number;
@@ -21,8 +22,8 @@ export interface Replayed {
 export function addRejects(program: Command, deps: Deps, act: Act): void {
   const rejects = program
     .command('rejects')
-    .summary('list, show and replay rejected records')
-    .description('rejected records and their reasons');
+    .summary('list, show and replay rejected records; list drift')
+    .description('rejected records and their reasons, and drift: where the source differs from its documentation');
   const open = async () => {
     const opened = await openChosen(deps);
     const { config, warehouse } = opened;
@@ -97,6 +98,7 @@ export function addRejects(program: Command, deps: Deps, act: Act): void {
         return left > 0 ? exitCodes.partial : exitCodes.ok;
       }),
     );
+  driftIn(rejects, deps, act);
 }
 
 function number(text: string): number {

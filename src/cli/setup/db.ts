@@ -64,7 +64,7 @@ export function addDb(program: Command, deps: Deps, act: Act): void {
         );
         await migrate(); // Rights of roles, and statistics of the new rows.
         print(`restored ${count(done.rows, 'row')} of ${count(done.tables, 'table')}, from ${done.madeAt}`);
-        if (done.search) say('Search was on. Make its indexes: npx shelfdesk search on');
+        if (done.search) say('Search was on. Make its indexes: npx shelfdesk warehouse search on');
         if (done.missingReaders.length > 0)
           say(
             `This server has no login ${done.missingReaders.join(', ')}. Let them in anew: docs/how-to/let-readers-in.md`,

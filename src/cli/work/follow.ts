@@ -20,7 +20,7 @@ import { describeOutage, exitCodes, quotedBy, ShelfdeskError, UsageError } from 
 import { sendHandOffs, waysOf } from '../../ops/hand-offs/send-hand-offs.ts';
 import { sources, streams } from '../../sources/index.ts';
 import type { Stream } from '../../sources/source.ts';
-import { count } from '../../words.ts';
+import { choiceOf, count } from '../../words.ts';
 import { inOrder, showProgress } from '../output/progress.ts';
 import { print, printJson, say, style, table } from '../output/terminal.ts';
 
@@ -86,7 +86,7 @@ export function keyNamed(name: string, among: readonly Pick<Stream, 'key' | 'nam
   if (named[0]) return named[0].key;
   const isShared = (short: string) => among.filter(one => one.name === short).length > 1;
   const choice = among.map(one => (isShared(one.name) ? one.key : one.name));
-  throw new UsageError(`there is no stream ${name}`, `Choose from: ${choice.join(', ')}.`);
+  throw new UsageError(`there is no stream ${name}`, choiceOf(name, choice));
 }
 
 /** Lifts the quota deferral of the sources of these streams: a person asked, so each source gets one more request. */
@@ -121,13 +121,13 @@ async function reportPaused({ pg, account }: Context, run: number, tell: (line: 
 }
 
 /** The limits of the source of a stream. */
-const limitsOf = (config: Config) => (name: string) => {
+export const limitsOf = (config: Config) => (name: string) => {
   const stream = streams.find(one => one.name === name);
   return sources.find(({ name }) => name === stream?.source)?.connect(config)?.limits ?? config.limits;
 };
 
 /** Why this process sends no request of the source of a stream now. */
-const waitsIn =
+export const waitsIn =
   ({ sources: open }: Context) =>
   (name: string) =>
     open.get(streams.find(one => one.name === name)?.source ?? '')?.send.waits();

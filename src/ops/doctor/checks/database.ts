@@ -219,7 +219,7 @@ export const databaseChecks: readonly Check[] = [
       if (!(await compiles((await warehouse()).url))) return ok('questions are not compiled');
       const { database } = await server();
       return warn(
-        'jit is on: a question of a login that no `reader create` made takes two to four times as long',
+        'jit is on: a question of a login that no `warehouse reader create` made takes two to four times as long',
         `As the owner of the database: \`alter database ${database} set jit = off\`. A login notices when it connects again.`,
       );
     },
@@ -283,11 +283,11 @@ export const databaseChecks: readonly Check[] = [
       if (all.some(({ state }) => state === 'broken'))
         return warn(
           `the making of an index was interrupted: it takes ${size} and finds nothing`,
-          'Run `npx shelfdesk search on` to make it anew, or `npx shelfdesk search off` to drop it.',
+          'Run `npx shelfdesk warehouse search on` to make it anew, or `npx shelfdesk warehouse search off` to drop it.',
         );
       if (all.every(({ state }) => state === 'off'))
         return ok(
-          'it is off; `npx shelfdesk search on` makes its indexes, which then cost time and disk for each message',
+          'it is off; `npx shelfdesk warehouse search on` makes its indexes, which then cost time and disk for each message',
         );
       const off = all.filter(({ state }) => state === 'off').map(({ of }) => of);
       return ok(
@@ -313,7 +313,7 @@ export const databaseChecks: readonly Check[] = [
     needs: ['tables'],
     async run({ warehouse, account, config }) {
       const addresses = await addressesOf((await warehouse()).pg, account);
-      if (addresses.size === 0) return ok('nothing has been read yet');
+      if (addresses.size === 0) return ok('the account is bound to no address yet: the next run binds it');
       const elsewhere = boundElsewhere(addresses, account, boundSources(config));
       return elsewhere === undefined ? ok('they are the same') : fail(elsewhere.message, elsewhere.remedy);
     },

@@ -10,7 +10,7 @@ import { endAbandonedRuns } from '../../../engine/runs/runs.ts';
 import { streams } from '../../../sources/index.ts';
 import { count } from '../../../words.ts';
 import { readProblems } from '../../problems.ts';
-import { knownAccounts, liveProcesses, newDrift, openRuns } from '../doctor-state.ts';
+import { countDrift, knownAccounts, liveProcesses, newDrift, openRuns } from '../doctor-state.ts';
 import { type Check, fail, ok, warn } from './check.ts';
 
 const area = 'the work' as const;
@@ -99,14 +99,22 @@ export const workChecks: readonly Check[] = [
     looks: 'new kinds of drift in the last seven days',
     needs: ['tables'],
     async run({ warehouse, account, clock }) {
-      const found = await newDrift((await warehouse()).pg, account, new Date(clock.now() - newMs));
-      if (found.length === 0) return ok('nothing new in seven days');
+      const { pg } = await warehouse();
+      const found = await newDrift(pg, account, new Date(clock.now() - newMs));
+      if (found.length === 0) {
+        const known = await countDrift(pg, account);
+        if (known === 0) return ok('none: the source is as it is documented');
+        // What a first load meets was there before the mirror: it is no change of the source.
+        return ok(
+          `${count(known, 'kind')}, none of them new: older than seven days, or met by the first load (${command(account, 'rejects drift')})`,
+        );
+      }
       const shown = found
         .slice(0, 5)
         .map(({ stream, kind, path }) => `${stream} ${path || '(record)'}: ${kind.replaceAll('_', ' ')}`);
       return warn(
         `the source differs in a new way: ${shown.join('; ')}${found.length > shown.length ? '; …' : ''}`,
-        `See ${command(account, 'drift list')}. Everything is kept in \`_payload\`; a newer Shelfdesk may know it.`,
+        `See ${command(account, 'rejects drift')}. Everything is kept in \`_payload\`; a newer Shelfdesk may know it.`,
       );
     },
   },

@@ -49,7 +49,7 @@ export const helpdeskChecks: readonly Check[] = [
         if (unreadable.length > 0)
           return warn(
             `it answers, and ${unreadable.length} of ${count(arrived, 'ticket')} ${unreadable.length === 1 ? 'is' : 'are'} not as documented: ${unreadable[0]!.reason}`,
-            `See ${command(context.account, 'drift list')} and ${command(context.account, 'rejects list')} after the next run.`,
+            `See ${command(context.account, 'rejects drift')} and ${command(context.account, 'rejects list')} after the next run.`,
           );
         return ok(`it answers, and takes the token; ${count(arrived, 'ticket')} came`);
       } catch (error) {

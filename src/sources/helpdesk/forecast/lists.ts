@@ -172,7 +172,7 @@ async function topOfTickets(planning: Planning): Promise<{ part: Part; brought: 
   const asked: Asked[] = [];
   const shown = new Set<string>();
   const look = await lookOf(ctx, keyOf(planning, tickets.key), tickets);
-  if (look) asked.push(...requestsOfLook(look, nowMs));
+  if (look) for (const one of requestsOfLook(look, nowMs)) asked.push(one);
   for (const [place, { name, shows }] of tickets.lists.entries()) {
     const { fromMs, redundant, firstLoad, walk } = await readPosition(
       ctx.pg,
@@ -187,8 +187,8 @@ async function topOfTickets(planning: Planning): Promise<{ part: Part; brought: 
     const ends = await endsIn(planning, tickets, name);
     const options = { ...tickets.paging, lookbackMs: helpdeskOf(ctx).lookbackMs, firstLoad, walk, ends };
     const listed = { stream: tickets, list: name, lane: 'fresh' } as const;
-    asked.push(...requestsOf(tickets.read(fromMs, options), listed, top.times, nowMs));
-    found.push(...top.records);
+    for (const one of requestsOf(tickets.read(fromMs, options), listed, top.times, nowMs)) asked.push(one);
+    for (const record of top.records) found.push(record);
     brought.many += top.wanted;
     brought.fresh += Math.min(top.wanted, Array.from(top.times).filter(time => time >= nowMs - freshMs).length);
   }
@@ -312,7 +312,7 @@ async function gapsOfStream(
     for (const { from, to } of gaps) {
       const ends = await endsIn(planning, stream, list);
       const reading = stream.read(from, { ...stream.paging, lookbackMs, until: to, ends });
-      asked.push(...requestsOf(reading, { stream, list, lane: 'backfill' }, times, nowMs));
+      for (const one of requestsOf(reading, { stream, list, lane: 'backfill' }, times, nowMs)) asked.push(one);
     }
   }
   return { part: partOf(stream.name, [...asked, ...(await again(planning, stream))]), missing };

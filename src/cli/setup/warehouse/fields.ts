@@ -1,20 +1,20 @@
 /** `fields`: which fields are kept only in part, what is lost by that, and the rows of before. */
 import type { Command } from 'commander';
-import { forgetJobs } from '../../app/forget-jobs.ts';
-import { systemClock } from '../../clock.ts';
-import { noteOperation } from '../../engine/runs/operations.ts';
-import { command } from '../../engine/runs/pauses.ts';
-import { exitCodes, UsageError } from '../../errors.ts';
-import { readLakeStatus } from '../../lake/state.ts';
-import { applyToStored } from '../../privacy/fields/apply.ts';
-import { lostBy, rulesIn } from '../../privacy/fields/losses.ts';
-import { keepFieldRules, liftRule, pauseLeftOut, storedRules } from '../../privacy/fields/stored-rules.ts';
-import { streams } from '../../sources/index.ts';
-import { count } from '../../words.ts';
-import { openChosen } from '../choose-account.ts';
-import { type Act, type Deps, note } from '../command.ts';
-import { operator } from '../operator.ts';
-import { print, printJson, say, table } from '../output/terminal.ts';
+import { forgetJobs } from '../../../app/forget-jobs.ts';
+import { systemClock } from '../../../clock.ts';
+import { noteOperation } from '../../../engine/runs/operations.ts';
+import { command } from '../../../engine/runs/pauses.ts';
+import { exitCodes, UsageError } from '../../../errors.ts';
+import { readLakeStatus } from '../../../lake/state.ts';
+import { applyToStored } from '../../../privacy/fields/apply.ts';
+import { lostBy, rulesIn } from '../../../privacy/fields/losses.ts';
+import { keepFieldRules, liftRule, pauseLeftOut, storedRules } from '../../../privacy/fields/stored-rules.ts';
+import { streams } from '../../../sources/index.ts';
+import { count } from '../../../words.ts';
+import { openChosen } from '../../choose-account.ts';
+import { type Act, type Deps, note } from '../../command.ts';
+import { operator } from '../../operator.ts';
+import { print, printJson, say, table } from '../../output/terminal.ts';
 
 interface Asked {
   readonly json?: boolean;
@@ -60,7 +60,7 @@ export function addFields(program: Command, deps: Deps, act: Act): void {
             ),
           );
         if (all.some(({ since, applied_at }) => since !== null && applied_at === null))
-          say(`${command(account, 'fields apply')} rewrites the records of before.`);
+          say(`${command(account, 'warehouse fields apply')} rewrites the records of before.`);
         return exitCodes.ok;
       }),
     );

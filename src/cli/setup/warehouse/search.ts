@@ -1,11 +1,11 @@
-/** `search on | off | status`: the indexes that helpdesk.search_messages and its kin need. */
+/** `warehouse search on | off | status`: the indexes that helpdesk.search_messages and its kin need. */
 import type { Command } from 'commander';
-import { type IndexState, readSearch, searchOff, searchOn } from '../../analytics/search.ts';
-import { exitCodes } from '../../errors.ts';
-import type { Act, Deps } from '../command.ts';
-import { percentOf } from '../output/frame.ts';
-import { print, printJson, say, table } from '../output/terminal.ts';
-import { tablesOf } from '../warehouse.ts';
+import { type IndexState, readSearch, searchOff, searchOn } from '../../../analytics/search.ts';
+import { exitCodes } from '../../../errors.ts';
+import type { Act, Deps } from '../../command.ts';
+import { percentOf } from '../../output/frame.ts';
+import { print, printJson, say, table } from '../../output/terminal.ts';
+import { tablesOf } from '../../warehouse.ts';
 
 export function addSearch(program: Command, deps: Deps, act: Act): void {
   const search = program
@@ -71,7 +71,7 @@ function told(all: readonly IndexState[], json: boolean | undefined): number {
         all.map(({ of, state, bytes }) => [of, state, Math.ceil(bytes / 1e6)]),
       ),
     );
-    if (all.some(({ state }) => state !== 'on')) say('`npx shelfdesk search on` makes what is missing.');
+    if (all.some(({ state }) => state !== 'on')) say('`npx shelfdesk warehouse search on` makes what is missing.');
   }
   return exitCodes.ok;
 }

@@ -1,4 +1,4 @@
-/** `target list | set | remove`: service targets of an account, its inboxes and its labels. */
+/** `warehouse target list | set | remove`: service targets of an account, its inboxes and its labels. */
 import { Argument, type Command, InvalidArgumentError } from 'commander';
 import {
   inHours,
@@ -8,14 +8,14 @@ import {
   removeServiceTarget,
   setServiceTarget,
   subject,
-} from '../../analytics/service-targets.ts';
-import { systemClock } from '../../clock.ts';
-import { exitCodes } from '../../errors.ts';
-import { chosenAccount } from '../choose-account.ts';
-import { type Act, type Deps, note } from '../command.ts';
-import { operator } from '../operator.ts';
-import { print, printJson, say, table } from '../output/terminal.ts';
-import { tablesOf } from '../warehouse.ts';
+} from '../../../analytics/service-targets.ts';
+import { systemClock } from '../../../clock.ts';
+import { exitCodes } from '../../../errors.ts';
+import { chosenAccount } from '../../choose-account.ts';
+import { type Act, type Deps, note } from '../../command.ts';
+import { operator } from '../../operator.ts';
+import { print, printJson, say, table } from '../../output/terminal.ts';
+import { tablesOf } from '../../warehouse.ts';
 
 interface Scoped {
   inbox?: string | null;
@@ -30,7 +30,7 @@ export function addTarget(program: Command, deps: Deps, act: Act): void {
     .addHelpText(
       'after',
       note(
-        'Time is business time by the calendar of the ticket (`calendar assign`), or clock time without one. Of several targets the most specific one counts: label and inbox, label, inbox, account.',
+        'Time is business time by the calendar of the ticket (`warehouse calendar assign`), or clock time without one. Of several targets the most specific one counts: label and inbox, label, inbox, account.',
       ),
     );
   const open = async () => {
@@ -64,7 +64,7 @@ export function addTarget(program: Command, deps: Deps, act: Act): void {
               all.map(one => [one.account, one.metric, inHours(one.seconds), one.inbox ?? 'all', one.label ?? 'all']),
             ),
           );
-        if (all.length === 0) say('No service targets yet. Create one with `target set`.');
+        if (all.length === 0) say('No service targets yet. Create one with `warehouse target set`.');
         return exitCodes.ok;
       }),
     );

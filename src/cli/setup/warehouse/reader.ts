@@ -1,15 +1,15 @@
-/** `reader create | list | revoke`: read-only logins for other tools, limited to accounts. */
+/** `warehouse reader create | list | revoke`: read-only logins for other tools, limited to accounts. */
 import type { Command } from 'commander';
-import { systemClock } from '../../clock.ts';
-import { lineFor } from '../../engine/database/connection-url.ts';
-import { exitCodes, UsageError } from '../../errors.ts';
-import { accountNames } from '../../ops/page/overview.ts';
-import { letIn, type Reader, readersOf, revoke } from '../../privacy/readers.ts';
-import { count } from '../../words.ts';
-import type { Act, Deps } from '../command.ts';
-import { operator } from '../operator.ts';
-import { print, printJson, say, table } from '../output/terminal.ts';
-import { requireTables, warehouseOf } from '../warehouse.ts';
+import { systemClock } from '../../../clock.ts';
+import { lineFor } from '../../../engine/database/connection-url.ts';
+import { exitCodes, UsageError } from '../../../errors.ts';
+import { accountNames } from '../../../ops/page/overview.ts';
+import { letIn, type Reader, readersOf, revoke } from '../../../privacy/readers.ts';
+import { choiceOf, count } from '../../../words.ts';
+import type { Act, Deps } from '../../command.ts';
+import { operator } from '../../operator.ts';
+import { print, printJson, say, table } from '../../output/terminal.ts';
+import { requireTables, warehouseOf } from '../../warehouse.ts';
 
 interface CreateOptions {
   pii?: boolean;
@@ -46,7 +46,9 @@ export function addReader(program: Command, deps: Deps, act: Act): void {
         if (json) printJson({ reader: name, pii, accounts, url });
         else print(url);
         say(`The login sees ${seen(pii)} of ${accounts === null ? 'all accounts' : accounts.join(', ')}.`);
-        say('This URL holds the password and is shown only once. Revoke it with `npx shelfdesk reader revoke`.');
+        say(
+          'This URL holds the password and is shown only once. Revoke it with `npx shelfdesk warehouse reader revoke`.',
+        );
         if (warehouse.folder)
           say('The embedded server runs only while a Shelfdesk command runs, such as `npx shelfdesk db`.');
         return exitCodes.ok;
@@ -63,14 +65,15 @@ export function addReader(program: Command, deps: Deps, act: Act): void {
         const readers = await readersOf(warehouse.pg);
         if (json) printJson(readers);
         else if (readers.length > 0) print(list(readers));
-        if (readers.length === 0) say('No readers yet. Create one with `npx shelfdesk reader create <name>`.');
+        if (readers.length === 0)
+          say('No readers yet. Create one with `npx shelfdesk warehouse reader create <name>`.');
         return exitCodes.ok;
       }),
     );
   reader
     .command('revoke')
     .description('end the sessions of a login and remove it')
-    .argument('<name>', 'name in `reader list`')
+    .argument('<name>', 'name in `warehouse reader list`')
     .option('--json', 'print one JSON document on stdout')
     .action(
       act(async (name: string, { json }: { json?: boolean }) => {
@@ -92,7 +95,10 @@ function chosen(named: string | undefined, known: readonly string[]): string[] |
   const all = [...new Set(known)].sort().join(', ');
   if (accounts.length === 0) throw new UsageError('--accounts names no account', `Choose from: ${all}.`);
   if (strange.length > 0)
-    throw new UsageError(`there is no account '${strange.join("', '")}'`, `Choose from: ${all || 'none yet'}.`);
+    throw new UsageError(
+      `there is no account '${strange.join("', '")}'`,
+      known.length === 0 ? 'The warehouse holds no account yet.' : choiceOf(strange[0]!, [...new Set(known)].sort()),
+    );
   return accounts;
 }
 

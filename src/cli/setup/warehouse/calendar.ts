@@ -1,4 +1,4 @@
-/** `calendar list | show | set | assign | unassign | remove`: business hours and their assignment to accounts and inboxes. */
+/** `warehouse calendar list | show | set | assign | unassign | remove`: business hours and their assignment to accounts and inboxes. */
 import { type Command, InvalidArgumentError } from 'commander';
 import {
   assignCalendar,
@@ -11,14 +11,14 @@ import {
   removeCalendar,
   setCalendar,
   unassignCalendar,
-} from '../../analytics/calendars.ts';
-import { systemClock } from '../../clock.ts';
-import { exitCodes } from '../../errors.ts';
-import { chosenAccount } from '../choose-account.ts';
-import type { Act, Deps } from '../command.ts';
-import { operator } from '../operator.ts';
-import { print, printJson, say, table } from '../output/terminal.ts';
-import { tablesOf } from '../warehouse.ts';
+} from '../../../analytics/calendars.ts';
+import { systemClock } from '../../../clock.ts';
+import { exitCodes } from '../../../errors.ts';
+import { chosenAccount } from '../../choose-account.ts';
+import type { Act, Deps } from '../../command.ts';
+import { operator } from '../../operator.ts';
+import { print, printJson, say, table } from '../../output/terminal.ts';
+import { tablesOf } from '../../warehouse.ts';
 
 const weekdays = ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'];
 
@@ -73,14 +73,15 @@ export function addCalendar(program: Command, deps: Deps, act: Act): void {
               all.map(one => [one.name, one.time_zone, inWords(one.hours), one.holidays.length, keepers(one)]),
             ),
           );
-        if (all.length === 0) say('No calendars yet, so business times are null. Create one with `calendar set`.');
+        if (all.length === 0)
+          say('No calendars yet, so business times are null. Create one with `warehouse calendar set`.');
         return exitCodes.ok;
       }),
     );
   calendar
     .command('show')
     .description('show the hours, holidays and assignments of a calendar')
-    .argument('<name>', 'name in `calendar list`')
+    .argument('<name>', 'name in `warehouse calendar list`')
     .option('--json', 'print one JSON document on stdout')
     .action(
       act(async (name: string, asked: Asked) => {
@@ -110,7 +111,7 @@ export function addCalendar(program: Command, deps: Deps, act: Act): void {
   calendar
     .command('assign')
     .description('assign a calendar to the account or some of its inboxes and recompute their business times')
-    .argument('<name>', 'name in `calendar list`')
+    .argument('<name>', 'name in `warehouse calendar list`')
     .option('--inbox <id>', 'only this inbox; may be repeated (default: the whole account)', inboxes)
     .option('--json', 'print one JSON document on stdout')
     .action(
@@ -140,7 +141,7 @@ export function addCalendar(program: Command, deps: Deps, act: Act): void {
   calendar
     .command('remove')
     .description('remove a calendar that is not assigned')
-    .argument('<name>', 'name in `calendar list`')
+    .argument('<name>', 'name in `warehouse calendar list`')
     .action(
       act(async (name: string) => {
         await using opened = await open();
