@@ -34,6 +34,20 @@ export function quotedBy(error: unknown): string | undefined {
   return error instanceof Error ? (words.get(error) ?? quotedBy(error.cause)) : undefined;
 }
 
+/** What the source did where it answered nothing that could be read, by error. */
+const answers = new WeakMap<Error, string>();
+
+/** Marks the error as an outage of its source: `answer` says what the source does, as `answers 503`. */
+export function answering<E extends ShelfdeskError>(error: E, answer: string): E {
+  answers.set(error, answer);
+  return error;
+}
+
+/** What the source does, if this error or its cause is an outage of it. */
+export function answerIn(error: unknown): string | undefined {
+  return error instanceof Error ? (answers.get(error) ?? answerIn(error.cause)) : undefined;
+}
+
 /**
  * The message of any error, without values of records: PostgreSQL (SQLSTATE class 22) and DuckDB quote a value that they refuse, and a
  * parser its text.

@@ -7,7 +7,7 @@ import type { Logger } from 'pino';
 import sendRequest from 'undici/lib/api/api-request.js';
 import Agent from 'undici/lib/dispatcher/agent.js';
 import type { Clock } from '../../clock.ts';
-import { exitCodes, Fatal, quoting, Retry, type ShelfdeskError, Spent } from '../../errors.ts';
+import { answering, exitCodes, Fatal, quoting, Retry, type ShelfdeskError, Spent } from '../../errors.ts';
 import { count } from '../../words.ts';
 import type { Awaited, Booked, Budget, Lane } from '../budget/budget.ts';
 import { streamKey } from '../database/stream-key.ts';
@@ -232,7 +232,8 @@ export function makeSend(deps: {
         credits: request.cost,
         says: `no reply (${inWords(reasonOf(error))})`,
       });
-      throw new Retry(`${label(request)}: no reply (${reasonOf(error)})`, error);
+      const failed = new Retry(`${label(request)}: no reply (${reasonOf(error)})`, error);
+      throw answering(failed, `does not answer (${inWords(`no reply (${reasonOf(error)})`)})`);
     } finally {
       inFlight--;
     }
@@ -266,7 +267,7 @@ export function makeSend(deps: {
       await deps.token.renew(bearer);
       return once(request, options, call);
     }
-    if (!isSuccess) throw failure(request, said, asOf);
+    if (!isSuccess) throw outageIn(failure(request, said, asOf), said);
     if (parsed === undefined) throw new Retry(`${label(request)}: the reply has no Date header`);
     if (parsed.value === undefined) throw parsed.error;
     const trueBy = date + 1000;
@@ -339,6 +340,13 @@ export function makeSend(deps: {
     });
   }
   return apart();
+}
+
+/** A failure of one record, or a part that the token may not read, is no outage of the source. */
+function outageIn(error: ShelfdeskError, { status }: Said): ShelfdeskError {
+  if (error instanceof Retry && !error.everywhere) return answering(error, `answers ${status}`);
+  const isOfToken = error instanceof Fatal && error.exitCode === exitCodes.refused && !error.denied;
+  return isOfToken ? answering(error, `refuses the token (${status})`) : error;
 }
 
 /** The budget books a reply before its error is thrown. */

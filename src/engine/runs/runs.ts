@@ -1,6 +1,6 @@
 /** Runs: work that a command or the schedule started, stream by stream. claims.ts says which worker may do it. */
 import pg from 'pg';
-import { exitCodes, Fatal, Interrupted, messageOf, ShelfdeskError, Spent } from '../../errors.ts';
+import { answerIn, exitCodes, Fatal, Interrupted, messageOf, ShelfdeskError, Spent } from '../../errors.ts';
 import { type Client, durably, transaction } from '../database/pool.ts';
 import { type StreamKey, sourceAndStream } from '../database/stream-key.ts';
 import { cleanText } from '../json-text.ts';
@@ -287,6 +287,8 @@ export interface Ended {
   remedy: string | null;
   exitCode: number;
   sleepsUntil?: Date;
+  /** What the source did, if its outage ended the stream. */
+  answer?: string;
   /** The other streams of the source continue, although its exit code says that the source refused. */
   denied?: boolean;
 }
@@ -303,7 +305,15 @@ export function outcome({ partial, error }: { partial?: string | undefined; erro
   if (error instanceof ShelfdeskError) {
     const denied = error instanceof Fatal && error.denied;
     const { exitCode, remedy } = error;
-    return { state: 'failed', error: cleanText(error.message).text, remedy, exitCode, denied };
+    const answer = answerIn(error);
+    return {
+      state: 'failed',
+      error: cleanText(error.message).text,
+      remedy,
+      exitCode,
+      denied,
+      ...(answer !== undefined && { answer }),
+    };
   }
   if (error !== undefined) {
     const remedy =
@@ -366,10 +376,10 @@ export async function closeRun(
 async function endWaiting(client: Client, run: number, now: Date, exitCode: number): Promise<void> {
   await client.query(
     `update sync.stored_run_streams s
-     set state = last.state, finished_at = $2, error = last.error, remedy = last.remedy, exit_code = last.exit_code
+     set state = last.state, finished_at = $2, error = last.error, remedy = last.remedy, exit_code = last.exit_code, answer = last.answer
      from sync.stored_run_streams w join sync.streams k using (stream_key)
      cross join lateral (
-       select o.exit_code, o.state, o.error, o.remedy
+       select o.exit_code, o.state, o.error, o.remedy, o.answer
        from sync.stored_run_streams o join sync.streams p using (stream_key)
        where o.run_id = $1 and o.exit_code = $3 and (o.exit_code = ${exitCodes.interrupted} or p.source = k.source)
        order by o.finished_at desc limit 1) last
