@@ -7,7 +7,7 @@ import type { Logger } from 'pino';
 import sendRequest from 'undici/lib/api/api-request.js';
 import Agent from 'undici/lib/dispatcher/agent.js';
 import type { Clock } from '../../clock.ts';
-import { answering, exitCodes, Fatal, quoting, Retry, type ShelfdeskError, Spent } from '../../errors.ts';
+import { answerIn, answering, exitCodes, Fatal, quoting, Retry, type ShelfdeskError, Spent } from '../../errors.ts';
 import { count } from '../../words.ts';
 import type { Awaited, Booked, Budget, Lane } from '../budget/budget.ts';
 import { streamKey } from '../database/stream-key.ts';
@@ -305,7 +305,8 @@ export function makeSend(deps: {
         if (!(error instanceof Retry) || error.everywhere) throw error;
         if (attempt >= tries) {
           if (call.pausedUntil) throw new Spent(call.pausedUntil, 'pause', deps.label);
-          throw new Retry(`${error.message}; gave up after ${count(attempt, 'try', 'tries')}`, error);
+          const last = new Retry(`${error.message}; gave up after ${count(attempt, 'try', 'tries')}`, error);
+          throw answerIn(error) === undefined ? answering(last, 'answers with what cannot be read') : last;
         }
         log.debug({ attempt, reason: error.message }, 'request failed, it is tried again');
         const delay = Math.min(longestDelayMs, firstDelayMs * 3 ** (attempt - 1));
