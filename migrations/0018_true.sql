@@ -10,7 +10,7 @@ comment on column sync.rejects.path is
 
 alter table sync.stored_run_streams add column answer text;
 comment on column sync.stored_run_streams.answer is
-  'What the source did where its outage ended the stream, as: answers 503, does not answer (connection refused). Null otherwise.';
+  'An outage of the source that ended the stream, as: The help desk answers 503. Null otherwise.';
 
 create or replace function sync.time_in_words(at timestamptz) returns text
 language sql stable
@@ -1000,8 +1000,7 @@ found as (
     case when r.problem not in ('run_failed', 'outage') or bool_or(r.is_late or r.of_night or r.problem = 'outage' and r.was_refused)
       then 'critical' else 'warning' end as severity,
     case r.problem
-      when 'outage' then format('%s %s since %s; nothing is lost%s.', upper(left(sync.label_of(r.source), 1)) || substr(sync.label_of(r.source), 2),
-        (array_agg(r.answer order by r.finished_at desc, r.place))[1], sync.time_in_words(min(r.failing_since)),
+      when 'outage' then format('%s since %s; nothing is lost%s.', (array_agg(r.answer order by r.finished_at desc, r.place))[1], sync.time_in_words(min(r.failing_since)),
         '; next try ' || (select sync.time_in_words(min(n.slot)) from next_slots n
           where n.account_id = r.account_id and n.schedule = any(array_agg(case r.kind when 'nightly' then 'nightly' else 'fresh' end))))
       when 'token_refused' then format('The source refuses our token: %s.', min(r.error))

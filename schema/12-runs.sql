@@ -169,7 +169,7 @@ comment on column sync.stored_run_streams.waits_for is 'The run that must first 
 comment on column sync.stored_run_streams.sleeps_until is
   'Time at which a worker resumes the stream after the daily quota deferred it; null if not deferred.';
 comment on column sync.stored_run_streams.answer is
-  'What the source did where its outage ended the stream, as: answers 503, does not answer (connection refused). Null otherwise.';
+  'An outage of the source that ended the stream, as: The help desk answers 503. Null otherwise.';
 comment on column sync.stored_run_streams.note is
   'Reason for a pause in the work, in words for people who watch the run; null while work proceeds.';
 

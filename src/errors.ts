@@ -34,18 +34,20 @@ export function quotedBy(error: unknown): string | undefined {
   return error instanceof Error ? (words.get(error) ?? quotedBy(error.cause)) : undefined;
 }
 
-/** What the source did where it answered nothing that could be read, by error. */
-const answers = new WeakMap<Error, string>();
-
-/** Marks the error as an outage of its source: `answer` says what the source does, as `answers 503`. */
-export function answering<E extends ShelfdeskError>(error: E, answer: string): E {
-  answers.set(error, answer);
-  return error;
+/** An outage: the source, as people call it, and what it does, as `answers 503`. */
+export interface Outage {
+  readonly label: string;
+  readonly answer: string;
 }
 
+/** Errors by which a source answers nobody. */
+const outages = new WeakMap<Error, Outage>();
+
+export const noteOutage = (error: Error, outage: Outage): void => void outages.set(error, outage);
+
 /** What the source does, if this error or its cause is an outage of it. */
-export function answerIn(error: unknown): string | undefined {
-  return error instanceof Error ? (answers.get(error) ?? answerIn(error.cause)) : undefined;
+export function outageIn(error: unknown): Outage | undefined {
+  return error instanceof Error ? (outages.get(error) ?? outageIn(error.cause)) : undefined;
 }
 
 /**

@@ -4,7 +4,7 @@
  */
 import type { Context } from '../../engine/context.ts';
 import type { Member } from '../../engine/queue/reconcile.ts';
-import { finishedSince } from '../../engine/runs/runs.ts';
+import { finishedSince, isMostlyRejected } from '../../engine/runs/runs.ts';
 import { amount, count } from '../../words.ts';
 import { waitText } from '../output/progress.ts';
 import { say, style } from '../output/terminal.ts';
@@ -37,14 +37,21 @@ export function reporterOf({
       const { seen, inserted, updated, deleted, rejected, credits } = counts;
       const found = inserted + updated + deleted + rejected > 0;
       if (state === 'completed' && !found && (kind === 'fresh' || kind === 'hydrate')) continue;
-      const mark = state === 'completed' ? style('green', '✓', process.stderr) : style('yellow', '!', process.stderr);
-      const text = `${amount(seen)} read, ${amount(inserted)} new, ${amount(updated)} changed, ${count(credits, 'credit')}`;
+      // It waits for its next try, and the line of the last one stands above.
+      if (state === 'partial' && !found && seen + credits === 0) continue;
+      const mark = markOf(state, counts);
+      const text = `${amount(seen)} read, ${amount(inserted)} new, ${amount(updated)} changed, ${rejected > 0 ? `${amount(rejected)} rejected, ` : ''}${count(credits, 'credit')}`;
       say(`${finished_at.toISOString().slice(0, 19)}Z ${mark} ${whose(account)}run ${run}, ${kind}: ${state}: ${text}`);
       if (error) say(`  ${error}. ${remedy ?? ''}`);
     }
     told = new Set(runs.map(({ run }) => run));
     sinceMs = nextMs;
   };
+}
+
+function markOf(state: string, counts: Parameters<typeof isMostlyRejected>[0]): string {
+  if (isMostlyRejected(counts)) return style('red', '✗', process.stderr);
+  return state === 'completed' ? style('green', '✓', process.stderr) : style('yellow', '!', process.stderr);
 }
 
 /** An outage is over if so many looks in a row find no retry. */

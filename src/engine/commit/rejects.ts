@@ -273,6 +273,19 @@ export async function writeDrift(client: Client, claim: Key, shown: Shown, now: 
   );
 }
 
+/** Open rejects of an account, by stream and reason, in one sentence each. */
+export async function listRejectGroups(
+  db: pg.Pool,
+  account: string,
+): Promise<{ stream: string; rejects: number; says: string }[]> {
+  const { rows } = await db.query<{ stream: string; rejects: number; says: string }>(
+    `select g.stream, g.rejects, g.says from sync.reject_groups g left join sync.streams k using (stream_key)
+     where g.account_id = $1 order by k.place, g.stream, g.rejects desc, g.since`,
+    [account],
+  );
+  return rows;
+}
+
 /** A reject as people see it. */
 export interface StoredReject {
   id: number;
@@ -282,6 +295,7 @@ export interface StoredReject {
   record_id: string | null;
   ask_id: string | null;
   reason: string;
+  path: string | null;
   payload: string | null;
   as_of: Date | null;
   place: number | null;
@@ -293,7 +307,7 @@ export interface StoredReject {
   cleared_at: Date | null;
 }
 
-const shown = `id, stream, key, record_id, ask_id, reason, payload, as_of, place, attempts, first_seen_at, last_seen_at,
+const shown = `id, stream, key, record_id, ask_id, reason, path, payload, as_of, place, attempts, first_seen_at, last_seen_at,
   next_try_at, gone_at, cleared_at`;
 
 /** Open rejects, or all of them, the oldest first. */

@@ -1,6 +1,7 @@
 /** Runs: work that a command or the schedule started, stream by stream. claims.ts says which worker may do it. */
 import pg from 'pg';
-import { answerIn, exitCodes, Fatal, Interrupted, messageOf, ShelfdeskError, Spent } from '../../errors.ts';
+import { exitCodes, Fatal, Interrupted, messageOf, outageIn, ShelfdeskError, Spent } from '../../errors.ts';
+import { upperFirst } from '../../words.ts';
 import { type Client, durably, transaction } from '../database/pool.ts';
 import { type StreamKey, sourceAndStream } from '../database/stream-key.ts';
 import { cleanText } from '../json-text.ts';
@@ -33,6 +34,10 @@ export interface Counts {
   cleaned: number;
   credits: number;
 }
+
+/** Five are few, and so is half of what was read. */
+export const isMostlyRejected = ({ seen, rejected }: Pick<Counts, 'seen' | 'rejected'>): boolean =>
+  rejected >= 5 && 2 * rejected > seen;
 
 export interface StreamProgress extends Counts {
   account_id: string;
@@ -287,7 +292,7 @@ export interface Ended {
   remedy: string | null;
   exitCode: number;
   sleepsUntil?: Date;
-  /** What the source did, if its outage ended the stream. */
+  /** `The help desk answers 503`, if an outage of the source ended the stream. */
   answer?: string;
   /** The other streams of the source continue, although its exit code says that the source refused. */
   denied?: boolean;
@@ -305,10 +310,12 @@ export function outcome({ partial, error }: { partial?: string | undefined; erro
   if (error instanceof ShelfdeskError) {
     const denied = error instanceof Fatal && error.denied;
     const { exitCode, remedy } = error;
-    const answer = answerIn(error);
+    const outage = outageIn(error);
+    const answer = outage && cleanText(`${upperFirst(outage.label)} ${outage.answer}`).text;
+    const message = answer === undefined ? error.message : `${answer} (${error.message})`;
     return {
       state: 'failed',
-      error: cleanText(error.message).text,
+      error: cleanText(message).text,
       remedy,
       exitCode,
       denied,

@@ -567,7 +567,7 @@ test('an outage is one problem with one beginning, whatever it answers and whate
   const name = await account('of-outage');
   const failed = async (stream: string, answer: string, code: number, ago: string) => {
     const run = await ran(name, 'fresh', stream, 'failed', { error: `GET /${stream}?page=1: it failed`, code, ago });
-    await rows('update sync.stored_run_streams set answer = $2 where run_id = $1', run, answer);
+    await rows('update sync.stored_run_streams set answer = $2 where run_id = $1', run, `The help desk ${answer}`);
   };
   await failed('tickets', 'answers 503', 1, '9 min');
   const first = await one(name, 'outage');
