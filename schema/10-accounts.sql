@@ -195,6 +195,22 @@ begin atomic
 end;
 comment on function sync.counted is 'A number with its noun: 1 record, 2 records. Without `many`, the plural adds an s.';
 
+create or replace function sync.time_in_words(at timestamptz) returns text
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select to_char(at at time zone 'UTC',
+    case when (at at time zone 'UTC')::date = (now() at time zone 'UTC')::date then 'HH24:MI"Z"' else 'YYYY-MM-DD"T"HH24:MI"Z"' end)
+$$;
+comment on function sync.time_in_words is 'A time in UTC to the minute, with its date unless it is of today: 23:07Z, 2026-06-01T23:07Z.';
+
+create or replace function sync.label_of(source text) returns text
+language sql immutable
+begin atomic
+  select case source when 'helpdesk' then 'the help desk' when 'books' then 'the book catalog' else 'the source ' || source end;
+end;
+comment on function sync.label_of is 'A source as people call it.';
+
 insert into sync.streams (stream, source, place, follows, one_reader, personal, swept) values
   ('users', 'helpdesk', 1, null, false, true, false),
   ('customers', 'helpdesk', 2, null, false, true, true),

@@ -34,6 +34,22 @@ export function quotedBy(error: unknown): string | undefined {
   return error instanceof Error ? (words.get(error) ?? quotedBy(error.cause)) : undefined;
 }
 
+/** An outage: the source, as people call it, and what it does, as `answers 503`. */
+export interface Outage {
+  readonly label: string;
+  readonly answer: string;
+}
+
+/** Errors by which a source answers nobody. */
+const outages = new WeakMap<Error, Outage>();
+
+export const noteOutage = (error: Error, outage: Outage): void => void outages.set(error, outage);
+
+/** What the source does, if this error or its cause is an outage of it. */
+export function outageIn(error: unknown): Outage | undefined {
+  return error instanceof Error ? (outages.get(error) ?? outageIn(error.cause)) : undefined;
+}
+
 /**
  * The message of any error, without values of records: PostgreSQL (SQLSTATE class 22) and DuckDB quote a value that they refuse, and a
  * parser its text.

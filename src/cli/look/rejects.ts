@@ -1,7 +1,7 @@
 /** `rejects list | show | replay`: lists rejected records and stores them from their saved payloads. */
 import { type Command, InvalidArgumentError } from 'commander';
 import { systemClock } from '../../clock.ts';
-import { listRejects, readReject, type StoredReject } from '../../engine/commit/rejects.ts';
+import { listRejectGroups, listRejects, readReject, type StoredReject } from '../../engine/commit/rejects.ts';
 import { replay } from '../../engine/load/replay.ts';
 import { command } from '../../engine/runs/pauses.ts';
 import { exitCodes, ShelfdeskError } from '../../errors.ts';
@@ -39,7 +39,11 @@ export function addRejects(program: Command, deps: Deps, act: Act): void {
         await using opened = await open();
         const found = await listRejects(opened.warehouse.pg, opened.account, options);
         if (options.json) printJson(found);
-        else print(list(found, options));
+        else {
+          for (const { stream, says } of await listRejectGroups(opened.warehouse.pg, opened.account))
+            say(`${stream}: ${says}`);
+          print(list(found, options));
+        }
         if (found.length === 0) say('No open rejects.');
         return exitCodes.ok;
       }),

@@ -317,8 +317,8 @@ function show(
     problems.some(
       one =>
         one.account === account &&
-        ['run_failed', 'token_refused'].includes(one.problem) &&
-        streams.some(it => it.stream === one.stream && it.source === source),
+        ['outage', 'run_failed', 'token_refused', 'most_rejected'].includes(one.problem) &&
+        one.source === source,
     );
   for (const { account, source, stream: name, holes, last_error, remedy, certainty } of streams) {
     const stream = isOne ? name : `${account} ${name}`;

@@ -7,7 +7,7 @@ import type { Clock } from '../../clock.ts';
 import type { Limits } from '../../engine/budget/budget.ts';
 import { type ForecastTotals, forecastOf } from '../../engine/forecast/forecast-rows.ts';
 import type { Wait } from '../../engine/http/send.ts';
-import { readProgress, type StreamProgress } from '../../engine/runs/runs.ts';
+import { isMostlyRejected, readProgress, type StreamProgress } from '../../engine/runs/runs.ts';
 import { streams as declared, streamNames } from '../../sources/index.ts';
 import { amount, count } from '../../words.ts';
 import { cursor, frameOf, type Line, percentOf, redraw, type Tone } from './frame.ts';
@@ -160,8 +160,12 @@ export const inOrder = (streams: readonly StreamProgress[]) =>
 
 const isOver = ({ state }: StreamProgress) => state !== 'waiting' && state !== 'running';
 
-const mark = ({ state }: StreamProgress) =>
-  state === 'completed' ? style('green', '✓', process.stderr) : style('yellow', '!', process.stderr);
+const mark = (stream: StreamProgress) =>
+  isMostlyRejected(stream)
+    ? style('red', '✗', process.stderr)
+    : stream.state === 'completed'
+      ? style('green', '✓', process.stderr)
+      : style('yellow', '!', process.stderr);
 
 type StreamForecast = ForecastTotals['streams'][string] | undefined;
 
@@ -169,6 +173,14 @@ export function lineOf(stream: StreamProgress, stand: Stand | undefined, forecas
   const { stream: name, state, waits_for } = stream;
   if (isOver(stream)) {
     const isDone = state === 'completed';
+    if (isMostlyRejected(stream))
+      return {
+        mark: '✗',
+        name,
+        hasBar: false,
+        text: `${state}: ${summary({ ...stream, state: 'completed' })}`,
+        tone: 'wrong',
+      };
     return { mark: isDone ? '✓' : '!', name, hasBar: false, text: summary(stream), tone: isDone ? 'done' : 'wrong' };
   }
   if (stand !== undefined) {

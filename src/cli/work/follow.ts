@@ -14,13 +14,20 @@ import { keepReconciling, reconcile } from '../../engine/queue/reconcile.ts';
 import { noJobs, type Working, work } from '../../engine/queue/worker.ts';
 import { ambiguous } from '../../engine/runs/operations.ts';
 import { command, pausedOf, since, unlessPaused } from '../../engine/runs/pauses.ts';
-import { adoptRun, endAbandonedRuns, endRun, readProgress, type StreamProgress } from '../../engine/runs/runs.ts';
+import {
+  adoptRun,
+  endAbandonedRuns,
+  endRun,
+  isMostlyRejected,
+  readProgress,
+  type StreamProgress,
+} from '../../engine/runs/runs.ts';
 import { isAlone, liveWorkers } from '../../engine/runs/workers.ts';
 import { describeOutage, exitCodes, quotedBy, ShelfdeskError, UsageError } from '../../errors.ts';
 import { sendHandOffs, waysOf } from '../../ops/hand-offs/send-hand-offs.ts';
 import { sources, streams } from '../../sources/index.ts';
 import type { Stream } from '../../sources/source.ts';
-import { choiceOf, count } from '../../words.ts';
+import { amount, choiceOf, count } from '../../words.ts';
 import { inOrder, showProgress } from '../output/progress.ts';
 import { print, printJson, say, style, table } from '../output/terminal.ts';
 
@@ -306,7 +313,11 @@ export function report(result: RunResult, { json = false } = {}): void {
   if (json) printJson(result);
   else printTable(streams);
   const credits = streams.reduce((sum, stream) => sum + stream.credits, 0);
-  say(`Run ${run}: ${state}, ${count(credits, 'credit')}.`);
+  const rejected = streams.reduce((sum, stream) => sum + stream.rejected, 0);
+  const most = streams.some(isMostlyRejected) ? `, most rejected` : '';
+  say(
+    `Run ${run}: ${state}${most}, ${rejected > 0 ? `${amount(rejected)} rejected, ` : ''}${count(credits, 'credit')}.`,
+  );
   for (const { stream, error, remedy } of streams) {
     if (error) say(`${style('yellow', stream, process.stderr)}: ${error}. ${remedy ?? ''}`);
   }

@@ -4,7 +4,7 @@
  */
 import type { Context } from '../../engine/context.ts';
 import type { Member } from '../../engine/queue/reconcile.ts';
-import { finishedSince } from '../../engine/runs/runs.ts';
+import { finishedSince, isMostlyRejected } from '../../engine/runs/runs.ts';
 import { amount, count } from '../../words.ts';
 import { waitText } from '../output/progress.ts';
 import { openVoice } from '../output/voice.ts';
@@ -40,10 +40,13 @@ export function reporterOf({
       const { seen, inserted, updated, deleted, rejected, credits } = counts;
       const found = inserted + updated + deleted + rejected > 0;
       if (state === 'completed' && !found && (kind === 'fresh' || kind === 'hydrate')) continue;
-      const text = `${amount(seen)} read, ${amount(inserted)} new, ${amount(updated)} changed, ${count(credits, 'credit')}`;
+      // It waits for its next try, and the line of the last one stands above.
+      if (state === 'partial' && !found && seen + credits === 0) continue;
+      const text = `${amount(seen)} read, ${amount(inserted)} new, ${amount(updated)} changed, ${rejected > 0 ? `${amount(rejected)} rejected, ` : ''}${count(credits, 'credit')}`;
       const details = { at: finished_at, account, run, kind, state, ...counts };
       const line = `${whose(account)}run ${run}, ${kind}: ${state}: ${text}`;
-      if (state === 'completed') log.info(details, `✓ ${line}`);
+      if (isMostlyRejected(counts)) log.error(details, line);
+      else if (state === 'completed') log.info(details, `✓ ${line}`);
       else log.warn(details, line);
       if (error) log.warn({ account, run }, `${error}. ${remedy ?? ''}`.trim());
     }

@@ -8,7 +8,7 @@ import { cancelRun, retryRun } from '../../engine/runs/operations.ts';
 import { command } from '../../engine/runs/pauses.ts';
 import { runKinds } from '../../engine/runs/run-kinds.ts';
 import { type ListedRun, listRuns, readRun, type ShownRun } from '../../engine/runs/run-records.ts';
-import type { RunKind } from '../../engine/runs/runs.ts';
+import { isMostlyRejected, type RunKind } from '../../engine/runs/runs.ts';
 import { exitCodes, ShelfdeskError } from '../../errors.ts';
 import { findStream } from '../../sources/index.ts';
 import { amount, count } from '../../words.ts';
@@ -163,7 +163,7 @@ function list(found: readonly ListedRun[]): string {
   const rows = found.map(one => [
     one.run,
     one.retries === null ? one.kind : `${one.kind}, retries ${one.retries}`,
-    one.state,
+    isMostlyRejected(one) ? `${one.state}, most rejected` : one.state,
     `${one.started_at.toISOString().slice(0, 19)}Z`,
     duration(one.seconds * 1000),
     one.seen,
@@ -210,7 +210,7 @@ function show(run: ShownRun, account: string): void {
   ];
   const rows = run.streams.map(one => [
     one.stream,
-    one.paused ? 'paused' : one.state,
+    one.paused ? 'paused' : isMostlyRejected(one) ? `${one.state}, most rejected` : one.state,
     one.seen,
     one.inserted,
     one.updated,

@@ -46,8 +46,8 @@ export interface Unreadable {
   readonly id: string | undefined;
   readonly raw: unknown;
   readonly reason: string;
-  /** The first wrong field; empty for the record as a whole. */
-  readonly path: string;
+  /** The first wrong field; empty for the record as a whole. Undefined: its shape is right, and it cannot be stored. */
+  readonly path: string | undefined;
 }
 
 export interface Reply<T> {

@@ -7,7 +7,7 @@ import type { Logger } from 'pino';
 import sendRequest from 'undici/lib/api/api-request.js';
 import Agent from 'undici/lib/dispatcher/agent.js';
 import type { Clock } from '../../clock.ts';
-import { exitCodes, Fatal, quoting, Retry, type ShelfdeskError, Spent } from '../../errors.ts';
+import { exitCodes, Fatal, noteOutage, quoting, Retry, type ShelfdeskError, Spent } from '../../errors.ts';
 import { count } from '../../words.ts';
 import type { Awaited, Booked, Budget, Lane } from '../budget/budget.ts';
 import { streamKey } from '../database/stream-key.ts';
@@ -158,6 +158,8 @@ interface Call {
   /** Refusals at the limits of the source so far, and the end of the pause that the last try was told. */
   refusals: number;
   pausedUntil: Date | undefined;
+  /** Of the last reply; undefined if none came. */
+  status: number | undefined;
   /** A refused token is replaced once. */
   renewed: boolean;
 }
@@ -218,6 +220,7 @@ export function makeSend(deps: {
       }),
     );
     call.pausedUntil = undefined;
+    call.status = undefined;
     const started = clock.monotonic();
     let raw: RawReply;
     inFlight++;
@@ -237,6 +240,7 @@ export function makeSend(deps: {
       inFlight--;
     }
     const durationMs = Math.ceil(clock.monotonic() - started);
+    call.status = raw.status;
     const header = (name: string) => single(raw.headers[name]);
     const said: Said = { status: raw.status, header, text: raw.text, withToken: bearer !== undefined };
     const isSuccess = raw.status === 200 || (raw.status === 204 && request.shape === 'nothing');
@@ -296,11 +300,14 @@ export function makeSend(deps: {
 
   async function patiently<T>(request: Request<T>, options: SendOptions, used: Used): Promise<Reply<T>> {
     const tries = options.tries ?? mostTries;
-    const call: Call = { used, refusals: 0, pausedUntil: undefined, renewed: false };
+    const call: Call = { used, refusals: 0, pausedUntil: undefined, status: undefined, renewed: false };
     for (let attempt = 1; ; attempt++) {
       try {
         return await once(request, options, call);
       } catch (error) {
+        const words = inWords(error instanceof Error ? error.message.slice(label(request).length + 2) : '');
+        const answer = answerOf(error, call.status, words);
+        if (answer !== undefined) noteOutage(error as Error, { label: deps.label ?? 'the source', answer });
         if (!(error instanceof Retry) || error.everywhere) throw error;
         if (attempt >= tries) {
           if (call.pausedUntil) throw new Spent(call.pausedUntil, 'pause', deps.label);
@@ -339,6 +346,19 @@ export function makeSend(deps: {
     });
   }
   return apart();
+}
+
+/**
+ * What the source does, if the error concerns all that is asked of it: no record alone, no part that the token may not read, no
+ * request of ours that is wrong. `words`: the error without its request.
+ */
+function answerOf(error: unknown, status: number | undefined, words: string): string | undefined {
+  if (error instanceof Fatal) {
+    if (error.exitCode === exitCodes.refused) return error.denied ? undefined : `refuses the token (${status})`;
+    if (status !== undefined && status !== 404 && status !== 407 && status >= 400) return undefined;
+  } else if (!(error instanceof Retry) || error.everywhere) return undefined;
+  if (status === undefined) return `does not answer (${words})`;
+  return status === 200 ? 'answers with what cannot be read' : `answers ${status}`;
 }
 
 /** The budget books a reply before its error is thrown. */

@@ -159,7 +159,7 @@ export async function detailBatch<P extends { id: string }, T extends { id: stri
         members.set(place, { member: checked.readable, derived: await stream.derive(checked.readable) });
       } catch (error) {
         if (!isOfRecord(error)) throw error;
-        unreadable.push({ place, id: checked.readable.id, raw: one, reason: error.message, path: '' });
+        unreadable.push({ place, id: checked.readable.id, raw: one, reason: error.message, path: undefined });
       }
   }
   const only = (places: readonly number[]) => arrayOf(places.map(place => all()[place]!));
@@ -220,8 +220,8 @@ function readable(
 }
 
 /** A record that does not parse. `askId` is the id that fetches it again. */
-export function rejectOf({ id, place, reason }: Unreadable, batch: Batch, askId = id): Reject {
-  return { recordId: id, askId, reason, payload: batch.record(place), place };
+export function rejectOf({ id, place, reason, path }: Unreadable, batch: Batch, askId = id): Reject {
+  return { recordId: id, askId, reason, path, payload: batch.record(place), place };
 }
 
 const arrayOf = (texts: readonly string[]) => `[${texts.join(',')}]`;
@@ -271,7 +271,7 @@ export function driftOf(
     for (const { path } of (stream.expected && parsed(stream.expected, record, anyId).error?.issues) ?? [])
       note('wrong_type', record, path.join('.'));
   }
-  for (const { path, raw } of unreadable) note('wrong_type', raw, path);
+  for (const { path, raw } of unreadable) note('wrong_type', raw, path ?? '');
   for (const path of stream.sets) for (const record of repeated(records, path)) note('repeated_id', record, path);
   if (isCleaned)
     for (const record of records)

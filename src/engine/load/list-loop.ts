@@ -33,6 +33,7 @@ import { Commits } from './commit-queue.ts';
 import { commitRecords, laneOf, recordsOf, requestPage } from './commit-reply.ts';
 import { noteFailure } from './failures.ts';
 import { endsOf, lookOf } from './list-ends.ts';
+import { fewRejects, type Probe, probed } from './probe.ts';
 
 /** What could not be read, in words; undefined if nothing is missing. */
 export interface Outcome {
@@ -41,6 +42,8 @@ export interface Outcome {
 
 /** Moves the high-water mark of every list of the stream to now. */
 export async function syncList<T extends Row>(ctx: Context, claim: Claim, stream: ListStream<T>): Promise<Outcome> {
+  const rejected = await probed(ctx, claim, probeOf(ctx, claim, stream));
+  if (rejected) return rejected;
   await adoptPages(ctx.pg, claim);
   const read = () =>
     readLists(
@@ -279,15 +282,40 @@ function added(proof: Proof, claimed: Range | undefined): Proof {
 async function askAgain<T extends Row>(ctx: Context, claim: Claim, stream: ListStream<T>): Promise<void> {
   const { get } = stream;
   if (get === undefined) return;
-  for (const id of await dueRejects(ctx.pg, claim, new Date(ctx.clock.now()))) {
+  const due = () => dueRejects(ctx.pg, claim, new Date(ctx.clock.now()));
+  const probe = probeOf(ctx, claim, stream);
+  const first = await due();
+  // Many that fail alike are not asked for one by one.
+  const areMany = first.length >= fewRejects;
+  if (areMany && (await probed(ctx, claim, probe, { now: true }))) return;
+  for (const id of areMany ? await due() : first) {
     ctx.signal.throwIfAborted();
     try {
-      const reply = await sourceOf(ctx, stream.source).send(get(id), { lane: laneOf(claim), signal: ctx.signal });
-      await commitRecords(ctx, claim, stream, reply, singleBatch(stream, reply), {});
+      await probe(id);
     } catch (error) {
-      if (error instanceof Gone) await noteFailure(ctx, claim, { stored: [id] });
-      else if (error instanceof Retry) await noteFailure(ctx, claim, { askId: id, reason: error.message });
+      if (error instanceof Retry) await noteFailure(ctx, claim, { askId: id, reason: error.message });
       else throw error;
     }
   }
+}
+
+/** Asks for a reject by id, or for the first record of the list. */
+function probeOf<T extends Row>(ctx: Context, claim: Claim, stream: ListStream<T>): Probe {
+  const { send } = sourceOf(ctx, stream.source);
+  const options = { lane: laneOf(claim), signal: ctx.signal };
+  const { get } = stream;
+  return async id => {
+    try {
+      const ask = { page: 1, perPage: 1 };
+      const isSingle = id !== undefined && get !== undefined;
+      const reply = await send(isSingle ? get(id) : stream.request(stream.lists[0].name, ask), options);
+      const batch = isSingle ? singleBatch(stream, reply) : listBatch(stream, ask, reply);
+      await commitRecords(ctx, claim, stream, reply, batch, {});
+      return reply.unreadable.length > 0 && reply.records.length === 0 ? 'rejected' : 'stored';
+    } catch (error) {
+      if (!(error instanceof Gone) || id === undefined) throw error;
+      await noteFailure(ctx, claim, { stored: [id] });
+      return 'unknown';
+    }
+  };
 }

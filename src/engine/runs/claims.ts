@@ -171,15 +171,16 @@ export async function finish(
   end: { partial?: string | undefined; error?: unknown; credits: number },
 ): Promise<void> {
   const ended = outcome(end);
-  const { state, error, remedy, exitCode, sleepsUntil = null } = ended;
+  const { state, error, remedy, exitCode, sleepsUntil = null, answer = null } = ended;
   await transaction(db, async client => {
     const { rowCount } = await client.query(
       `update sync.stored_run_streams set state = $4, finished_at = $5, error = $6, remedy = $7, exit_code = $8,
-         credits = credits + $9, sleeps_until = $10
+         credits = credits + $9, sleeps_until = $10, answer = $12
        where run_id = $1 and stream_key = $2 and token = $3 and state = 'running' and ${counted} >= $11`,
       [
         ...[claim.run, claim.stream, claim.token, state, now, error, remedy, exitCode, end.credits, sleepsUntil],
         acknowledgedOf(claim),
+        answer,
       ],
     );
     if (rowCount === 0) throw new FencedOff(`stream ${nameOfKey(claim.stream)} of run ${claim.run}`);

@@ -5,7 +5,7 @@
  * That page shows the density of the list, the names that it mentions, and whether it includes spam and trash.
  */
 
-import { dueRejects } from '../../../engine/commit/rejects.ts';
+import { dueRejects, readMostRejected } from '../../../engine/commit/rejects.ts';
 import { readPosition } from '../../../engine/coverage/coverage.ts';
 import type { StreamKey } from '../../../engine/database/stream-key.ts';
 import { gapsIn } from '../../../engine/forecast/forecast-rows.ts';
@@ -160,8 +160,15 @@ async function topOfCustomers(planning: Planning): Promise<Part> {
 /** Requests that retry due rejects by id. */
 async function again(planning: Planning, stream: ListStream<Row>): Promise<Asked[]> {
   if (stream.get === undefined) return [];
-  const due = await dueRejects(planning.ctx.pg, keyOf(planning, stream.key), new Date(planning.nowMs));
+  const due = await dueIn(planning, stream.key);
   return due.map(id => ({ cost: stream.get!(id).cost, lane: 'fresh' as const, many: 1 }));
+}
+
+/** Of a stream of which most is rejected, one record is asked for. */
+async function dueIn({ ctx, nowMs }: Planning, stream: StreamKey): Promise<string[]> {
+  const key = { account: ctx.account, stream };
+  const most = await readMostRejected(ctx.pg, key);
+  return most === undefined ? dueRejects(ctx.pg, key, new Date(nowMs)) : most.ids.slice(0, 1);
 }
 
 async function topOfTickets(planning: Planning): Promise<{ part: Part; brought: Brought }> {
@@ -413,7 +420,7 @@ async function partOfMessages(planning: Planning, brought: Brought, scope: Scope
   ];
   if (brought.many > brought.records.length) assumed.add('one page of tickets mentions every label and inbox');
   const [first, second] = split(rest, Math.min(waiting + brought.many, fresh + brought.fresh));
-  const afterwards: Asked[] = (await dueRejects(ctx.pg, key, new Date(nowMs))).map(() => ({
+  const afterwards: Asked[] = (await dueIn(planning, 'helpdesk.messages')).map(() => ({
     cost: plain,
     lane: 'fresh',
     many: 1,
