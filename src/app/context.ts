@@ -5,9 +5,9 @@
 
 import { join } from 'node:path';
 import type pg from 'pg';
-import { plainly, remedyOfConnect } from '../engine/database/connect-failures.ts';
 import { makeLedgerPool, makePool } from '../engine/database/pool.ts';
-import { whereOffered } from '../engine/database/prefer-tls.ts';
+import { plainly, remedyOfConnect } from '../engine/database/session/connect-failures.ts';
+import { whereOffered } from '../engine/database/session/prefer-tls.ts';
 import type { Bound } from '../engine/runs/accounts.ts';
 import { Away, exitCodes, isAway, ShelfdeskError, UsageError } from '../errors.ts';
 import { OpenStack } from '../open-stack.ts';

@@ -3,8 +3,8 @@
  * to it.
  */
 import { z } from 'zod';
-import type { Read } from '../engine/database/connection-types.ts';
-import { readDatabaseUrl, readRedisUrl } from '../engine/database/connection-url.ts';
+import type { Read } from '../engine/database/session/connection-types.ts';
+import { readDatabaseUrl, readRedisUrl } from '../engine/database/session/connection-url.ts';
 import { parseRules, wrongRule } from '../engine/http/parse-field-rules.ts';
 import { findStream, kinds, sources, streams } from '../sources/index.ts';
 import { cronFault } from './cron.ts';

@@ -1,7 +1,7 @@
 /** The lake in the warehouse: whether it is on, and its exports. */
 import pg from 'pg';
 import { type Client, ownNames } from '../engine/database/pool.ts';
-import { connectSession, sessionTo } from '../engine/database/session.ts';
+import { connectSession, sessionTo } from '../engine/database/session/session.ts';
 import { exitCodes, ShelfdeskError } from '../errors.ts';
 import { catalogSchema, type LakePlace, openLake } from './duckdb.ts';
 

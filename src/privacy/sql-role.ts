@@ -4,11 +4,11 @@
  * new transaction, or a function. A login without rights cannot.
  */
 import pg from 'pg';
-import { lineFor } from '../engine/database/connection-url.ts';
 import { isMirror } from '../engine/database/mirrors.ts';
 import { type Client, sessionSettings, streamOf, transaction } from '../engine/database/pool.ts';
-import { isPooled } from '../engine/database/pooler.ts';
-import { connectSession, type SessionSettings, sessionTo, watch } from '../engine/database/session.ts';
+import { lineFor } from '../engine/database/session/connection-url.ts';
+import { isPooled } from '../engine/database/session/pooler.ts';
+import { connectSession, type SessionSettings, sessionTo, watch } from '../engine/database/session/session.ts';
 import { exitCodes, isAway, ShelfdeskError } from '../errors.ts';
 import {
   dropLogin,

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { startSandbox } from '../../packages/sandbox/src/server.ts';
 import { openWarehouse } from '../../src/app/context.ts';
 import { makePool } from '../../src/engine/database/pool.ts';
-import { connectSession, sessionTo } from '../../src/engine/database/session.ts';
+import { connectSession, sessionTo } from '../../src/engine/database/session/session.ts';
 import { openLake } from '../../src/lake/duckdb.ts';
 import { settingsFor, shelfdesk } from '../support/cli.ts';
 import { eventually } from '../support/desk.ts';

@@ -3,7 +3,7 @@ import type pg from 'pg';
 import { expect, test } from 'vitest';
 import { startSandbox } from '../../packages/sandbox/src/server.ts';
 import { addReader } from '../../src/cli/setup/warehouse/reader.ts';
-import { lineFor } from '../../src/engine/database/connection-url.ts';
+import { lineFor } from '../../src/engine/database/session/connection-url.ts';
 import { stoppedDumpers } from '../../src/privacy/readers.ts';
 import { settingsFor, shelfdesk } from '../support/cli.ts';
 import { command } from '../support/command.ts';

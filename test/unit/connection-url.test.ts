@@ -1,7 +1,7 @@
 /** DATABASE_URL and REDIS_URL: what is read from them, and how a wrong one is refused without its password. */
 import { describe, expect, test } from 'vitest';
-import { remedyOfConnect } from '../../src/engine/database/connect-failures.ts';
-import { readDatabaseUrl, readRedisUrl, withSslmode } from '../../src/engine/database/connection-url.ts';
+import { remedyOfConnect } from '../../src/engine/database/session/connect-failures.ts';
+import { readDatabaseUrl, readRedisUrl, withSslmode } from '../../src/engine/database/session/connection-url.ts';
 import { redisRefusal } from '../../src/engine/queue/redis-refusals.ts';
 
 const shown = (read: object) => JSON.parse(JSON.stringify(read));

@@ -14,7 +14,7 @@ import { asRun, runner as runs } from './as-run.ts';
 import { keepChecksums, refuseIfEdited } from './checksums.ts';
 import { addMirrors, type Mirror } from './mirrors.ts';
 import { ownNames } from './pool.ts';
-import { connectSession, sessionTo } from './session.ts';
+import { connectSession, sessionTo } from './session/session.ts';
 import { takeOver } from './take-over.ts';
 import { migrationLock } from './waits.ts';
 

@@ -3,7 +3,7 @@ import type { Duplex } from 'node:stream';
 import pg from 'pg';
 import { isAway } from '../../errors.ts';
 import { integerOf, parseEachDigit, parseJson } from '../exact-json.ts';
-import { poolConfig, type SessionSettings } from './session.ts';
+import { poolConfig, type SessionSettings } from './session/session.ts';
 
 type Parser = (text: string) => unknown;
 /** node-postgres has `create`, which its types leave out. */

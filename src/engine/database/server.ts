@@ -2,7 +2,7 @@
 import type pg from 'pg';
 import type { Clock } from '../../clock.ts';
 import { isMirror } from './mirrors.ts';
-import { sessionTo } from './session.ts';
+import { sessionTo } from './session/session.ts';
 
 export interface ServerFacts {
   /** 180004 for 18.4. */

@@ -4,7 +4,7 @@
  * statements that take long. No query text is shown: it may hold personal data.
  */
 import type pg from 'pg';
-import { connectSession, sessionTo, watched } from './session.ts';
+import { connectSession, sessionTo, watched } from './session/session.ts';
 
 const lookMs = 1000;
 /** After an interruption. */

@@ -23,7 +23,7 @@ import { Redis } from 'ioredis';
 import pg from 'pg';
 import { exitCodes, messageOf, ShelfdeskError } from '../../errors.ts';
 import { givesUp } from '../database/pool.ts';
-import { poolConfig } from '../database/session.ts';
+import { poolConfig } from '../database/session/session.ts';
 import { redisFailure, redisOptions, requireRedis } from './redis.ts';
 
 /**

@@ -1,9 +1,9 @@
 /** A Redis server: how it is reached, whether the queue can work there, and facts for the checks of the doctor. */
 import { Redis, type RedisOptions } from 'ioredis';
 import { Away, exitCodes, isAway, ShelfdeskError, UsageError } from '../../errors.ts';
-import { plainly, remedyOfConnect } from '../database/connect-failures.ts';
-import { readRedisUrl } from '../database/connection-url.ts';
-import { tlsOptions } from '../database/tls.ts';
+import { plainly, remedyOfConnect } from '../database/session/connect-failures.ts';
+import { readRedisUrl } from '../database/session/connection-url.ts';
+import { tlsOptions } from '../database/session/tls.ts';
 import { redisRefusal } from './redis-refusals.ts';
 
 export interface RedisFacts {

@@ -5,7 +5,7 @@
 import type pg from 'pg';
 import type { Clock } from '../../clock.ts';
 import { isAway } from '../../errors.ts';
-import { connectSession, sessionTo } from '../database/session.ts';
+import { connectSession, sessionTo } from '../database/session/session.ts';
 
 /** 'SHSW': the class of these locks. sync.is_alive() in 12-runs.sql and sync.live_workers in 12-runs.sql use it too. */
 const lockClass = 0x53_48_53_57;

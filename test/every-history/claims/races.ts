@@ -5,7 +5,7 @@
  */
 import pg from 'pg';
 import { sessionSettings } from '../../../src/engine/database/pool.ts';
-import { connectSession, sessionTo } from '../../../src/engine/database/session.ts';
+import { connectSession, sessionTo } from '../../../src/engine/database/session/session.ts';
 import type { Act, Product } from './acts.ts';
 import type { ClaimsDatabase, Tables } from './database.ts';
 import type { Claims } from './model.ts';

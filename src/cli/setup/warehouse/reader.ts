@@ -1,7 +1,7 @@
 /** `warehouse reader create | list | revoke`: read-only logins for other tools, limited to accounts. */
 import type { Command } from 'commander';
 import { systemClock } from '../../../clock.ts';
-import { lineFor } from '../../../engine/database/connection-url.ts';
+import { lineFor } from '../../../engine/database/session/connection-url.ts';
 import { exitCodes, UsageError } from '../../../errors.ts';
 import { accountNames } from '../../../ops/page/overview.ts';
 import { letIn, type Reader, readersOf, revoke } from '../../../privacy/readers.ts';

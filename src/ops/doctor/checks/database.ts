@@ -4,11 +4,11 @@ import { statfs } from 'node:fs/promises';
 import { readSearch } from '../../../analytics/search.ts';
 import { boundSources } from '../../../app/context.ts';
 import { migrateWarehouse } from '../../../app/migrate.ts';
-import { remedyOfConnect } from '../../../engine/database/connect-failures.ts';
 import { pendingMigrations } from '../../../engine/database/migrate.ts';
 import { connectionsOf, lookersMost } from '../../../engine/database/pool.ts';
 import { refusalsOf, tooOld, wrongEncoding } from '../../../engine/database/refusals.ts';
 import { compiles } from '../../../engine/database/server.ts';
+import { remedyOfConnect } from '../../../engine/database/session/connect-failures.ts';
 
 import { queueConnections } from '../../../engine/queue/queue.ts';
 import { addressesOf, boundElsewhere } from '../../../engine/runs/accounts.ts';

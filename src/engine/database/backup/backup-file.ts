@@ -4,8 +4,8 @@
  */
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
-import { exitCodes, ShelfdeskError } from '../../errors.ts';
-import { parseJson } from '../exact-json.ts';
+import { exitCodes, ShelfdeskError } from '../../../errors.ts';
+import { parseJson } from '../../exact-json.ts';
 
 export const endOfTable = Buffer.from('\\.\n');
 const betweenTables = Buffer.from('\n\\.\n');

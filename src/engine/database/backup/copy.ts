@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import { Readable } from 'node:stream';
 import type pg from 'pg';
-import { streamOf } from './pool.ts';
+import { streamOf } from '../pool.ts';
 
 /** What node-postgres calls on a statement of COPY. Its types leave most of it out. */
 interface Connection {

@@ -6,7 +6,7 @@ import { createReadStream } from 'node:fs';
 import { pipeline } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import type pg from 'pg';
-import { exitCodes, isAway, messageOf, ShelfdeskError } from '../../errors.ts';
+import { exitCodes, isAway, messageOf, ShelfdeskError } from '../../../errors.ts';
 import { type CopiedTable, copiedTables, madeFor, openCopying, type ShowRows } from './backup.ts';
 import { type BackupHeader, readBackup } from './backup-file.ts';
 import { copyIn } from './copy.ts';

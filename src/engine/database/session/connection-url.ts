@@ -2,7 +2,7 @@
  * Reads DATABASE_URL and REDIS_URL, and writes the line of a reader. Pure. A refusal says which part is wrong and how to write it,
  * and shows nothing that may be part of a password.
  */
-import { exitCodes, ShelfdeskError } from '../../errors.ts';
+import { exitCodes, ShelfdeskError } from '../../../errors.ts';
 import type { DatabaseAddress, Read, RedisAddress, Tls, TlsMode } from './connection-types.ts';
 
 /** Thrown within this file alone. */

@@ -1,7 +1,7 @@
 /** TLS of a connection to PostgreSQL or Redis: the files that its address names, and what is checked. */
 import { readFileSync } from 'node:fs';
 import tls from 'node:tls';
-import { UsageError } from '../../errors.ts';
+import { UsageError } from '../../../errors.ts';
 import type { Tls } from './connection-types.ts';
 
 /**

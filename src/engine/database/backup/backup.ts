@@ -9,12 +9,12 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
 import type pg from 'pg';
-import { exitCodes, isAway, ShelfdeskError, UsageError } from '../../errors.ts';
+import { exitCodes, isAway, ShelfdeskError, UsageError } from '../../../errors.ts';
+import { sourceSchemas } from '../migrate.ts';
+import { ownNames } from '../pool.ts';
+import { connectSession, type SessionSettings, sessionTo } from '../session/session.ts';
 import { type BackupHeader, type BackupTrailer, endOfTable } from './backup-file.ts';
 import { copyOut } from './copy.ts';
-import { sourceSchemas } from './migrate.ts';
-import { ownNames } from './pool.ts';
-import { connectSession, type SessionSettings, sessionTo } from './session.ts';
 
 /** What the target of a restore has already, because it is migrated first. */
 const ofMigrations = ['sync.migrations', 'sync.source_files'];

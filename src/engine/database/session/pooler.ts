@@ -3,7 +3,7 @@
  * that shares sessions after each transaction or statement would share settings, temporary tables and the locks of living workers.
  */
 import pg from 'pg';
-import { UsageError } from '../../errors.ts';
+import { UsageError } from '../../../errors.ts';
 import { addressOf } from './connection-url.ts';
 
 /** A pooler that has no session left keeps a connection waiting. */
