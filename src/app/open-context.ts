@@ -95,7 +95,7 @@ function openSource(declaration: Source, connection: Connection, deps: SourceDep
     ...{ name, declaration, lookbackMs, sinceMs },
     limits: rules.limits,
     longestWaitMs: rules.longestWaitMs,
-    send: makeSend({ ...deps, source: name, label, baseUrl, dialect, token, budget }),
+    send: makeSend({ ...deps, source: name, label, address: declaration.address, baseUrl, dialect, token, budget }),
     stored: makeBell(),
     thaw: () => budget.thaw(),
     ...own,

@@ -1,6 +1,7 @@
 /** Sends one HTTP request and returns the whole reply as text. send.ts decides what to send, and what a reply means. */
 import sendRequest from 'undici/lib/api/api-request.js';
 import Agent from 'undici/lib/dispatcher/agent.js';
+import { decodedBody, textOf, Undecodable } from './decoded.ts';
 
 /** Time-out of a request, in all. If a process dies, the budget holds the credits of its request at least this long. */
 export const timeoutMs = 30_000;
@@ -8,7 +9,11 @@ export const timeoutMs = 30_000;
 export interface RawReply {
   status: number;
   headers: Record<string, string | string[] | undefined>;
+  /** Empty if the body could not be decoded. */
   text: string;
+  /** U+FFFD stands for bytes that are not UTF-8. */
+  notUtf8?: true;
+  undecoded?: Undecodable;
 }
 
 /** Sends one request without a body; the simulation replaces it. Throws on resets and time-outs. Follows no redirect. */
@@ -27,8 +32,13 @@ export function openFetch(): { fetch: Fetch } & AsyncDisposable {
         ...{ origin, path: pathname + search, method, headers },
         signal: deadline.signal,
       });
-      // Text decoded as UTF-8: an invalid byte becomes U+FFFD here, so nothing later refuses it.
-      return { status: reply.statusCode, headers: reply.headers, text: await reply.body.text() };
+      const { statusCode: status, headers: said } = reply;
+      const read = await textOf(decodedBody(reply.body, String(said['content-encoding'] ?? ''))).catch(error => {
+        // Where the status refuses, it says more than the body.
+        if (error instanceof Undecodable) return { text: '', undecoded: error };
+        throw error;
+      });
+      return { status, headers: said, ...read };
     } finally {
       clearTimeout(timer);
     }

@@ -1,7 +1,8 @@
 /** Makes records of the body of a reply: JSON of the requested shape, less what the rules of the account leave out. Pure. */
-import { Retry } from '../../errors.ts';
+import { Fatal, Retry, type ShelfdeskError } from '../../errors.ts';
 import { ExactNumber, parseJson } from '../exact-json.ts';
 import { fieldsOf, objectOf } from '../json-text.ts';
+import { type Place, webPage } from './causes.ts';
 import type { Dialect } from './dialect.ts';
 import type { RawReply } from './fetch.ts';
 import { applyRules, concernsKind, type FieldRules } from './field-rules.ts';
@@ -19,11 +20,18 @@ export function parse<T>(
   raw: RawReply,
   dialect: Dialect,
   ruling: Ruling | undefined,
-): Pick<Reply<T>, 'text' | 'records' | 'unreadable' | 'arrived' | 'total' | 'next'> {
+  place: Place,
+): Pick<Reply<T>, 'text' | 'records' | 'unreadable' | 'arrived' | 'total' | 'next' | 'notUtf8'> {
   if (request.shape === 'nothing') {
     return { text: raw.text, records: [], unreadable: [], arrived: 0, total: undefined };
   }
-  const sent = jsonIn(request, raw.text);
+  if (raw.undecoded?.lasts)
+    throw new Fatal(
+      `${label(request)}: ${raw.undecoded.message}`,
+      `Ask who runs ${place.label}, or the proxy between.`,
+    );
+  if (raw.undecoded) throw new Retry(`${label(request)}: ${raw.undecoded.message}`, raw.undecoded);
+  const sent = jsonIn(request, raw.text, place);
   const ruled =
     ruling !== undefined && concernsKind(ruling.rules, ruling.kind) ? minimised(ruling, request, raw.text) : raw.text;
   const body = ruled === raw.text ? sent : parseJson(ruled);
@@ -31,7 +39,7 @@ export function parse<T>(
   const next = request.next?.(body, header);
   const text = request.within === undefined ? ruled : textWithin(ruled, body, request.within);
   const all = recordsIn(valueWithin(body, request.within), request.shape, dialect.idTypes);
-  if (all === undefined) throw new Retry(`${label(request)}: the reply is JSON, but no ${shapes[request.shape]}`);
+  if (all === undefined) throw otherShape(request, request.shape, body);
   const records: T[] = [];
   const unreadable: Unreadable[] = [];
   all.forEach((one, place) => {
@@ -40,13 +48,29 @@ export function parse<T>(
     else unreadable.push(checked);
   });
   const total = request.shape === 'items' ? totalItems(body) : totalCount(single(raw.headers['total-count']));
-  return { text, records, unreadable, arrived: all.length, total, ...(next !== undefined && { next }) };
+  const more = { ...(next !== undefined && { next }), ...(raw.notUtf8 && { notUtf8: raw.notUtf8 }) };
+  return { text, records, unreadable, arrived: all.length, total, ...more };
 }
 
-function jsonIn(request: Request<unknown>, text: string): unknown {
+/** A list in an object is another interface. Any other object may be an error that came with a status of success. */
+function otherShape(request: Request<unknown>, shape: keyof typeof shapes, body: unknown): ShelfdeskError {
+  const message = `${label(request)}: the reply is JSON, but no ${shapes[shape]}`;
+  const isWrapped = shape === 'list' && isObject(body) && Object.values(body).some(Array.isArray);
+  if (!isWrapped) return new Retry(message);
+  return new Fatal(
+    `${message}: it has its list in a field of an object`,
+    'This is the reply of another version of the interface, or of another service: check the address, and ask its support.',
+  );
+}
+
+function jsonIn(request: Request<unknown>, text: string, place: Place): unknown {
   try {
     return parseJson(text);
   } catch {
+    if (text.trimStart().startsWith('<')) {
+      const { what, remedy } = webPage(place);
+      throw new Retry(`${label(request)}: ${what}`, undefined, undefined, remedy);
+    }
     // The error of the parser quotes the text.
     throw new Retry(`${label(request)}: the reply is not JSON (${text.length} characters)`);
   }

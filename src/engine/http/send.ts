@@ -9,6 +9,8 @@ import { exitCodes, Fatal, quoting, Retry, type ShelfdeskError, Spent } from '..
 import { count } from '../../words.ts';
 import type { Awaited, Booked, Budget, Lane } from '../budget/budget.ts';
 import { streamKey } from '../database/stream-key.ts';
+import { type Cause, causeOfError, causeOfReply, noInterface, type Place } from './causes.ts';
+import { acceptEncoding } from './decoded.ts';
 import type { Dialect, Said, Token } from './dialect.ts';
 import type { Fetch, RawReply } from './fetch.ts';
 import type { FieldRules } from './field-rules.ts';
@@ -123,6 +125,8 @@ export function makeSend(deps: {
   /** The source as people call it. */
   label?: string;
   baseUrl: URL;
+  /** The setting that has the address. */
+  address?: string;
   dialect: Dialect;
   token: Token | undefined;
   budget: Budget;
@@ -133,6 +137,9 @@ export function makeSend(deps: {
   rules?: FieldRules | undefined;
 }): Send {
   const { budget, clock, log, dialect, rules } = deps;
+  const place: Place = {
+    ...{ label: deps.label ?? 'the source', address: deps.baseUrl, setting: deps.address ?? 'its address' },
+  };
   let dateBehindMs = 0;
   let seen: { provenMs: number; at: number; durationMs: number } | undefined;
   const waits = new Set<Noted>();
@@ -161,6 +168,8 @@ export function makeSend(deps: {
     const headers = {
       ...(bearer !== undefined && (dialect.authorization?.(bearer) ?? { authorization: `Bearer ${bearer}` })),
       accept: 'application/json',
+      'accept-encoding': acceptEncoding,
+      'cache-control': 'no-cache',
     };
     const hear = (one: Partial<Heard>) =>
       call.used.heard({ request: label(request), status: null, ms: 0, credits: 0, says: null, ...one });
@@ -183,12 +192,9 @@ export function makeSend(deps: {
     } catch (error) {
       call.used.credits += request.cost;
       await budget.settle(grant, { headers: {}, refused: false });
-      hear({
-        ms: Math.ceil(clock.monotonic() - started),
-        credits: request.cost,
-        says: `no reply (${inWords(reasonOf(error))})`,
-      });
-      throw new Retry(`${label(request)}: no reply (${reasonOf(error)})`, error);
+      const cause = causeOfError(error, place);
+      hear({ ms: Math.ceil(clock.monotonic() - started), credits: request.cost, says: cause.short ?? cause.what });
+      throw ended(request, cause, error);
     } finally {
       inFlight--;
     }
@@ -203,9 +209,8 @@ export function makeSend(deps: {
     const date = Date.parse(header('date') ?? '');
     const isDated = isSuccess && !Number.isNaN(date);
     raw.text = isSuccess ? clean(raw.text, leastSecret) : raw.text;
-    const parsed = isDated
-      ? attempt(() => parse(request, raw, dialect, rules && { rules, kind: streamKey(deps.source, request.kind) }))
-      : undefined;
+    const ruling = rules && { rules, kind: streamKey(deps.source, request.kind) };
+    const parsed = isDated ? attempt(() => parse(request, raw, dialect, ruling, place)) : undefined;
     const dateMs = isDated ? { dateMs: date, stampMs: secondNewest(request, parsed?.value?.records) } : {};
     const booked = await budget.settle(grant, { headers: dialect.rate(header), refused, ...refusal, ...dateMs });
     const { until } = booked;
@@ -231,6 +236,15 @@ export function makeSend(deps: {
     return { ...parsed.value, asOf, trueBy, shownBy, ...(clockMovedMs !== undefined && { clockMovedMs }) };
   }
 
+  /** No reply, or one of something else than the interface. */
+  function ended(request: Request<unknown>, { what, remedy, lasts, short }: Cause, error?: unknown): ShelfdeskError {
+    const message = clean(`${label(request)}: ${what}`);
+    if (lasts) return new Fatal(message, clean(remedy));
+    const failed = new Retry(message, error, undefined, clean(remedy));
+    if (short !== undefined) shortly.set(failed, short);
+    return failed;
+  }
+
   /** Removes our secrets, which a source may echo, also as they stand in a URL or in JSON. */
   function clean(text: string, least = 1): string {
     const secrets = [...dialect.secrets, ...(deps.token?.secrets() ?? [])].filter(({ length }) => length >= least);
@@ -239,7 +253,12 @@ export function makeSend(deps: {
   }
 
   function failure(request: Request<unknown>, said: Said, asOf: number): ShelfdeskError {
-    const error = dialect.failure(request, said, { shown: label(request), asOf });
+    const strange = causeOfReply({ ...said, path: request.path }, place);
+    if (strange !== undefined) {
+      const failed = ended(request, { ...strange, what: `${said.status}, ${strange.what}` });
+      return strange.quote === undefined || rules ? failed : quoting(failed, clean(strange.quote).slice(0, mostWords));
+    }
+    const error = elsewhere(request, said, dialect.failure(request, said, { shown: label(request), asOf }));
     // What a source says of an error may hold what a rule leaves out.
     const words = rules ? undefined : dialect.words?.(said);
     const failed = words ? quoting(error, clean(words).slice(0, mostWords)) : error;
@@ -248,6 +267,14 @@ export function makeSend(deps: {
     return isOfOne && isRefused && failed instanceof Fatal && failed.exitCode !== exitCodes.refused
       ? new Retry(`${label(request)}: the source refuses this record (${said.status})`, undefined, failed)
       : failed;
+  }
+
+  /** A list that every such interface has is not there: the address is of something else. */
+  function elsewhere(request: Request<unknown>, { status }: Said, error: ShelfdeskError): ShelfdeskError {
+    if (status !== 404 || request.shape !== 'list' || request.ofOne) return error;
+    const { what, remedy } = noInterface(place);
+    const message = `${label(request)}: 404, ${what}`;
+    return error instanceof Retry ? new Retry(message, error, undefined, remedy) : new Fatal(message, remedy);
   }
 
   async function patiently<T>(request: Request<T>, options: SendOptions, used: Used): Promise<Reply<T>> {
@@ -260,12 +287,13 @@ export function makeSend(deps: {
         if (!(error instanceof Retry) || error.everywhere) throw error;
         if (attempt >= tries) {
           if (call.pausedUntil) throw new Spent(call.pausedUntil, 'pause', deps.label);
-          throw new Retry(`${error.message}; gave up after ${count(attempt, 'try', 'tries')}`, error);
+          const message = `${error.message}; gave up after ${count(attempt, 'try', 'tries')}`;
+          throw new Retry(message, error, undefined, error.remedy);
         }
         log.debug({ attempt, reason: error.message }, 'request failed, it is tried again');
         const delay = Math.min(longestDelayMs, firstDelayMs * 3 ** (attempt - 1));
         const waitMs = delay * (0.5 + deps.random() / 2);
-        const reason = inWords(error.message.slice(label(request).length + 2));
+        const reason = shortly.get(error) ?? error.message.slice(label(request).length + 2);
         await noting(async note => {
           const says = inLog(note(`retrying (${reason}), try ${attempt + 1}`, waitMs, 'retry'));
           used.heard({ request: label(request), status: null, ms: 0, credits: 0, says });
@@ -296,6 +324,9 @@ export function makeSend(deps: {
   }
   return apart();
 }
+
+/** Failures in a few words, for a line that is rewritten. */
+const shortly = new WeakMap<Error, string>();
 
 /** The budget books a reply before its error is thrown. */
 function attempt<T>(work: () => T): { value?: T; error?: unknown } {
@@ -331,22 +362,4 @@ function urlOf(baseUrl: URL, path: string, query: Readonly<Record<string, string
   const url = new URL(baseUrl.href.replace(/\/$/, '') + path);
   for (const [name, value] of Object.entries(query)) url.searchParams.set(name, value);
   return url;
-}
-
-/** Codes of the system, as people say them. */
-const codes: Readonly<Record<string, string>> = {
-  ECONNREFUSED: 'connection refused',
-  ECONNRESET: 'connection reset',
-  ENOTFOUND: 'host not found',
-  ETIMEDOUT: 'timed out',
-};
-
-/** `no reply (ECONNREFUSED)` is `connection refused`. */
-function inWords(reason: string): string {
-  const [, code = ''] = /^no reply \((.+)\)$/.exec(reason) ?? [];
-  return codes[code] ?? (code || reason);
-}
-
-function reasonOf(error: unknown): string {
-  return error instanceof Error ? ('code' in error ? String(error.code) : error.message) : String(error);
 }
