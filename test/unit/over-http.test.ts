@@ -6,7 +6,8 @@ import { pino } from 'pino';
 import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { fixedToken } from '../../src/engine/http/dialect.ts';
-import { openFetch } from '../../src/engine/http/fetch.ts';
+import { fetchOver } from '../../src/engine/http/fetch.ts';
+import { openWays } from '../../src/engine/http/proxies.ts';
 import type { Request } from '../../src/engine/http/request.ts';
 import { makeSend, type SendOptions } from '../../src/engine/http/send.ts';
 import { ShelfdeskError } from '../../src/errors.ts';
@@ -19,8 +20,7 @@ const tickets: Request<{ id: string }> = {
 
 /** Asks this address, without a budget and without waits. */
 async function asked(baseUrl: URL, options: Partial<SendOptions> = {}) {
-  const { fetch, ...closing } = openFetch();
-  await using _ = closing;
+  await using ways = openWays();
   let tries = 0;
   const send = makeSend({
     ...{ source: 'helpdesk', label: 'the help desk', address: 'HELPDESK_BASE_URL', baseUrl },
@@ -31,7 +31,7 @@ async function asked(baseUrl: URL, options: Partial<SendOptions> = {}) {
       settle: async () => ({}),
       thaw: async () => {},
     },
-    fetch,
+    fetch: fetchOver(ways),
   });
   const told = await send(tickets, { lane: 'fresh', tries: 3, ...options }).catch((error: unknown) => error);
   if (told instanceof ShelfdeskError) return { tries, name: told.name, says: told.message, remedy: told.remedy };

@@ -67,13 +67,16 @@ const certificates: Readonly<Record<string, string>> = {
 
 const noTls = /^(EPROTO|ERR_SSL_(WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG|HTTP_REQUEST))$/;
 
+/** What undici says of the reply of a proxy. */
+const isOfProxy = /^Proxy response \((\d+)\)|^Proxy Authentication Required \((407)\)/;
+
 /** No reply came. `error`: what the client threw. */
 export function causeOfError(error: unknown, place: Place): Cause {
   const { name, code: given, message = '' } = (error ?? {}) as { name?: string; code?: unknown; message?: string };
   const code = typeof given === 'string' ? given : name === 'HTTPParserError' ? 'HPE_INVALID' : '';
   const { setting, address, proxy } = place;
   const host = hostOf(address);
-  const refusal = /^Proxy response \((\d+)\)|^Proxy Authentication Required \((407)\)/.exec(message);
+  const refusal = isOfProxy.exec(message);
   if (proxy && refusal) return causeAtProxy(Number(refusal[1] ?? refusal[2]), place);
   if (code in unconnected) return { ...causeUnconnected(code, place), short: short[code] ?? unconnected[code]! };
   if (proxy && code === 'UND_ERR_PRX_TLS')
@@ -157,6 +160,15 @@ function causeOfCertificate(code: string, { address, setting, label }: Place): C
       'If it is right, set NODE_EXTRA_CA_CERTS to a file with the certificate of the authority that signed it (PEM). A proxy that opens TLS has such a file too.',
     );
   return lasting(what, `Ask the support of ${label}, and check the clock of this machine.`);
+}
+
+/** Why a webhook gave no answer. Its host is not shown, only a proxy is. */
+export function noAnswer(error: unknown, proxy: Place['proxy']): string {
+  const { code, message = '' } = error as { code?: unknown; message?: string };
+  const ofProxy = isOfProxy.exec(message) ?? (String(code) in unconnected || code === 'UND_ERR_PRX_TLS');
+  const place = { label: 'the webhook', address: new URL('https://its-host/'), setting: 'its address', proxy };
+  if (proxy && ofProxy) return `no answer (${causeOfError(error, place).what.replace('its-host:443', 'the webhook')})`;
+  return `no answer (${typeof code === 'string' ? code : 'the connection failed'})`;
 }
 
 /** The proxy itself answers with this status. */

@@ -1,7 +1,7 @@
 /** Sends one HTTP request and returns the whole reply as text. send.ts decides what to send, and what a reply means. */
 import sendRequest from 'undici/lib/api/api-request.js';
-import Agent from 'undici/lib/dispatcher/agent.js';
 import { decodedBody, textOf, Undecodable } from './decoded.ts';
+import type { Ways } from './proxies.ts';
 
 /** Time-out of a request, in all. If a process dies, the budget holds the credits of its request at least this long. */
 export const timeoutMs = 30_000;
@@ -19,16 +19,16 @@ export interface RawReply {
 /** Sends one request without a body; the simulation replaces it. Throws on resets and time-outs. Follows no redirect. */
 export type Fetch = (url: URL, headers: Record<string, string>, method: 'GET' | 'POST') => Promise<RawReply>;
 
-/** Sends over at most four connections to each host. */
-export function openFetch(): { fetch: Fetch } & AsyncDisposable {
-  const agent = new Agent({ connections: 4 });
-  const fetch: Fetch = async ({ origin, pathname, search }, headers, method) => {
+/** Sends over these connections. */
+export function fetchOver(ways: Pick<Ways, 'to'>): Fetch {
+  return async (url, headers, method) => {
+    const { origin, pathname, search } = url;
     // A timer that ends with the request: AbortSignal.timeout() would live on for half a minute after each reply,
     // thousands of timers in a fast first load.
     const deadline = new AbortController();
     const timer = setTimeout(() => deadline.abort(new Error(`time-out after ${timeoutMs / 1000} s`)), timeoutMs);
     try {
-      const reply = await sendRequest.call(agent, {
+      const reply = await sendRequest.call(ways.to(url), {
         ...{ origin, path: pathname + search, method, headers },
         signal: deadline.signal,
       });
@@ -43,5 +43,4 @@ export function openFetch(): { fetch: Fetch } & AsyncDisposable {
       clearTimeout(timer);
     }
   };
-  return { fetch, [Symbol.asyncDispose]: () => agent.close() };
 }

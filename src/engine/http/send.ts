@@ -15,6 +15,7 @@ import type { Dialect, Said, Token } from './dialect.ts';
 import type { Fetch, RawReply } from './fetch.ts';
 import type { FieldRules } from './field-rules.ts';
 import { label, parse, single } from './parse-reply.ts';
+import { type Proxies, proxyFor } from './proxies.ts';
 import type { Reply, Request, SourceName } from './request.ts';
 
 /** Delays of 0.1 s, 0.3 s, … 30 s: a short failure costs nothing, and an outage of two minutes is survived. */
@@ -127,6 +128,7 @@ export function makeSend(deps: {
   baseUrl: URL;
   /** The setting that has the address. */
   address?: string;
+  proxies?: Proxies;
   dialect: Dialect;
   token: Token | undefined;
   budget: Budget;
@@ -139,6 +141,7 @@ export function makeSend(deps: {
   const { budget, clock, log, dialect, rules } = deps;
   const place: Place = {
     ...{ label: deps.label ?? 'the source', address: deps.baseUrl, setting: deps.address ?? 'its address' },
+    proxy: deps.proxies && proxyFor(deps.baseUrl, deps.proxies),
   };
   let dateBehindMs = 0;
   let seen: { provenMs: number; at: number; durationMs: number } | undefined;
