@@ -79,13 +79,13 @@ export class Retry extends ShelfdeskError {
    * everything else continues. This is what it means if the source refuses every record.
    */
   readonly everywhere: Fatal | undefined;
-  constructor(message: string, cause?: unknown, everywhere?: Fatal) {
-    super(
-      message,
-      'The request is retried automatically. If the failure lasts, check the status page of the source.',
-      1,
-      cause,
-    );
+  constructor(
+    message: string,
+    cause?: unknown,
+    everywhere?: Fatal,
+    remedy = 'The request is retried automatically. If the failure lasts, check the status page of the source.',
+  ) {
+    super(message, remedy, exitCodes.failed, cause);
     this.everywhere = everywhere;
   }
 }

@@ -5,6 +5,7 @@ import type { Logger } from 'pino';
 import { systemClock } from '../clock.ts';
 import type { Context } from '../engine/context.ts';
 import { forgetLists, type Listed, register } from '../engine/coverage/coverage.ts';
+import { openWays, type Ways } from '../engine/http/proxies.ts';
 import { type OpenQueue, openQueues, type Queues } from '../engine/queue/queue.ts';
 import { bindAccount, nameAccount } from '../engine/runs/accounts.ts';
 import { keepTargets } from '../engine/runs/freshness-targets.ts';
@@ -26,6 +27,8 @@ export interface Ground extends AsyncDisposable {
   readonly warehouse: Warehouse;
   readonly queues: Queues;
   readonly attendance: Attendance;
+  /** The connections of webhooks. */
+  readonly ways: Ways;
   readonly log: Logger;
   /** What this process says of its page, in `sync.workers`. */
   readonly page?: Process['page'];
@@ -33,7 +36,7 @@ export interface Ground extends AsyncDisposable {
 
 /** Opens the shared resources and applies pending migrations. */
 export async function openGround(
-  { redisUrl, logLevel }: Pick<Fleet, 'redisUrl' | 'logLevel'>,
+  { redisUrl, logLevel, proxies }: Pick<Fleet, 'redisUrl' | 'logLevel' | 'proxies'>,
   warehouse: Warehouse,
   log: Logger = openLog({ logLevel }),
 ): Promise<Ground> {
@@ -42,9 +45,10 @@ export async function openGround(
   if (migrated.busy) log.warn(leftOut(migrated));
   const queues = stack.use(await openQueues({ redisUrl, databaseUrl: warehouse.url }));
   const attendance = stack.use(await attend(warehouse.url, systemClock));
+  const ways = stack.use(openWays(proxies));
   const opened = stack.move();
   return {
-    ...{ warehouse, queues, attendance, log },
+    ...{ warehouse, queues, attendance, ways, log },
     [Symbol.asyncDispose]: () => opened.disposeAsync(),
   };
 }

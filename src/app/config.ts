@@ -9,6 +9,7 @@ import { z } from 'zod';
 import type { SweepConfig } from '../engine/context.ts';
 import type { FieldRules } from '../engine/http/field-rules.ts';
 import { distance, nearest } from '../engine/http/parse-field-rules.ts';
+import type { Proxies } from '../engine/http/proxies.ts';
 import { UsageError } from '../errors.ts';
 import type { LakePlace } from '../lake/duckdb.ts';
 import type { Limits } from '../privacy/bounded.ts';
@@ -27,6 +28,7 @@ export interface Fleet {
   databaseUrl: string | undefined;
   redisUrl: string | undefined;
   logLevel: string;
+  proxies: Proxies;
   web: WebConfig;
   lake: LakeConfig;
   agents: AgentsConfig;
@@ -68,6 +70,7 @@ export interface Config extends SourceConfig {
   account: string;
   databaseUrl: string | undefined;
   redisUrl: string | undefined;
+  proxies: Proxies;
   sweep: SweepConfig;
   /** Undefined: every field is kept. */
   fieldRules: FieldRules | undefined;
@@ -163,7 +166,7 @@ export function readFleet(folder = process.cwd(), environment: Environment = pro
       bytes: ofPage.SHELFDESK_MCP_KILOBYTES * 1000,
     },
   };
-  const common = { databaseUrl, redisUrl, logLevel, web, lake, agents };
+  const common = { databaseUrl, redisUrl, logLevel, proxies: proxiesOf(ofPage), web, lake, agents };
   if (SHELFDESK_CONFIG === undefined) return { ...common, accounts: [configOf(plain)], refused: [], files: [] };
   const variables = {
     ...fileOf(folder),
@@ -213,12 +216,14 @@ export function oneAccount(fleet: Fleet, name?: string): Fleet {
 function environmentOf(folder: string, environment: Environment, file: Environment = fileOf(folder)): Given {
   const values = Object.fromEntries(
     Object.entries(settings).map(([name, setting]) => {
-      const value = environment[name] || file[name];
+      const small = setting.ofMachine ? name.toLowerCase() : name;
+      const value = environment[name] || environment[small] || file[name] || file[small];
       const said = environment[name] ?? file[name];
       return [name, 'emptyIsValue' in setting ? said : value || undefined] as const;
     }),
   );
-  const isOfEnvironment = (name: string) => environment[name] !== undefined && values[name] === environment[name];
+  const isOfEnvironment = (name: string) =>
+    [name, name.toLowerCase()].some(one => environment[one] !== undefined && values[name] === environment[one]);
   return {
     account: 'default',
     values,
@@ -310,7 +315,10 @@ export function lookAtSettings(folder = process.cwd(), environment: Environment 
         : { databaseUrl, redisUrl },
     file: existsSync(file) ? file : undefined,
     unknown: Object.keys(written).filter(name => !isSetting(name)),
-    secrets: secrets.flatMap(([name]) => plain.values[name] ?? []),
+    // Many proxies have no password, and other programs name them.
+    secrets: secrets
+      .flatMap(([name, { ofMachine }]) => (ofMachine && !plain.values[name]?.includes('@') ? [] : plain.values[name]))
+      .filter(value => value !== undefined),
   };
 }
 
@@ -375,6 +383,7 @@ function configOf(given: Given): Config {
     account,
     databaseUrl: value.DATABASE_URL,
     redisUrl: value.REDIS_URL,
+    proxies: proxiesOf(value),
     sweep: { ageMs: value.SWEEP_AGE_DAYS * dayMs, mostDeleted: value.SWEEP_MOST_DELETED_PERCENT / 100 },
     schedule: {
       fresh: value.SCHEDULE_FRESH,
@@ -388,6 +397,12 @@ function configOf(given: Given): Config {
     logLevel: value.LOG_LEVEL,
   };
 }
+
+const proxiesOf = ({
+  HTTP_PROXY: http,
+  HTTPS_PROXY: https,
+  NO_PROXY: none,
+}: Pick<Values, 'HTTP_PROXY' | 'HTTPS_PROXY' | 'NO_PROXY'>): Proxies => ({ http, https, none });
 
 /** Undefined if nobody is to be told, and no time is set. */
 function handOffOf(value: Values): HandOffConfig | undefined {
@@ -430,12 +445,15 @@ const lowerFirst = (text: string) => text.charAt(0).toLowerCase() + text.slice(1
 
 /** The environment for a command of the operator: without the settings, because some are secrets. */
 export const commandEnvironment = (): Environment =>
-  Object.fromEntries(Object.entries(process.env).filter(([name]) => !Object.hasOwn(settings, name)));
+  Object.fromEntries(
+    Object.entries(process.env).filter(([name]) => !Object.hasOwn(settings, name) || settings[name]!.ofMachine),
+  );
 
 /** Whether `npx` started this process. Its shell does not forward signals. */
 export const startedByNpx = (): boolean => process.env.npm_command === 'exec';
 
-const isSetting = (name: string): boolean => Object.hasOwn(settings, name);
+const isSetting = (name: string): boolean =>
+  Object.hasOwn(settings, name) || settings[name.toUpperCase()]?.ofMachine === true;
 
 const fileOf = (folder: string) => readEnvFile(join(folder, '.env'), isSetting);
 

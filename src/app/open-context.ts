@@ -8,7 +8,9 @@ import { type Logger, pino } from 'pino';
 import { type Clock, systemClock } from '../clock.ts';
 import { makeBudget } from '../engine/budget/budget.ts';
 import type { Context, OpenSource } from '../engine/context.ts';
-import { type Fetch, makeSend, openFetch, timeoutMs } from '../engine/http/send.ts';
+import { fetchOver, timeoutMs } from '../engine/http/fetch.ts';
+import { openWays, type Ways } from '../engine/http/proxies.ts';
+import { makeSend } from '../engine/http/send.ts';
 import { makeBell } from '../engine/notifier.ts';
 import { messageOf } from '../errors.ts';
 import { fullRulesOf } from '../privacy/fields/stored-rules.ts';
@@ -61,7 +63,7 @@ export function openContext(
   { sender, ...deps }: { log: Logger; signal: AbortSignal; sender?: () => number | undefined },
 ): Context & AsyncDisposable {
   const common = { pg: pool, log: deps.log, clock: systemClock, random: Math.random };
-  const { fetch, ...closing } = openFetch();
+  const ways = openWays(config.proxies);
   const configured = configuredSources(config);
   const opened = sources.flatMap(source => {
     const connection = configured.get(source.name);
@@ -72,7 +74,7 @@ export function openContext(
             ...common,
             ledger,
             account: config.account,
-            fetch,
+            ways,
             rules: config.fieldRules,
             ...(sender && { sender }),
           }),
@@ -83,7 +85,7 @@ export function openContext(
     ...common,
     ...deps,
     sources: new Map(opened.map(source => [source.name, source])),
-    ...closing,
+    [Symbol.asyncDispose]: () => ways[Symbol.asyncDispose](),
   };
 }
 
@@ -93,20 +95,25 @@ interface SourceDeps {
   log: Logger;
   clock: Clock;
   random: () => number;
-  fetch: Fetch;
+  ways: Ways;
   rules: Config['fieldRules'];
   sender?: () => number | undefined;
 }
 
 function openSource(declaration: Source, connection: Connection, deps: SourceDeps): OpenSource {
   const { name, label } = declaration;
-  const { own, dialect, token, baseUrl, lookbackMs, sinceMs, ...rules } = connection;
+  const { own, dialect, baseUrl, lookbackMs, sinceMs, ...rules } = connection;
+  const { ways } = deps;
+  const token = connection.token?.over?.(ways) ?? connection.token;
   const budget = makeBudget({ ...deps, ...rules, pg: deps.ledger, label, source: name, timeoutMs });
   return {
     ...{ name, declaration, lookbackMs, sinceMs },
     limits: rules.limits,
     longestWaitMs: rules.longestWaitMs,
-    send: makeSend({ ...deps, source: name, label, baseUrl, dialect, token, budget }),
+    send: makeSend({
+      ...{ ...deps, source: name, label, address: declaration.address, baseUrl, dialect, token, budget },
+      ...{ fetch: fetchOver(ways), proxies: ways.proxies },
+    }),
     stored: makeBell(),
     thaw: () => budget.thaw(),
     ...own,

@@ -11,6 +11,8 @@ export interface Setting {
   readonly secret?: boolean;
   /** An empty value switches the setting off. Without this, an empty value counts as unset. */
   readonly emptyIsValue?: boolean;
+  /** The machine sets it for all programs, in capitals or in small letters. Commands of the operator get it. */
+  readonly ofMachine?: boolean;
   /** May appear in the accounts file, as a plain value or only as a reference. Undefined: a setting of the process. */
   readonly inFile?: 'plain' | 'reference';
 }
@@ -32,6 +34,26 @@ export const address = z
     error: 'must begin with https:// (http:// only to this machine itself, or to a name without a dot)',
   })
   .refine(url => url.username === '' && url.password === '', { error: 'must not carry a user name or password' });
+
+/** The address of a proxy, with or without a scheme, a user and a password. */
+export const proxy = z
+  .string()
+  .transform(value => (/^[a-z\d]+:\/\//i.test(value) ? value : `http://${value}`))
+  .refine(value => URL.canParse(value) && isDecodable(new URL(value)), { error: 'is no URL', abort: true })
+  .transform(value => new URL(value))
+  .refine(({ protocol }) => protocol === 'http:' || protocol === 'https:', {
+    error: 'must begin with http:// or https://',
+  })
+  .optional();
+
+function isDecodable({ username, password }: URL): boolean {
+  try {
+    decodeURIComponent(`${username}${password}`);
+    return true;
+  } catch {
+    return false;
+  }
+}
 
 export const baseUrl = (end: string) =>
   address.refine(url => url.href.endsWith(end), {

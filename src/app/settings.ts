@@ -8,7 +8,7 @@ import { readDatabaseUrl, readRedisUrl } from '../engine/database/session/connec
 import { parseRules, wrongRule } from '../engine/http/parse-field-rules.ts';
 import { findStream, kinds, sources, streams } from '../sources/index.ts';
 import { cronFault } from './cron.ts';
-import { address, count, credential, percent, type Setting } from './setting-types.ts';
+import { address, count, credential, percent, proxy, type Setting } from './setting-types.ts';
 
 /** The token protects the whole page, so it must be hard to guess. */
 const webToken = z
@@ -138,6 +138,23 @@ const processSettings = {
     schema: connection(readRedisUrl).optional(),
     says: 'Redis for the job queue, encrypted with `rediss://`. Without it: the queue lives in PostgreSQL.',
     secret: true,
+  },
+  HTTPS_PROXY: {
+    schema: proxy,
+    says: 'Proxy for requests to https:// addresses of sources and webhooks, such as http://USER:PASSWORD@HOST:PORT. This machine itself is always reached directly.',
+    secret: true,
+    ofMachine: true,
+  },
+  HTTP_PROXY: {
+    schema: proxy,
+    says: 'The same for http:// addresses.',
+    secret: true,
+    ofMachine: true,
+  },
+  NO_PROXY: {
+    schema: z.string().default(''),
+    says: 'Hosts that are reached without a proxy, separated by commas: desk.example (with its subdomains), *.desk.example, desk.example:8443, 10.0.0.0/8, *.',
+    ofMachine: true,
   },
   SHELFDESK_CONFIG: {
     schema: z.string().optional(),

@@ -428,7 +428,7 @@ describe('the help desk', () => {
     await using sandbox = await sandboxOf();
     const settings = settingsFor(db.url, sandbox);
     for (const [changes, says, remedy] of [
-      [{ HELPDESK_BASE_URL: desk.HELPDESK_BASE_URL }, 'no reply (ECONNREFUSED)', 'HELPDESK_BASE_URL'],
+      [{ HELPDESK_BASE_URL: desk.HELPDESK_BASE_URL }, 'nobody listens at 127.0.0.1:', 'HELPDESK_BASE_URL'],
       [{ HELPDESK_TOKEN: 'a-wrong-token' }, 'does not accept the token', 'HELPDESK_TOKEN'],
       [{ HELPDESK_TOKEN: BLOCKED_TOKEN }, 'may not read this', 'access to all data'],
     ] as const) {

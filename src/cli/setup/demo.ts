@@ -148,7 +148,7 @@ async function runOn(
   { jobs, signal }: Deps,
   { command, version }: { command: string; version: string },
 ): Promise<void> {
-  await using ground = await openGround({ redisUrl: undefined, logLevel: config.logLevel }, warehouse);
+  await using ground = await openGround({ ...config, redisUrl: undefined }, warehouse);
   const report = reporterOf({ pg: warehouse.pg, clock: systemClock, several: false });
   await using rounds = keepRounds(ground, signal, report);
   await using _worker = await serve(rounds, config, jobs);

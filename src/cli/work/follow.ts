@@ -8,6 +8,7 @@ import type { Config } from '../../app/config.ts';
 import { configuredSources, requireSource, type Warehouse } from '../../app/context.ts';
 import type { Context } from '../../engine/context.ts';
 import { nameOfKey, type StreamKey } from '../../engine/database/stream-key.ts';
+import { openWays } from '../../engine/http/proxies.ts';
 import { untilBack } from '../../engine/outage.ts';
 import type { Job } from '../../engine/queue/job.ts';
 import { keepReconciling, reconcile } from '../../engine/queue/reconcile.ts';
@@ -224,7 +225,8 @@ async function handOff(config: Config, { pg, account, clock, log, signal }: Cont
     const ways = waysOf({ ...config, worker });
     const isWebhook = ({ channel }: { channel: string }) => channel === 'webhook';
     const limit = AbortSignal.any([signal, AbortSignal.timeout(webhooksMs)]);
-    await sendHandOffs({ pg, clock, log, signal: limit }, ways.filter(isWebhook));
+    await using connections = openWays(config.proxies);
+    await sendHandOffs({ pg, clock, log, ways: connections, signal: limit }, ways.filter(isWebhook));
     await sendHandOffs(
       { pg, clock, log, signal },
       ways.filter(way => !isWebhook(way)),

@@ -267,7 +267,7 @@ function watchHangUp(): HangUp {
 }
 
 /** What alarms and hand-offs need. */
-const tellersOn = ({ warehouse, log }: Ground) => ({ pg: warehouse.pg, clock: systemClock, log });
+const tellersOn = ({ warehouse, log, ways }: Ground) => ({ pg: warehouse.pg, clock: systemClock, log, ways });
 
 const handingOver = 'Stopping after the current page…';
 

@@ -77,6 +77,8 @@ export interface Reply<T> {
   readonly clockMovedMs?: number;
   /** The cursor of the next page: see `Request.next`. */
   readonly next?: string;
+  /** U+FFFD stands for bytes that are not UTF-8. */
+  readonly notUtf8?: true;
   /** Total-Count, if it was requested, or `totalItems`. */
   readonly total: number | undefined;
 }

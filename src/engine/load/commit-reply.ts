@@ -90,7 +90,8 @@ export function recordsOf<T extends Row>(
   const { asOf, arrived, text, unreadable: strange } = reply;
   const trueByMs = reply.shownBy;
   const shown = [...reply.records, ...reply.unreadable].flatMap(({ id }) => id ?? []);
-  const drift = driftOf(stream, reply.records, reply.unreadable, false);
+  const { notUtf8 } = reply;
+  const drift = driftOf(stream, reply.records, reply.unreadable, false, notUtf8);
   const moment = () => {
     const sourceMs = clockMoved === undefined ? source.send.sourceNow() : undefined;
     return { nowMs: ctx.clock.now(), asOfMs: asOf, trueByMs, sourceMs };
@@ -122,7 +123,7 @@ export function recordsOf<T extends Row>(
       rejects: refused,
       stored: mayClear.rejects ? ids : [],
       drift: [
-        ...(counts.cleaned > 0 ? driftOf(stream, parsed(batch), strange, true) : drift),
+        ...(counts.cleaned > 0 ? driftOf(stream, parsed(batch), strange, true, notUtf8) : drift),
         ...driftOfTaken(stream, takenOver),
         ...(clockMoved === undefined ? [] : [{ kind: 'clock' as const, path: '', value: clockMoved, seen: 1 }]),
       ],

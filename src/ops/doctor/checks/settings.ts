@@ -4,6 +4,8 @@ import { existsSync } from 'node:fs';
 import { chmod, readdir, readFile, stat } from 'node:fs/promises';
 import { type Config, meantBy } from '../../../app/config.ts';
 import { configuredSources } from '../../../app/context.ts';
+import { hostOf } from '../../../engine/http/causes.ts';
+import { proxyFor } from '../../../engine/http/proxies.ts';
 import { UsageError } from '../../../errors.ts';
 import { isTooOld, leastNode } from '../../../node-version.ts';
 import { sources } from '../../../sources/index.ts';
@@ -57,6 +59,28 @@ export const settingsChecks: readonly Check[] = [
         'no source is configured',
         `Set ${sources.map(({ requires }) => requires).join('; or ')}; in the environment or in .env.`,
       );
+    },
+  },
+  {
+    name: 'proxies',
+    area: 'settings',
+    of: 'account',
+    looks: 'the proxy of HTTPS_PROXY or HTTP_PROXY that each source and webhook is reached through',
+    run({ config }) {
+      const { proxies, alarm, handOff } = config;
+      const connections = [...configuredSources(config)];
+      const labelOf = (name: string) => sources.find(one => one.name === name)?.label ?? name;
+      const reached: [string, URL | undefined][] = [
+        ...connections.map(([name, { baseUrl }]): [string, URL] => [labelOf(name), baseUrl]),
+        ['the token endpoint of the catalog', config.books?.refresh?.tokenUrl],
+        ['the webhook of alarms', alarm?.url],
+        ['the webhook of hand-offs', handOff?.webhook?.url],
+      ];
+      const says = reached.flatMap(([what, address]) => {
+        const proxy = address && proxyFor(address, proxies);
+        return proxy ? [`${what} through proxy ${hostOf(proxy.url)} (${proxy.setting})`] : [];
+      });
+      return ok(says.length === 0 ? 'none is used: everything is reached directly' : says.join(', '));
     },
   },
   {

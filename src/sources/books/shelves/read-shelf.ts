@@ -263,6 +263,7 @@ async function commitShelf({ ctx, claim, stream }: Job, key: ShelfKey, found: Fo
         found.replies.flatMap(reply => reply.records),
         unreadable,
         listed.counts.cleaned > 0,
+        found.replies.some(({ notUtf8 }) => notUtf8),
       ),
     });
   });

@@ -133,7 +133,7 @@ async function commitList({ ctx, claim, stream }: Job, owner: string, replies: r
         personal: batch.personal,
         rejects: refused,
         stored: [owner, ...batch.records.map(({ id }) => named(id))],
-        drift: driftOf(stream, reply.records, unreadable, counts.cleaned > 0),
+        drift: driftOf(stream, reply.records, unreadable, counts.cleaned > 0, reply.notUtf8),
       });
     });
   }

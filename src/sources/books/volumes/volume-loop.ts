@@ -155,7 +155,7 @@ async function commitVolume(
       personal: batch.personal,
       rejects: refused,
       stored: [volume.id],
-      drift: driftOf(stream, reply.records, reply.unreadable, counts.cleaned > 0),
+      drift: driftOf(stream, reply.records, reply.unreadable, counts.cleaned > 0, reply.notUtf8),
     });
     return refused.length > 0;
   });

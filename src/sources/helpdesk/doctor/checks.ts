@@ -54,7 +54,7 @@ export const helpdeskChecks: readonly Check[] = [
         return ok(`it answers, and takes the token; ${count(arrived, 'ticket')} came`);
       } catch (error) {
         if (!(error instanceof ShelfdeskError)) throw error;
-        return fail(error.message, error.name === 'Retry' ? unreachable : error.remedy);
+        return fail(error.message, error.remedy);
       }
     },
   },
@@ -128,8 +128,6 @@ export const helpdeskChecks: readonly Check[] = [
   },
   ...behaviourChecks,
 ];
-
-const unreachable = 'Check HELPDESK_BASE_URL, and that this machine reaches it; then the status page of the help desk.';
 
 async function limits(context: AccountContext) {
   const since = new Date((await databaseNow(context)) - dayMs);

@@ -70,7 +70,7 @@ export function detailOf(
     const { current, seen, counts, refused, members, unreadable, takenOver, mayClear } = written;
     const drift = [
       ...(found?.drift ?? []),
-      ...driftOf(stream, members, unreadable, counts.cleaned > 0),
+      ...driftOf(stream, members, unreadable, counts.cleaned > 0, reply.notUtf8),
       ...driftOfTaken(stream, takenOver),
     ];
     await keepBooks(client, claim, at, {
