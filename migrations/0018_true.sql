@@ -783,6 +783,8 @@ begin
 end
 $$;
 
+comment on column sync.sources.address is 'Base address of the source. Its first stored row binds the account to this address.';
+
 -- Views over the changed ones take their comments anew.
 comment on column safe.tickets._true_by is null;
 comment on column analytics.fact_targets.due_at is null;

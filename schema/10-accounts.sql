@@ -34,7 +34,7 @@ create table sync.sources (
 comment on table sync.sources is 'The sources of each account, one row each. All rows of a source come from this one address.';
 comment on column sync.sources.account_id is 'The account.';
 comment on column sync.sources.source is 'The source, which is also the schema of its tables: helpdesk or books.';
-comment on column sync.sources.address is 'Base address of the source. The first sync binds the account to this address.';
+comment on column sync.sources.address is 'Base address of the source. Its first stored row binds the account to this address.';
 
 create table sync.streams (
   stream text,

@@ -7,7 +7,7 @@ import { systemClock } from '../clock.ts';
 import type { Context } from '../engine/context.ts';
 import { forgetLists, type Listed, register } from '../engine/coverage/coverage.ts';
 import { type OpenQueue, openQueues, type Queues } from '../engine/queue/queue.ts';
-import { bindAccount, nameAccount } from '../engine/runs/accounts.ts';
+import { nameAccount } from '../engine/runs/accounts.ts';
 import { keepTargets } from '../engine/runs/freshness-targets.ts';
 import { type HandOffSettings, keepHandOffSettings } from '../engine/runs/hand-offs.ts';
 import { command } from '../engine/runs/pauses.ts';
@@ -54,8 +54,8 @@ export interface Account extends AsyncDisposable {
 }
 
 /**
- * `works`: this process takes jobs immediately. `binds` (default true): stores the sources, lists and freshness targets
- * of the settings in the warehouse.
+ * `works`: this process takes jobs immediately. `binds` (default true): stores the lists and freshness targets of the
+ * settings in the warehouse.
  */
 interface How {
   signal: AbortSignal;
@@ -84,7 +84,7 @@ export async function openAccountOn(
   const log = ground.log.child({ account: config.account });
   let presence: Presence | undefined;
   const ctx = stack.use(openContext(config, ground.warehouse, { log, signal, sender: () => presence?.id }));
-  const { queue: name } = await (binds ? bindAccount : nameAccount)(ctx.pg, ctx.account, boundSources(config));
+  const { queue: name } = await nameAccount(ctx.pg, ctx.account, boundSources(config));
   const lists = listsOf(ctx);
   await register(ctx.pg, ctx.account, config.sinceMs, lists, new Date(ctx.clock.now()), config.lookbackMs);
   if (binds) {

@@ -15,7 +15,7 @@ import { fullRulesOf } from '../privacy/fields/stored-rules.ts';
 import { sources, streams } from '../sources/index.ts';
 import type { Connection, Source } from '../sources/source.ts';
 import type { Config } from './config.ts';
-import { configuredSources, type Warehouse } from './context.ts';
+import { boundSources, configuredSources, type Warehouse } from './context.ts';
 
 /** The log goes to stderr: stdout belongs to results. */
 export function openLog(config: Pick<Config, 'logLevel'>): Logger {
@@ -68,6 +68,7 @@ export function openContext(
   });
   return {
     ...{ account: config.account, streams, sweep: config.sweep, rules: fullRulesOf(config.fieldRules) },
+    bound: boundSources(config),
     ...common,
     ...deps,
     sources: new Map(opened.map(source => [source.name, source])),
