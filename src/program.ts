@@ -8,7 +8,7 @@ import { stageLake } from '../jobs/stage-lake.ts';
 import { sweepStream } from '../jobs/sweep-stream.ts';
 import { syncStream } from '../jobs/sync-stream.ts';
 import { verifyStream } from '../jobs/verify-stream.ts';
-import { chooseAccount, oneAccount, readFleet, startedByNpx } from './app/config.ts';
+import { chooseAccount, demoInstead, oneAccount, readFleet, startedByNpx } from './app/config.ts';
 import type { Act, AddCommand, Deps } from './cli/command.ts';
 import { allowClosedPipes, say, style } from './cli/output/terminal.ts';
 import { Away, exitCodes, Interrupted, isAway, ShelfdeskError } from './errors.ts';
@@ -89,10 +89,15 @@ async function main(args: readonly string[]): Promise<void> {
     .configureHelp({ subcommandTerm: one => [one.name(), ...one.registeredArguments.map(termOf)].join(' ') })
     .addHelpText('after', exitCodeHelp);
   const named = () => program.opts<{ account?: string }>().account;
+  let demo: Awaited<ReturnType<typeof demoInstead>>;
+  program.hook('preAction', async () => {
+    demo = await demoInstead(named());
+  });
+  const read = () => readFleet(undefined, undefined, demo);
   const deps: Deps = {
-    config: () => chooseAccount(readFleet(), named()),
-    fleet: () => oneAccount(readFleet(), named()),
-    asked: () => ({ fleet: readFleet(), account: named() }),
+    config: () => chooseAccount(read(), named()),
+    fleet: () => oneAccount(read(), named()),
+    asked: () => ({ fleet: read(), account: named() }),
     jobs,
     lakeJobs,
     signal: interruption(),

@@ -1,7 +1,7 @@
 /** Opens the warehouse for a command and prints the folder of an embedded server. */
 
 import type pg from 'pg';
-import type { Config } from '../app/config.ts';
+import { type Config, isDemo } from '../app/config.ts';
 import { openWarehouse, type Warehouse } from '../app/context.ts';
 import { pendingMigrations } from '../engine/database/migrate.ts';
 import { exitCodes, ShelfdeskError } from '../errors.ts';
@@ -9,11 +9,12 @@ import { OpenStack } from '../open-stack.ts';
 import { say } from './output/terminal.ts';
 
 export async function warehouseOf(
-  config: Pick<Config, 'databaseUrl'> & { accounts?: readonly unknown[] },
+  config: Pick<Config, 'databaseUrl' | 'demo'> & { accounts?: readonly unknown[] },
   signal: AbortSignal,
 ): Promise<Warehouse> {
   const warehouse = await openWarehouse(config, { signal });
-  if (warehouse.folder) say(`Warehouse: embedded PostgreSQL in ${warehouse.folder}`);
+  const whose = isDemo(config) ? 'that of the demo, an ' : '';
+  if (warehouse.folder) say(`Warehouse: ${whose}embedded PostgreSQL in ${warehouse.folder}`);
   return warehouse;
 }
 

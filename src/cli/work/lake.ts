@@ -1,5 +1,5 @@
 /** `lake on | export | status | verify | sql | files | off`: a copy of the warehouse in Parquet files. */
-import { resolve } from 'node:path';
+import { join, resolve } from 'node:path';
 import type { Command } from 'commander';
 import { openGround } from '../../app/account.ts';
 import { systemClock } from '../../clock.ts';
@@ -64,8 +64,10 @@ export function addLake(program: Command, deps: Deps, act: Act): void {
     .option('--pii', 'with names, addresses and texts; without it only masked views are copied')
     .option('--keep-days <days>', `days for which snapshots are kept (default: ${usualDays})`, days)
     .action(
-      act(async ({ to = usualFolder, pii = false, keepDays = usualDays }: Asked) => {
+      act(async ({ to: asked, pii = false, keepDays = usualDays }: Asked) => {
         await using opened = await open();
+        const { demo } = opened.fleet;
+        const to = asked ?? (demo ? join(demo.folder, 'lake') : usualFolder);
         const { pg } = opened.warehouse;
         const known = await readLake(pg);
         if (known !== undefined)

@@ -30,7 +30,7 @@ export async function nameAccount(db: pg.Pool, account: string, sources: readonl
  * that nothing was read from binds nothing. Rows of one help desk say nothing about another, and shared coverage would
  * claim ranges that were never read. Throws UsageError if another process has bound the account elsewhere meanwhile.
  */
-export async function bindSource(client: Client, account: string, source: Bound): Promise<void> {
+export async function bindSource(client: Pick<Client, 'query'>, account: string, source: Bound): Promise<void> {
   await client.query(
     'insert into sync.sources (account_id, source, address) values ($1, $2, $3) on conflict do nothing',
     [account, source.name, source.address.href],
