@@ -785,6 +785,9 @@ $$;
 
 comment on column sync.sources.address is 'Base address of the source. Its first stored row binds the account to this address.';
 
+comment on column sync.operations.action is
+  'The action: run, pause, resume, retry, cancel, erase, let a reader in, revoke a reader, calendar, target, field rules, move.';
+
 -- Views over the changed ones take their comments anew.
 comment on column safe.tickets._true_by is null;
 comment on column analytics.fact_targets.due_at is null;

@@ -42,11 +42,19 @@ function inLog(error: unknown): Logged {
   };
 }
 
+interface Opening {
+  log: Logger;
+  signal: AbortSignal;
+  sender?: () => number | undefined;
+  /** Addresses to ask instead of those of the settings, by the name of the source. */
+  instead?: ReadonlyMap<string, URL>;
+}
+
 /** Opens the configured sources. */
 export function openContext(
   config: Config,
   { pg: pool, ledger }: Pick<Warehouse, 'pg' | 'ledger'>,
-  { sender, ...deps }: { log: Logger; signal: AbortSignal; sender?: () => number | undefined },
+  { sender, instead, ...deps }: Opening,
 ): Context & AsyncDisposable {
   const common = { pg: pool, log: deps.log, clock: systemClock, random: Math.random };
   const { fetch, ...closing } = openFetch();
@@ -56,7 +64,7 @@ export function openContext(
     return connection === undefined
       ? []
       : [
-          openSource(source, connection, {
+          openSource(source, { ...connection, baseUrl: instead?.get(source.name) ?? connection.baseUrl }, {
             ...common,
             ledger,
             account: config.account,

@@ -1,7 +1,7 @@
-/** An account: the sources that it is bound to, and all rows that the warehouse holds for it. */
+/** An account, and the addresses of the sources that it is bound to. */
 import type pg from 'pg';
 import { UsageError } from '../../errors.ts';
-import { type Client, transaction } from '../database/pool.ts';
+import type { Client } from '../database/pool.ts';
 
 /** A configured source: its address, the setting that holds the address, and its label. */
 export interface Bound {
@@ -98,17 +98,4 @@ export async function readFrom(db: pg.Pool, account: string): Promise<ReadFrom |
     sinceMs: row.since.getTime(),
     lookbackMs: row.ms,
   };
-}
-
-/** Removes all rows of the account, in every table with accounts. */
-export async function forgetAccount(db: pg.Pool, account: string): Promise<void> {
-  await transaction(db, async client => {
-    const { rows } = await client.query<{ name: string }>(
-      `select format('%I.%I', table_schema, table_name) as name
-       from information_schema.columns join information_schema.tables using (table_schema, table_name)
-       where (table_schema in ('sync', 'analytics', 'internal') or table_schema in (select name from sync.source_schemas))
-         and column_name = 'account_id' and table_type = 'BASE TABLE'`,
-    );
-    for (const { name } of rows) await client.query(`delete from ${name} where account_id = $1`, [account]);
-  });
 }
