@@ -1403,6 +1403,10 @@ comment on column sync.problems.source is 'The source: helpdesk or books; null f
 comment on column sync.problems.stream_key is
   'Key of the stream: source.stream, as helpdesk.tickets; null for the whole account or a whole source.';
 -- end of problems
+comment on column sync.sources.address is 'Base address of the source. Its first stored row binds the account to this address.';
+
+comment on column sync.operations.action is
+  'The action: run, pause, resume, retry, cancel, erase, let a reader in, revoke a reader, calendar, target, field rules, move.';
 
 -- Views over the changed ones take their comments anew.
 comment on column safe.tickets._true_by is null;

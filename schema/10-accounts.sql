@@ -34,7 +34,7 @@ create table sync.sources (
 comment on table sync.sources is 'The sources of each account, one row each. All rows of a source come from this one address.';
 comment on column sync.sources.account_id is 'The account.';
 comment on column sync.sources.source is 'The source, which is also the schema of its tables: helpdesk or books.';
-comment on column sync.sources.address is 'Base address of the source. The first sync binds the account to this address.';
+comment on column sync.sources.address is 'Base address of the source. Its first stored row binds the account to this address.';
 
 create table sync.streams (
   stream text,
@@ -173,7 +173,7 @@ comment on column sync.operations.account_id is 'The operator''s name for the mi
 comment on column sync.operations.who is
   'The person: user and machine of a terminal, or role and address of a browser. The worker, when a customer comes back after an erasure and the worker erases the customer again.';
 comment on column sync.operations.action is
-  'The action: run, pause, resume, retry, cancel, erase, let a reader in, revoke a reader, calendar, target, field rules.';
+  'The action: run, pause, resume, retry, cancel, erase, let a reader in, revoke a reader, calendar, target, field rules, move.';
 comment on column sync.operations.subject is
   'Object of the action: a stream, a run, a kind of run, a customer, a reader, a calendar, a service target or field rules; empty for the whole account.';
 comment on column sync.operations.outcome is 'Result of the action, or the reason for the refusal.';

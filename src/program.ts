@@ -8,7 +8,7 @@ import { stageLake } from '../jobs/stage-lake.ts';
 import { sweepStream } from '../jobs/sweep-stream.ts';
 import { syncStream } from '../jobs/sync-stream.ts';
 import { verifyStream } from '../jobs/verify-stream.ts';
-import { chooseAccount, oneAccount, readFleet, startedByNpx } from './app/config.ts';
+import { chooseAccount, demoInstead, oneAccount, readFleet, startedByNpx } from './app/config.ts';
 import type { Act, AddCommand, Deps } from './cli/command.ts';
 import { withNewName } from './cli/old-names.ts';
 import { failPlainly, say, showCursor, style } from './cli/output/terminal.ts';
@@ -60,6 +60,7 @@ const groups: Record<string, Record<string, () => Promise<AddCommand>>> = {
     init: async () => (await import('./cli/setup/init.ts')).addInit,
     migrate: async () => (await import('./cli/setup/migrate.ts')).addMigrate,
     warehouse: async () => (await import('./cli/setup/warehouse/warehouse.ts')).addWarehouse,
+    account: async () => (await import('./cli/setup/account.ts')).addAccount,
     erase: async () => (await import('./cli/setup/erase.ts')).addErase,
     completion: async () => (await import('./cli/setup/completion.ts')).addCompletion,
   },
@@ -103,10 +104,15 @@ async function main(given: readonly string[]): Promise<void> {
     })
     .addHelpText('after', () => (args.includes('--all') ? '' : moreHelp) + exitCodeHelp);
   const named = () => program.opts<{ account?: string }>().account;
+  let demo: Awaited<ReturnType<typeof demoInstead>>;
+  program.hook('preAction', async () => {
+    demo = await demoInstead(named());
+  });
+  const read = () => readFleet(undefined, undefined, demo);
   const deps: Deps = {
-    config: () => chooseAccount(readFleet(), named()),
-    fleet: () => oneAccount(readFleet(), named()),
-    asked: () => ({ fleet: readFleet(), account: named() }),
+    config: () => chooseAccount(read(), named()),
+    fleet: () => oneAccount(read(), named()),
+    asked: () => ({ fleet: read(), account: named() }),
     jobs,
     lakeJobs,
     signal: interruption(),

@@ -7,7 +7,7 @@ import type { Context } from '../engine/context.ts';
 import { forgetLists, type Listed, register } from '../engine/coverage/coverage.ts';
 import { openWays, type Ways } from '../engine/http/proxies.ts';
 import { type OpenQueue, openQueues, type Queues } from '../engine/queue/queue.ts';
-import { bindAccount, nameAccount } from '../engine/runs/accounts.ts';
+import { nameAccount } from '../engine/runs/accounts.ts';
 import { keepTargets } from '../engine/runs/freshness-targets.ts';
 import { type HandOffSettings, keepHandOffSettings } from '../engine/runs/hand-offs.ts';
 import { command } from '../engine/runs/pauses.ts';
@@ -60,8 +60,8 @@ export interface Account extends AsyncDisposable {
 }
 
 /**
- * `works`: this process takes jobs immediately. `binds` (default true): stores the sources, lists and freshness targets
- * of the settings in the warehouse.
+ * `works`: this process takes jobs immediately. `binds` (default true): stores the lists and freshness targets of the
+ * settings in the warehouse.
  */
 interface How {
   signal: AbortSignal;
@@ -90,7 +90,7 @@ export async function openAccountOn(
   const log = ground.log.child({ account: config.account });
   let presence: Presence | undefined;
   const ctx = stack.use(openContext(config, ground.warehouse, { log, signal, sender: () => presence?.id }));
-  const { queue: name } = await (binds ? bindAccount : nameAccount)(ctx.pg, ctx.account, boundSources(config));
+  const { queue: name } = await nameAccount(ctx.pg, ctx.account, boundSources(config));
   const lists = listsOf(ctx);
   await register(ctx.pg, ctx.account, config.sinceMs, lists, new Date(ctx.clock.now()), config.lookbackMs);
   if (binds) {

@@ -6,6 +6,7 @@ import { createHmac } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { z } from 'zod';
+import { type Demo, demoAccount, findDemo, hasEmbedded } from '../embedded/demo-place.ts';
 import type { SweepConfig } from '../engine/context.ts';
 import type { FieldRules } from '../engine/http/field-rules.ts';
 import { distance, nearest } from '../engine/http/parse-field-rules.ts';
@@ -25,6 +26,8 @@ const addresses = sources.map(({ address }) => address);
 
 /** All accounts of this process and their common settings. */
 export interface Fleet {
+  /** Undefined: these are real settings. */
+  demo?: Demo | undefined;
   databaseUrl: string | undefined;
   redisUrl: string | undefined;
   logLevel: string;
@@ -68,6 +71,8 @@ export interface AgentsConfig {
 export interface Config extends SourceConfig {
   /** Name of the account, chosen by the operator. */
   account: string;
+  /** Undefined: these are real settings. */
+  demo?: Demo | undefined;
   databaseUrl: string | undefined;
   redisUrl: string | undefined;
   proxies: Proxies;
@@ -134,39 +139,51 @@ export function withoutSettings(account: string, values: Readonly<Record<string,
   return configOf({ ...plain, account, values: { ...plain.values, ...values } });
 }
 
+/** Whether these settings are those of the demo. What must not take the demo for real data asks this. */
+export const isDemo = ({ demo }: Pick<Fleet, 'demo'>): boolean => demo !== undefined;
+
+/** Settings by which a source or a warehouse is set up. */
+const real = [
+  'DATABASE_URL',
+  'SHELFDESK_CONFIG',
+  ...sources.flatMap(({ requires }) => requires.match(/\b[A-Z]+(?:_[A-Z]+)+\b/g) ?? []),
+];
+
+/** Whether settings or an embedded warehouse of real data are in this folder. */
+export const isSetUp = (folder = process.cwd(), environment: Environment = process.env): boolean =>
+  real.some(name => environment[name]) ||
+  existsSync(join(folder, '.env')) ||
+  hasEmbedded(join(folder, '.shelfdesk', 'postgres'));
+
+/**
+ * The demo of the folder, where nothing real is set up, or `named` asks for its account. Undefined: the real settings
+ * count.
+ */
+export async function demoInstead(
+  named?: string,
+  folder = process.cwd(),
+  environment: Environment = process.env,
+): Promise<Demo | undefined> {
+  const demo = await findDemo(folder);
+  if (demo === undefined || (named !== demoAccount && isSetUp(folder, environment))) return undefined;
+  return demo;
+}
+
+/** The settings of the demo. While it runs, they name its sandbox. */
+function fleetOf(demo: Demo, plain: Given): Fleet {
+  const { DATABASE_URL: _database, REDIS_URL: _redis, SHELFDESK_CONFIG: _file, ...values } = ofProcess(plain).values;
+  const given = { ...plain, account: demoAccount, values: { ...values, ...demo.running?.settings } };
+  const common = commonOf(valuesOf(ofProcess(given)));
+  return { ...common, demo, accounts: [{ ...configOf(given), demo }], refused: [], files: [] };
+}
+
 /** Throws UsageError for settings of the process. An error in one account of a file goes to `refused`. */
-export function readFleet(folder = process.cwd(), environment: Environment = process.env): Fleet {
+export function readFleet(folder = process.cwd(), environment: Environment = process.env, demo?: Demo): Fleet {
   const plain = environmentOf(folder, environment);
-  const {
-    DATABASE_URL: databaseUrl,
-    REDIS_URL: redisUrl,
-    LOG_LEVEL: logLevel,
-    SHELFDESK_CONFIG,
-    ...ofPage
-  } = valuesOf(ofProcess(plain));
-  const web: WebConfig = {
-    port: ofPage.SHELFDESK_WEB_PORT,
-    host: ofPage.SHELFDESK_WEB_HOST,
-    token: ofPage.SHELFDESK_WEB_TOKEN,
-    viewerToken: ofPage.SHELFDESK_WEB_VIEWER_TOKEN,
-  };
-  const lake: LakeConfig = {
-    endpoint: ofPage.LAKE_S3_ENDPOINT,
-    region: ofPage.LAKE_S3_REGION,
-    keyId: ofPage.LAKE_S3_KEY_ID,
-    secret: ofPage.LAKE_S3_SECRET,
-    extensions: ofPage.LAKE_EXTENSIONS,
-    schedule: ofPage.SCHEDULE_LAKE,
-  };
-  const agents: AgentsConfig = {
-    page: ofPage.SHELFDESK_MCP,
-    limits: {
-      ms: ofPage.SHELFDESK_MCP_SECONDS * 1000,
-      rows: ofPage.SHELFDESK_MCP_ROWS,
-      bytes: ofPage.SHELFDESK_MCP_KILOBYTES * 1000,
-    },
-  };
-  const common = { databaseUrl, redisUrl, logLevel, proxies: proxiesOf(ofPage), web, lake, agents };
+  if (demo !== undefined) return fleetOf(demo, plain);
+  const values = valuesOf(ofProcess(plain));
+  const { SHELFDESK_CONFIG } = values;
+  const common = commonOf(values);
   if (SHELFDESK_CONFIG === undefined) return { ...common, accounts: [configOf(plain)], refused: [], files: [] };
   const variables = {
     ...fileOf(folder),
@@ -189,6 +206,33 @@ export function readFleet(folder = process.cwd(), environment: Environment = pro
     }
   }
   return { ...common, accounts, refused, files: file.files };
+}
+
+function commonOf(values: Values): Omit<Fleet, 'accounts' | 'refused' | 'files'> {
+  const { DATABASE_URL: databaseUrl, REDIS_URL: redisUrl, LOG_LEVEL: logLevel, ...ofPage } = values;
+  const web: WebConfig = {
+    port: ofPage.SHELFDESK_WEB_PORT,
+    host: ofPage.SHELFDESK_WEB_HOST,
+    token: ofPage.SHELFDESK_WEB_TOKEN,
+    viewerToken: ofPage.SHELFDESK_WEB_VIEWER_TOKEN,
+  };
+  const lake: LakeConfig = {
+    endpoint: ofPage.LAKE_S3_ENDPOINT,
+    region: ofPage.LAKE_S3_REGION,
+    keyId: ofPage.LAKE_S3_KEY_ID,
+    secret: ofPage.LAKE_S3_SECRET,
+    extensions: ofPage.LAKE_EXTENSIONS,
+    schedule: ofPage.SCHEDULE_LAKE,
+  };
+  const agents: AgentsConfig = {
+    page: ofPage.SHELFDESK_MCP,
+    limits: {
+      ms: ofPage.SHELFDESK_MCP_SECONDS * 1000,
+      rows: ofPage.SHELFDESK_MCP_ROWS,
+      bytes: ofPage.SHELFDESK_MCP_KILOBYTES * 1000,
+    },
+  };
+  return { databaseUrl, redisUrl, logLevel, proxies: proxiesOf(ofPage), web, lake, agents };
 }
 
 /** Account `name`; without a name the only account, or `default`. Throws UsageError if it is unknown or refused. */

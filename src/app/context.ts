@@ -13,7 +13,7 @@ import { Away, exitCodes, isAway, ShelfdeskError, UsageError } from '../errors.t
 import { OpenStack } from '../open-stack.ts';
 import { sources } from '../sources/index.ts';
 import type { Connection } from '../sources/source.ts';
-import { type Config, typosIn } from './config.ts';
+import { type Config, isDemo, typosIn } from './config.ts';
 
 export interface Warehouse extends AsyncDisposable {
   readonly url: string;
@@ -26,7 +26,7 @@ export interface Warehouse extends AsyncDisposable {
 
 /** The configured database, or the embedded one. The first process starts the embedded server, the last one stops it. */
 export async function openWarehouse(
-  config: Pick<Config, 'databaseUrl'> & { accounts?: readonly unknown[] },
+  config: Pick<Config, 'databaseUrl' | 'demo'> & { accounts?: readonly unknown[] },
   options: { folder?: string; signal?: AbortSignal } = {},
 ): Promise<Warehouse> {
   await using stack = new OpenStack();
@@ -35,7 +35,7 @@ export async function openWarehouse(
   if (url === undefined) {
     const { joinEmbedded } = await import('../embedded/postgres.ts');
     const embedded = await joinEmbedded({
-      folder: join(options.folder ?? process.cwd(), '.shelfdesk', 'postgres'),
+      folder: join(config.demo?.folder ?? join(options.folder ?? process.cwd(), '.shelfdesk'), 'postgres'),
       ...(options.signal && { signal: options.signal }),
     });
     stack.defer(() => embedded.release());
@@ -85,12 +85,19 @@ export function requireSource(config: Config, name?: string): void {
       `${wanted.label} is not configured`,
       `Set ${wanted.requires}, in the environment or in .env.${also}`,
     );
+  if (isDemo(config)) throw demoEnded;
   const [first, ...others] = sources.map(({ requires }) => requires);
   throw new UsageError(
     `${sources.map(({ label }) => label).join(' and ')} are not configured`,
     `Set ${first} in the environment or in .env (or ${others.join('; or ')}), or try \`npm run demo\`.${also}`,
   );
 }
+
+/** For what needs a source where there is only the data of a demo. */
+export const demoEnded = new UsageError(
+  'this is the warehouse of the demo, which does not run now',
+  '`npx shelfdesk demo --stay` runs it again; `npx shelfdesk init` connects a real help desk.',
+);
 
 /** The configured sources and their addresses. */
 export function boundSources(config: Config): Bound[] {

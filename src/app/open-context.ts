@@ -17,7 +17,7 @@ import { fullRulesOf } from '../privacy/fields/stored-rules.ts';
 import { sources, streams } from '../sources/index.ts';
 import type { Connection, Source } from '../sources/source.ts';
 import type { Config } from './config.ts';
-import { configuredSources, type Warehouse } from './context.ts';
+import { boundSources, configuredSources, type Warehouse } from './context.ts';
 
 /** What a line of the log says to a person: its level (30 info, 40 warn, 50 error), its text, and its details. */
 export type Tell = (level: number, text: string, details: Readonly<Record<string, unknown>>) => void;
@@ -56,11 +56,19 @@ function inLog(error: unknown): Logged {
   };
 }
 
+interface Opening {
+  log: Logger;
+  signal: AbortSignal;
+  sender?: () => number | undefined;
+  /** Addresses to ask instead of those of the settings, by the name of the source. */
+  instead?: ReadonlyMap<string, URL>;
+}
+
 /** Opens the configured sources. */
 export function openContext(
   config: Config,
   { pg: pool, ledger }: Pick<Warehouse, 'pg' | 'ledger'>,
-  { sender, ...deps }: { log: Logger; signal: AbortSignal; sender?: () => number | undefined },
+  { sender, instead, ...deps }: Opening,
 ): Context & AsyncDisposable {
   const common = { pg: pool, log: deps.log, clock: systemClock, random: Math.random };
   const ways = openWays(config.proxies);
@@ -70,18 +78,23 @@ export function openContext(
     return connection === undefined
       ? []
       : [
-          openSource(source, connection, {
-            ...common,
-            ledger,
-            account: config.account,
-            ways,
-            rules: config.fieldRules,
-            ...(sender && { sender }),
-          }),
+          openSource(
+            source,
+            { ...connection, baseUrl: instead?.get(source.name) ?? connection.baseUrl },
+            {
+              ...common,
+              ledger,
+              account: config.account,
+              ways,
+              rules: config.fieldRules,
+              ...(sender && { sender }),
+            },
+          ),
         ];
   });
   return {
     ...{ account: config.account, streams, sweep: config.sweep, rules: fullRulesOf(config.fieldRules) },
+    bound: boundSources(config),
     ...common,
     ...deps,
     sources: new Map(opened.map(source => [source.name, source])),

@@ -1,7 +1,7 @@
 /** Opens the warehouse for a command and prints the folder of an embedded server. */
 
 import type pg from 'pg';
-import { type Config, typosIn } from '../app/config.ts';
+import { type Config, isDemo, typosIn } from '../app/config.ts';
 import { openWarehouse, type Warehouse } from '../app/context.ts';
 import { pendingMigrations } from '../engine/database/migrate.ts';
 import { refuseUnfit } from '../engine/database/refusals.ts';
@@ -12,14 +12,15 @@ import { say, style } from './output/terminal.ts';
 
 /** Throws ShelfdeskError if no mirror can be made in the database: an old server, another encoding, schemas of others. */
 export async function warehouseOf(
-  config: Pick<Config, 'databaseUrl'> & { accounts?: readonly unknown[] },
+  config: Pick<Config, 'databaseUrl' | 'demo'> & { accounts?: readonly unknown[] },
   signal: AbortSignal,
 ): Promise<Warehouse> {
   const typos = typosIn();
   if (typos !== '') say(`${style('yellow', '!', process.stderr)} ${typos}`);
   await using stack = new OpenStack();
   const warehouse = stack.use(await openWarehouse(config, { signal }));
-  if (warehouse.folder) say(`Warehouse: embedded PostgreSQL in ${warehouse.folder}`);
+  const whose = isDemo(config) ? 'that of the demo, an ' : '';
+  if (warehouse.folder) say(`Warehouse: ${whose}embedded PostgreSQL in ${warehouse.folder}`);
   await refuseUnfit(warehouse.pg, sources);
   stack.move();
   return warehouse;

@@ -4,7 +4,7 @@
  */
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { chmod, mkdtemp, readFile, realpath, rm, stat, writeFile } from 'node:fs/promises';
+import { chmod, mkdtemp, readdir, readFile, realpath, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -106,9 +106,21 @@ describe.concurrent('commands', () => {
     expect(status.stdout).toMatch(/^tickets +fresh +\d+ \w+ \/ 5 min /m);
     expect(status.stdout.split('\n').filter(line => line.length > 80)).toEqual([]);
     expect(status.stderr).toContain('worker ');
-    const [, why] = /npx shelfdesk (why \d+)/.exec(await demo.said('page'))!;
-    expect((await run(why!.split(' '), {}, folder.path)).code).toBe(0);
+    const [, number] = /npx shelfdesk why (\d+)/.exec(await demo.said('page'))!;
+    const shell = (words: string) => run(words.split(' '), {}, folder.path);
+    for (const words of [`why ${number}`, 'sync', `sync --ticket ${number}`, 'doctor'])
+      expect((await shell(words)).code, words).toBe(0);
+    // Things change meanwhile, also while they are compared.
+    expect([0, 5]).toContain((await shell('verify --sample 1')).code);
+    const [second, removal] = [await shell('demo'), await shell('demo --remove')];
+    expect([second.code, second.stderr]).toEqual([
+      2,
+      expect.stringMatching(/a demo runs here already, as process \d+/),
+    ]);
+    expect([removal.code, removal.stderr]).toEqual([1, expect.stringMatching(/not removed: process \d+ runs it/)]);
     expect((await demo.interrupt()).code).toBe(0);
+    const late = await shell('sync');
+    expect([late.code, late.stderr]).toEqual([2, expect.stringContaining('`npx shelfdesk demo --stay` runs it again')]);
   });
 
   test('demo: ends by itself with 0, and leaves what it says', long, async () => {
@@ -132,6 +144,9 @@ describe.concurrent('commands', () => {
       code: 2,
       stderr: expect.stringContaining("there is no account 'nobody'\nChoose with --account: demo."),
     });
+    expect(asked.stderr).toContain('Warehouse: that of the demo, an embedded PostgreSQL in ');
+    expect(await run(['demo', '--remove'], {}, folder.path)).toMatchObject({ code: 0, stdout: '' });
+    expect(await readdir(join(folder.path, '.shelfdesk'))).toEqual([]);
   });
 
   test('from an empty database to an equal mirror: status, migrate, sync, sync again', async () => {

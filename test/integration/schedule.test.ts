@@ -9,7 +9,7 @@ import { readConfig, type Times } from '../../src/app/config.ts';
 import { addSchedule, type Scheduled } from '../../src/cli/work/schedule.ts';
 import { makePool } from '../../src/engine/database/pool.ts';
 import { keepSchedule, plansFor, timetables } from '../../src/engine/queue/schedule.ts';
-import { bindAccount } from '../../src/engine/runs/accounts.ts';
+import { nameAccount } from '../../src/engine/runs/accounts.ts';
 import { claimSlot, forgetOld, lastSlot, type Plan } from '../../src/engine/runs/slots.ts';
 import { streams, streamsOf } from '../../src/sources/index.ts';
 import { settingsFor } from '../support/cli.ts';
@@ -117,7 +117,7 @@ describe('claimSlot', () => {
 
   test('another account has slots of its own', async () => {
     await using source = await scripted();
-    await bindAccount(source.pool, 'other', boundTo({ helpdesk: new URL('https://other.example/api/v1') }));
+    await nameAccount(source.pool, 'other', boundTo({ helpdesk: new URL('https://other.example/api/v1') }));
     await claim(source, fresh, 60);
     expect(await claimSlot(source.pool, 'other', fresh, at(0), 1, at(60))).toMatchObject({ run: expect.any(Number) });
   });
@@ -230,7 +230,7 @@ describe('claimSlot', () => {
 describe('forgetOld', () => {
   test('removes slots, and runs that nobody asked for, after 35 days, and nothing else', async () => {
     await using source = await scripted();
-    await bindAccount(source.pool, 'other', boundTo({ helpdesk: new URL('https://other.example/api/v1') }));
+    await nameAccount(source.pool, 'other', boundTo({ helpdesk: new URL('https://other.example/api/v1') }));
     const now = 100 * 24 * 3600;
     const kept = now - 35 * 24 * 3600;
     const old = kept - 1;
@@ -384,7 +384,7 @@ async function openHouse(more: Record<string, string>): Promise<House> {
   // Replies take a while, so that a run can be met at work.
   const sandbox = await startSandbox({ ...noSandboxLimits, tickets: 20, fault: () => ({ kind: 'delay', ms: 40 }) });
   stack.defer(() => sandbox.close());
-  await bindAccount(pool, 'default', boundTo({ helpdesk: new URL(sandbox.url) }));
+  await nameAccount(pool, 'default', boundTo({ helpdesk: new URL(sandbox.url) }));
   const env = { ...settingsFor(db.url, sandbox), ...more };
   const started: WorkerProcess[] = [];
   stack.defer(async () => {

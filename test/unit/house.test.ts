@@ -110,6 +110,7 @@ test('JSON is read in one place, where no number is rounded', () => {
     'src/program.ts',
     'src/app/build.ts',
     'src/embedded/place.ts',
+    'src/embedded/demo-place.ts',
     'src/cli/look/mcp.ts',
     'src/node-version.ts',
     'src/cli/work/forecast.ts',

@@ -2,6 +2,7 @@
 import type { Command } from 'commander';
 import type pg from 'pg';
 import type { Shown } from '../../agents/masked.ts';
+import { isDemo } from '../../app/config.ts';
 import { configuredSources } from '../../app/context.ts';
 import { systemClock } from '../../clock.ts';
 import { pendingMigrations } from '../../engine/database/migrate.ts';
@@ -119,7 +120,10 @@ export function addStatus(program: Command, deps: Deps, act: Act): void {
           return exitCodes.ok;
         }
         for (const { account, error } of refused) say(`! ${account}: ${error.message}. ${error.remedy}`);
-        for (const { name, label, requires } of isOne ? sources : [])
+        const ofDemo = isOne && accounts[0] && isDemo(accounts[0]);
+        if (ofDemo && !accounts[0]!.demo!.running)
+          say('The demo has ended. `npx shelfdesk demo --stay` runs it again.');
+        for (const { name, label, requires } of isOne && !ofDemo ? sources : [])
           if (accounts[0] && !configuredSources(accounts[0]).has(name))
             say(`${upperFirst(label)} is not configured (${requires}).`);
         for (const one of isOne ? [] : accounts)

@@ -137,7 +137,8 @@ export function recordsOf<T extends Row>(
   };
   const { list = 'default', proof = {}, redundant = [], expected } = books;
   const { covered, tie, walk, gap, pages } = proof;
-  const provesOnly = covered && !tie && walk === undefined && !gap && !pages && redundant.length === 0 && !claim.again;
+  const provesOnly =
+    covered && !tie && walk === undefined && !gap && !pages && redundant.length === 0 && !claim.again && !claim.binds;
   const isEmpty = arrived === 0 && more === undefined && clockMoved === undefined;
   const alone =
     provesOnly && isEmpty ? () => keepProof(ctx.pg, claim, list, covered, { credits, expected }) : undefined;

@@ -72,6 +72,8 @@ export interface OpenQueue extends JobQueue {
   readonly bull: Queue;
   /** Removes all failed jobs and events: those of older versions quote the source. Nothing waits for them. */
   forget(): Promise<void>;
+  /** Removes all jobs, and all that the server keeps of the queue. */
+  remove(): Promise<void>;
 }
 
 export interface Taking {
@@ -147,6 +149,7 @@ async function onRedis(url: string): Promise<Queues> {
           // BullMQ would leave the newest hundred.
           await redis.xtrim(jobs.toKey('events'), 'MAXLEN', 0);
         },
+        remove: () => jobs.obliterate({ force: true }),
         add: (name, id, payload) => addTo(jobs, name, id, payload),
         work: (process, onError) => {
           removeOld(jobs);
@@ -204,6 +207,10 @@ async function onPostgres(url: string): Promise<Queues> {
         bull: jobs as unknown as Queue,
         async forget() {
           await jobs.clean(-anyTimeMs, 0, 'failed');
+          await pool.query('delete from event where queue = $1', [nameOf(name)]);
+        },
+        async remove() {
+          await jobs.obliterate({ force: true });
           await pool.query('delete from event where queue = $1', [nameOf(name)]);
         },
         add: (name, id, payload) => addTo(jobs, name, id, payload),

@@ -116,7 +116,7 @@ export function work(
     try {
       const sources = apart(ctx.sources, log.heard);
       await definition.run(
-        { ...ctx, ...own, sources, claimant: { worker, job: id, rules: ctx.rules ?? '' } },
+        { ...ctx, ...own, sources, claimant: { worker, job: id, rules: ctx.rules ?? '', bound: ctx.bound ?? [] } },
         job.data,
       );
     } finally {

@@ -1,7 +1,7 @@
-/** An account: the sources that it is bound to, and all rows that the warehouse holds for it. */
+/** An account, and the addresses of the sources that it is bound to. */
 import type pg from 'pg';
 import { UsageError } from '../../errors.ts';
-import { transaction } from '../database/pool.ts';
+import type { Client } from '../database/pool.ts';
 
 /** A configured source: its address, the setting that holds the address, and its label. */
 export interface Bound {
@@ -12,27 +12,11 @@ export interface Bound {
 }
 
 /**
- * Binds the account to its sources. Rows of one help desk say nothing about another, and shared coverage would claim
- * ranges that were never read. Addresses of this machine are tests, and may replace each other. A source that is not
- * configured stays bound. Returns the name of the job queue of the account. Throws UsageError at another address.
+ * Makes the account known. Returns the name of its job queue. Throws UsageError if it is bound to another address of one
+ * of these sources. A source that is not configured stays bound.
  */
-export async function bindAccount(db: pg.Pool, account: string, sources: readonly Bound[]): Promise<{ queue: string }> {
-  await db.query('insert into sync.accounts (account_id) values ($1) on conflict do nothing', [account]);
-  await db.query(
-    `insert into sync.sources (account_id, source, address)
-     select $1, s.source, s.address from unnest($2::text[], $3::text[]) s (source, address) on conflict do nothing`,
-    [account, sources.map(({ name }) => name), sources.map(({ address }) => address.href)],
-  );
-  return boundAccount(db, account, sources);
-}
-
-/** As bindAccount, for a forecast: the account becomes known, and stays free for any source. */
 export async function nameAccount(db: pg.Pool, account: string, sources: readonly Bound[]): Promise<{ queue: string }> {
   await db.query('insert into sync.accounts (account_id) values ($1) on conflict do nothing', [account]);
-  return boundAccount(db, account, sources);
-}
-
-async function boundAccount(db: pg.Pool, account: string, sources: readonly Bound[]): Promise<{ queue: string }> {
   const elsewhere = boundElsewhere(await addressesOf(db, account), account, sources);
   if (elsewhere !== undefined) throw elsewhere;
   const { rows } = await db.query<{ queue: string }>('select queue from sync.accounts where account_id = $1', [
@@ -41,8 +25,23 @@ async function boundAccount(db: pg.Pool, account: string, sources: readonly Boun
   return rows[0]!;
 }
 
+/**
+ * Binds the account to the address of a source, in the transaction of the first rows or proof from there. So an address
+ * that nothing was read from binds nothing. Rows of one help desk say nothing about another, and shared coverage would
+ * claim ranges that were never read. Throws UsageError if another process has bound the account elsewhere meanwhile.
+ */
+export async function bindSource(client: Pick<Client, 'query'>, account: string, source: Bound): Promise<void> {
+  await client.query(
+    'insert into sync.sources (account_id, source, address) values ($1, $2, $3) on conflict do nothing',
+    [account, source.name, source.address.href],
+  );
+  // Of two transactions the second waits for the first, and then sees its row.
+  const elsewhere = boundElsewhere(await addressesOf(client, account), account, [source]);
+  if (elsewhere !== undefined) throw elsewhere;
+}
+
 /** The addresses that the account is bound to, by source. */
-export async function addressesOf(db: pg.Pool, account: string): Promise<ReadonlyMap<string, URL>> {
+export async function addressesOf(db: Pick<pg.Pool, 'query'>, account: string): Promise<ReadonlyMap<string, URL>> {
   const { rows } = await db.query<{ source: string; address: string }>(
     'select source, address from sync.sources where account_id = $1',
     [account],
@@ -50,7 +49,10 @@ export async function addressesOf(db: pg.Pool, account: string): Promise<Readonl
   return new Map(rows.map(({ source, address }) => [source, new URL(address)]));
 }
 
-/** The error if the settings name another address than the account is bound to. */
+/**
+ * The error if the settings name another address than the account is bound to. Addresses of this machine are tests, and
+ * may replace each other.
+ */
 export function boundElsewhere(
   addresses: ReadonlyMap<string, URL>,
   account: string,
@@ -61,7 +63,7 @@ export function boundElsewhere(
     if (bound === undefined || bound.href === address.href || (isLoopback(bound) && isLoopback(address))) continue;
     return new UsageError(
       `this warehouse holds account '${account}' of ${bound.host}, and ${setting} names ${address.host}`,
-      `Use another database. If ${label} has moved to a new address: update sync.sources set address = '${address.href}' where account_id = '${account}' and source = '${name}'.`,
+      `Correct ${setting}, or use another database. If ${label} has moved to the new address: \`npx shelfdesk account move ${account} --to ${address.href}\`.`,
     );
   }
   return undefined;
@@ -96,17 +98,4 @@ export async function readFrom(db: pg.Pool, account: string): Promise<ReadFrom |
     sinceMs: row.since.getTime(),
     lookbackMs: row.ms,
   };
-}
-
-/** Removes all rows of the account, in every table with accounts. */
-export async function forgetAccount(db: pg.Pool, account: string): Promise<void> {
-  await transaction(db, async client => {
-    const { rows } = await client.query<{ name: string }>(
-      `select format('%I.%I', table_schema, table_name) as name
-       from information_schema.columns join information_schema.tables using (table_schema, table_name)
-       where (table_schema in ('sync', 'analytics', 'internal') or table_schema in (select name from sync.source_schemas))
-         and column_name = 'account_id' and table_type = 'BASE TABLE'`,
-    );
-    for (const { name } of rows) await client.query(`delete from ${name} where account_id = $1`, [account]);
-  });
 }

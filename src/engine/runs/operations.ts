@@ -25,7 +25,8 @@ export type Action =
   | 'revoke a reader'
   | 'calendar'
   | 'target'
-  | 'field rules';
+  | 'field rules'
+  | 'move';
 
 export interface Operation {
   readonly account: string;

@@ -64,21 +64,22 @@ export function createDoctorContext(around: DoctorEnvironment, stack: OpenStack)
   } catch {
     // The check `settings` reports the error.
   }
+  const demo = fleetIfAny?.demo;
+  const look = demo ? { ...around.look, servers: { databaseUrl: undefined, redisUrl: undefined } } : around.look;
   const warehouse = once(async () => {
-    const { databaseUrl } = around.look.servers!;
+    const { databaseUrl } = look.servers!;
     // reach() gives up after 5 s. The pool would wait minutes for a server that does not answer.
     if (databaseUrl !== undefined) await reach(await whereOffered(databaseUrl));
-    return stack.use(await openWarehouse({ databaseUrl }, { folder: around.folder, signal }));
+    return stack.use(await openWarehouse({ databaseUrl, demo }, { folder: around.folder, signal }));
   });
   return {
-    ...around,
-    fleetIfAny,
+    ...{ ...around, look, fleetIfAny },
     warehouse,
     server: once(async () => lookAtServer((await warehouse()).pg, clock)),
-    redis: once(async () => lookAtRedis(around.look.servers!.redisUrl!)),
+    redis: once(async () => lookAtRedis(look.servers!.redisUrl!)),
     queues: once(async () => {
       const { url: databaseUrl } = await warehouse();
-      return stack.use(await openQueues({ redisUrl: around.look.servers!.redisUrl, databaseUrl }));
+      return stack.use(await openQueues({ redisUrl: look.servers!.redisUrl, databaseUrl }));
     }),
   };
 }

@@ -2,8 +2,8 @@
 
 import { existsSync } from 'node:fs';
 import { chmod, readdir, readFile, stat } from 'node:fs/promises';
-import { type Config, meantBy } from '../../../app/config.ts';
-import { configuredSources } from '../../../app/context.ts';
+import { type Config, isDemo, meantBy } from '../../../app/config.ts';
+import { configuredSources, demoEnded } from '../../../app/context.ts';
 import { hostOf } from '../../../engine/http/causes.ts';
 import { proxyFor } from '../../../engine/http/proxies.ts';
 import { UsageError } from '../../../errors.ts';
@@ -54,7 +54,8 @@ export const settingsChecks: readonly Check[] = [
     run({ config }) {
       const set = configuredSources(config);
       const named = sources.filter(({ name }) => set.has(name)).map(({ label }) => label);
-      if (named.length > 0) return ok(named.join(' and '));
+      if (named.length > 0) return ok(`${isDemo(config) ? 'the demo: ' : ''}${named.join(' and ')}`);
+      if (isDemo(config)) return fail(demoEnded.message, demoEnded.remedy);
       return fail(
         'no source is configured',
         `Set ${sources.map(({ requires }) => requires).join('; or ')}; in the environment or in .env.`,
