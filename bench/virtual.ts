@@ -11,7 +11,7 @@ import { makeRng, type Rng } from '../packages/sandbox/src/random.ts';
 import { openServices, type Services, type ServicesOptions } from '../packages/sandbox/src/services.ts';
 import type { Limits } from '../src/engine/budget/budget.ts';
 import { register } from '../src/engine/coverage/coverage.ts';
-import type { Fetch } from '../src/engine/http/send.ts';
+import type { Fetch } from '../src/engine/http/fetch.ts';
 import { bindAccount } from '../src/engine/runs/accounts.ts';
 import { streams } from '../src/sources/index.ts';
 import { Database } from '../test/sim/database.ts';

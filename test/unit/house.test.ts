@@ -219,7 +219,7 @@ describe('who may import whom', () => {
     ];
     // The webhooks of alarms and hand-offs are no source.
     expect([...new Set(imports.filter(({ to }) => to.startsWith('undici')).map(({ from }) => from))]).toEqual([
-      'src/engine/http/send.ts',
+      'src/engine/http/fetch.ts',
       'src/ops/alarms/send-alarms.ts',
       'src/ops/hand-offs/send-hand-offs.ts',
     ]);
@@ -284,7 +284,7 @@ describe('what varies comes in as an argument', () => {
 
   test('only http/send.ts talks to a source', () => {
     expect(matching(/\bfetch\(/, among('src/engine/http/send.ts'))).toEqual([]);
-    expect(matching(/\bsendRequest\b/)).toEqual(['src/engine/http/send.ts']);
+    expect(matching(/\bsendRequest\b/)).toEqual(['src/engine/http/fetch.ts']);
     const servers = (path: string) => path.startsWith('src/embedded/');
     expect(imports.filter(({ from, to }) => /^node:(https?|net|tls|http2)$/.test(to) && !servers(from))).toEqual([]);
   });

@@ -4,29 +4,16 @@
  * in the budget, so it needs no delay here.
  */
 import type { Logger } from 'pino';
-import sendRequest from 'undici/lib/api/api-request.js';
-import Agent from 'undici/lib/dispatcher/agent.js';
 import type { Clock } from '../../clock.ts';
 import { exitCodes, Fatal, quoting, Retry, type ShelfdeskError, Spent } from '../../errors.ts';
 import { count } from '../../words.ts';
 import type { Awaited, Booked, Budget, Lane } from '../budget/budget.ts';
 import { streamKey } from '../database/stream-key.ts';
-import { ExactNumber, parseJson } from '../exact-json.ts';
-import { fieldsOf, objectOf } from '../json-text.ts';
 import type { Dialect, Said, Token } from './dialect.ts';
-import { applyRules, concernsKind, type FieldRules } from './field-rules.ts';
-import {
-  check,
-  type IdTypes,
-  isObject,
-  type Reply,
-  type Request,
-  type SourceName,
-  type Unreadable,
-} from './request.ts';
-
-/** Time-out of a request, in all. If a process dies, the budget holds the credits of its request at least this long. */
-export const timeoutMs = 30_000;
+import type { Fetch, RawReply } from './fetch.ts';
+import type { FieldRules } from './field-rules.ts';
+import { label, parse, single } from './parse-reply.ts';
+import type { Reply, Request, SourceName } from './request.ts';
 
 /** Delays of 0.1 s, 0.3 s, … 30 s: a short failure costs nothing, and an outage of two minutes is survived. */
 const firstDelayMs = 100;
@@ -38,15 +25,6 @@ const mostWords = 200;
 
 /** A shorter secret is not removed from stored texts: it may be a word. */
 const leastSecret = 8;
-
-export interface RawReply {
-  status: number;
-  headers: Record<string, string | string[] | undefined>;
-  text: string;
-}
-
-/** Sends one request without a body; the simulation replaces it. Throws on resets and time-outs. Follows no redirect. */
-export type Fetch = (url: URL, headers: Record<string, string>, method: 'GET' | 'POST') => Promise<RawReply>;
 
 export interface SendOptions {
   lane: Lane;
@@ -102,28 +80,6 @@ export interface Send {
    * each try and of each wait.
    */
   apart(heard?: (one: Heard) => void): Send;
-}
-
-/** Sends over at most four connections to each host. */
-export function openFetch(): { fetch: Fetch } & AsyncDisposable {
-  const agent = new Agent({ connections: 4 });
-  const fetch: Fetch = async ({ origin, pathname, search }, headers, method) => {
-    // A timer that ends with the request: AbortSignal.timeout() would live on for half a minute after each reply,
-    // thousands of timers in a fast first load.
-    const deadline = new AbortController();
-    const timer = setTimeout(() => deadline.abort(new Error(`time-out after ${timeoutMs / 1000} s`)), timeoutMs);
-    try {
-      const reply = await sendRequest.call(agent, {
-        ...{ origin, path: pathname + search, method, headers },
-        signal: deadline.signal,
-      });
-      // Text decoded as UTF-8: an invalid byte becomes U+FFFD here, so nothing later refuses it.
-      return { status: reply.statusCode, headers: reply.headers, text: await reply.body.text() };
-    } finally {
-      clearTimeout(timer);
-    }
-  };
-  return { fetch, [Symbol.asyncDispose]: () => agent.close() };
 }
 
 interface Noted {
@@ -375,107 +331,6 @@ function urlOf(baseUrl: URL, path: string, query: Readonly<Record<string, string
   const url = new URL(baseUrl.href.replace(/\/$/, '') + path);
   for (const [name, value] of Object.entries(query)) url.searchParams.set(name, value);
   return url;
-}
-
-/** The part of a request that people see. It carries no secret: token and key are not part of a request. */
-function label(request: Request<unknown>): string {
-  const query = new URLSearchParams(request.query).toString();
-  return `${request.method ?? 'GET'} ${request.path}${query && `?${decodeURIComponent(query)}`}`;
-}
-
-/** The body must be JSON of the requested shape. A truncated body or an HTML page is retried. */
-function parse<T>(
-  request: Request<T>,
-  raw: RawReply,
-  dialect: Dialect,
-  ruling: Ruling | undefined,
-): Pick<Reply<T>, 'text' | 'records' | 'unreadable' | 'arrived' | 'total' | 'next'> {
-  if (request.shape === 'nothing') {
-    return { text: raw.text, records: [], unreadable: [], arrived: 0, total: undefined };
-  }
-  const sent = jsonIn(request, raw.text);
-  const ruled =
-    ruling !== undefined && concernsKind(ruling.rules, ruling.kind) ? minimised(ruling, request, raw.text) : raw.text;
-  const body = ruled === raw.text ? sent : parseJson(ruled);
-  const header = (name: string) => single(raw.headers[name]);
-  const next = request.next?.(body, header);
-  const text = request.within === undefined ? ruled : textWithin(ruled, body, request.within);
-  const all = recordsIn(valueWithin(body, request.within), request.shape, dialect.idTypes);
-  if (all === undefined) throw new Retry(`${label(request)}: the reply is JSON, but no ${shapes[request.shape]}`);
-  const records: T[] = [];
-  const unreadable: Unreadable[] = [];
-  all.forEach((one, place) => {
-    const checked = check(request.record, one, place, dialect.idTypes);
-    if ('readable' in checked) records.push(checked.readable);
-    else unreadable.push(checked);
-  });
-  const total = request.shape === 'items' ? totalItems(body) : totalCount(single(raw.headers['total-count']));
-  return { text, records, unreadable, arrived: all.length, total, ...(next !== undefined && { next }) };
-}
-
-function jsonIn(request: Request<unknown>, text: string): unknown {
-  try {
-    return parseJson(text);
-  } catch {
-    // The error of the parser quotes the text.
-    throw new Retry(`${label(request)}: the reply is not JSON (${text.length} characters)`);
-  }
-}
-
-/** The rules of the account, and the key of the kind of the records in a reply. */
-interface Ruling {
-  readonly rules: FieldRules;
-  readonly kind: string;
-}
-
-/** The body with the records that the rules of the account leave. The other parts of it stay. */
-function minimised({ rules, kind }: Ruling, { shape, within }: Request<unknown>, text: string): string {
-  const names = [...(within?.split('.') ?? []), ...(shape === 'items' ? ['items'] : [])];
-  const at = (json: string, [name, ...rest]: readonly string[]): string => {
-    if (name === undefined) return applyRules(rules, kind, json);
-    if (!json.trimStart().startsWith('{')) return json;
-    return objectOf([...fieldsOf(json)].map(([field, value]) => [field, field === name ? at(value, rest) : value]));
-  };
-  return at(text, names);
-}
-
-/** The value at `data.items`. */
-function valueWithin(body: unknown, path = ''): unknown {
-  const names = path === '' ? [] : path.split('.');
-  return names.reduce((value, name) => (isObject(value) ? value[name] : undefined), body);
-}
-
-/** The text of that value as the source sent it: a number keeps its digits. */
-function textWithin(text: string, body: unknown, path: string): string {
-  if (valueWithin(body, path) === undefined) return text;
-  return path.split('.').reduce((outer, name) => fieldsOf(outer).get(name) ?? '[]', text);
-}
-
-const shapes = { list: 'array', single: 'object with an id', items: 'list of items' } as const;
-
-/** Undefined if the body has another shape. */
-function recordsIn(body: unknown, shape: keyof typeof shapes, idTypes: IdTypes): readonly unknown[] | undefined {
-  if (shape === 'list') return Array.isArray(body) ? body : undefined;
-  if (!isObject(body)) return undefined;
-  const idType = body.id instanceof ExactNumber ? 'number' : typeof body.id;
-  if (shape === 'single') return idTypes.some(type => idType === type) ? [body] : undefined;
-  if (Array.isArray(body.items)) return body.items;
-  // An empty list has no `items`. But not every object without `items` is an empty list: taking it for one would remove
-  // all records of the list.
-  const isList = typeof body.kind === 'string' || totalItems(body) !== undefined || Object.keys(body).length === 0;
-  return (body.items ?? undefined) === undefined && isList ? [] : undefined;
-}
-
-function totalItems(body: unknown): number | undefined {
-  return isObject(body) && typeof body.totalItems === 'number' ? body.totalItems : undefined;
-}
-
-function totalCount(value: string | undefined): number | undefined {
-  return value !== undefined && /^\d+$/.test(value) ? Number(value) : undefined;
-}
-
-function single(value: string | string[] | undefined): string | undefined {
-  return Array.isArray(value) ? value[0] : value;
 }
 
 /** Codes of the system, as people say them. */
