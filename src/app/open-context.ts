@@ -50,7 +50,7 @@ export function openContext(
   { sender, ...deps }: { log: Logger; signal: AbortSignal; sender?: () => number | undefined },
 ): Context & AsyncDisposable {
   const common = { pg: pool, log: deps.log, clock: systemClock, random: Math.random };
-  const { fetch, ...closing } = openFetch();
+  const { fetch, ...closing } = openFetch(config.replyBytes);
   const configured = configuredSources(config);
   const opened = sources.flatMap(source => {
     const connection = configured.get(source.name);
