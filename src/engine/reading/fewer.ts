@@ -88,6 +88,8 @@ export function* inFewer<O extends ReadingOptions>(
   let place = options.walk && { walk: options.walk, records: options.walk.page * unitOf(perPage) };
   /** Of a whole list: why it is not claimed. */
   let lost: string | undefined;
+  /** `since` of the last request that was too large. */
+  let failed = Number.NEGATIVE_INFINITY;
   /** The last request for one record that was too large, and the page that stands for its reply. */
   let known: { readonly ask: string; readonly page: Page } | undefined;
   let reading: Generator<Step, Proof, Page>;
@@ -140,13 +142,14 @@ export function* inFewer<O extends ReadingOptions>(
     proof = {};
     if (!('tooLarge' in answer) && !isUnreadable(manner, size, ask, answer)) {
       follow(answer);
-      if (!step!.done && size.mayGrow && mayBegin(read, manner, step!.value, start)) {
+      if (!step!.done && size.mayGrow && mayBegin(read, manner, step!.value, { start, failed })) {
         size.grow();
         begin(proof);
       }
     } else if (manner === 'look') return {};
     else if (!isOfOne(ask)) {
       size.failed(ask.perPage);
+      failed = ask.since ?? -secondMs;
       begin();
     } else if (manner === 'by time' && !isWithin(read, ask)) {
       const reason = reasonOf(answer);
@@ -190,16 +193,25 @@ const isUnreadable = (manner: Manner, { isLess }: PageSize, ask: Ask, { rows, ar
   arrived >= ask.perPage;
 
 /** The request belongs to a tie of a moving list that is read by creation. A failure there leaves its second as a gap. */
-const isWithin = (read: unknown, { order }: Ask): boolean => read === readMovingList && order === 'created';
+const isWithin = (read: unknown, { order }: Pick<Ask, 'order'>): boolean => read === readMovingList && order === 'created';
 
-/** At this request the reading may begin anew without losing what it knows: it reads nothing beyond its claim. */
-const mayBegin = (read: unknown, manner: Manner, { ask, proof }: Step, start: Ms): boolean =>
+/**
+ * At this request the reading may begin anew without losing what it knows: it has read nothing beyond its claim, and is past the
+ * request that failed. (A tie is read by pages of one request, there and back.)
+ */
+const mayBegin = (
+  read: unknown,
+  manner: Manner,
+  { ask: { since = -secondMs, ...ask }, proof }: Step,
+  { start, failed }: { start: Ms; failed: Ms },
+): boolean =>
   manner === 'by time'
     ? ask.page === 1 &&
       !ask.probe &&
       ask.only === undefined &&
       !isWithin(read, ask) &&
-      (ask.since ?? 0) <= Math.max(0, start - secondMs)
+      since > failed &&
+      since <= Math.max(0, start - secondMs)
     : manner === 'by place' && proof.walk !== undefined && proof.walk !== null;
 
 /** The page of one record that is too large. In a whole list it counts as a record, so that the next page is asked for. */

@@ -34,7 +34,7 @@ export const holdsWhileMoving = (read: Reader, more: Partial<Drive> = {}, comple
       run.list.now += pauseMs;
       drive(run);
       run.list.settle(case_.options.lookbackMs);
-      drive({ ...run, most: more.large ? 20_000 : 1000 });
+      drive({ ...run, most: more.large ? 3000 : 1000 });
       if (complete) checkComplete(run);
     },
   );
@@ -73,8 +73,8 @@ export const holdsWithin = (read: Reader, more: Partial<Drive> = {}, complete = 
       run.list.settle(case_.options.lookbackMs);
       run.list.now += 600_000;
       const quietSince = run.list.now;
-      drive({ ...fill, most: more.large ? 20_000 : 1000 });
-      drive({ ...follow, most: more.large ? 20_000 : 1000 });
+      drive({ ...fill, most: more.large ? 3000 : 1000 });
+      drive({ ...follow, most: more.large ? 3000 : 1000 });
       if (!complete) return;
       checkComplete(run, fill.from);
       checkFilled(fill, quietSince);
@@ -96,7 +96,7 @@ export const costsWithin = (
     (gaps, begin, length, inclusive) => {
       const layout = gaps.map(gap => ({ gap, count: 1 }));
       const model = { inclusive, ties: 'id', depth, layout, ageMs: 400_000, hidden: more.freely === true } as const;
-      const run = given(read, { model, options: { lookbackMs: 120_000, perPage, depth } });
+      const run = given(read, { model, options: { lookbackMs: 13000, perPage, depth } });
       const fill = { ...within(run, { begin, length }), ...more };
       const { requests, credits } = drive(fill);
       checkComplete({ ...fill, list: upTo(fill) }, fill.from);
@@ -124,7 +124,7 @@ export const holdsWithoutOrder = (read: Reader, ties: readonly Ties[]) =>
     for (const change of between) run.list.change({ ...change, lateMs: 0 });
     drive(run);
     run.list.settle(options.lookbackMs);
-    drive({ ...run, most: more.large ? 20_000 : 1000 });
+    drive({ ...run, most: 1000 });
   });
 
 /** The same of a part. */
@@ -137,7 +137,7 @@ export const holdsWithoutOrderWithin = (read: Reader, ties: readonly Ties[]) =>
     run.list.settle(options.lookbackMs);
     run.list.now += 600_000;
     const quietSince = run.list.now;
-    drive({ ...run, most: more.large ? 20_000 : 1000 });
+    drive({ ...run, most: 1000 });
     checkFilled(run, quietSince);
   });
 
@@ -147,7 +147,7 @@ export const holdsWhileQuiet = (read: Reader) =>
     const run = { ...given(read, { model: { ...model, changes: [], ageMs: 400_000 }, options }) };
     const first = run.list.truth()[0]?.time ?? start;
     const begun = { ...run, from: first - 10_000 + later * 1000 };
-    drive({ ...begun, most: more.large ? 20_000 : 1000 });
+    drive({ ...begun, most: 1000 });
     checkComplete(begun, begun.from);
     checkGaps(begun, options.depth);
   });
@@ -159,7 +159,7 @@ export const holdsWhileQuietWithin = (read: Reader) =>
     const fill = within(run, { ...wanted, length: Math.min(wanted.length, 200) });
     run.list.now += 900_000;
     const quietSince = run.list.now;
-    drive({ ...fill, most: more.large ? 20_000 : 1000 });
+    drive({ ...fill, most: 1000 });
     checkComplete({ ...fill, list: upTo(fill) }, fill.from);
     checkGaps(fill, options.depth);
     checkFilled(fill, quietSince);
