@@ -80,7 +80,7 @@ export function* inFewer<O extends ReadingOptions>(
 ): Generator<Step, Proof, Answer> {
   const { perPage, depth, ends } = options;
   const manner = manners.get(read) ?? 'by cursor';
-  const size = new PageSize(perPage);
+  const size = new PageSize(perPage, depth);
   const unitOf = (wanted: number) => Math.min(ends?.size ?? wanted, wanted);
   /** The claim, and gaps, end here. */
   let start = from;
@@ -88,7 +88,8 @@ export function* inFewer<O extends ReadingOptions>(
   let place = options.walk && { walk: options.walk, records: options.walk.page * unitOf(perPage) };
   /** Of a whole list: why it is not claimed. */
   let lost: string | undefined;
-  /** `since` of the last request that was too large. */
+  /** `since` of the last request in the order of the list itself, and as it was when a reply was too large. */
+  let outer = Number.NEGATIVE_INFINITY;
   let failed = Number.NEGATIVE_INFINITY;
   /** The last request for one record that was too large, and the page that stands for its reply. */
   let known: { readonly ask: string; readonly page: Page } | undefined;
@@ -119,7 +120,7 @@ export function* inFewer<O extends ReadingOptions>(
   };
   const begin = (proven: Proof = {}) => {
     start = Math.max(start, proven.gap?.to ?? start);
-    const sized = { perPage: size.now, depth: Math.floor(depth / size.now) * size.now, walk: placed() };
+    const sized = { perPage: size.now, walk: placed() };
     // The first page of a first load is asked for with the count. Only one is.
     reading = read(start, { ...options, ...sized, firstLoad: options.firstLoad === true && start === from });
     step = reading.next();
@@ -134,6 +135,7 @@ export function* inFewer<O extends ReadingOptions>(
   begin();
   while (!step!.done) {
     const { ask } = step!.value;
+    if (!isWithin(read, ask)) outer = ask.since ?? -secondMs;
     if (known?.ask === JSON.stringify(ask)) {
       follow(known.page);
       continue;
@@ -149,7 +151,7 @@ export function* inFewer<O extends ReadingOptions>(
     } else if (manner === 'look') return {};
     else if (!isOfOne(ask)) {
       size.failed(ask.perPage);
-      failed = ask.since ?? -secondMs;
+      failed = outer;
       begin();
     } else if (manner === 'by time' && !isWithin(read, ask)) {
       const reason = reasonOf(answer);
@@ -193,7 +195,8 @@ const isUnreadable = (manner: Manner, { isLess }: PageSize, ask: Ask, { rows, ar
   arrived >= ask.perPage;
 
 /** The request belongs to a tie of a moving list that is read by creation. A failure there leaves its second as a gap. */
-const isWithin = (read: unknown, { order }: Pick<Ask, 'order'>): boolean => read === readMovingList && order === 'created';
+const isWithin = (read: unknown, { order }: Pick<Ask, 'order'>): boolean =>
+  read === readMovingList && order === 'created';
 
 /**
  * At this request the reading may begin anew without losing what it knows: it has read nothing beyond its claim, and is past the

@@ -1,23 +1,36 @@
 /**
- * How many records a page is asked for while replies are too large: half as many after each one that was, down to one, and twice
- * as many again once enough have come. Where that was too early, four times as many have to come before the next try: each try costs a
+ * How many records a page is asked for while replies are too large: about half as many after each one that was, down to one, and
+ * more again once enough have come. Where that was too early, four times as many have to come before the next try: each try costs a
  * request, and a reply as large as the cap.
  */
 export class PageSize {
-  now: number;
   readonly full: number;
+  /** From the full size down to one. */
+  readonly #sizes: readonly number[];
+  /** The place of the present size. */
+  #at = 0;
   /** Pages of the present size that have to come before it grows. */
   #patience = 1;
   #arrived = 0;
   #isGrown = false;
 
-  constructor(full: number) {
+  /** `depth`: paging reaches so many records, whatever the size of a page is. */
+  constructor(full: number, depth = Number.POSITIVE_INFINITY) {
     this.full = full;
-    this.now = full;
+    const sizes = [full];
+    for (let size = full; size > 1; sizes.push(size)) {
+      size = Math.ceil(size / 2);
+      while (Number.isFinite(depth) && depth % size !== 0) size--;
+    }
+    this.#sizes = sizes;
+  }
+
+  get now(): number {
+    return this.#sizes[this.#at]!;
   }
 
   get isLess(): boolean {
-    return this.now < this.full;
+    return this.#at > 0;
   }
 
   /** Enough records have come to ask for more a page. */
@@ -34,14 +47,14 @@ export class PageSize {
   }
 
   grow(): void {
-    this.now = Math.min(this.full, this.now * 2);
+    this.#at--;
     this.#arrived = 0;
     this.#isGrown = true;
   }
 
   /** A page of so many records was too large. */
   failed(perPage: number): void {
-    this.now = Math.ceil(Math.min(perPage, this.now) / 2);
+    this.#at = this.#sizes.findIndex(size => size < Math.min(perPage, this.now));
     this.#arrived = 0;
     if (this.#isGrown) this.#patience = Math.min(256, this.#patience * 4);
     this.#isGrown = false;

@@ -95,7 +95,7 @@ export class Wrong extends Error {}
 
 /** One run, from the top of what is covered. Throws `Wrong` as soon as something does not hold. */
 export function drive(run: Drive): Driven {
-  const { list, mirror, read, options, dieAt = Number.POSITIVE_INFINITY, most = run.large ? 3000 : 5000 } = run;
+  const { list, mirror, read, options, dieAt = Number.POSITIVE_INFINITY, most = run.large ? 10_000 : 5000 } = run;
   const proofs: Proof[] = [];
   const ends = options.ends && { ...options.ends, ...mirror.pages };
   const reading = read(mirror.next(run.from, options.until !== undefined), { ...options, walk: mirror.walk, ends });

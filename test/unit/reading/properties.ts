@@ -34,7 +34,7 @@ export const holdsWhileMoving = (read: Reader, more: Partial<Drive> = {}, comple
       run.list.now += pauseMs;
       drive(run);
       run.list.settle(case_.options.lookbackMs);
-      drive({ ...run, most: more.large ? 3000 : 1000 });
+      drive({ ...run, most: more.large ? 10_000 : 1000 });
       if (complete) checkComplete(run);
     },
   );
@@ -73,8 +73,8 @@ export const holdsWithin = (read: Reader, more: Partial<Drive> = {}, complete = 
       run.list.settle(case_.options.lookbackMs);
       run.list.now += 600_000;
       const quietSince = run.list.now;
-      drive({ ...fill, most: more.large ? 3000 : 1000 });
-      drive({ ...follow, most: more.large ? 3000 : 1000 });
+      drive({ ...fill, most: more.large ? 10_000 : 1000 });
+      drive({ ...follow, most: more.large ? 10_000 : 1000 });
       if (!complete) return;
       checkComplete(run, fill.from);
       checkFilled(fill, quietSince);
@@ -96,7 +96,7 @@ export const costsWithin = (
     (gaps, begin, length, inclusive) => {
       const layout = gaps.map(gap => ({ gap, count: 1 }));
       const model = { inclusive, ties: 'id', depth, layout, ageMs: 400_000, hidden: more.freely === true } as const;
-      const run = given(read, { model, options: { lookbackMs: 13000, perPage, depth } });
+      const run = given(read, { model, options: { lookbackMs: 120_000, perPage, depth } });
       const fill = { ...within(run, { begin, length }), ...more };
       const { requests, credits } = drive(fill);
       checkComplete({ ...fill, list: upTo(fill) }, fill.from);
