@@ -241,6 +241,8 @@ function* passOver(
   if (only !== undefined) return around;
   /** The second of the first readable record behind the last one that is too large. */
   let behind: Ms | undefined;
+  /** The second of the last readable record. */
+  let latest = start;
   let many = 1;
   let { asOf } = large;
   for (let page = first + 1; page <= Math.min(depth, first + mostBehind); page++) {
@@ -255,7 +257,11 @@ function* passOver(
       many++;
       if (many === mostLarge) return undefined;
     } else if (floorSecond(time) > Math.max(start, behind ?? Infinity)) return Math.min(floorSecond(time), newest);
-    else behind ??= floorSecond(time);
+    else {
+      behind ??= floorSecond(time);
+      latest = floorSecond(time);
+    }
   }
-  return Math.min(Math.max(start, behind ?? start) + secondMs, floorSecond(asOf - lookbackMs));
+  const reached = behind === undefined ? latest : behind + secondMs;
+  return Math.min(Math.max(start + secondMs, reached), floorSecond(asOf - lookbackMs));
 }
