@@ -90,6 +90,38 @@ export class Retry extends ShelfdeskError {
   }
 }
 
+/** When a reply was true. */
+interface Shown {
+  readonly asOf: number;
+  readonly trueBy: number;
+  readonly shownBy: number;
+}
+
+/**
+ * A reply is larger than the cap. A list is asked for fewer records a page; what concerns one record is a reject of it, and all
+ * else continues. The same request succeeds only with a higher cap.
+ */
+export class ReplyTooLarge extends Retry {
+  override readonly remedy: string;
+  /** The id of the first record of the reply, if its beginning shows one. */
+  readonly id: string | undefined;
+  /** As in Reply; NaN without a Date. */
+  readonly shown: Shown;
+  constructor(
+    what: string,
+    { bytes, capBytes, id, shown }: { bytes: number; capBytes: number; id: string | undefined; shown: Shown },
+  ) {
+    const inMegabytes = (size: number) => Math.round(size / 100_000) / 10;
+    super(
+      `${what}: the reply is larger than ${inMegabytes(capBytes)} MB (SHELFDESK_REPLY_MEGABYTES); reading ended at ${inMegabytes(bytes)} MB`,
+    );
+    this.remedy =
+      'Fewer records a page are asked for, down to one; a single record that is too large is left out, as a reject. To store it, set SHELFDESK_REPLY_MEGABYTES higher where memory allows: a page needs about six times its size.';
+    this.id = id;
+    this.shown = shown;
+  }
+}
+
 /** 404 on a known id. A second 404 confirms the deletion and writes a tombstone. */
 export class Gone extends ShelfdeskError {
   /** Time of the 404 by the source's clock, in ms since 1970. */

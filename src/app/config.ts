@@ -85,6 +85,8 @@ export interface Config extends SourceConfig {
   alarm: AlarmConfig | undefined;
   /** Undefined: nobody is told of complete loads. */
   handOff: HandOffConfig | undefined;
+  /** No reply of a source is read further. */
+  replyBytes: number;
   logLevel: string;
 }
 
@@ -438,6 +440,7 @@ function configOf(given: Given): Config {
     fieldRules: fieldRulesOf(account, value),
     alarm: value.ALARM_WEBHOOK_URL && { url: value.ALARM_WEBHOOK_URL, format: value.ALARM_FORMAT },
     handOff: handOffOf(value),
+    replyBytes: value.SHELFDESK_REPLY_MEGABYTES * 1_000_000,
     logLevel: value.LOG_LEVEL,
   };
 }

@@ -86,6 +86,7 @@ export function openContext(
               ledger,
               account: config.account,
               ways,
+              replyBytes: config.replyBytes,
               rules: config.fieldRules,
               ...(sender && { sender }),
             },
@@ -109,6 +110,7 @@ interface SourceDeps {
   clock: Clock;
   random: () => number;
   ways: Ways;
+  replyBytes: number;
   rules: Config['fieldRules'];
   sender?: () => number | undefined;
 }
@@ -125,7 +127,7 @@ function openSource(declaration: Source, connection: Connection, deps: SourceDep
     longestWaitMs: rules.longestWaitMs,
     send: makeSend({
       ...{ ...deps, source: name, label, address: declaration.address, baseUrl, dialect, token, budget },
-      ...{ fetch: fetchOver(ways), proxies: ways.proxies },
+      ...{ fetch: fetchOver(ways, deps.replyBytes), proxies: ways.proxies },
     }),
     stored: makeBell(),
     thaw: () => budget.thaw(),

@@ -359,6 +359,11 @@ const accountSettings = {
     default: '100',
     says: 'Most kilobytes of rows in one answer to an agent.',
   },
+  SHELFDESK_REPLY_MEGABYTES: {
+    schema: count(1).default(64),
+    default: '64',
+    says: 'Longest reply of a source, in megabytes after decompression. Reading ends there, and fewer records a page are asked for. A page of 100 tickets has less than one; a reply needs about six times its size in memory.',
+  },
   LOG_LEVEL: {
     schema: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'),
     default: 'info',

@@ -59,6 +59,7 @@ export function configFor(
     fieldRules: undefined,
     alarm: undefined,
     handOff: undefined,
+    replyBytes: 64_000_000,
     logLevel: 'silent',
     ...more,
   };

@@ -31,7 +31,7 @@ async function asked(baseUrl: URL, options: Partial<SendOptions> = {}) {
       settle: async () => ({}),
       thaw: async () => {},
     },
-    fetch: fetchOver(ways),
+    fetch: fetchOver(ways, 1_000_000),
   });
   const told = await send(tickets, { lane: 'fresh', tries: 3, ...options }).catch((error: unknown) => error);
   if (told instanceof ShelfdeskError) return { tries, name: told.name, says: told.message, remedy: told.remedy };

@@ -10,12 +10,15 @@ import { concerning } from '../../privacy/screen.ts';
 import type { Client } from '../database/pool.ts';
 import { type StreamKey, sourceAndStream } from '../database/stream-key.ts';
 import { cleanText } from '../json-text.ts';
+import type { Range } from '../reading/reading.ts';
 import type { Claim } from '../runs/claims.ts';
 import type { Moment } from './commit.ts';
 
 type Key = Pick<Claim, 'account' | 'stream'>;
 
 export interface Reject {
+  /** What tells it from others where neither id nor text does. */
+  readonly key?: string | undefined;
   readonly recordId?: string | undefined;
   /** The id that fetches the record again. */
   readonly askId?: string | undefined;
@@ -54,7 +57,8 @@ const isId = (id: string | undefined): id is string =>
   id !== undefined && id.length <= longestId && storable(id) === id;
 
 /** The id of the record, else a hash of its text: a record that is read again is the same reject. */
-const keyOf = ({ recordId, askId, payload = '' }: Reject): string => {
+const keyOf = ({ key, recordId, askId, payload = '' }: Reject): string => {
+  if (key !== undefined) return key;
   if (isId(recordId)) return recordId;
   return payload ? createHash('sha256').update(payload).digest('hex').slice(0, 32) : (askId ?? '');
 };
@@ -158,6 +162,23 @@ async function clearRejects(
       where account_id = $1 and stream_key = $2 and ask_id = any($3) and key <> all($4) and cleared_at is null`,
     values: [claim.account, claim.stream, askIds.filter(isId), again.map(keyOf), now],
   });
+}
+
+/** Clears the rejects whose key is a place of this list, `TIME LIST, page N`, with a time in this range. */
+export async function clearPlaces(
+  client: Client,
+  claim: Key,
+  list: string,
+  { from, to }: Range,
+  now: Date,
+): Promise<void> {
+  await client.query(
+    `update sync.rejects set cleared_at = $6
+     where account_id = $1 and stream_key = $2 and cleared_at is null and record_id is null and ask_id is null
+       and split_part(key, ' ', 2) || ' list' = $3 and key ~ ', page \\d+$'
+       and split_part(key, ' ', 1) collate "C" between $4 and $5`,
+    [claim.account, claim.stream, list, new Date(from).toISOString(), new Date(to).toISOString(), now],
+  );
 }
 
 /** SQL: a clock far ahead wrote this time, so it puts off no retry. */

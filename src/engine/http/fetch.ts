@@ -2,6 +2,7 @@
 import sendRequest from 'undici/lib/api/api-request.js';
 import { decodedBody, textOf, Undecodable } from './decoded.ts';
 import type { Ways } from './proxies.ts';
+import { type TooLarge, withinCap } from './read-body.ts';
 
 /** Time-out of a request, in all. If a process dies, the budget holds the credits of its request at least this long. */
 export const timeoutMs = 30_000;
@@ -14,13 +15,15 @@ export interface RawReply {
   /** U+FFFD stands for bytes that are not UTF-8. */
   notUtf8?: true;
   undecoded?: Undecodable;
+  /** The body was longer than the cap: `text` is empty. */
+  tooLarge?: TooLarge;
 }
 
 /** Sends one request without a body; the simulation replaces it. Throws on resets and time-outs. Follows no redirect. */
 export type Fetch = (url: URL, headers: Record<string, string>, method: 'GET' | 'POST') => Promise<RawReply>;
 
-/** Sends over these connections. */
-export function fetchOver(ways: Pick<Ways, 'to'>): Fetch {
+/** Sends over these connections. No body is read further than `capBytes`, decoded. */
+export function fetchOver(ways: Pick<Ways, 'to'>, capBytes: number): Fetch {
   return async (url, headers, method) => {
     const { origin, pathname, search } = url;
     // A timer that ends with the request: AbortSignal.timeout() would live on for half a minute after each reply,
@@ -33,7 +36,9 @@ export function fetchOver(ways: Pick<Ways, 'to'>): Fetch {
         signal: deadline.signal,
       });
       const { statusCode: status, headers: said } = reply;
-      const read = await textOf(decodedBody(reply.body, String(said['content-encoding'] ?? ''))).catch(error => {
+      const announced = Number(said['content-length']) || 0;
+      const body = decodedBody(reply.body, String(said['content-encoding'] ?? ''));
+      const read = await withinCap(body, { capBytes, announced }, textOf).catch(error => {
         // Where the status refuses, it says more than the body.
         if (error instanceof Undecodable) return { text: '', undecoded: error };
         throw error;

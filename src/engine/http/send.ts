@@ -5,7 +5,17 @@
  */
 import type { Logger } from 'pino';
 import type { Clock } from '../../clock.ts';
-import { exitCodes, Fatal, messageOf, noteOutage, quoting, Retry, type ShelfdeskError, Spent } from '../../errors.ts';
+import {
+  exitCodes,
+  Fatal,
+  messageOf,
+  noteOutage,
+  quoting,
+  ReplyTooLarge,
+  Retry,
+  type ShelfdeskError,
+  Spent,
+} from '../../errors.ts';
 import { count } from '../../words.ts';
 import type { Awaited, Booked, Budget, Lane } from '../budget/budget.ts';
 import { streamKey } from '../database/stream-key.ts';
@@ -16,6 +26,7 @@ import type { Fetch, RawReply } from './fetch.ts';
 import type { FieldRules } from './field-rules.ts';
 import { label, parse, single } from './parse-reply.ts';
 import { type Proxies, proxyFor } from './proxies.ts';
+import { firstId } from './read-body.ts';
 import type { Reply, Request, SourceName } from './request.ts';
 
 /** Delays of 0.1 s, 0.3 s, … 30 s: a short failure costs nothing, and an outage of two minutes is survived. */
@@ -235,10 +246,15 @@ export function makeSend(deps: {
       return once(request, options, call);
     }
     if (!isSuccess) throw failure(request, said, asOf);
-    if (parsed === undefined) throw new Retry(`${label(request)}: the reply has no Date header`);
-    if (parsed.value === undefined) throw parsed.error;
     const trueBy = date + 1000;
     const shownBy = booked.shownByMs ?? trueBy;
+    const { tooLarge: large } = raw;
+    if (large)
+      throw new ReplyTooLarge(label(request), {
+        ...{ ...large, id: firstId(large.head, request.shape), shown: { asOf, trueBy, shownBy } },
+      });
+    if (parsed === undefined) throw new Retry(`${label(request)}: the reply has no Date header`);
+    if (parsed.value === undefined) throw parsed.error;
     dateBehindMs = shownBy - trueBy;
     return { ...parsed.value, asOf, trueBy, shownBy, ...(clockMovedMs !== undefined && { clockMovedMs }) };
   }
@@ -291,6 +307,7 @@ export function makeSend(deps: {
       try {
         return await once(request, options, call);
       } catch (error) {
+        if (error instanceof ReplyTooLarge) throw error;
         const reason = shortly.get(error as Error) ?? messageOf(error).slice(label(request).length + 2);
         const answer = answerOf(error, call.status, reason);
         if (answer !== undefined) noteOutage(error as Error, { label: deps.label ?? 'the source', answer });

@@ -21,7 +21,7 @@ import { farFuture, type Ms } from '../../../engine/reading/reading.ts';
 import type { Claim, Work } from '../../../engine/runs/claims.ts';
 import { joinAgain, rangeOf, type Scope } from '../../../engine/runs/ranges.ts';
 import { othersWait } from '../../../engine/runs/runs.ts';
-import { Gone, Retry } from '../../../errors.ts';
+import { Gone, ReplyTooLarge, Retry } from '../../../errors.ts';
 import { count } from '../../../words.ts';
 import type { Name, Row } from '../../source.ts';
 import { helpdeskOf } from '../open.ts';
@@ -252,7 +252,8 @@ async function readAll(reading: Reading, lane: Lane, tickets: AsyncIterable<Wait
         else if (error.everywhere) {
           await noteFailure(ctx, claim, { askId: ticket.id, reason: error.message });
           await reading.refusals.note(ctx, claim, stream, error.everywhere);
-        } else if (times <= mostReadings && ++reading.failures >= mostFailures) throw error;
+        } else if (!(error instanceof ReplyTooLarge) && times <= mostReadings && ++reading.failures >= mostFailures)
+          throw error;
         else await noteFailure(ctx, claim, { askId: ticket.id, reason: error.message });
       }
     }
