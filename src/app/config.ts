@@ -17,9 +17,9 @@ import type { Limits } from '../privacy/bounded.ts';
 import { kinds, type SourceConfig, sources } from '../sources/index.ts';
 import { choiceOf } from '../words.ts';
 import { type Given, type Refused, readFleetFile } from './accounts-file.ts';
+import { contradictions } from './contradictions.ts';
 import { readEnvFile } from './env-file.ts';
-import type { ValuesOf } from './setting-types.ts';
-import { type ownSettings, settings } from './settings.ts';
+import { settings, type Values } from './settings.ts';
 
 /** Names of the address settings. An account without any of them has no source. */
 const addresses = sources.map(({ address }) => address);
@@ -323,8 +323,6 @@ function requireDistinctSource(config: Config, others: readonly Config[], { acco
   }
 }
 
-type Values = ValuesOf<typeof ownSettings> & Readonly<Record<string, unknown>>;
-
 /** State of the settings for `doctor`. */
 export interface SettingsLook {
   /** All errors in the plain variables; `readConfig` throws only the first. */
@@ -390,34 +388,6 @@ function settle(given: Given): { value: Values; wrong: readonly UsageError[] } {
     ({ message }) => ![...issues.keys()].some(one => message.includes(one)),
   );
   return { value, wrong: [...wrong, ...others] };
-}
-
-/** Errors of settings that are valid alone but not in combination. */
-function contradictions(value: Values, given: Given): UsageError[] {
-  const found = sources.flatMap(source => source.contradictions(value, given));
-  if (value.SHELFDESK_WEB_TOKEN !== undefined && value.SHELFDESK_WEB_TOKEN === value.SHELFDESK_WEB_VIEWER_TOKEN) {
-    found.push(
-      new UsageError(
-        'SHELFDESK_WEB_TOKEN and SHELFDESK_WEB_VIEWER_TOKEN are the same, so that every viewer would be an operator',
-        'Give the viewers a token of their own.',
-      ),
-    );
-  }
-  if (value.HANDOFF_WEBHOOK_URL !== undefined && value.HANDOFF_SECRET === undefined)
-    found.push(
-      new UsageError(
-        'HANDOFF_WEBHOOK_URL is set, and HANDOFF_SECRET is not',
-        `Set HANDOFF_SECRET ${given.whereTo}, for example to the output of: echo "whsec_$(openssl rand -base64 32)"`,
-      ),
-    );
-  if (value.FIELD_RULES.some(({ action }) => action.name === 'hash') && value.FIELD_RULES_KEY === undefined)
-    found.push(
-      new UsageError(
-        'FIELD_RULES hashes fields, and FIELD_RULES_KEY is not set',
-        `Set FIELD_RULES_KEY ${given.whereTo} to 16 characters or more, and keep it: other hashes would not match these.`,
-      ),
-    );
-  return found;
 }
 
 function configOf(given: Given): Config {

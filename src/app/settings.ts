@@ -8,7 +8,7 @@ import { readDatabaseUrl, readRedisUrl } from '../engine/database/session/connec
 import { parseRules, wrongRule } from '../engine/http/parse-field-rules.ts';
 import { findStream, kinds, sources, streams } from '../sources/index.ts';
 import { cronFault } from './cron.ts';
-import { address, count, credential, percent, proxy, type Setting } from './setting-types.ts';
+import { address, count, credential, percent, proxy, type Setting, type ValuesOf } from './setting-types.ts';
 
 /** The token protects the whole page, so it must be hard to guess. */
 const webToken = z
@@ -380,3 +380,6 @@ export const settings: Readonly<Record<string, Setting>> = {
   ...Object.assign({}, ...sources.map(source => source.settings)),
   ...accountSettings,
 };
+
+/** The value of each setting, checked. */
+export type Values = ValuesOf<typeof ownSettings> & Readonly<Record<string, unknown>>;
