@@ -8,17 +8,17 @@ import { join, resolve } from 'node:path';
 import { z } from 'zod';
 import { type Demo, demoAccount, findDemo, hasEmbedded } from '../embedded/demo-place.ts';
 import type { SweepConfig } from '../engine/context.ts';
-import type { FieldRules } from '../engine/http/field-rules.ts';
-import { distance, nearest } from '../engine/http/parse-field-rules.ts';
 import type { Proxies } from '../engine/http/proxies.ts';
+import type { FieldRules } from '../engine/http/rules/field-rules.ts';
+import { distance, nearest } from '../engine/http/rules/parse-field-rules.ts';
 import { UsageError } from '../errors.ts';
 import type { LakePlace } from '../lake/duckdb.ts';
 import type { Limits } from '../privacy/bounded.ts';
 import { kinds, type SourceConfig, sources } from '../sources/index.ts';
 import { choiceOf } from '../words.ts';
-import { type Given, type Refused, readFleetFile } from './accounts-file.ts';
 import { contradictions } from './contradictions.ts';
-import { readEnvFile } from './env-file.ts';
+import { type Given, type Refused, readFleetFile } from './files/accounts-file.ts';
+import { readEnvFile } from './files/env-file.ts';
 import { settings, type Values } from './settings.ts';
 
 /** Names of the address settings. An account without any of them has no source. */

@@ -1,7 +1,7 @@
 /** Errors of settings that are valid alone but not in combination. */
 import { UsageError } from '../errors.ts';
 import { sources } from '../sources/index.ts';
-import type { Given } from './accounts-file.ts';
+import type { Given } from './files/accounts-file.ts';
 import type { Values } from './settings.ts';
 
 /** Errors of settings that are valid alone but not in combination. */

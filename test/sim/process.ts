@@ -22,7 +22,7 @@ import { makeBudget } from '../../src/engine/budget/budget.ts';
 import type { Context } from '../../src/engine/context.ts';
 import { type Dialect, fixedToken } from '../../src/engine/http/dialect.ts';
 import { type Fetch, timeoutMs } from '../../src/engine/http/fetch.ts';
-import type { FieldRules } from '../../src/engine/http/field-rules.ts';
+import type { FieldRules } from '../../src/engine/http/rules/field-rules.ts';
 import { makeSend, type Send } from '../../src/engine/http/send.ts';
 import type { Job } from '../../src/engine/queue/job.ts';
 import type { JobQueue } from '../../src/engine/queue/queue.ts';

@@ -16,7 +16,7 @@ import { register } from '../../src/engine/coverage/coverage.ts';
 import { makePool } from '../../src/engine/database/pool.ts';
 import { fixedToken } from '../../src/engine/http/dialect.ts';
 import { timeoutMs } from '../../src/engine/http/fetch.ts';
-import type { FieldRules } from '../../src/engine/http/field-rules.ts';
+import type { FieldRules } from '../../src/engine/http/rules/field-rules.ts';
 import { makeSend } from '../../src/engine/http/send.ts';
 import { backfillList, syncList } from '../../src/engine/load/list-loop.ts';
 import { runStream } from '../../src/engine/load/run-stream.ts';

@@ -7,7 +7,7 @@ import fc from 'fast-check';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { lookAtSettings, readConfig, readFleet, typosIn } from '../../src/app/config.ts';
 import { requireSource } from '../../src/app/context.ts';
-import { parseEnvText } from '../../src/app/env-file.ts';
+import { parseEnvText } from '../../src/app/files/env-file.ts';
 import { exitCodes, UsageError } from '../../src/errors.ts';
 
 async function folderWith(files: Record<string, string | Buffer>): Promise<string> {

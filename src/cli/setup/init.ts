@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import type { Command } from 'commander';
 import { openAccount } from '../../app/account.ts';
 import { readConfigWith, valueSet } from '../../app/config.ts';
-import { readText } from '../../app/read-text.ts';
+import { readText } from '../../app/files/read-text.ts';
 import { settings } from '../../app/settings.ts';
 import { command } from '../../engine/runs/pauses.ts';
 import { exitCodes, ShelfdeskError, UsageError } from '../../errors.ts';

@@ -5,8 +5,8 @@ import { fieldsOf, objectOf } from '../json-text.ts';
 import { type Place, webPage } from './causes.ts';
 import type { Dialect } from './dialect.ts';
 import type { RawReply } from './fetch.ts';
-import { applyRules, concernsKind, type FieldRules } from './field-rules.ts';
 import { check, type IdTypes, isObject, type Reply, type Request, type Unreadable } from './request.ts';
+import { applyRules, concernsKind, type FieldRules } from './rules/field-rules.ts';
 
 /** The part of a request that people see. It carries no secret: token and key are not part of a request. */
 export function label(request: Request<unknown>): string {

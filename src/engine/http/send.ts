@@ -23,11 +23,11 @@ import { answerOf, type Cause, causeOfError, causeOfReply, noInterface, type Pla
 import { acceptEncoding } from './decoded.ts';
 import type { Dialect, Said, Token } from './dialect.ts';
 import type { Fetch, RawReply } from './fetch.ts';
-import type { FieldRules } from './field-rules.ts';
 import { label, parse, single } from './parse-reply.ts';
 import { type Proxies, proxyFor } from './proxies.ts';
 import { firstId } from './read-body.ts';
 import type { Reply, Request, SourceName } from './request.ts';
+import type { FieldRules } from './rules/field-rules.ts';
 
 /** Delays of 0.1 s, 0.3 s, … 30 s: a short failure costs nothing, and an outage of two minutes is survived. */
 const firstDelayMs = 100;

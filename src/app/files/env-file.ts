@@ -3,7 +3,7 @@
  * database. Errors name the line and the name, never a value.
  */
 import { lstatSync } from 'node:fs';
-import { UsageError } from '../errors.ts';
+import { UsageError } from '../../errors.ts';
 import { readText } from './read-text.ts';
 
 const blank = /[ \t]*(?:#[^\n]*)?(?:\n|$)/y;

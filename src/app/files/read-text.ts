@@ -1,6 +1,6 @@
 /** Reads the files that people write. A file that another program would read otherwise is refused, with the line and the reason. */
 import { readFileSync } from 'node:fs';
-import { UsageError } from '../errors.ts';
+import { UsageError } from '../../errors.ts';
 
 const remedy = 'Save the file as UTF-8 text.';
 

@@ -7,12 +7,12 @@
  */
 
 import { createHmac } from 'node:crypto';
-import type { Table } from '../commit/merge.ts';
-import { sourceOfKey } from '../database/stream-key.ts';
-import { parseJson } from '../exact-json.ts';
-import { elementsOf, fieldsOf, objectOf } from '../json-text.ts';
+import type { Table } from '../../commit/merge.ts';
+import { sourceOfKey } from '../../database/stream-key.ts';
+import { parseJson } from '../../exact-json.ts';
+import { elementsOf, fieldsOf, objectOf } from '../../json-text.ts';
+import { emptied, fits, type Shape } from '../shapes.ts';
 import { foreignBeside, foreignField, foreignIn, isDisguised, matches } from './foreign-values.ts';
-import { emptied, fits, type Shape } from './shapes.ts';
 
 export type Action =
   | { readonly name: 'leave out' }

@@ -5,9 +5,9 @@
 import { createRequire } from 'node:module';
 import { dirname, resolve } from 'node:path';
 import type { ParsedNode, YAMLMap } from 'yaml';
-import { UsageError } from '../errors.ts';
+import { UsageError } from '../../errors.ts';
+import { settings } from '../settings.ts';
 import { readText } from './read-text.ts';
-import { settings } from './settings.ts';
 
 /** Raw settings of one account and their places, for error messages. */
 export interface Given {
