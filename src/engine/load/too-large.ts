@@ -105,7 +105,7 @@ export class ByPlace {
   async ask<T>(wanted: number, send: (records: number) => Promise<Reply<T>>): Promise<Reply<T>> {
     for (;;) {
       if (this.#size.mayGrow) this.#size.grow();
-      const records = Math.min(wanted, this.#size.now);
+      const records = Math.min(wanted, this.#size.present);
       try {
         const reply = await send(records);
         this.#size.came(reply.arrived);

@@ -100,8 +100,8 @@ export function* inFewer<O extends ReadingOptions>(
   /** The place in pages of the present size; undefined where paging does not reach it. */
   const placed = (): Walk | undefined => {
     if (place === undefined || manner !== 'by place') return place?.walk;
-    const page = Math.ceil(place.records / unitOf(size.now));
-    return page * unitOf(size.now) <= depth ? { ...place.walk, page } : undefined;
+    const page = Math.ceil(place.records / unitOf(size.present));
+    return page * unitOf(size.present) <= depth ? { ...place.walk, page } : undefined;
   };
   /** What a step proves, as others may know it. */
   const told = (): Proof => {
@@ -109,7 +109,7 @@ export function* inFewer<O extends ReadingOptions>(
     // A gap behind what was claimed ends nothing.
     for (const range of [proven.covered, proven.gap])
       if (range && range.from <= start) start = Math.max(start, range.to);
-    if (walk !== undefined) place = walk ? { walk, records: walk.page * unitOf(size.now) } : undefined;
+    if (walk !== undefined) place = walk ? { walk, records: walk.page * unitOf(size.present) } : undefined;
     const page = place && Math.ceil(place.records / unitOf(perPage));
     return {
       ...proven,
@@ -120,7 +120,7 @@ export function* inFewer<O extends ReadingOptions>(
   };
   const begin = (proven: Proof = {}) => {
     start = Math.max(start, proven.gap?.to ?? start);
-    const sized = { perPage: size.now, walk: placed() };
+    const sized = { perPage: size.present, walk: placed() };
     // The first page of a first load is asked for with the count. Only one is.
     reading = read(start, { ...options, ...sized, firstLoad: options.firstLoad === true && start === from });
     step = reading.next();

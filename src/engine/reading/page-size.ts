@@ -25,7 +25,7 @@ export class PageSize {
     this.#sizes = sizes;
   }
 
-  get now(): number {
+  get present(): number {
     return this.#sizes[this.#at]!;
   }
 
@@ -35,7 +35,7 @@ export class PageSize {
 
   /** Enough records have come to ask for more a page. */
   get mayGrow(): boolean {
-    return this.isLess && this.#arrived >= this.#patience * this.now;
+    return this.isLess && this.#arrived >= this.#patience * this.present;
   }
 
   came(records: number): void {
@@ -54,7 +54,7 @@ export class PageSize {
 
   /** A page of so many records was too large. */
   failed(perPage: number): void {
-    this.#at = this.#sizes.findIndex(size => size < Math.min(perPage, this.now));
+    this.#at = this.#sizes.findIndex(size => size < Math.min(perPage, this.present));
     this.#arrived = 0;
     if (this.#isGrown) this.#patience = Math.min(256, this.#patience * 4);
     this.#isGrown = false;

@@ -98,8 +98,8 @@ test('a list by cursors ends with a gap at the record that is too large: only th
 
 test('pages are halved down to one, in sizes that divide the depth of paging, and grow later after each try that failed', () => {
   const size = new PageSize(100, 10_000);
-  const halved = [size.now];
-  for (; size.now > 1; halved.push(size.now)) size.failed(size.now);
+  const halved = [size.present];
+  for (; size.present > 1; halved.push(size.present)) size.failed(size.present);
   expect(halved).toEqual([100, 50, 25, 10, 5, 2, 1]);
   size.came(1);
   expect(size.mayGrow).toBe(true);
