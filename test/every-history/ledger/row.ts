@@ -528,8 +528,7 @@ const stories: Readonly<Record<string, (desk: Desk) => Promise<void>>> = {
 
 /** Two processes that hold their locks, and a reply that has told of others. */
 async function twoAmongOthers(desk: Desk) {
-  const { host, port, user, password, database } = desk.pool.options;
-  const locks = new pg.Client({ host, port, user, password, database });
+  const locks = new pg.Client({ connectionString: desk.pool.options.connectionString });
   await locks.connect();
   await locks.query('select pg_advisory_lock(1397248855, n) from generate_series(7, 8) n');
   const [one, two] = [7, 8].map(id => desk.process({ sender: () => id, limits: plenty })) as [Sender, Sender];
