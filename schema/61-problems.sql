@@ -243,7 +243,7 @@ found as (
       n.run_id, sync.option_of(n.account_id)),
     n.slot + n.target
   from nights n
-  where now() > n.slot + n.target and exists (select from alive w where w.account_id = n.account_id and w.works) and exists (
+  where now() > n.slot + n.target and not exists (select from unattended u where u.account_id = n.account_id) and exists (
     select from sync.stored_runs r join sync.stored_run_streams s on s.run_id = r.id
     where r.id = n.run_id and r.state = 'running' and s.state in ('waiting', 'running')
       and not sync.is_paused(s.account_id, s.stream_key)
@@ -259,7 +259,7 @@ found as (
     from streams s join sync.streams k using (stream_key) join sync.targets t on (t.account_id, t.subject) = (s.account_id, s.stream_key)
     cross join lateral (select sync.behind(s.account_id, s.stream_key) as behind offset 0) l) b
   -- What holds it up has a problem of its own: a run that failed, an outage, rejects, a worker that is missing.
-  where b.behind > b.target and exists (select from alive w where w.account_id = b.account_id and w.works)
+  where b.behind > b.target and not exists (select from unattended u where u.account_id = b.account_id)
     and not exists (select from sync.most_rejected m where m.account_id = b.account_id and split_part(m.stream_key, '.', 1) = split_part(b.stream_key, '.', 1))
     and not exists (select from failing f where f.account_id = b.account_id and f.problem = 'outage' and f.source = split_part(b.stream_key, '.', 1))
     and not coalesce((
@@ -324,9 +324,9 @@ found as (
   where not exists (select from sync.most_rejected m where (m.account_id, m.stream_key) = (r.account_id, r.stream_key))
   group by r.account_id, r.stream, r.stream_key
   union all
-  -- Where somebody syncs now and then, for example with cron, this is an alarm only if work waits longer than was promised.
+  -- It is critical once work waits longer than was promised.
   select a.account_id, null, 'no_worker',
-    case when a.last_at < now() - interval '15 minutes' and exists (
+    case when exists (
       select from sync.targets t where t.account_id = a.account_id and t.subject <> 'nightly' and sync.behind(a.account_id, t.subject) > t.target)
       then 'critical' else 'warning' end,
     format('No worker runs since %s.', sync.time_in_words(a.last_at)),

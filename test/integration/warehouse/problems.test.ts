@@ -507,8 +507,6 @@ test('who reads an account by himself each day needs no worker, and nothing else
   await cases.past_target!.break(name);
   expect(await problems(name)).toEqual(['no_worker']);
   expect([severity, (await one(name, 'no_worker')).severity]).toEqual(['warning', 'critical']);
-  await slot(name, 'fresh', '14 minutes', null);
-  expect(await one(name, 'no_worker')).toMatchObject({ severity: 'warning' });
 });
 
 /** Rejects of a stream that came so long ago. */
