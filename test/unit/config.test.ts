@@ -46,6 +46,8 @@ describe('what is given', () => {
       account: 'default',
       databaseUrl: undefined,
       redisUrl: undefined,
+      proxies: { http: undefined, https: undefined, none: '' },
+      replyBytes: 64_000_000,
       helpdesk: undefined,
       limits: { credits: 100, periodMs: 60_000, requestsPerSecond: 6, reserve: 10, sweepShare: 0.1 },
       sinceMs: 0,
@@ -123,6 +125,10 @@ describe('what is given', () => {
       SHELFDESK_MCP_SECONDS: '9',
       SHELFDESK_MCP_ROWS: '50',
       SHELFDESK_MCP_KILOBYTES: '30',
+      HTTPS_PROXY: 'http://proxy.example:3128',
+      HTTP_PROXY: 'http://u:hush@proxy.example:3129',
+      NO_PROXY: 'desk.example',
+      SHELFDESK_REPLY_MEGABYTES: '16',
     };
     // A token that lasts is set instead of what gets one.
     expect([...Object.keys(all), 'BOOKS_ACCESS_TOKEN'].sort()).toEqual(Object.keys(settings).sort());
@@ -130,6 +136,12 @@ describe('what is given', () => {
       account: 'default',
       databaseUrl: all.DATABASE_URL,
       redisUrl: all.REDIS_URL,
+      proxies: {
+        https: new URL('http://proxy.example:3128'),
+        http: new URL('http://u:hush@proxy.example:3129'),
+        none: 'desk.example',
+      },
+      replyBytes: 16_000_000,
       helpdesk: { baseUrl: new URL('https://desk.example/api/v1'), token: 'hush-hush' },
       limits: { credits: 400, periodMs: 30_000, requestsPerSecond: 12, reserve: 0, sweepShare: 0.3 },
       sinceMs: Date.UTC(2024, 0, 1),
@@ -431,6 +443,8 @@ describe('a secret is never shown', () => {
     expect(secret.map(([name]) => name)).toEqual([
       'DATABASE_URL',
       'REDIS_URL',
+      'HTTPS_PROXY',
+      'HTTP_PROXY',
       'LAKE_S3_KEY_ID',
       'LAKE_S3_SECRET',
       'HELPDESK_BASE_URL',

@@ -37,7 +37,7 @@ test('a body within the cap is its text', async () => {
     yield Buffer.from([0xc3]);
     yield Buffer.from([0xa4, 0xff]);
   })();
-  expect(await withinCap(chunks, { capBytes: 3 }, textOf)).toEqual({ text: 'ä\uFFFD' });
+  expect(await withinCap(chunks, { capBytes: 3 }, textOf)).toEqual({ text: 'ä\uFFFD', notUtf8: true });
 });
 
 test.each([
