@@ -12,7 +12,7 @@ import { openServices, type Services, type ServicesOptions } from '../packages/s
 import type { Limits } from '../src/engine/budget/budget.ts';
 import { register } from '../src/engine/coverage/coverage.ts';
 import type { Fetch } from '../src/engine/http/fetch.ts';
-import { nameAccount } from '../src/engine/runs/accounts.ts';
+import { nameAccount } from '../src/engine/runs/accounts/accounts.ts';
 import { streams } from '../src/sources/index.ts';
 import { Database } from '../test/sim/database.ts';
 import { planOf } from '../test/sim/plan.ts';

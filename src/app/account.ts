@@ -7,7 +7,7 @@ import type { Context } from '../engine/context.ts';
 import { forgetLists, type Listed, register } from '../engine/coverage/coverage.ts';
 import { openWays, type Ways } from '../engine/http/proxies.ts';
 import { type OpenQueue, openQueues, type Queues } from '../engine/queue/queue.ts';
-import { nameAccount } from '../engine/runs/accounts.ts';
+import { nameAccount } from '../engine/runs/accounts/accounts.ts';
 import { keepTargets } from '../engine/runs/freshness-targets.ts';
 import { type HandOffSettings, keepHandOffSettings } from '../engine/runs/hand-offs.ts';
 import { command } from '../engine/runs/pauses.ts';

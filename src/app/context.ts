@@ -8,7 +8,7 @@ import type pg from 'pg';
 import { makeLedgerPool, makePool } from '../engine/database/pool.ts';
 import { plainly, remedyOfConnect } from '../engine/database/session/connect-failures.ts';
 import { whereOffered } from '../engine/database/session/prefer-tls.ts';
-import type { Bound } from '../engine/runs/accounts.ts';
+import type { Bound } from '../engine/runs/accounts/accounts.ts';
 import { Away, exitCodes, isAway, ShelfdeskError, UsageError } from '../errors.ts';
 import { OpenStack } from '../open-stack.ts';
 import { sources } from '../sources/index.ts';

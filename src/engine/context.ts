@@ -11,7 +11,7 @@ import type { Limits } from './budget/budget.ts';
 import type { Heard, Send } from './http/send.ts';
 import type { Bell } from './notifier.ts';
 import type { Ms } from './reading/reading.ts';
-import type { Bound } from './runs/accounts.ts';
+import type { Bound } from './runs/accounts/accounts.ts';
 import type { Claim, Claimant } from './runs/claims.ts';
 
 export interface Context {

@@ -9,7 +9,7 @@ import { readConfig, type Times } from '../../src/app/config.ts';
 import { addSchedule, type Scheduled } from '../../src/cli/work/schedule.ts';
 import { makePool } from '../../src/engine/database/pool.ts';
 import { keepSchedule, plansFor, timetables } from '../../src/engine/queue/schedule.ts';
-import { nameAccount } from '../../src/engine/runs/accounts.ts';
+import { nameAccount } from '../../src/engine/runs/accounts/accounts.ts';
 import { claimSlot, forgetOld, lastSlot, type Plan } from '../../src/engine/runs/slots.ts';
 import { streams, streamsOf } from '../../src/sources/index.ts';
 import { settingsFor } from '../support/cli.ts';

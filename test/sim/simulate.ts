@@ -8,7 +8,7 @@ import { between, makeRng, pick, type Rng } from '../../packages/sandbox/src/ran
 import { openServices, type Services } from '../../packages/sandbox/src/services.ts';
 import { register } from '../../src/engine/coverage/coverage.ts';
 import type { Job } from '../../src/engine/queue/job.ts';
-import { nameAccount } from '../../src/engine/runs/accounts.ts';
+import { nameAccount } from '../../src/engine/runs/accounts/accounts.ts';
 import { endAbandonedRuns } from '../../src/engine/runs/runs.ts';
 import { keyOf } from '../support/keys.ts';
 import { boundTo, deskLists } from '../support/sources.ts';

@@ -3,8 +3,14 @@ import type { Command } from 'commander';
 import { isDemo } from '../../app/config.ts';
 import { removeQueue } from '../../app/forget-jobs.ts';
 import { systemClock } from '../../clock.ts';
-import { addressesOf } from '../../engine/runs/accounts.ts';
-import { beginRemoval, clearAccount, endRemoval, type Held, rowsOf } from '../../engine/runs/remove-account.ts';
+import { addressesOf } from '../../engine/runs/accounts/accounts.ts';
+import {
+  beginRemoval,
+  clearAccount,
+  endRemoval,
+  type Held,
+  rowsOf,
+} from '../../engine/runs/accounts/remove-account.ts';
 import { workersOf } from '../../engine/runs/workers.ts';
 import { exitCodes, UsageError } from '../../errors.ts';
 import { readLake } from '../../lake/state.ts';

@@ -13,7 +13,7 @@ import { keepRounds, serve } from '../../app/serve.ts';
 import { systemClock } from '../../clock.ts';
 import { announceDemo, type Demo, demoAccount, demoPlace, findDemo, makeDemoToken } from '../../embedded/demo-place.ts';
 import { removeDemo } from '../../embedded/remove-demo.ts';
-import { forgetAccount } from '../../engine/runs/remove-account.ts';
+import { forgetAccount } from '../../engine/runs/accounts/remove-account.ts';
 import { exitCodes, UsageError } from '../../errors.ts';
 import { PortTaken } from '../../ops/page/server.ts';
 import { amount } from '../../words.ts';

@@ -13,7 +13,7 @@ import type { StreamKey } from '../../engine/database/stream-key.ts';
 import { keepPlan } from '../../engine/forecast/forecast-rows.ts';
 import { type Planned, plan, type Question, totalsOf } from '../../engine/forecast/plan.ts';
 import { nextSlots, timetables } from '../../engine/queue/schedule.ts';
-import { readFrom } from '../../engine/runs/accounts.ts';
+import { readFrom } from '../../engine/runs/accounts/accounts.ts';
 import { command } from '../../engine/runs/pauses.ts';
 import { wasRead } from '../../engine/verify/findings.ts';
 import { exitCodes, UsageError } from '../../errors.ts';

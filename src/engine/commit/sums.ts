@@ -6,7 +6,7 @@ import { cover } from '../coverage/coverage.ts';
 import type { Client } from '../database/pool.ts';
 import { nameOfKey } from '../database/stream-key.ts';
 import type { Range } from '../reading/reading.ts';
-import { bindSource } from '../runs/accounts.ts';
+import { bindSource } from '../runs/accounts/accounts.ts';
 import type { Claim } from '../runs/claims.ts';
 import type { Counts } from '../runs/runs.ts';
 import { acknowledge, acknowledgedOf, acknowledgeWithin, counted } from './acknowledged.ts';

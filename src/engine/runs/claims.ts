@@ -7,7 +7,7 @@ import { FencedOff, UsageError } from '../../errors.ts';
 import { acknowledgedOf, counted } from '../commit/acknowledged.ts';
 import { transaction } from '../database/pool.ts';
 import { nameOfKey, type StreamKey } from '../database/stream-key.ts';
-import { addressesOf, type Bound, boundElsewhere } from './accounts.ts';
+import { addressesOf, type Bound, boundElsewhere } from './accounts/accounts.ts';
 import { closeRun, isApart, outcome, type RunKind, readerClass, withAccount } from './runs.ts';
 
 export interface Claim {

@@ -3,9 +3,9 @@
 import { expect, test } from 'vitest';
 import { syncList } from '../../../src/engine/load/list-loop.ts';
 import { runStream } from '../../../src/engine/load/run-stream.ts';
-import { bindSource, nameAccount } from '../../../src/engine/runs/accounts.ts';
+import { bindSource, nameAccount } from '../../../src/engine/runs/accounts/accounts.ts';
+import { forgetAccount } from '../../../src/engine/runs/accounts/remove-account.ts';
 import { takeUp } from '../../../src/engine/runs/claims.ts';
-import { forgetAccount } from '../../../src/engine/runs/remove-account.ts';
 import { UsageError } from '../../../src/errors.ts';
 import { customers } from '../../../src/sources/helpdesk/customers.ts';
 import { users } from '../../../src/sources/helpdesk/users.ts';

@@ -11,7 +11,7 @@ import { compiles } from '../../../engine/database/server.ts';
 import { remedyOfConnect } from '../../../engine/database/session/connect-failures.ts';
 
 import { queueConnections } from '../../../engine/queue/queue.ts';
-import { addressesOf, boundElsewhere } from '../../../engine/runs/accounts.ts';
+import { addressesOf, boundElsewhere } from '../../../engine/runs/accounts/accounts.ts';
 import { UsageError } from '../../../errors.ts';
 import { sources } from '../../../sources/index.ts';
 import { count } from '../../../words.ts';

@@ -1,7 +1,7 @@
 /** An account, and the addresses of the sources that it is bound to. */
 import type pg from 'pg';
-import { UsageError } from '../../errors.ts';
-import type { Client } from '../database/pool.ts';
+import { UsageError } from '../../../errors.ts';
+import type { Client } from '../../database/pool.ts';
 
 /** A configured source: its address, the setting that holds the address, and its label. */
 export interface Bound {

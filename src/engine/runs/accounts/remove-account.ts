@@ -4,9 +4,9 @@
  * repeated by the same command.
  */
 import type pg from 'pg';
-import { UsageError } from '../../errors.ts';
-import { type Client, transaction } from '../database/pool.ts';
-import { withAccount } from './runs.ts';
+import { UsageError } from '../../../errors.ts';
+import { type Client, transaction } from '../../database/pool.ts';
+import { withAccount } from '../runs.ts';
 
 type Queryable = Pick<pg.ClientBase, 'query'>;
 

@@ -1,7 +1,7 @@
 /** Moves an account to another address of its source, and finds stored records by which the two can be compared. */
 import type pg from 'pg';
-import { noteOperation } from './operations.ts';
-import { withAccount } from './runs.ts';
+import { noteOperation } from '../operations.ts';
+import { withAccount } from '../runs.ts';
 
 export interface Known {
   readonly id: string;
