@@ -12,6 +12,7 @@ import { workersOf } from '../../engine/runs/workers.ts';
 import { exitCodes } from '../../errors.ts';
 import { readClockProblems } from '../../ops/clock-problems.ts';
 import type { Served } from '../../ops/known-accounts.ts';
+import { oldDemo } from '../../ops/old-demo.ts';
 import { type Problem, readProblems } from '../../ops/problems.ts';
 import { timeLeft } from '../../ops/time-left.ts';
 import { streams as declared, sources, streamsOf } from '../../sources/index.ts';
@@ -123,6 +124,8 @@ export function addStatus(program: Command, deps: Deps, act: Act): void {
         const ofDemo = isOne && accounts[0] && isDemo(accounts[0]);
         if (ofDemo && !accounts[0]!.demo!.running)
           say('The demo has ended. `npx shelfdesk demo --stay` runs it again.');
+        const old = db && !ofDemo ? await oldDemo(db) : undefined;
+        if (old !== undefined) say(`! ${old.says} ${old.remedy}`);
         for (const { name, label, requires } of isOne && !ofDemo ? sources : [])
           if (accounts[0] && !configuredSources(accounts[0]).has(name))
             say(`${upperFirst(label)} is not configured (${requires}).`);

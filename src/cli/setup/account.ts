@@ -14,7 +14,7 @@ import {
 import { workersOf } from '../../engine/runs/workers.ts';
 import { exitCodes, UsageError } from '../../errors.ts';
 import { readLake } from '../../lake/state.ts';
-import { oldDemo, oldDemoSays } from '../../ops/old-demo.ts';
+import { oldDemo } from '../../ops/old-demo.ts';
 import { accountNames } from '../../ops/page/overview.ts';
 import { count } from '../../words.ts';
 import { servedOf } from '../choose-account.ts';
@@ -98,7 +98,7 @@ async function list(deps: Deps, { json = false }: Asked): Promise<number> {
       ),
     );
   const demo = isDemo(fleet) ? undefined : await oldDemo(pg);
-  if (demo !== undefined) say(`${oldDemoSays(demo).says}. ${oldDemoSays(demo).remedy}`);
+  if (demo !== undefined) say(`${demo.says} ${demo.remedy}`);
   return exitCodes.ok;
 }
 

@@ -180,15 +180,18 @@ async function runOn(
     warehouse,
     `select number from helpdesk.tickets where account_id = '${demoAccount}' and state = 'open' order by updated_at desc limit 1`,
   );
+  const commands = [
+    'status',
+    'sync',
+    `why ${rows[0]?.[0] ?? 1}`,
+    'query run backlog-by-week',
+    'query run first-response-by-inbox-and-week',
+    'sql "select id, kind, state, started_at from sync.runs order by id desc limit 5"',
+  ];
   print(`\n${style('bold', `The page: ${page.url}`, process.stdout)}
 
 A worker runs, and about ${changesAMinute} things a minute change at the help desk. In another terminal:
-  npx shelfdesk status${option}
-  npx shelfdesk sync${option}
-  npx shelfdesk why ${rows[0]?.[0] ?? 1}${option}
-  npx shelfdesk query run backlog-by-week${option}
-  npx shelfdesk query run first-response-by-inbox-and-week${option}
-  npx shelfdesk sql "select id, kind, state, started_at from sync.runs order by id desc limit 5"${option}
+${commands.map(words => `  npx shelfdesk ${words}${option}`).join('\n')}
 Press Ctrl-C to stop. The data stays.`);
   await aborted(signal);
 }

@@ -4,6 +4,7 @@ import { configuredSources, type Warehouse } from '../../app/context.ts';
 import { openContext, openLog } from '../../app/open-context.ts';
 import { settings } from '../../app/settings.ts';
 import { systemClock } from '../../clock.ts';
+import { parseJson } from '../../engine/exact-json.ts';
 import { addressesOf } from '../../engine/runs/accounts/accounts.ts';
 import { type Known, knownRecords, moveSource } from '../../engine/runs/accounts/move-account.ts';
 import { exitCodes, Gone, ShelfdeskError, UsageError } from '../../errors.ts';
@@ -125,7 +126,7 @@ async function compare(
 
 /** The moment of creation never changes. Where there is none, most of what was stored must be there. */
 function isSame({ payload }: Known, text: string): boolean {
-  const now = JSON.parse(text) as Record<string, unknown>;
+  const now = parseJson(text) as Record<string, unknown>;
   if (typeof payload.created_at === 'string') return payload.created_at === now.created_at;
   const names = Object.keys(payload);
   const equal = names.filter(name => JSON.stringify(payload[name]) === JSON.stringify(now[name]));

@@ -3,6 +3,7 @@
  * several times its size while it is parsed and stored. So reading ends as soon as the cap is passed, and what the body began
  * with may still name its record.
  */
+import { parseJson } from '../exact-json.ts';
 
 /** A body beyond the cap. It was not read to its end. */
 export interface TooLarge {
@@ -77,7 +78,7 @@ export function firstId(head: string, shape: 'single' | 'list' | 'items' | 'noth
 
 function idIn(json: string): string | undefined {
   try {
-    return String(JSON.parse(json)) || undefined;
+    return String(parseJson(json)) || undefined;
   } catch {
     return undefined;
   }

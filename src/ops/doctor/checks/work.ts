@@ -9,6 +9,7 @@ import { command } from '../../../engine/runs/pauses.ts';
 import { endAbandonedRuns } from '../../../engine/runs/runs.ts';
 import { streams } from '../../../sources/index.ts';
 import { count } from '../../../words.ts';
+import { oldDemo } from '../../old-demo.ts';
 import { readProblems } from '../../problems.ts';
 import { countDrift, knownAccounts, liveProcesses, newDrift, openRuns } from '../doctor-state.ts';
 import { type Check, fail, ok, warn } from './check.ts';
@@ -39,6 +40,8 @@ export const workChecks: readonly Check[] = [
     looks: 'accounts of the warehouse that were read in the last week and have no settings',
     needs: ['settings', 'tables'],
     async run({ warehouse, fleetIfAny, clock }) {
+      const demo = fleetIfAny!.demo === undefined ? await oldDemo((await warehouse()).pg) : undefined;
+      if (demo !== undefined) return warn(demo.says, demo.remedy);
       const named = new Set(fleetIfAny!.accounts.map(({ account }) => account));
       const since = new Date(clock.now() - newMs);
       const known = await knownAccounts((await warehouse()).pg, since);
