@@ -186,6 +186,7 @@ describe('who may import whom', () => {
     'src/cli/setup/demo.ts': 'the demo asks both services of the sandbox',
     'src/cli/work/plan.ts': 'keys of --json',
     'src/engine/database/take-over.ts': 'the schemas of the database that it takes over',
+    'src/ops/old-demo.ts': 'a demo is told by the agents of its help desk',
     'src/ops/page/targets.ts': 'service targets are of tickets',
     'src/privacy/erase.ts': 'keys of --json',
     'src/privacy/redact.ts': 'keys of --json',
