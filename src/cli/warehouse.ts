@@ -10,17 +10,23 @@ import { OpenStack } from '../open-stack.ts';
 import { sources } from '../sources/index.ts';
 import { say, style } from './output/terminal.ts';
 
+interface Teller {
+  info(text: string): void;
+  warn(text: string): void;
+}
+
 /** Throws ShelfdeskError if no mirror can be made in the database: an old server, another encoding, schemas of others. */
 export async function warehouseOf(
   config: Pick<Config, 'databaseUrl' | 'demo'> & { accounts?: readonly unknown[] },
   signal: AbortSignal,
+  tell: Teller = { info: say, warn: text => say(`${style('yellow', '!', process.stderr)} ${text}`) },
 ): Promise<Warehouse> {
   const typos = typosIn();
-  if (typos !== '') say(`${style('yellow', '!', process.stderr)} ${typos}`);
+  if (typos !== '') tell.warn(typos);
   await using stack = new OpenStack();
   const warehouse = stack.use(await openWarehouse(config, { signal }));
   const whose = isDemo(config) ? 'that of the demo, an ' : '';
-  if (warehouse.folder) say(`Warehouse: ${whose}embedded PostgreSQL in ${warehouse.folder}`);
+  if (warehouse.folder) tell.info(`Warehouse: ${whose}embedded PostgreSQL in ${warehouse.folder}`);
   await refuseUnfit(warehouse.pg, sources);
   stack.move();
   return warehouse;

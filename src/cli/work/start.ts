@@ -4,7 +4,7 @@ import type { Command } from 'commander';
 import type { Logger } from 'pino';
 import { type Ground, openGround } from '../../app/account.ts';
 import type { Config, Fleet } from '../../app/config.ts';
-import { openWarehouse, requireSource } from '../../app/context.ts';
+import { requireSource } from '../../app/context.ts';
 import { keepRounds, type Served, serve } from '../../app/serve.ts';
 import { systemClock } from '../../clock.ts';
 import { workConnections } from '../../engine/database/pool.ts';
@@ -25,6 +25,7 @@ import { lakeTables, lakeViews } from '../../sources/index.ts';
 import { count } from '../../words.ts';
 import { type Act, aborted, type Deps, note } from '../command.ts';
 import { openVoice } from '../output/voice.ts';
+import { warehouseOf } from '../warehouse.ts';
 import { reporterOf } from './report-runs.ts';
 import { scheduleLines, scheduleOf } from './schedule.ts';
 import { showWork } from './show-work.ts';
@@ -55,8 +56,7 @@ export function addStart(program: Command, deps: Deps, act: Act): void {
         const log = openVoice(fleet);
         const patient = retryOutages(deps.signal, log);
         try {
-          await using warehouse = await patient(() => openWarehouse(fleet, { signal: deps.signal }));
-          if (warehouse.folder) log.info(`Warehouse: embedded PostgreSQL in ${warehouse.folder}`);
+          await using warehouse = await patient(() => warehouseOf(fleet, deps.signal, log));
           await using ground = await patient(() => openGround(fleet, warehouse, log));
           await using page = await patient(() => pageOf(fleet, ground, deps.fleet, program.version()!));
           await using _lake = await lakeOn(fleet, ground, deps);
