@@ -30,7 +30,7 @@ comment on function sync.label_of is 'A source as people call it.';
 
 create or replace view sync.reject_groups as
 select g.account_id, g.stream, g.path, g.reason, g.rejects, g.since, g.last_seen_at,
-  format('%s × %s, since %s%s', g.rejects, g.reason, sync.time_in_words(g.since), case when g.path is not null then ': the interface has changed' end) as says,
+  format('%s × %s, since %s%s', g.rejects, g.reason, sync.time_in_words(g.since), case when g.path is not null and g.rejects >= 5 then ': the interface has changed' end) as says,
   g.source, g.stream_key
 from (
   select r.account_id, r.source, r.stream, r.stream_key, t.path, t.reason,

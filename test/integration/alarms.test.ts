@@ -293,7 +293,9 @@ test('who has wrong settings now is still looked after: by the webhook that he h
 
   // Nobody serves him: that is told.
   await using hook = await openHook();
-  await rows(`insert into sync.accounts (account_id, since, mirrored_since) values ('cem', '2020-01-01', '2020-01-02')`);
+  await rows(
+    `insert into sync.accounts (account_id, since, mirrored_since) values ('cem', '2020-01-01', '2020-01-02')`,
+  );
   await rows(
     `insert into sync.targets (account_id, subject, target) values ('cem', 'nightly', '6 h'), ('cem', 'helpdesk.users', '1 h')`,
   );

@@ -709,13 +709,13 @@ describe('the work', () => {
         .map(({ state, says, remedy }) => ({ state, says, remedy }));
     expect(problems(broken)).toEqual([
       {
-        state: 'warn',
-        says: expect.stringMatching(/^users is \S+ \S+ behind; /),
-        remedy: expect.stringContaining('npx shelfdesk status'),
+        state: 'fail',
+        says: expect.stringMatching(/^No worker runs since \S+Z$/),
+        remedy: expect.stringContaining('npx shelfdesk start'),
       },
       {
         state: 'warn',
-        says: expect.stringMatching(/^1 record of users could not be stored/),
+        says: expect.stringMatching(/^users: 1 × it was unreadable then, since \S+Z$/),
         remedy: expect.stringContaining('npx shelfdesk rejects list'),
       },
       {
@@ -741,9 +741,11 @@ describe('the work', () => {
 
   test('a critical problem fails the check and comes first', async () => {
     await using db = await freshDatabase();
-    await db.pool.query(`insert into sync.accounts (account_id) values ('default')`);
+    await db.pool.query(`insert into sync.accounts (account_id, mirrored_since) values ('default', '2020-01-01')`);
     await db.pool.query(`insert into sync.paused (account_id, source, stream, paused_at, paused_by)
       values ('default', 'helpdesk', 'customers', now() - interval '1 day', 'somebody')`);
+    await db.pool.query(`insert into sync.coverage (account_id, source, stream, list, covered)
+      values ('default', 'helpdesk', 'users', 'default', tstzmultirange(tstzrange('2020-01-01', now() - interval '1 hour')))`);
     await db.pool.query(`insert into sync.targets values ('default', 'helpdesk.users', interval '1 minute')`);
     await db.pool.query(`insert into sync.schedule_slots (account_id, schedule, slot, claimed_at, claimed_by)
       values ('default', 'fresh', now() - interval '1 hour', now() - interval '1 hour', 0)`);

@@ -531,9 +531,7 @@ test('rejects are grouped by their reason, and most of a stream is one problem',
     {
       path: 'messages[].created_at',
       rejects: '3',
-      says: expect.stringMatching(
-        /^3 × messages\[\]\.created_at: not an ISO 8601 time, since \S+Z: the interface has changed$/,
-      ),
+      says: expect.stringMatching(/^3 × messages\[\]\.created_at: not an ISO 8601 time, since \S+Z$/),
     },
     { path: null, rejects: '3', says: expect.stringMatching(/^3 × GET \/tickets\/…: 500, since \S+Z$/) },
   ]);
