@@ -7,6 +7,8 @@ export interface Setting {
   readonly default?: string;
   /** Description: one or two sentences. */
   readonly says: string;
+  /** Of an address: what it ends in. */
+  readonly end?: string;
   /** No message, log or page shows its value. */
   readonly secret?: boolean;
   /** An empty value switches the setting off. Without this, an empty value counts as unset. */
@@ -59,6 +61,16 @@ export const baseUrl = (end: string) =>
   address.refine(url => url.href.endsWith(end), {
     error: `must end in ${end}`,
   });
+
+/** The address that somebody means who leaves out its scheme or its end. What is no address stays as it is. */
+export function completeAddress(typed: string, end: string): string {
+  const isWhole = /^[a-z][a-z0-9+.-]*:\/\//i.test(typed);
+  const url = URL.parse(isWhole ? typed : `https://${typed}`);
+  if (url === null) return typed;
+  if (!isWhole && withoutTls.test(url.hostname)) url.protocol = 'http:';
+  if (url.pathname === '/' && url.search === '' && url.hash === '') url.pathname = end;
+  return url.href;
+}
 
 export const credential = z
   .string()

@@ -2,8 +2,9 @@
  * The commands as people run them: real processes, a real sandbox, a real database. What is asserted is what a shell
  * sees: stdout, stderr and the exit code.
  */
-import { execFile } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
+import { once } from 'node:events';
 import { chmod, mkdtemp, readdir, readFile, realpath, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -280,6 +281,41 @@ describe.concurrent('commands', () => {
     expect(
       (await run(['sync', 'tickets'], { DATABASE_URL: db.url, HELPDESK_PERIOD_SECONDS: '1' }, folder.path)).code,
     ).toBe(0);
+  });
+
+  test('init at a terminal: a mistake is typed again, and the rest is kept', async context => {
+    context.skip(process.platform !== 'linux', 'needs the `script` of util-linux for a terminal');
+    await using db = await freshDatabase();
+    await using folder = await emptyFolder();
+    await using world = await withSandbox({ tickets: 3, tokens: ['hush-hush'] });
+    const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
+    const { PATH = '' } = process.env;
+    const terminal = spawn('script', ['-qec', `"${process.execPath}" "${main}" init`, '/dev/null'], {
+      cwd: folder.path,
+      env: { PATH, TERM: 'xterm-256color', NO_COLOR: '1', DATABASE_URL: db.url },
+    });
+    let shown = '';
+    terminal.stdout.on('data', part => {
+      shown += part;
+    });
+    const when = async (prompt: string, typed: string) => {
+      await expect.poll(() => shown, { timeout: 60_000 }).toContain(prompt);
+      shown = '';
+      terminal.stdin.write(`${typed}\n`);
+    };
+    const { host } = new URL(world.sandbox.url);
+    await when('HELPDESK_BASE_URL: ', '127.0.0.1:1');
+    await when('HELPDESK_BASE_URL [http://127.0.0.1:1/api/v1]: ', '');
+    await when('HELPDESK_TOKEN: ', 'hush-hush');
+    await expect.poll(() => shown, { timeout: 60_000 }).toContain('nobody listens at 127.0.0.1:1');
+    await when('HELPDESK_BASE_URL [http://127.0.0.1:1/api/v1]: ', host);
+    await when(`HELPDESK_BASE_URL [http://${host}/api/v1]: `, '');
+    await when('HELPDESK_TOKEN [as before]: ', '');
+    await once(terminal, 'exit');
+    expect(shown).toContain('It answers, and shows');
+    expect(shown).not.toContain('hush');
+    const written = parseEnv(await readFile(join(folder.path, '.env'), 'utf8'));
+    expect(written).toEqual({ HELPDESK_BASE_URL: world.sandbox.url, HELPDESK_TOKEN: 'hush-hush' });
   });
 
   test('sql: a table or JSON on stdout; refuses to write, a second statement, and says what is wrong', async () => {

@@ -114,6 +114,23 @@ test('a byte that is not UTF-8 is replaced, and the reply says so', async () => 
 });
 
 test.each([
+  [200, '[]'],
+  [404, '{"message":"Not found"}'],
+])('a copy that a cache kept is no reply: %i', async (status, text) => {
+  const told = await answered((_, response) => response.writeHead(status, { age: '120' }).end(text));
+  expect(told).toMatchObject({
+    ...{ name: 'Retry', tries: 3 },
+    says: 'GET /tickets: a cache before HOST answered with a copy that is 120 s old; gave up after 3 tries',
+    remedy: expect.stringContaining('Cache-Control: no-cache'),
+  });
+});
+
+test('what a cache has asked for anew is a reply', async () => {
+  const { reply } = await answered((_, response) => response.writeHead(200, { age: '0' }).end('[{"id":"a"}]'));
+  expect(reply).toMatchObject({ records: [{ id: 'a' }] });
+});
+
+test.each([
   ['an object with the list in it', '{"tickets":[]}', 'Fatal', 1, 'it has its list in a field of an object'],
   ['another object', '{"busy":true}', 'Retry', 3, 'the reply is JSON, but no array'],
   ['a web page', '\n<!doctype html><title>Desk</title>', 'Retry', 3, 'HOST answers with a web page, not with JSON'],
@@ -182,4 +199,17 @@ test('nobody listens, no HTTP, no TLS, and a connection that is closed', async (
     ...{ name: 'Retry', tries: 3 },
     says: expect.stringContaining('HOST closed the connection before the reply was whole'),
   });
+});
+
+test('a 429 without the header of the help desk pauses briefly at first, then twice as long each time', () => {
+  const refused = (headers: Record<string, string>, nth = 1) =>
+    helpdeskDialect.refusal({ status: 429, header: name => headers[name], text: '', withToken: true }, nth);
+  expect([1, 2, 3, 9].map(nth => refused({}, nth))).toEqual([
+    { freezeMs: 1000 },
+    { freezeMs: 2000 },
+    { freezeMs: 4000 },
+    { freezeMs: 60_000 },
+  ]);
+  expect(refused({ 'retry-after': '7' })).toEqual({ freezeMs: 7000 });
+  expect(refused({ 'rate-limit-reset': '30' })).toEqual({});
 });

@@ -8,6 +8,7 @@ import type { Dialect, Said } from './dialect.ts';
 
 /** Without `Retry-After` the first refusal pauses this long, each further one twice as long. */
 const firstPauseMs = 1000;
+const longestPauseMs = 60_000;
 
 /** `address` and `token` are the settings that people change. */
 export function bearerDialect({ address, token }: { address: string; token: string }): Dialect {
@@ -17,8 +18,7 @@ export function bearerDialect({ address, token }: { address: string; token: stri
     query: () => ({}),
     secrets: [],
     rate: () => ({}),
-    refusal: ({ status, header }, refusals) =>
-      status === 429 ? { freezeMs: retryAfterMs(header) ?? firstPauseMs * 2 ** (refusals - 1) } : undefined,
+    refusal: ({ status, header }, refusals) => (status === 429 ? { freezeMs: pauseMs(header, refusals) } : undefined),
     failure(_request, { status, text }, { shown, asOf }) {
       const what = `${shown}: ${status}`;
       if (status === 401) return refusal(what, tokenRefused(token));
@@ -35,6 +35,10 @@ export function bearerDialect({ address, token }: { address: string; token: stri
 /** The source refuses the token, or this use of it. `shown`: the request and its status. */
 export const refusal = (shown: string, { what, remedy }: Pick<Cause, 'what' | 'remedy'>, isDenied = false): Fatal =>
   new Fatal(`${shown}: ${what}`, remedy, exitCodes.refused, isDenied);
+
+/** How long the refusal at a limit stops everybody. `refusals`: of this request, with this one. */
+export const pauseMs = (header: Said['header'], refusals: number): number =>
+  retryAfterMs(header) ?? Math.min(firstPauseMs * 2 ** (refusals - 1), longestPauseMs);
 
 /** Seconds, or a date by the clock of the source. */
 export function retryAfterMs(header: Said['header']): number | undefined {

@@ -128,6 +128,14 @@ export function causeOfError(error: unknown, place: Place): Cause {
   );
 }
 
+/** What a cache kept says nothing about now, neither of what is there nor of what is not. */
+export const aCopy = (seconds: number, { address, label }: Place): Cause =>
+  passing(
+    `a cache before ${hostOf(address)} answered with a copy that is ${seconds} s old`,
+    `Requests ask for no copy (Cache-Control: no-cache): let the proxy or the cache between pass them on, or reach ${label} without it.`,
+    'a cache answered with an old copy',
+  );
+
 function causeUnconnected(code: string, { label, address, setting, proxy }: Place): Cause {
   const what = (of: string) => `${unconnected[code]} ${of} (${code})`;
   if (proxy)

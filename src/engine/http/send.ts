@@ -19,7 +19,7 @@ import {
 import { count } from '../../words.ts';
 import type { Awaited, Booked, Budget, Lane } from '../budget/budget.ts';
 import { streamKey } from '../database/stream-key.ts';
-import { answerOf, type Cause, causeOfError, causeOfReply, noInterface, type Place } from './causes.ts';
+import { aCopy, answerOf, type Cause, causeOfError, causeOfReply, noInterface, type Place } from './causes.ts';
 import { acceptEncoding } from './decoded.ts';
 import type { Dialect, Said, Token } from './dialect.ts';
 import type { Fetch, RawReply } from './fetch.ts';
@@ -29,6 +29,8 @@ import { firstId } from './read-body.ts';
 import type { Reply, Request, SourceName } from './request.ts';
 import type { FieldRules } from './rules/field-rules.ts';
 
+/** A reply that a cache kept no longer is as good as new: its time is only exact to a second. */
+const freshSeconds = 1;
 /** Delays of 0.1 s, 0.3 s, … 30 s: a short failure costs nothing, and an outage of two minutes is survived. */
 const firstDelayMs = 100;
 const longestDelayMs = 30_000;
@@ -245,6 +247,8 @@ export function makeSend(deps: {
       await deps.token.renew(bearer);
       return once(request, options, call);
     }
+    const ageSeconds = Number(header('age'));
+    if (ageSeconds > freshSeconds && (isSuccess || raw.status === 404)) throw ended(request, aCopy(ageSeconds, place));
     if (!isSuccess) throw failure(request, said, asOf);
     const trueBy = date + 1000;
     const shownBy = booked.shownByMs ?? trueBy;

@@ -1,7 +1,7 @@
 /** Authentication, rate limit headers and errors of the help desk (spec, Authentication, Limits, Errors). */
 
 import { parseJson } from '../../engine/exact-json.ts';
-import { refusal } from '../../engine/http/bearer-dialect.ts';
+import { pauseMs, refusal } from '../../engine/http/bearer-dialect.ts';
 import { rightMissing, tokenRefused } from '../../engine/http/causes.ts';
 import type { Dialect } from '../../engine/http/dialect.ts';
 import { isObject } from '../../engine/http/request.ts';
@@ -29,7 +29,11 @@ export const helpdeskDialect: Dialect = {
       ...(resetSeconds !== undefined && { resetSeconds }),
     };
   },
-  refusal: ({ status }) => (status === 429 ? {} : undefined),
+  // Without the header the refusal may be of what stands between: pauses that grow find its limit, and one of a whole period would not.
+  refusal({ status, header }, refusals) {
+    if (status !== 429) return undefined;
+    return header('rate-limit-reset') === undefined ? { freezeMs: pauseMs(header, refusals) } : {};
+  },
   failure(_request, { status, text }, { shown, asOf }) {
     const what = `${shown}: ${status}`;
     if (status === 401) return refusal(what, tokenRefused('HELPDESK_TOKEN', tokenMade));
