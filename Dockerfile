@@ -42,4 +42,4 @@ STOPSIGNAL SIGTERM
 ENTRYPOINT ["node", "--max-semi-space-size=8", "--heap-growing-percent=30", "/app/src/main.js"]
 CMD ["start"]
 # 0 if the warehouse answers and a worker of this container is alive.
-HEALTHCHECK --interval=15s --timeout=10s --start-period=60s --retries=4 CMD ["node", "/app/src/main.js", "health"]
+HEALTHCHECK --interval=15s --timeout=10s --start-period=60s --retries=4 CMD ["node", "/app/src/main.js", "status", "--check"]

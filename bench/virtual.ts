@@ -11,8 +11,8 @@ import { makeRng, type Rng } from '../packages/sandbox/src/random.ts';
 import { openServices, type Services, type ServicesOptions } from '../packages/sandbox/src/services.ts';
 import type { Limits } from '../src/engine/budget/budget.ts';
 import { register } from '../src/engine/coverage/coverage.ts';
-import type { Fetch } from '../src/engine/http/send.ts';
-import { bindAccount } from '../src/engine/runs/accounts.ts';
+import type { Fetch } from '../src/engine/http/fetch.ts';
+import { nameAccount } from '../src/engine/runs/accounts/accounts.ts';
 import { streams } from '../src/sources/index.ts';
 import { Database } from '../test/sim/database.ts';
 import { planOf } from '../test/sim/plan.ts';
@@ -109,7 +109,7 @@ export async function openVirtual({
   }
 
   await direct(async () => {
-    await bindAccount(pg, account, boundTo({ helpdesk: new URL('https://desk.example/api/v1') }));
+    await nameAccount(pg, account, boundTo({ helpdesk: new URL('https://desk.example/api/v1') }));
     const lists = streams.flatMap(one =>
       one.source === 'helpdesk' && one.kind === 'list'
         ? one.lists.map(({ name }) => ({ stream: one.key, list: name }))

@@ -6,6 +6,7 @@ import { execFileSync } from 'node:child_process';
 import { cpSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { fingerprintOf } from '../src/app/build.ts';
 
 /** The oldest Node that the packages run on: undici and commander demand it. A clone needs the Node that strips types. */
 const NODE = '>=22.19';
@@ -60,18 +61,11 @@ manifest(sandbox, {
 for (const folder of ['src', 'jobs'])
   cpSync(join(compiled, folder), join(worker, folder), { recursive: true, filter: path => !path.endsWith('.d.ts') });
 assets('src', join(worker, 'src'));
-for (const name of [
-  'migrations',
-  'docs',
-  'dbt',
-  'README.md',
-  'CHANGELOG.md',
-  'SECURITY.md',
-  'LICENSE',
-  '.env.example',
-]) {
+for (const name of ['migrations', 'docs', 'dbt', 'CHANGELOG.md', 'SECURITY.md', 'LICENSE', '.env.example']) {
   keep(join(root, name), join(worker, name));
 }
+// The README of a clone is about commands that the package lacks.
+keep(join(root, 'packages/README.md'), join(worker, 'README.md'));
 // Who changes the program has the repository, which also shows the larger pictures.
 for (const name of ['DECISIONS.md', 'DESIGN.md', 'SPEC.md', 'contributing', 'page.png', 'reference/star.svg'])
   rmSync(join(worker, 'docs', name), { recursive: true });
@@ -80,6 +74,8 @@ manifest(worker, {
   name: ours.name,
   description: ours.description,
   ...both,
+  // Of the sources, so that a clone of the same commit has the same.
+  build: fingerprintOf(root),
   bin: asJs(ours.bin),
   // A program, not a library: nothing of it is promised to code.
   exports: { './package.json': './package.json' },

@@ -2,11 +2,11 @@
 
 -- The schema sync and its table of migrations exist before the first migration.
 create schema if not exists sync;
-create schema helpdesk;
-create schema books;
-create schema analytics;
-create schema internal;
-create schema safe;
+create schema if not exists helpdesk;
+create schema if not exists books;
+create schema if not exists analytics;
+create schema if not exists internal;
+create schema if not exists safe;
 comment on schema sync is 'Records of the sync itself: synced ranges, times of runs, costs in credits, and gaps.';
 comment on schema helpdesk is
   'The mirror of the help desk. Read sync.status to see up to when each table is complete.';

@@ -34,7 +34,7 @@ create table sync.sources (
 comment on table sync.sources is 'The sources of each account, one row each. All rows of a source come from this one address.';
 comment on column sync.sources.account_id is 'The account.';
 comment on column sync.sources.source is 'The source, which is also the schema of its tables: helpdesk or books.';
-comment on column sync.sources.address is 'Base address of the source. The first sync binds the account to this address.';
+comment on column sync.sources.address is 'Base address of the source. Its first stored row binds the account to this address.';
 
 create table sync.streams (
   stream text,
@@ -173,7 +173,7 @@ comment on column sync.operations.account_id is 'The operator''s name for the mi
 comment on column sync.operations.who is
   'The person: user and machine of a terminal, or role and address of a browser. The worker, when a customer comes back after an erasure and the worker erases the customer again.';
 comment on column sync.operations.action is
-  'The action: run, pause, resume, retry, cancel, erase, let a reader in, revoke a reader, calendar, target, field rules.';
+  'The action: run, pause, resume, retry, cancel, erase, let a reader in, revoke a reader, calendar, target, field rules, move.';
 comment on column sync.operations.subject is
   'Object of the action: a stream, a run, a kind of run, a customer, a reader, a calendar, a service target or field rules; empty for the whole account.';
 comment on column sync.operations.outcome is 'Result of the action, or the reason for the refusal.';
@@ -194,6 +194,22 @@ begin atomic
   select n || ' ' || case n when 1 then one else coalesce(many, one || 's') end;
 end;
 comment on function sync.counted is 'A number with its noun: 1 record, 2 records. Without `many`, the plural adds an s.';
+
+create or replace function sync.time_in_words(at timestamptz) returns text
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select to_char(at at time zone 'UTC',
+    case when (at at time zone 'UTC')::date = (now() at time zone 'UTC')::date then 'HH24:MI"Z"' else 'YYYY-MM-DD"T"HH24:MI"Z"' end)
+$$;
+comment on function sync.time_in_words is 'A time in UTC to the minute, with its date unless it is of today: 23:07Z, 2026-06-01T23:07Z.';
+
+create or replace function sync.label_of(source text) returns text
+language sql immutable
+begin atomic
+  select case source when 'helpdesk' then 'the help desk' when 'books' then 'the book catalog' else 'the source ' || source end;
+end;
+comment on function sync.label_of is 'A source as people call it.';
 
 insert into sync.streams (stream, source, place, follows, one_reader, personal, swept) values
   ('users', 'helpdesk', 1, null, false, true, false),

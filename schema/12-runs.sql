@@ -132,6 +132,7 @@ create table sync.stored_run_streams (
   note text,
   source text not null,
   stream_key text generated always as (source || '.' || stream) stored,
+  answer text,
   constraint run_streams_pkey primary key (run_id, stream_key),
   constraint run_streams_run_id_fkey foreign key (run_id) references sync.stored_runs(id) on delete cascade
 );
@@ -167,6 +168,8 @@ comment on column sync.stored_run_streams.job is 'The queue job that works on th
 comment on column sync.stored_run_streams.waits_for is 'The run that must first end its work on the same stream.';
 comment on column sync.stored_run_streams.sleeps_until is
   'Time at which a worker resumes the stream after the daily quota deferred it; null if not deferred.';
+comment on column sync.stored_run_streams.answer is
+  'An outage of the source that ended the stream, as: The help desk answers 503. Null otherwise.';
 comment on column sync.stored_run_streams.note is
   'Reason for a pause in the work, in words for people who watch the run; null while work proceeds.';
 

@@ -19,7 +19,8 @@ create table sync.rejects (
   as_of timestamptz,
   place integer,
   source text not null,
-  stream_key text generated always as (source || '.' || stream) stored not null
+  stream_key text generated always as (source || '.' || stream) stored not null,
+  path text
 );
 create unique index rejects_open on sync.rejects (account_id, stream_key, key) where (cleared_at is null);
 create index rejects_ask on sync.rejects (account_id, stream_key, ask_id) where (cleared_at is null);
@@ -47,6 +48,63 @@ comment on column sync.rejects.cleared_at is
 comment on column sync.rejects.as_of is
   'The source showed the payload at this time, by its own clock; null if no record arrived.';
 comment on column sync.rejects.place is 'Position in the reply, from 1. For a message: position within its ticket.';
+comment on column sync.rejects.path is
+  'The first field whose value has another shape than documented; empty for the record as a whole. Null if something else is the reason.';
+
+create or replace view sync.reject_groups as
+select g.account_id, g.stream, g.path, g.reason, g.rejects, g.since, g.last_seen_at,
+  format('%s × %s, since %s%s', g.rejects, g.reason, sync.time_in_words(g.since), case when g.path is not null and g.rejects >= 5 then ': the interface has changed' end) as says,
+  g.source, g.stream_key
+from (
+  select r.account_id, r.source, r.stream, r.stream_key, t.path, t.reason,
+    count(*) as rejects, min(r.first_seen_at) as since, max(r.last_seen_at) as last_seen_at
+  from sync.rejects r
+  -- Neither the place in a list nor the id in a request makes another reason.
+  cross join lateral (
+    select regexp_replace(r.path, '\.\d+(?=\.|$)', '[]', 'g') as path,
+      case when r.path is null then replace(r.reason, '/' || coalesce(r.ask_id, r.record_id, ''), '/…')
+        else regexp_replace(split_part(r.reason, '; ', 1), '\.\d+(?=[.:])', '[]', 'g') end as reason) t
+  where r.cleared_at is null
+  group by r.account_id, r.source, r.stream, r.stream_key, t.path, t.reason) g;
+comment on view sync.reject_groups is
+  'Open rejects by their reason. Rejects of one group have one cause, as a format that the source has changed.';
+comment on column sync.reject_groups.path is
+  'The first field whose value has another shape than documented, as messages[].created_at; null if something else is the reason.';
+comment on column sync.reject_groups.reason is 'The reason, without what differs from record to record.';
+comment on column sync.reject_groups.rejects is 'Number of open rejects.';
+comment on column sync.reject_groups.since is 'Time of the first of these rejections.';
+comment on column sync.reject_groups.last_seen_at is 'Time of the last of these rejections.';
+comment on column sync.reject_groups.says is 'The group in one sentence.';
+
+create or replace view sync.most_rejected as
+select g.account_id, g.stream, g.rejects, g.since, g.last_seen_at,
+  g.last_seen_at + least(interval '6 hours', greatest(interval '1 minute', g.last_seen_at - g.half_at)) as next_try_at,
+  g.source, g.stream_key
+from (
+  select r.account_id, r.source, r.stream, r.stream_key, count(*) as rejects, min(r.first_seen_at) as since, max(r.last_seen_at) as last_seen_at,
+    (array_agg(r.first_seen_at order by r.first_seen_at desc))[5] as few_at,
+    percentile_disc(0.5) within group (order by r.first_seen_at) as half_at
+  from sync.rejects r
+  where r.cleared_at is null and r.path is not null
+  group by r.account_id, r.source, r.stream, r.stream_key
+  having count(*) >= 5) g
+cross join lateral (
+  select count(*) as rejects from sync.rejects r
+  where r.account_id = g.account_id and r.stream_key = g.stream_key and r.cleared_at is null and r.path is not null and r.first_seen_at >= g.few_at) few
+-- The sum is taken from the last run on, and ends as soon as enough was stored.
+where not exists (
+  select from (
+    select sum(s.inserted + s.updated + s.unchanged) over (order by s.run_id desc) as stored
+    from sync.stored_run_streams s
+    where s.account_id = g.account_id and s.stream_key = g.stream_key and (s.finished_at is null or s.finished_at >= g.few_at)) w
+  where w.stored >= few.rejects);
+comment on view sync.most_rejected is
+  'Streams of which most is rejected because its shape is not as documented: since the fifth youngest of its open rejects came, the runs have rejected more records than they stored. Instead of reading such a stream, a run asks for one record, at times that grow rarer.';
+comment on column sync.most_rejected.rejects is 'Number of open rejects of such a reason.';
+comment on column sync.most_rejected.since is 'Time of the first of these rejections.';
+comment on column sync.most_rejected.last_seen_at is 'Time of the last of these rejections.';
+comment on column sync.most_rejected.next_try_at is
+  'When one record is asked for again: after 1, 2, 4 … minutes, at most 6 hours. A run that a person starts asks at once.';
 
 create table sync.drift (
   account_id text,

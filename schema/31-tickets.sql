@@ -201,7 +201,7 @@ declare
   second constant interval := '1 second';
   plans constant text := current_setting('plan_cache_mode');
 begin
-  -- Field rules rewrite stored values (fields apply): no ticket has changed.
+  -- Field rules rewrite stored values (warehouse fields apply): no ticket has changed.
   if current_setting('shelfdesk.rewriting', true) = 'on' then return null; end if;
   -- Most updates change nothing of these, as those that note when messages were read. A full join never becomes a nested
   -- loop, whatever the plan expected, so a kept plan serves.

@@ -8,7 +8,7 @@ create table sync.readers (
   created_by text not null
 );
 comment on table sync.readers is
-  'Roles for readers of the mirrored data (npx shelfdesk reader create), with the accounts that each may see. A role that is neither listed here nor the owner of the tables sees no account.';
+  'Roles for readers of the mirrored data (npx shelfdesk warehouse reader create), with the accounts that each may see. A role that is neither listed here nor the owner of the tables sees no account.';
 comment on column sync.readers.role_name is 'Login role of the reader.';
 comment on column sync.readers.accounts is 'Accounts that the reader sees; null: all, including future ones.';
 comment on column sync.readers.pii is 'True if the reader also sees personal data: names, addresses and texts.';
@@ -88,18 +88,18 @@ declare
 begin
   for one in
     select format('schema %I', n.nspname) as thing from pg_namespace n
-    where n.nspname = any (schemas) and n.nspowner = current_user::regrole
+    where n.nspname = any (schemas) and n.nspowner = quote_ident(current_user)::regrole
     union all
     -- Sequences of columns, indexes and row types follow their tables.
     select format('%s %s', case c.relkind when 'v' then 'view' when 'm' then 'materialized view' when 'S' then 'sequence' else 'table' end, c.oid::regclass)
     from pg_class c join pg_namespace n on n.oid = c.relnamespace
     where n.nspname = any (schemas) and c.relkind in ('r', 'p', 'v', 'm', 'S')
-      and c.relowner = current_user::regrole and not (c.relkind = 'S' and exists (
+      and c.relowner = quote_ident(current_user)::regrole and not (c.relkind = 'S' and exists (
         select from pg_depend d where d.classid = 'pg_class'::regclass and d.objid = c.oid and d.deptype in ('a', 'i')))
     union all
     select format('routine %s', p.oid::regprocedure)
     from pg_proc p join pg_namespace n on n.oid = p.pronamespace
-    where n.nspname = any (schemas) and p.proowner = current_user::regrole
+    where n.nspname = any (schemas) and p.proowner = quote_ident(current_user)::regrole
       and not exists (
         select from pg_depend d where d.classid = 'pg_proc'::regclass and d.objid = p.oid and d.deptype = 'e')
   loop
@@ -197,7 +197,7 @@ begin
   -- Several people may run migrations: a member of shelfdesk_owner hands over the objects that it owns.
   if 'shelfdesk_owner' = any (groups) and exists (
     select from pg_auth_members m
-    where m.roleid = 'shelfdesk_owner'::regrole and m.member = current_user::regrole
+    where m.roleid = 'shelfdesk_owner'::regrole and m.member = quote_ident(current_user)::regrole
       -- PostgreSQL 16 makes the creator of a role its administrator, but not a member with its rights.
       and coalesce((to_jsonb(m) ->> 'inherit_option')::boolean, true)) then
     perform sync.hand_over('shelfdesk_owner');
@@ -301,7 +301,7 @@ declare
 begin
   if not has_table_privilege(asker, relation, 'select') then
     raise insufficient_privilege using message = format('permission denied for table %s', relation),
-      hint = 'A reader with --pii may search (npx shelfdesk reader create).';
+      hint = 'A reader with --pii may search (npx shelfdesk warehouse reader create).';
   end if;
   return array(
     select a.account_id from sync.accounts a

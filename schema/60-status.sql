@@ -179,7 +179,7 @@ select s.account_id, k.stream,
   case
     when sync.is_paused(s.account_id, s.stream_key) or sync.is_paused(s.account_id, k.source || '.' || k.follows) then 'paused'
     when l.run_id is null then 'never_synced'
-    when d.state = 'failed' then 'failing'
+    when d.state = 'failed' or m.most then 'failing'
     when b.behind is null then 'catching_up'
     when b.behind > t.target and not coalesce(d.sleeps_until > now(), false) then 'stale'
     when (w.waiting > 0 or h.gaps > 0)
@@ -229,7 +229,10 @@ left join lateral (
     and (select u.kind from sync.stored_runs u where u.id = r.run_id) not in ('audit', 'verify', 'sweep', 'backfill')
   order by r.run_id desc
   limit 1
-) d on true;
+) d on true
+cross join lateral (
+  select exists (
+    select from sync.most_rejected i where i.account_id = s.account_id and i.stream_key = s.stream_key) as most offset 0) m;
 comment on view sync.status is 'How complete each stream of each account is, and what is missing.';
 comment on column sync.status.account_id is 'The account.';
 comment on column sync.status.stream is 'The stream.';
@@ -256,7 +259,7 @@ comment on column sync.status.behind is
   'Lag of the newest part of the stream: every older change since the start of the mirror is stored. Unlike lag, it ignores missing history. See sync.behind.';
 comment on column sync.status.target is 'Freshness target from the settings; see sync.targets.';
 comment on column sync.status.state is
-  'fresh; catching_up (within its target, but history or details are pending, the first load is running, or the daily quota is used up); stale (behind its target); failing (the last finished run failed); never_synced; paused (by a person, or because the stream that it depends on is paused).';
+  'fresh; catching_up (within its target, but history or details are pending, the first load is running, or the daily quota is used up); stale (behind its target); failing (the last finished run failed, or most of what is read is rejected); never_synced; paused (by a person, or because the stream that it depends on is paused).';
 comment on column sync.status.age_p50 is
   'Median change latency of the last hour: age of a change when it was stored. Null without changes.';
 comment on column sync.status.age_p95 is

@@ -19,10 +19,10 @@ create table sync.alarms (
   source text default '' not null,
   stream_key text generated always as (
 case stream
-    when '' then ''
+    when '' then source
     else (source || '.' || stream)
 end) stored not null,
-  constraint alarms_source_and_stream check ((source = '') = (stream = ''))
+  constraint alarms_source_and_stream check (stream = '' or source <> '')
 );
 create index alarms_due on sync.alarms (next_try_at) where (next_try_at is not null);
 create unique index alarms_open on sync.alarms (account_id, problem, stream_key) where (ended_at is null);
@@ -31,7 +31,7 @@ comment on table sync.alarms is
 comment on column sync.alarms.id is 'Number of the alarm, part of each notification.';
 comment on column sync.alarms.account_id is 'The operator''s name for the mirrored account.';
 comment on column sync.alarms.problem is 'The problem, as in sync.problems.';
-comment on column sync.alarms.stream is 'The stream; empty for the whole account.';
+comment on column sync.alarms.stream is 'The stream; empty for the whole account or a whole source.';
 comment on column sync.alarms.severity is 'critical or warning.';
 comment on column sync.alarms.says is 'Description of the problem when it was last seen.';
 comment on column sync.alarms.remedy is 'Remedy.';
@@ -48,9 +48,9 @@ comment on column sync.alarms.tries is 'Number of failed deliveries of the next 
 comment on column sync.alarms.next_try_at is
   'Time of the next delivery, and of the retry if the delivering process dies; null if no notification is due.';
 comment on column sync.alarms.last_error is 'Error of the last delivery; null if none failed.';
-comment on column sync.alarms.source is 'Source of the stream: helpdesk or books. Empty for the whole account.';
+comment on column sync.alarms.source is 'The source: helpdesk or books. Empty for the whole account.';
 comment on column sync.alarms.stream_key is
-  'Key of the stream: source.stream, as helpdesk.tickets. Empty for the whole account.';
+  'Key of the stream: source.stream, as helpdesk.tickets; of a whole source its name. Empty for the whole account.';
 
 create or replace view sync.problems as
 with streams as not materialized (
@@ -62,30 +62,35 @@ last_runs as (
   from streams s join sync.streams k using (stream_key)
   cross join lateral (
     select r.run_id, (select u.kind from sync.stored_runs u where u.id = r.run_id) as kind,
-      r.state, r.error, r.remedy, r.exit_code, r.finished_at
+      r.state, r.error, r.remedy, r.exit_code, r.finished_at, r.answer
     from sync.stored_run_streams r
-    where r.account_id = s.account_id and r.stream_key = s.stream_key and r.state not in ('waiting', 'running')
+    -- Who interrupts a run ends no failure.
+    where r.account_id = s.account_id and r.stream_key = s.stream_key and r.state not in ('waiting', 'running', 'interrupted')
       and (select u.kind from sync.stored_runs u where u.id = r.run_id) not in ('sweep', 'audit', 'verify', 'backfill')
     order by r.run_id desc limit 1) d
   union all
   select s.account_id, k.stream, s.stream_key, k.source, true, d.*
   from streams s join sync.streams k using (stream_key)
   cross join lateral (
-    select r.run_id, u.kind, r.state, r.error, r.remedy, r.exit_code, r.finished_at
+    select r.run_id, u.kind, r.state, r.error, r.remedy, r.exit_code, r.finished_at, r.answer
     from (
       select i.id, i.kind from sync.stored_runs i
       where i.account_id = s.account_id and i.kind = 'sweep' order by i.id desc offset 0) u
     cross join lateral (
       select * from sync.stored_run_streams i
-      where i.run_id = u.id and i.stream_key = s.stream_key and i.state not in ('waiting', 'running') offset 0) r
+      where i.run_id = u.id and i.stream_key = s.stream_key and i.state not in ('waiting', 'running', 'interrupted') offset 0) r
     order by u.id desc limit 1) d),
 failing as not materialized (
   select d.*, regexp_replace(d.error, '^[A-Z]+ /\S*: ', '') as cause, t.behind > t.target as is_late, n.of_night,
     case
+      when d.answer is not null and not (d.exit_code = 4 and p.proven) then 'outage'
       when d.exit_code = 4 and not p.proven then case when not d.sweeps then 'token_refused' end
       when d.sweeps and d.error like '%seem to have been deleted at the source%' then 'mass_deletion_stopped'
       else 'run_failed' end as problem,
-    (select coalesce(min(f.finished_at), d.finished_at)
+    b.failing_since, b.was_refused
+  from last_runs d
+  cross join lateral (
+     select coalesce(min(f.finished_at), d.finished_at) as failing_since, coalesce(bool_or(f.exit_code = 4), false) as was_refused
      from sync.stored_run_streams f
      where f.account_id = d.account_id and f.stream_key = d.stream_key and f.state = 'failed'
        and case when d.sweeps then (select u.kind from sync.stored_runs u where u.id = f.run_id) = 'sweep'
@@ -95,8 +100,7 @@ failing as not materialized (
          where g.account_id = d.account_id and g.stream_key = d.stream_key and g.state in ('completed', 'partial')
            and case when d.sweeps then (select u.kind from sync.stored_runs u where u.id = g.run_id) = 'sweep'
              else (select u.kind from sync.stored_runs u where u.id = g.run_id) not in ('sweep', 'audit', 'verify', 'backfill') end
-         order by g.run_id desc limit 1), 0)) as failing_since
-  from last_runs d
+         order by g.run_id desc limit 1), 0)) b
   -- Any later reply proves that the source accepts the token.
   cross join lateral (
     select exists (
@@ -123,27 +127,51 @@ nights as (
 alive as materialized (
   select w.account_id, w.works, w.host, w.page_url, w.page_error, w.started_at from sync.live_workers w),
 unattended as not materialized (
-  select a.account_id, s.last_at
+  select a.account_id, greatest(p.last_at, r.last_at) as last_at
   from sync.accounts a
   cross join lateral (
-    select max(l.claimed_at) as last_at
+    select max(n.claimed_at) as last_at
     from (values ('fresh'), ('nightly')) w (schedule)
     cross join lateral (
-      select p.claimed_at from sync.schedule_slots p
-      where p.account_id = a.account_id and p.schedule = w.schedule
-      order by p.slot desc limit 1) l) s
-  where s.last_at is not null
-    -- A person reads the stream without the scheduler, for example with cron.
+      select i.claimed_at from sync.schedule_slots i
+      where i.account_id = a.account_id and i.schedule = w.schedule
+      order by i.slot desc limit 1) n) p
+  cross join lateral (
+    select max(coalesce(i.finished_at, i.started_at)) as last_at
+    from (
+      select o.finished_at, o.started_at from sync.stored_runs o
+      where o.account_id = a.account_id order by o.id desc limit 5) i) r
+  where coalesce(p.last_at, r.last_at) is not null
+    -- Somebody syncs without the scheduler, for example with cron: nobody is missing before twice the time between the last two.
     and not coalesce((
-      select r.started_at > greatest(s.last_at, now() - interval '26 hours') from sync.stored_runs r
-      where r.account_id = a.account_id and r.kind = 'sync' order by r.id desc limit 1), false)
+      select max(i.started_at) > coalesce(p.last_at, '-infinity') and now() < max(i.started_at) + 2 * (max(i.started_at) - min(i.started_at))
+      from (
+        select o.started_at from sync.stored_runs o
+        where o.account_id = a.account_id and o.kind = 'sync' order by o.id desc limit 2) i
+      having count(*) = 2), false)
     and exists (select from sync.targets t where t.account_id = a.account_id)
     and not exists (select from alive w where w.account_id = a.account_id and w.works)),
+-- When the schedule tries a source again: as long after its last slot as that was after the one before.
+next_slots as not materialized (
+  select a.account_id, w.schedule, p.slot
+  from sync.accounts a cross join (values ('fresh'), ('nightly')) w (schedule)
+  cross join lateral (
+    select max(i.slot) + (max(i.slot) - min(i.slot)) as slot
+    from (
+      select o.slot from sync.schedule_slots o
+      where o.account_id = a.account_id and o.schedule = w.schedule order by o.slot desc limit 2) i
+    having count(*) = 2) p
+  where p.slot > now() and exists (select from alive w where w.account_id = a.account_id and w.works)),
 found as (
   -- One cause makes several streams of a source fail: the row names all, and carries the first.
-  select r.account_id, (array_agg(r.stream_key order by r.place))[1] as stream_key, r.problem,
-    case when r.problem <> 'run_failed' or bool_or(r.is_late or r.of_night) then 'critical' else 'warning' end as severity,
+  -- An outage is of its source, whatever streams meet it, and whatever it answers: it begins and ends once.
+  select r.account_id, case r.problem when 'outage' then r.source || '.' else (array_agg(r.stream_key order by r.place))[1] end as stream_key, r.problem,
+    case when r.problem not in ('run_failed', 'outage') or bool_or(r.is_late or r.of_night or r.problem = 'outage' and r.was_refused)
+      then 'critical' else 'warning' end as severity,
     case r.problem
+      when 'outage' then format('%s since %s; nothing is lost%s.', (array_agg(r.answer order by r.finished_at desc, r.place))[1], sync.time_in_words(min(r.failing_since)),
+        '; next try ' || (select sync.time_in_words(min(n.slot)) from next_slots n
+          where n.account_id = r.account_id and n.schedule = any(array_agg(case r.kind when 'nightly' then 'nightly' else 'fresh' end))))
       when 'token_refused' then format('The source refuses our token: %s.', min(r.error))
       when 'run_failed' then
         case when count(distinct r.stream_key) = 1
@@ -152,6 +180,7 @@ found as (
       else format('%s and perhaps more seem to have been deleted at the source, too many to be believed; none was marked as deleted here.',
         sync.counted(min(g.many), rtrim(min(r.stream), 's'), min(r.stream))) end as says,
     case r.problem
+      when 'outage' then coalesce((array_agg(r.remedy order by r.finished_at desc, r.place))[1], 'It is tried again by itself.')
       when 'token_refused' then coalesce(min(r.remedy), 'Set a token that is valid, and start the workers again.')
       when 'run_failed' then string_agg(distinct coalesce(r.remedy, 'Look at the log.'), ' ')
       else format('Look there whether it is so; if it is, run `npx shelfdesk sweep %s --accept-deletions%s`; if not, the next sweep asks again.',
@@ -163,7 +192,7 @@ found as (
     where o.account_id = r.account_id and o.stream_key = r.stream_key and o.gone_at is not null) g on r.problem = 'mass_deletion_stopped'
   where r.problem <> 'mass_deletion_stopped' or g.many > 0
   group by r.account_id, r.source, r.problem,
-    case r.problem when 'token_refused' then '' when 'run_failed' then r.cause else r.stream_key end
+    case r.problem when 'outage' then '' when 'token_refused' then '' when 'run_failed' then r.cause else r.stream_key end
   union all
   select n.account_id, null, 'nightly_failed', 'critical',
     string_agg(format(case n.kind when 'sweep' then 'The sweep of the night (run %s) %s.' else 'The nightly run %s %s.' end, n.id,
@@ -214,7 +243,7 @@ found as (
       n.run_id, sync.option_of(n.account_id)),
     n.slot + n.target
   from nights n
-  where now() > n.slot + n.target and exists (select from alive w where w.account_id = n.account_id and w.works) and exists (
+  where now() > n.slot + n.target and not exists (select from unattended u where u.account_id = n.account_id) and exists (
     select from sync.stored_runs r join sync.stored_run_streams s on s.run_id = r.id
     where r.id = n.run_id and r.state = 'running' and s.state in ('waiting', 'running')
       and not sync.is_paused(s.account_id, s.stream_key)
@@ -229,10 +258,13 @@ found as (
     select s.account_id, k.stream, s.stream_key, t.target, l.behind
     from streams s join sync.streams k using (stream_key) join sync.targets t on (t.account_id, t.subject) = (s.account_id, s.stream_key)
     cross join lateral (select sync.behind(s.account_id, s.stream_key) as behind offset 0) l) b
-  -- A run that failed and a worker that is missing have problems of their own.
-  where b.behind > b.target and not exists (select from unattended u where u.account_id = b.account_id) and not coalesce((
+  -- What holds it up has a problem of its own: a run that failed, an outage, rejects, a worker that is missing.
+  where b.behind > b.target and not exists (select from unattended u where u.account_id = b.account_id)
+    and not exists (select from sync.most_rejected m where m.account_id = b.account_id and split_part(m.stream_key, '.', 1) = split_part(b.stream_key, '.', 1))
+    and not exists (select from failing f where f.account_id = b.account_id and f.problem = 'outage' and f.source = split_part(b.stream_key, '.', 1))
+    and not coalesce((
     select r.state = 'failed' or r.sleeps_until > now() from sync.stored_run_streams r
-    where r.account_id = b.account_id and r.stream_key = b.stream_key and r.state not in ('waiting', 'running')
+    where r.account_id = b.account_id and r.stream_key = b.stream_key and r.state not in ('waiting', 'running', 'interrupted')
       and (select u.kind from sync.stored_runs u where u.id = r.run_id) not in ('sweep', 'audit', 'verify', 'backfill')
     order by r.run_id desc limit 1), false)
   union all
@@ -270,17 +302,46 @@ found as (
   from sync.gaps h where h.reason is not null
   group by h.account_id, h.stream, h.stream_key
   union all
+  select r.account_id, r.stream_key, 'most_rejected', 'critical',
+    format('Most of what is read of %s is rejected: %s. Nothing is lost; next try %s.', r.stream, g.says, sync.time_in_words(r.next_try_at)),
+    format('See `npx shelfdesk rejects list%s`, and look whether a newer Shelfdesk knows it. One record is asked for at times that grow rarer; once it can be stored, all are read again by themselves.',
+      sync.option_of(r.account_id)),
+    r.since
+  from sync.most_rejected r
+  cross join lateral (
+    select i.says from sync.reject_groups i
+    where i.account_id = r.account_id and i.stream_key = r.stream_key and i.path is not null
+    order by i.rejects desc, i.since limit 1) g
+  union all
   select r.account_id, r.stream_key, 'rejects_open', 'warning',
-    format('%s of %s could not be stored, or read.', sync.counted(count(*), 'record'), r.stream),
+    format('%s: %s%s.', r.stream, string_agg(r.says, '; ' order by r.place) filter (where r.place <= 3),
+      '; and ' || sync.counted(nullif(count(*) filter (where r.place > 3), 0), 'other reason')),
     format('See `npx shelfdesk rejects list%s`; what can be asked for again is asked for again by itself.', sync.option_of(r.account_id)),
-    min(r.first_seen_at)
-  from sync.rejects r where r.cleared_at is null
+    min(r.since)
+  from (
+    select g.*, row_number() over (partition by g.account_id, g.stream_key order by g.rejects desc, g.since, g.reason) as place
+    from sync.reject_groups g) r
+  where not exists (select from sync.most_rejected m where (m.account_id, m.stream_key) = (r.account_id, r.stream_key))
   group by r.account_id, r.stream, r.stream_key
   union all
-  select a.account_id, null, 'no_worker', 'critical', 'No worker is running for this account, so its schedule is not kept.',
+  -- It is critical once work waits longer than was promised.
+  select a.account_id, null, 'no_worker',
+    case when exists (
+      select from sync.targets t where t.account_id = a.account_id and t.subject <> 'nightly' and sync.behind(a.account_id, t.subject) > t.target)
+      then 'critical' else 'warning' end,
+    format('No worker runs since %s.', sync.time_in_words(a.last_at)),
     format('Run `npx shelfdesk start`; if the account is to rest, `npx shelfdesk pause%s`.', sync.option_of(a.account_id)),
     a.last_at
   from unattended a
+  union all
+  select c.account_id, c.source || '.', 'source_clock_jumped', 'warning',
+    format('The clock of %s jumped by %s, last seen at %s: nothing counts as complete until it has stood still for 5 minutes.',
+      sync.label_of(c.source), (array_agg(c.value order by c.last_seen_at desc))[1], sync.time_in_words(max(c.last_seen_at))),
+    'What was read is stored, and the next runs resume by themselves. If it comes again, ask the support of the source, or look at the clock of the database server.',
+    max(c.last_seen_at)
+  from sync.drift c
+  where c.kind = 'clock' and c.last_seen_at > now() - interval '1 hour'
+  group by c.account_id, c.source
   union all
   select w.account_id, null, 'page_not_served', 'warning',
     format('The worker on %s does not serve the page: %s.', min(w.host), min(w.page_error)),
@@ -348,8 +409,9 @@ found as (
     string_agg(distinct p.remedy, ' '), max(p.last_at)
   from sync.recommendations p left join sync.streams k on k.stream_key = p.stream_key
   group by p.account_id, k.stream, k.stream_key)
-select f.account_id, split_part(f.stream_key, '.', 2) as stream, f.problem, f.severity, f.says, f.remedy, f.since,
-  split_part(f.stream_key, '.', 1) as source, f.stream_key
+-- The key of a whole source ends with the dot.
+select f.account_id, nullif(split_part(f.stream_key, '.', 2), '') as stream, f.problem, f.severity, f.says, f.remedy, f.since,
+  split_part(f.stream_key, '.', 1) as source, case when f.stream_key not like '%.' then f.stream_key end as stream_key
 from found f
 left join sync.streams k on k.stream_key = f.stream_key
 where f.problem in ('paused', 'alarms_undelivered', 'hand_off_undelivered') or not exists (
@@ -360,13 +422,13 @@ comment on view sync.problems is
   'Current problems, one row per cause: the content of the page, the alarms, `doctor` and the health endpoints. Empty if everything is well. A paused stream shows only that it is paused.';
 comment on column sync.problems.account_id is 'The account.';
 comment on column sync.problems.stream is
-  'The stream, the first one if one cause stops several of a source; null for the whole account.';
+  'The stream, the first one if one cause stops several of a source; null for the whole account or a whole source.';
 comment on column sync.problems.problem is
-  'Code of the problem: token_refused, run_failed, nightly_failed, nightly_late, past_target, credits_refused, mass_deletion_stopped, audit_found_drift, gap, rejects_open, no_worker, page_not_served, alarms_undelivered, hand_off_undelivered, hand_off_late, paused, recommendation.';
+  'Code of the problem: outage, token_refused, run_failed, nightly_failed, nightly_late, past_target, credits_refused, mass_deletion_stopped, audit_found_drift, gap, most_rejected, rejects_open, no_worker, source_clock_jumped, page_not_served, alarms_undelivered, hand_off_undelivered, hand_off_late, paused, recommendation.';
 comment on column sync.problems.severity is
-  'critical: work has stopped until a person acts, or a failure delays a stream beyond its target, or a night failed; warning; info.';
+  'critical: work has stopped until a person acts, or a failure delays a stream beyond its target, or a night failed, or most of what is read is rejected; warning; info.';
 comment on column sync.problems.says is 'Description in one sentence.';
 comment on column sync.problems.since is 'Start of the problem, if known.';
-comment on column sync.problems.source is 'Source of the stream: helpdesk or books; null for the whole account.';
+comment on column sync.problems.source is 'The source: helpdesk or books; null for the whole account.';
 comment on column sync.problems.stream_key is
-  'Key of the stream: source.stream, as helpdesk.tickets; null for the whole account.';
+  'Key of the stream: source.stream, as helpdesk.tickets; null for the whole account or a whole source.';

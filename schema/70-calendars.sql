@@ -6,7 +6,7 @@ create table analytics.calendars (
   check (name <> '')
 );
 comment on table analytics.calendars is
-  'Business calendars by name: weekly hours and holidays in a time zone. Created with npx shelfdesk calendar set.';
+  'Business calendars by name: weekly hours and holidays in a time zone. Created with npx shelfdesk warehouse calendar set.';
 comment on column analytics.calendars.name is 'Name of the calendar.';
 comment on column analytics.calendars.time_zone is 'Time zone of the hours and holidays, such as Europe/Berlin.';
 
@@ -58,7 +58,7 @@ select a.account_id, a.inbox_id, a.calendar
 from internal.stored_calendar_assignments a
 where a.account_id = any (array(select account_id from sync.readable_accounts));
 comment on view analytics.calendar_assignments is
-  'Calendar of each inbox. Without a calendar, business time is null. Created with npx shelfdesk calendar assign.';
+  'Calendar of each inbox. Without a calendar, business time is null. Created with npx shelfdesk warehouse calendar assign.';
 comment on column analytics.calendar_assignments.inbox_id is
   'The inbox; joins helpdesk.inboxes.id. Null for tickets without an inbox, and of inboxes without a calendar of their own.';
 

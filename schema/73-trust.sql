@@ -110,7 +110,7 @@ cross join lateral (values
     'Metrics are written with the messages and the changes of a ticket: there should be none. If there are, call analytics.recompute.'),
   ('business times that are not worked out anew',
     (select count(*) from internal.stored_recomputes q where q.account_id = a.account_id),
-    'A calendar has changed, and analytics.recompute has not gone through since: business times of some tickets are those of before. Call it, or run npx shelfdesk calendar set again.'),
+    'A calendar has changed, and analytics.recompute has not gone through since: business times of some tickets are those of before. Call it, or run npx shelfdesk warehouse calendar set again.'),
   ('metrics of tickets that are not here',
     (select count(*) from internal.stored_ticket_metrics s where s.account_id = a.account_id
       and not exists (select from helpdesk.tickets t where t.account_id = a.account_id and t.id = s.ticket_id)),

@@ -1,4 +1,4 @@
--- Search in messages, subjects and addresses. Its three indexes are made by `shelfdesk search on`.
+-- Search in messages, subjects and addresses. Its three indexes are made by `shelfdesk warehouse search on`.
 
 create or replace function sync.require_search(index_name text) returns void
 language plpgsql stable
@@ -6,7 +6,7 @@ as $$
 begin
   if not exists (select from pg_catalog.pg_index i where i.indexrelid = pg_catalog.to_regclass(index_name) and i.indisvalid) then
     raise exception 'search is off: the index % is missing', index_name
-      using errcode = 'object_not_in_prerequisite_state', hint = 'Run `npx shelfdesk search on`. It makes the indexes while the worker runs.';
+      using errcode = 'object_not_in_prerequisite_state', hint = 'Run `npx shelfdesk warehouse search on`. It makes the indexes while the worker runs.';
   end if;
 end
 $$;

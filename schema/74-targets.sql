@@ -24,7 +24,7 @@ select g.account_id, g.inbox_id, g.label_id, g.metric, g.target_seconds
 from internal.stored_service_targets g
 where g.account_id = any (array(select account_id from sync.readable_accounts));
 comment on view analytics.service_targets is
-  'Service targets: how long a first response and a resolution may take. Created with npx shelfdesk target set. Of several for a ticket the most specific one counts: label and inbox, then label, then inbox, then the whole account. Of two labels of one ticket the shorter target counts.';
+  'Service targets: how long a first response and a resolution may take. Created with npx shelfdesk warehouse target set. Of several for a ticket the most specific one counts: label and inbox, then label, then inbox, then the whole account. Of two labels of one ticket the shorter target counts.';
 comment on column analytics.service_targets.account_id is 'The operator''s name for the mirrored account.';
 comment on column analytics.service_targets.inbox_id is
   'The inbox; joins helpdesk.inboxes.id. Null for tickets of all inboxes and of none.';

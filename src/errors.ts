@@ -34,6 +34,22 @@ export function quotedBy(error: unknown): string | undefined {
   return error instanceof Error ? (words.get(error) ?? quotedBy(error.cause)) : undefined;
 }
 
+/** An outage: the source, as people call it, and what it does, as `answers 503`. */
+export interface Outage {
+  readonly label: string;
+  readonly answer: string;
+}
+
+/** Errors by which a source answers nobody. */
+const outages = new WeakMap<Error, Outage>();
+
+export const noteOutage = (error: Error, outage: Outage): void => void outages.set(error, outage);
+
+/** What the source does, if this error or its cause is an outage of it. */
+export function outageIn(error: unknown): Outage | undefined {
+  return error instanceof Error ? (outages.get(error) ?? outageIn(error.cause)) : undefined;
+}
+
 /**
  * The message of any error, without values of records: PostgreSQL (SQLSTATE class 22) and DuckDB quote a value that they refuse, and a
  * parser its text.
@@ -63,14 +79,46 @@ export class Retry extends ShelfdeskError {
    * everything else continues. This is what it means if the source refuses every record.
    */
   readonly everywhere: Fatal | undefined;
-  constructor(message: string, cause?: unknown, everywhere?: Fatal) {
-    super(
-      message,
-      'The request is retried automatically. If the failure lasts, check the status page of the source.',
-      1,
-      cause,
-    );
+  constructor(
+    message: string,
+    cause?: unknown,
+    everywhere?: Fatal,
+    remedy = 'The request is retried automatically. If the failure lasts, check the status page of the source.',
+  ) {
+    super(message, remedy, exitCodes.failed, cause);
     this.everywhere = everywhere;
+  }
+}
+
+/** When a reply was true. */
+interface Shown {
+  readonly asOf: number;
+  readonly trueBy: number;
+  readonly shownBy: number;
+}
+
+/**
+ * A reply is larger than the cap. A list is asked for fewer records a page; what concerns one record is a reject of it, and all
+ * else continues. The same request succeeds only with a higher cap.
+ */
+export class ReplyTooLarge extends Retry {
+  override readonly remedy: string;
+  /** The id of the first record of the reply, if its beginning shows one. */
+  readonly id: string | undefined;
+  /** As in Reply; NaN without a Date. */
+  readonly shown: Shown;
+  constructor(
+    what: string,
+    { bytes, capBytes, id, shown }: { bytes: number; capBytes: number; id: string | undefined; shown: Shown },
+  ) {
+    const inMegabytes = (size: number) => Math.round(size / 100_000) / 10;
+    super(
+      `${what}: the reply is larger than ${inMegabytes(capBytes)} MB (SHELFDESK_REPLY_MEGABYTES); reading ended at ${inMegabytes(bytes)} MB`,
+    );
+    this.remedy =
+      'Fewer records a page are asked for, down to one; a single record that is too large is left out, as a reject. To store it, set SHELFDESK_REPLY_MEGABYTES higher where memory allows: a page needs about six times its size.';
+    this.id = id;
+    this.shown = shown;
   }
 }
 
@@ -159,9 +207,9 @@ export class StreamFailed extends ShelfdeskError {
   }
 }
 
-/** Node's error codes for broken connections. */
+/** Node's error codes for broken connections, and for a lack of file descriptors, which other programs give back. */
 const network =
-  /^(ECONNABORTED|ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT|EHOSTDOWN|EHOSTUNREACH|ENETDOWN|ENETUNREACH|ENOTFOUND|EAI_AGAIN)$/;
+  /^(ECONNABORTED|ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT|EHOSTDOWN|EHOSTUNREACH|ENETDOWN|ENETUNREACH|ENOTFOUND|EAI_AGAIN|EMFILE|ENFILE)$/;
 
 /**
  * PostgreSQL's codes for a server that may recover: connection errors (08), shutdown or start (57P0x), lack of resources
@@ -181,10 +229,20 @@ export function isAway(error: unknown): error is Error {
   if (typeof code === 'string') return network.test(code) || server.test(code);
   if (error.name === 'ReplyError')
     return /^(READONLY|OOM|MISCONF|LOADING|MASTERDOWN|CLUSTERDOWN)\b/.test(error.message);
-  return /^Connection terminated|not queryable|Client was closed|timeout exceeded when trying to connect|Query read timeout/.test(
+  return /^Connection terminated|not queryable|Client was closed|timeout exceeded when trying to connect|^timeout expired$|Query read timeout/.test(
     error.message,
   );
 }
+
+/** Whether a statement was canceled, by PostgreSQL or by a person, or an error has that cause. */
+export function isCanceled(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  return (error as { code?: unknown }).code === '57014' || isCanceled(error.cause);
+}
+
+/** The reason of the signal, if a statement was canceled after it: an interruption cancels statements that wait for a lock. */
+export const orReason = (error: unknown, signal: AbortSignal): unknown =>
+  signal.aborted && isCanceled(error) ? signal.reason : error;
 
 /** Message and remedy for an outage of PostgreSQL or Redis. Commands fail with it; workers wait. */
 export class Away extends ShelfdeskError {
@@ -195,6 +253,44 @@ export class Away extends ShelfdeskError {
   ) {
     super(describeOutage(cause, what), remedy, exitCodes.failed, cause);
   }
+}
+
+/** Node's error codes for what this machine refuses to any program: what it means, and what to do. */
+const refusals: Readonly<Record<string, readonly [means: string, remedy: string]>> = {
+  ENOSPC: ['the disk is full', 'Free some space, then run the same command again.'],
+  EDQUOT: ['the disk quota of this user is used up', 'Free some space, then run the same command again.'],
+  EROFS: ['the file system is read-only', 'Run the command in a folder that it may write to.'],
+  EACCES: ['this user has no right to it', 'Give the user the right, or run the command in another folder.'],
+  EPERM: ['this user has no right to it', 'Give the user the right, or run the command in another folder.'],
+  EIO: ['the disk or the terminal failed', 'Check the disk, then run the same command again.'],
+  ENOMEM: ['this machine has no memory left', 'End other programs, or give the machine or container more memory.'],
+  EMFILE: [
+    'this process may open no more files',
+    'Raise its limit: `ulimit -n 1024` in the shell, or LimitNOFILE= in the systemd unit.',
+  ],
+  ENFILE: ['this machine may open no more files', 'End other programs, or raise fs.file-max.'],
+};
+
+/** This machine refuses what any program needs, such as disk or a working folder. It is no bug, wherever it is thrown. */
+export class MachineRefuses extends ShelfdeskError {
+  constructor(cause: Error, [means, remedy]: readonly [means: string, remedy: string], code: string) {
+    const { path } = cause as NodeJS.ErrnoException;
+    super(`${means}${path === undefined ? '' : `: ${path}`} (${code})`, remedy, exitCodes.failed, cause);
+  }
+}
+
+const noFolder = [
+  'the folder in which the command runs was deleted',
+  'Change to a folder that exists, with `cd`, then run the same command again.',
+] as const;
+
+/** The refusal of the machine behind an error; undefined for any other error. */
+export function machineRefusal(error: unknown): MachineRefuses | undefined {
+  if (!(error instanceof Error) || error instanceof ShelfdeskError) return undefined;
+  const { code, syscall } = error as NodeJS.ErrnoException;
+  if (code === 'ENOENT' && syscall === 'uv_cwd') return new MachineRefuses(error, noFolder, code);
+  if (code !== undefined && Object.hasOwn(refusals, code)) return new MachineRefuses(error, refusals[code]!, code);
+  return undefined;
 }
 
 /** Plain cause of each PostgreSQL code: a full disk and a broken network need different people. */
@@ -229,3 +325,7 @@ export function describeOutage(error: Error, what?: string): string {
   const message = error.message || String(code);
   return cause === undefined ? `${name} does not answer: ${message}` : `${name} cannot be used: ${cause} (${message})`;
 }
+
+/** Said once after an outage. */
+export const isBack = (outage: Error, what?: string): string =>
+  `${what ?? (outage.name === 'ReplyError' ? 'Redis' : 'the database')} is back`;

@@ -1,6 +1,6 @@
 /** Command line in, exit code out. The composition root, and the only file that knows the jobs. */
 import { readFileSync } from 'node:fs';
-import { type Argument, Command, CommanderError } from 'commander';
+import { type Argument, Command, CommanderError, Help } from 'commander';
 import { auditStream } from '../jobs/audit-stream.ts';
 import { backfillStream } from '../jobs/backfill-stream.ts';
 import { exportLake } from '../jobs/export-lake.ts';
@@ -8,10 +8,13 @@ import { stageLake } from '../jobs/stage-lake.ts';
 import { sweepStream } from '../jobs/sweep-stream.ts';
 import { syncStream } from '../jobs/sync-stream.ts';
 import { verifyStream } from '../jobs/verify-stream.ts';
-import { chooseAccount, oneAccount, readFleet, startedByNpx } from './app/config.ts';
+import { chooseAccount, demoInstead, oneAccount, readFleet, startedByNpx } from './app/config.ts';
 import type { Act, AddCommand, Deps } from './cli/command.ts';
-import { allowClosedPipes, say, style } from './cli/output/terminal.ts';
-import { Away, exitCodes, Interrupted, isAway, ShelfdeskError } from './errors.ts';
+import { withNewName } from './cli/old-names.ts';
+import { failPlainly, say, showCursor, style } from './cli/output/terminal.ts';
+import { tellWaits } from './engine/database/waits.ts';
+import { redisRefusal } from './engine/queue/redis-refusals.ts';
+import { Away, exitCodes, Interrupted, isAway, machineRefusal, orReason, ShelfdeskError } from './errors.ts';
 import { checkDeclarations } from './sources/check-declarations.ts';
 import { streams } from './sources/index.ts';
 
@@ -45,58 +48,80 @@ const groups: Record<string, Record<string, () => Promise<AddCommand>>> = {
   'Mend:': {
     doctor: async () => (await import('./cli/look/doctor.ts')).addDoctor,
     rejects: async () => (await import('./cli/look/rejects.ts')).addRejects,
-    drift: async () => (await import('./cli/look/drift.ts')).addDrift,
     runs: async () => (await import('./cli/work/runs.ts')).addRuns,
   },
   'Control:': {
     pause: async () => (await import('./cli/work/pause.ts')).addPause,
-    resume: async () => (await import('./cli/work/resume.ts')).addResume,
+    resume: async () => (await import('./cli/work/pause.ts')).addResume,
     schedule: async () => (await import('./cli/work/schedule.ts')).addSchedule,
-    health: async () => (await import('./cli/look/health.ts')).addHealth,
     'hand-off': async () => (await import('./cli/work/hand-off.ts')).addHandOff,
   },
   'Set up:': {
     init: async () => (await import('./cli/setup/init.ts')).addInit,
     migrate: async () => (await import('./cli/setup/migrate.ts')).addMigrate,
-    reader: async () => (await import('./cli/setup/reader.ts')).addReader,
-    search: async () => (await import('./cli/setup/search.ts')).addSearch,
-    calendar: async () => (await import('./cli/setup/calendar.ts')).addCalendar,
-    target: async () => (await import('./cli/setup/target.ts')).addTarget,
-    fields: async () => (await import('./cli/setup/fields.ts')).addFields,
+    warehouse: async () => (await import('./cli/setup/warehouse/warehouse.ts')).addWarehouse,
+    account: async () => (await import('./cli/setup/account.ts')).addAccount,
     erase: async () => (await import('./cli/setup/erase.ts')).addErase,
     completion: async () => (await import('./cli/setup/completion.ts')).addCompletion,
   },
 };
+
+/** The commands that a first --help names. `--help --all` names all of them. */
+const first = 'demo init sync start status doctor sql web backfill verify rejects runs'.split(' ');
+
 const jobs = [syncStream, backfillStream, sweepStream, auditStream, verifyStream];
 const lakeJobs = [exportLake, stageLake];
 
 const lingerMs = 1000;
 const parentLookMs = 250;
 
+const moreHelp = `
+More commands: shelfdesk --help --all. Options of one: shelfdesk sync --help.
+`;
+
 const exitCodeHelp = `
-Exit codes: 0 ok, 1 failed, 2 wrong usage or configuration, 3 partial, 4 refused by the source (401, 403),
-5 differences found, 130 interrupted (run the same command again to resume).
+Exit codes: 0 ok, 1 failed, 2 wrong usage or configuration, 3 partial, 4 refused
+by the source (401, 403), 5 differences found, 130 interrupted (run the same
+command again to resume).
 Settings come from the environment and from .env: docs/reference/settings.md.`;
 
-async function main(args: readonly string[]): Promise<void> {
+async function main(given: readonly string[]): Promise<void> {
+  const { args, says } = withNewName(given);
+  if (says !== undefined) say(says);
   const { version, description } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'));
-  const program = new Command('shelfdesk')
+  const program: Command = new Command('shelfdesk')
     .description(description)
     .version(version)
     .option('--account <name>', 'account to use if several are configured (SHELFDESK_CONFIG)')
     .exitOverride()
     .showHelpAfterError('(see --help)')
-    .configureHelp({ subcommandTerm: one => [one.name(), ...one.registeredArguments.map(termOf)].join(' ') })
-    .addHelpText('after', exitCodeHelp);
+    .configureHelp({
+      subcommandTerm: one => [one.name(), ...one.registeredArguments.map(termOf)].join(' '),
+      visibleCommands(command) {
+        const all = Help.prototype.visibleCommands.call(this, command);
+        return command === program && !args.includes('--all') ? all.filter(one => first.includes(one.name())) : all;
+      },
+    })
+    .addHelpText('after', () => (args.includes('--all') ? '' : moreHelp) + exitCodeHelp);
   const named = () => program.opts<{ account?: string }>().account;
+  let demo: Awaited<ReturnType<typeof demoInstead>>;
+  program.hook('preAction', async () => {
+    demo = await demoInstead(named());
+  });
+  const read = () => readFleet(undefined, undefined, demo);
   const deps: Deps = {
-    config: () => chooseAccount(readFleet(), named()),
-    fleet: () => oneAccount(readFleet(), named()),
-    asked: () => ({ fleet: readFleet(), account: named() }),
+    config: () => chooseAccount(read(), named()),
+    fleet: () => oneAccount(read(), named()),
+    asked: () => ({ fleet: read(), account: named() }),
     jobs,
     lakeJobs,
     signal: interruption(),
   };
+  tellWaits(
+    deps.signal,
+    sentence => say(`${style('yellow', '!', process.stderr)} ${sentence}`),
+    () => process.exit(exitCodes.interrupted),
+  );
   for (const [group, adds] of await asked(args)) {
     program.commandsGroup(group);
     for (const add of adds) add(program, deps, act);
@@ -105,7 +130,7 @@ async function main(args: readonly string[]): Promise<void> {
     checkDeclarations(streams);
     await program.parseAsync(args.map(asValue), { from: 'user' });
   } catch (error) {
-    process.exitCode = explain(error);
+    process.exitCode = explain(orReason(error, deps.signal));
   }
   // A library that keeps retrying an unreachable server must not keep an interrupted process alive.
   if (deps.signal.aborted) setTimeout(() => process.exit(), lingerMs).unref();
@@ -145,17 +170,22 @@ const act: Act =
   };
 
 /**
- * The first Ctrl-C or SIGTERM stops the work after the current page; the second one exits immediately. A SIGTERM to `npx`
- * reaches only npm and its shell. The shell dies, so this process detects the signal by its changed parent id.
+ * The first Ctrl-C or SIGTERM stops the work after the current page. The second one is left to the system, which ends the process
+ * at once: code that never returns to the event loop would keep a handler of ours from running. A SIGTERM to `npx` reaches only npm and its shell. The shell dies, so this process detects the signal by its changed parent id.
  */
 function interruption(): AbortSignal {
   const controller = new AbortController();
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-    process.on(signal, () => {
-      if (controller.signal.aborted) process.exit(exitCodes.interrupted);
-      controller.abort(new Interrupted());
-    });
-  }
+  const signals = ['SIGINT', 'SIGTERM'] as const;
+  const stop = () => {
+    for (const signal of signals) {
+      process.off(signal, stop);
+      // The first process of a container gets only signals that it handles.
+      if (process.pid === 1) process.on(signal, () => process.exit(exitCodes.interrupted));
+    }
+    showCursor();
+    controller.abort(new Interrupted());
+  };
+  for (const signal of signals) process.on(signal, stop);
   if (startedByNpx()) {
     const { ppid } = process;
     const look = () => process.ppid !== ppid && controller.abort(new Interrupted());
@@ -166,8 +196,9 @@ function interruption(): AbortSignal {
 
 /** Prints message and remedy of an expected failure, or the stack of a bug. Returns the exit code. */
 function explain(thrown: unknown): number {
-  // An outage is never a bug, wherever it is thrown.
-  const error = isAway(thrown) && !(thrown instanceof ShelfdeskError) ? new Away(thrown) : thrown;
+  // Neither a refusal of the machine nor an outage is a bug, wherever it is thrown.
+  const outage = isAway(thrown) && !(thrown instanceof ShelfdeskError) ? new Away(thrown) : thrown;
+  const error = machineRefusal(thrown) ?? refusedBy(thrown) ?? outage;
   // Commander has already printed the error.
   if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.ok : exitCodes.usage;
   if (error instanceof ShelfdeskError) {
@@ -179,5 +210,13 @@ function explain(thrown: unknown): number {
   return exitCodes.failed;
 }
 
-allowClosedPipes();
+/** What Redis refuses for good, in the middle of a command. */
+function refusedBy(thrown: unknown): ShelfdeskError | undefined {
+  const refused = thrown instanceof Error && thrown.name === 'ReplyError' ? redisRefusal(thrown) : undefined;
+  return refused && new ShelfdeskError(refused.says, refused.remedy, exitCodes.failed, thrown);
+}
+
+failPlainly();
+// An error that no one awaits: of a stream, a socket or another program.
+process.on('uncaughtException', error => process.exit(explain(error)));
 await main(process.argv.slice(2));

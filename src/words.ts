@@ -1,4 +1,4 @@
-/** Formats numbers and counted nouns for people. */
+/** Formats numbers, counted nouns and choices for people. */
 
 /** `1,234`. Safe integers skip Intl, which takes 25 ms to initialize. */
 export const amount = (n: number): string =>
@@ -8,3 +8,35 @@ export const amount = (n: number): string =>
 export const count = (n: number, one: string, many = `${one}s`): string => `${amount(n)} ${n === 1 ? one : many}`;
 
 export const upperFirst = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
+
+/** `Did you mean tickets? Choose from: users, tickets.` The question is asked only if one of them is nearly what was written. */
+export function choiceOf(word: string, among: readonly string[], choose = 'Choose from'): string {
+  const near = nearest(word, among);
+  return `${near === undefined ? '' : `Did you mean ${near}? `}${choose}: ${among.join(', ')}.`;
+}
+
+/** The most similar of these words, if a typo or two explain the difference. */
+export function nearest(word: string, among: readonly string[]): string | undefined {
+  const most = Math.min(2, Math.floor(word.length / 2));
+  const [best] = among
+    .map(one => ({ one, typos: typosBetween(word.toLowerCase(), one.toLowerCase()) }))
+    .filter(({ typos }) => typos <= most)
+    .sort((a, b) => a.typos - b.typos);
+  return best?.one;
+}
+
+/** Letters to insert, remove, replace or swap with their neighbour. */
+function typosBetween(a: string, b: string): number {
+  const rows: number[][] = [Array.from({ length: b.length + 1 }, (_, j) => j)];
+  for (let i = 1; i <= a.length; i++) {
+    const row = [i];
+    for (let j = 1; j <= b.length; j++) {
+      const replaced = rows[i - 1]![j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1);
+      const isSwapped = i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1];
+      const swapped = isSwapped ? rows[i - 2]![j - 2]! + 1 : Infinity;
+      row.push(Math.min(replaced, swapped, rows[i - 1]![j]! + 1, row[j - 1]! + 1));
+    }
+    rows.push(row);
+  }
+  return rows[a.length]![b.length]!;
+}

@@ -27,7 +27,7 @@ export const analytics: Section = {
     const tickets = report.quick ? all / 10 : all;
     await fillBySql(database.pool, { tickets, until: new Date(nowMs) });
     await askBacklog(database.pool, report);
-    await askWords(database.pool, report);
+    await askWords(database, report);
     await askHours(database.pool, report);
     const pool = makePool(database.url);
     try {
@@ -64,7 +64,7 @@ async function askBacklog(pool: pg.Pool, { figure }: Report): Promise<void> {
   figure({ what: 'all tickets as of a day', unit: 'ms', rounds: await ask(asOf) });
 }
 
-async function askWords(pool: pg.Pool, { figure }: Report): Promise<void> {
+async function askWords({ url, pool }: { url: string; pool: pg.Pool }, { figure }: Report): Promise<void> {
   const one = async (sql: string, ...values: unknown[]): Promise<string> =>
     (await pool.query(sql, values)).rows[0]!.one;
   const ask = async (what: string, sql: string, value: string, atMost: number) =>
@@ -75,10 +75,7 @@ async function askWords(pool: pg.Pool, { figure }: Report): Promise<void> {
       atMost,
       headline: true,
     });
-  await searchOn(
-    { url: pool.options.connectionString!, db: pool },
-    { show: () => {}, signal: new AbortController().signal },
-  );
+  await searchOn({ url, db: pool }, { show: () => {}, signal: new AbortController().signal });
   const search = 'select * from helpdesk.search_messages($1)';
   const words = { 'in most messages': 1, 'in one of fifty': 100, 'in one of a thousand': 3000, 'that is rare': 29_000 };
   for (const [which, rank] of Object.entries(words))

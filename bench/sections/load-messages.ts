@@ -14,7 +14,7 @@ export const loadMessages: Section = {
   about: [
     `\`shelfdesk sync messages\` reads ${tickets.toLocaleString('en-US')} tickets of ${messagesEach} messages of 3 KB, one after the other over HTTP at no limit, into tables that were never`,
     'analysed, with history, metrics and coverage; then all of them once more, unchanged. In each round one database has search off, as it',
-    'is by default, and one has its indexes (`shelfdesk search on`) before the first message. CPU is that of the whole process and of all of',
+    'is by default, and one has its indexes (`shelfdesk warehouse search on`) before the first message. CPU is that of the whole process and of all of',
     'PostgreSQL. The text is the sum of the bytes of all bodies. Disk is what the messages add to all tables with their indexes, from',
     `the end of \`sync tickets\` on. ${besidesRuns}`,
   ].join(' '),

@@ -1,7 +1,7 @@
 -- How much of the waiting falls into hours in which nobody works?
 -- Waits of customers that began in the last 13 weeks and that a reply has ended: half of them took less than the hours shown.
 -- Tickets whose messages are not all here are left out.
--- Inboxes without a calendar (`npx shelfdesk calendar set`, then `assign`) have no business hours, and are not here.
+-- Inboxes without a calendar (`npx shelfdesk warehouse calendar set`, then `assign`) have no business hours, and are not here.
 select coalesce(i.inbox_name, 'no inbox') as inbox, count(*) as waits,
   round((percentile_cont(0.5) within group (order by wait_seconds) / 3600)::numeric(18, 6), 1)::float8 as hours_on_the_clock,
   round((percentile_cont(0.5) within group (order by wait_business_seconds) / 3600)::numeric(18, 6), 1)::float8 as business_hours,

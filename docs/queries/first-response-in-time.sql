@@ -1,6 +1,6 @@
 -- What share of tickets gets its first response within four business hours?
 -- Tickets of the last 13 weeks whose messages are all here. One that still waits counts as late once it has waited longer.
--- Without a calendar (`npx shelfdesk calendar set`, then `assign`) there is no business time: then neither is anything in time, nor late.
+-- Without a calendar (`npx shelfdesk warehouse calendar set`, then `assign`) there is no business time: then neither is anything in time, nor late.
 with here as materialized (
   select account_id as account_key, complete_through as now from analytics.completeness where source = 'helpdesk' and stream = 'messages'),
 asked as materialized (

@@ -3,7 +3,7 @@
 -- uncertain: nobody can tell, because the resolution was seen too late, or a time is missing.
 -- A ticket that was resolved when the mirror first saw it is left out of resolutions, and one whose messages are not all here
 -- of first responses: only a quick one could be decided.
--- Without a target (`npx shelfdesk target set`) there is no row.
+-- Without a target (`npx shelfdesk warehouse target set`) there is no row.
 select f.metric, coalesce(i.inbox_name, 'no inbox') as inbox, count(*) as tickets,
   count(*) filter (where f.outcome = 'met') as met, count(*) filter (where f.outcome = 'missed') as missed,
   count(*) filter (where f.outcome = 'uncertain') as uncertain, count(*) filter (where f.outcome in ('running', 'at_risk')) as running,

@@ -58,7 +58,7 @@ export async function readCalendar(db: Queryable, name: string): Promise<Calenda
   if (calendar === undefined)
     throw new UsageError(
       `there is no calendar '${name}'`,
-      'See `npx shelfdesk calendar list`; `npx shelfdesk calendar set` makes one.',
+      'See `npx shelfdesk warehouse calendar list`; `npx shelfdesk warehouse calendar set` makes one.',
     );
   return calendar;
 }
@@ -74,7 +74,7 @@ export async function setCalendar(
     if (before === undefined && (timeZone === undefined || hours === undefined))
       throw new UsageError(
         `a new calendar needs a time zone and hours, and '${name}' is new`,
-        `Run \`npx shelfdesk calendar set ${name} --time-zone Europe/Berlin --hours "mon-fri 09:00-17:00"\`, or see \`npx shelfdesk calendar list\` for those that there are.`,
+        `Run \`npx shelfdesk warehouse calendar set ${name} --time-zone Europe/Berlin --hours "mon-fri 09:00-17:00"\`, or see \`npx shelfdesk warehouse calendar list\` for those that there are.`,
       );
     if (timeZone !== undefined) await requireZone(client, timeZone);
     await client.query(
@@ -160,7 +160,7 @@ export async function unassignCalendar(db: pg.Pool, { account, inboxes, who }: A
     if (rowCount === 0)
       throw new UsageError(
         `account '${account}' keeps no calendar${inboxes.length > 0 ? ` for ${subject(inboxes)}` : ' as a whole'}`,
-        'See `npx shelfdesk calendar list` for what is assigned.',
+        'See `npx shelfdesk warehouse calendar list` for what is assigned.',
       );
     const noted = { account, who, action: 'calendar', subject: subject(inboxes), outcome: 'keeps none' } as const;
     await noteOperation(client, noted, now);
@@ -197,7 +197,7 @@ export async function removeCalendar(db: pg.Pool, name: string): Promise<void> {
     if (one !== undefined)
       throw new UsageError(
         `account '${one.account}' keeps calendar '${name}'${one.inbox === null ? '' : ` for inbox ${one.inbox}`}`,
-        `Run ${command(one.account, `calendar unassign${one.inbox === null ? '' : ` --inbox ${one.inbox}`}`)} first, or assign another one.`,
+        `Run ${command(one.account, `warehouse calendar unassign${one.inbox === null ? '' : ` --inbox ${one.inbox}`}`)} first, or assign another one.`,
       );
     await client.query('delete from analytics.calendars where name = $1', [name]);
   });

@@ -68,4 +68,4 @@ const text = (words: string): string =>
     .replaceAll(/[|<*]/g, sign => `\\${sign}`)
     .replaceAll(/(?<![\w`])_(?=\w)/g, '\\_')
     .replaceAll(/\bjoins ([a-z]+)\.([a-z_]+)\./gi, (_, schema, name) => `joins [${schema}.${name}](#${schema}${name}).`)
-    .replaceAll(/(?<!`)npx shelfdesk [a-z]+(?: [a-z]+)?(?=[.,;:)])/g, command => `\`${command}\``);
+    .replaceAll(/(?<!`)npx shelfdesk [a-z]+(?: [a-z]+){0,2}(?=[.,;:)])/g, command => `\`${command}\``);

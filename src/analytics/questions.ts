@@ -1,6 +1,7 @@
 /** The prepared questions: each is an SQL file in docs/queries. */
 import { readdir, readFile } from 'node:fs/promises';
 import { UsageError } from '../errors.ts';
+import { nearest } from '../words.ts';
 
 const folder = new URL('../../docs/queries/', import.meta.url);
 
@@ -18,7 +19,14 @@ export interface Query {
 export function findQuery(queries: readonly Query[], name: string): Query {
   const chosen = queries.find(one => one.name === name.replace(/\.sql$/, ''));
   if (chosen) return chosen;
-  throw new UsageError(`there is no query ${name}`, 'See `npx shelfdesk query list`.');
+  const near = nearest(
+    name,
+    queries.map(one => one.name),
+  );
+  throw new UsageError(
+    `there is no query ${name}`,
+    `${near === undefined ? '' : `Did you mean ${near}? `}See \`npx shelfdesk query list\`.`,
+  );
 }
 
 export async function readQueries(): Promise<Query[]> {

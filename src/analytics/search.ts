@@ -118,8 +118,8 @@ async function oneAtATime(url: string, work: (client: pg.ClientBase) => Promise<
     const { rows } = await client.query<{ free: boolean }>(`select pg_try_advisory_lock(${lock}) as free`);
     if (!rows[0]!.free)
       throw new ShelfdeskError(
-        'another `search on` or `search off` is running',
-        'Run `npx shelfdesk search status` to see what it has made.',
+        'another `warehouse search on` or `warehouse search off` is running',
+        'Run `npx shelfdesk warehouse search status` to see what it has made.',
         exitCodes.failed,
       );
     try {

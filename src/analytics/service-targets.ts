@@ -82,7 +82,7 @@ export async function removeServiceTarget(db: pg.Pool, scope: TargetScope, who: 
     if (rowCount === 0)
       throw new UsageError(
         `account '${account}' has no service target for ${subject(scope)}`,
-        `See ${command(account, 'target list')} for those that there are.`,
+        `See ${command(account, 'warehouse target list')} for those that there are.`,
       );
     await noteOperation(client, { account, who, action: 'target', subject: subject(scope), outcome: 'removed' }, now);
   });

@@ -1,13 +1,13 @@
 /** Opens an account for a command: its context, its queue, and its row in sync.workers. */
 
-import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import type { Logger } from 'pino';
 import { systemClock } from '../clock.ts';
 import type { Context } from '../engine/context.ts';
 import { forgetLists, type Listed, register } from '../engine/coverage/coverage.ts';
+import { openWays, type Ways } from '../engine/http/proxies.ts';
 import { type OpenQueue, openQueues, type Queues } from '../engine/queue/queue.ts';
-import { bindAccount, nameAccount } from '../engine/runs/accounts.ts';
+import { nameAccount } from '../engine/runs/accounts/accounts.ts';
 import { keepTargets } from '../engine/runs/freshness-targets.ts';
 import { type HandOffSettings, keepHandOffSettings } from '../engine/runs/hand-offs.ts';
 import { command } from '../engine/runs/pauses.ts';
@@ -15,10 +15,11 @@ import { type Attendance, attend, type Presence, type Process } from '../engine/
 import { OpenStack } from '../open-stack.ts';
 import { keepFieldRules, pauseLeftOut } from '../privacy/fields/stored-rules.ts';
 import { streams } from '../sources/index.ts';
+import { versionAndBuild } from './build.ts';
 import type { Config, Fleet } from './config.ts';
 import { boundSources, requireSource, type Warehouse } from './context.ts';
 import { promisesOf } from './freshness-targets.ts';
-import { migrateWarehouse } from './migrate.ts';
+import { leftOut, migrateWarehouse } from './migrate.ts';
 import { openContext, openLog } from './open-context.ts';
 
 /** Resources that all accounts of a process share. */
@@ -26,6 +27,8 @@ export interface Ground extends AsyncDisposable {
   readonly warehouse: Warehouse;
   readonly queues: Queues;
   readonly attendance: Attendance;
+  /** The connections of webhooks. */
+  readonly ways: Ways;
   readonly log: Logger;
   /** What this process says of its page, in `sync.workers`. */
   readonly page?: Process['page'];
@@ -33,16 +36,19 @@ export interface Ground extends AsyncDisposable {
 
 /** Opens the shared resources and applies pending migrations. */
 export async function openGround(
-  { redisUrl, logLevel }: Pick<Fleet, 'redisUrl' | 'logLevel'>,
+  { redisUrl, logLevel, proxies }: Pick<Fleet, 'redisUrl' | 'logLevel' | 'proxies'>,
   warehouse: Warehouse,
+  log: Logger = openLog({ logLevel }),
 ): Promise<Ground> {
   await using stack = new OpenStack();
-  await migrateWarehouse(warehouse.url);
+  const migrated = await migrateWarehouse(warehouse.url);
+  if (migrated.busy) log.warn(leftOut(migrated));
   const queues = stack.use(await openQueues({ redisUrl, databaseUrl: warehouse.url }));
   const attendance = stack.use(await attend(warehouse.url, systemClock));
+  const ways = stack.use(openWays(proxies));
   const opened = stack.move();
   return {
-    ...{ warehouse, queues, attendance, log: openLog({ logLevel }) },
+    ...{ warehouse, queues, attendance, ways, log },
     [Symbol.asyncDispose]: () => opened.disposeAsync(),
   };
 }
@@ -54,8 +60,8 @@ export interface Account extends AsyncDisposable {
 }
 
 /**
- * `works`: this process takes jobs immediately. `binds` (default true): stores the sources, lists and freshness targets
- * of the settings in the warehouse.
+ * `works`: this process takes jobs immediately. `binds` (default true): stores the lists and freshness targets of the
+ * settings in the warehouse.
  */
 interface How {
   signal: AbortSignal;
@@ -84,7 +90,7 @@ export async function openAccountOn(
   const log = ground.log.child({ account: config.account });
   let presence: Presence | undefined;
   const ctx = stack.use(openContext(config, ground.warehouse, { log, signal, sender: () => presence?.id }));
-  const { queue: name } = await (binds ? bindAccount : nameAccount)(ctx.pg, ctx.account, boundSources(config));
+  const { queue: name } = await nameAccount(ctx.pg, ctx.account, boundSources(config));
   const lists = listsOf(ctx);
   await register(ctx.pg, ctx.account, config.sinceMs, lists, new Date(ctx.clock.now()), config.lookbackMs);
   if (binds) {
@@ -94,14 +100,14 @@ export async function openAccountOn(
     await keepHandOffs(ctx, config, works);
   }
   const queue = stack.use(ground.queues.open(name));
-  const me = { account: ctx.account, works, host: hostname(), pid: process.pid, version: ourVersion() };
+  const me = { account: ctx.account, works, host: hostname(), pid: process.pid, version: versionAndBuild() };
   const { page } = ground;
   presence = stack.use(await ground.attendance.enter(page ? { ...me, page } : me));
   const opened = stack.move();
   return { ctx, queue, presence, [Symbol.asyncDispose]: () => opened.disposeAsync() };
 }
 
-/** Streams that a rule leaves out whole are paused. Rows of before stay as they are until `fields apply`. */
+/** Streams that a rule leaves out whole are paused. Rows of before stay as they are until `warehouse fields apply`. */
 async function keepRules({ pg, account, clock, log }: Context, { fieldRules }: Config): Promise<void> {
   const now = new Date(clock.now());
   const pending = await keepFieldRules(pg, account, fieldRules, now);
@@ -109,7 +115,7 @@ async function keepRules({ pg, account, clock, log }: Context, { fieldRules }: C
   if (pending.length > 0)
     log.warn(
       { rules: pending.map(({ rule }) => rule) },
-      `records of before may still hold fields that a rule leaves out: ${command(account, 'fields apply')} takes them out`,
+      `records of before may still hold fields that a rule leaves out: ${command(account, 'warehouse fields apply')} takes them out`,
     );
 }
 
@@ -129,10 +135,6 @@ function handOffSettingsOf({ handOff, schedule }: Config): HandOffSettings | und
     dueBy: due && 'by' in due ? due.by : null,
     dueWithinMs: due && 'withinMs' in due ? due.withinMs : null,
   };
-}
-
-function ourVersion(): string {
-  return JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')).version;
 }
 
 function listsOf({ sources, streams }: Context): Listed[] {

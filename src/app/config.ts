@@ -3,28 +3,35 @@
  * environment overrides `.env`. settings.ts defines the settings; accounts-file.ts reads a file with several accounts.
  */
 import { createHmac } from 'node:crypto';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { parseEnv } from 'node:util';
 import { z } from 'zod';
+import { type Demo, demoAccount, findDemo, hasEmbedded } from '../embedded/demo-place.ts';
 import type { SweepConfig } from '../engine/context.ts';
-import type { FieldRules } from '../engine/http/field-rules.ts';
+import type { Proxies } from '../engine/http/proxies.ts';
+import type { FieldRules } from '../engine/http/rules/field-rules.ts';
+import { distance, nearest } from '../engine/http/rules/parse-field-rules.ts';
 import { UsageError } from '../errors.ts';
 import type { LakePlace } from '../lake/duckdb.ts';
 import type { Limits } from '../privacy/bounded.ts';
 import { kinds, type SourceConfig, sources } from '../sources/index.ts';
-import { type Given, type Refused, readFleetFile } from './accounts-file.ts';
-import type { ValuesOf } from './setting-types.ts';
-import { type ownSettings, settings } from './settings.ts';
+import { choiceOf } from '../words.ts';
+import { contradictions } from './contradictions.ts';
+import { type Given, type Refused, readFleetFile } from './files/accounts-file.ts';
+import { readEnvFile } from './files/env-file.ts';
+import { settings, type Values } from './settings.ts';
 
 /** Names of the address settings. An account without any of them has no source. */
 const addresses = sources.map(({ address }) => address);
 
 /** All accounts of this process and their common settings. */
 export interface Fleet {
+  /** Undefined: these are real settings. */
+  demo?: Demo | undefined;
   databaseUrl: string | undefined;
   redisUrl: string | undefined;
   logLevel: string;
+  proxies: Proxies;
   web: WebConfig;
   lake: LakeConfig;
   agents: AgentsConfig;
@@ -64,8 +71,11 @@ export interface AgentsConfig {
 export interface Config extends SourceConfig {
   /** Name of the account, chosen by the operator. */
   account: string;
+  /** Undefined: these are real settings. */
+  demo?: Demo | undefined;
   databaseUrl: string | undefined;
   redisUrl: string | undefined;
+  proxies: Proxies;
   sweep: SweepConfig;
   /** Undefined: every field is kept. */
   fieldRules: FieldRules | undefined;
@@ -75,6 +85,8 @@ export interface Config extends SourceConfig {
   alarm: AlarmConfig | undefined;
   /** Undefined: nobody is told of complete loads. */
   handOff: HandOffConfig | undefined;
+  /** No reply of a source is read further. */
+  replyBytes: number;
   logLevel: string;
 }
 
@@ -129,16 +141,77 @@ export function withoutSettings(account: string, values: Readonly<Record<string,
   return configOf({ ...plain, account, values: { ...plain.values, ...values } });
 }
 
+/** Whether these settings are those of the demo. What must not take the demo for real data asks this. */
+export const isDemo = ({ demo }: Pick<Fleet, 'demo'>): boolean => demo !== undefined;
+
+/** Settings by which a source or a warehouse is set up. */
+const real = [
+  'DATABASE_URL',
+  'SHELFDESK_CONFIG',
+  ...sources.flatMap(({ requires }) => requires.match(/\b[A-Z]+(?:_[A-Z]+)+\b/g) ?? []),
+];
+
+/** Whether settings or an embedded warehouse of real data are in this folder. */
+export const isSetUp = (folder = process.cwd(), environment: Environment = process.env): boolean =>
+  real.some(name => environment[name]) ||
+  existsSync(join(folder, '.env')) ||
+  hasEmbedded(join(folder, '.shelfdesk', 'postgres'));
+
+/**
+ * The demo of the folder, where nothing real is set up, or `named` asks for its account. Undefined: the real settings
+ * count.
+ */
+export async function demoInstead(
+  named?: string,
+  folder = process.cwd(),
+  environment: Environment = process.env,
+): Promise<Demo | undefined> {
+  const demo = await findDemo(folder);
+  if (demo === undefined || (named !== demoAccount && isSetUp(folder, environment))) return undefined;
+  return demo;
+}
+
+/** The settings of the demo. While it runs, they name its sandbox. */
+function fleetOf(demo: Demo, plain: Given): Fleet {
+  const { DATABASE_URL: _database, REDIS_URL: _redis, SHELFDESK_CONFIG: _file, ...values } = ofProcess(plain).values;
+  const given = { ...plain, account: demoAccount, values: { ...values, ...demo.running?.settings } };
+  const common = commonOf(valuesOf(ofProcess(given)));
+  return { ...common, demo, accounts: [{ ...configOf(given), demo }], refused: [], files: [] };
+}
+
 /** Throws UsageError for settings of the process. An error in one account of a file goes to `refused`. */
-export function readFleet(folder = process.cwd(), environment: Environment = process.env): Fleet {
+export function readFleet(folder = process.cwd(), environment: Environment = process.env, demo?: Demo): Fleet {
   const plain = environmentOf(folder, environment);
-  const {
-    DATABASE_URL: databaseUrl,
-    REDIS_URL: redisUrl,
-    LOG_LEVEL: logLevel,
-    SHELFDESK_CONFIG,
-    ...ofPage
-  } = valuesOf(ofProcess(plain));
+  if (demo !== undefined) return fleetOf(demo, plain);
+  const values = valuesOf(ofProcess(plain));
+  const { SHELFDESK_CONFIG } = values;
+  const common = commonOf(values);
+  if (SHELFDESK_CONFIG === undefined) return { ...common, accounts: [configOf(plain)], refused: [], files: [] };
+  const variables = {
+    ...fileOf(folder),
+    ...Object.fromEntries(Object.entries(environment).filter(([, value]) => value)),
+  };
+  const file = readFleetFile(resolve(folder, SHELFDESK_CONFIG), name => variables[name]);
+  const hasPlain = addresses.some(name => plain.values[name] !== undefined);
+  const accounts: Config[] = [];
+  const refused = [...file.refused];
+  for (const given of hasPlain ? [plain, ...file.accounts] : file.accounts) {
+    try {
+      if (given !== plain && hasPlain && given.account === plain.account) throw twoDefaults(given);
+      const config = configOf(given === plain ? plain : withProcess(given, plain));
+      requireSourceSettings(config, given);
+      requireDistinctSource(config, accounts, given);
+      accounts.push(config);
+    } catch (error) {
+      if (!(error instanceof UsageError)) throw error;
+      refused.push({ account: given.account, error });
+    }
+  }
+  return { ...common, accounts, refused, files: file.files };
+}
+
+function commonOf(values: Values): Omit<Fleet, 'accounts' | 'refused' | 'files'> {
+  const { DATABASE_URL: databaseUrl, REDIS_URL: redisUrl, LOG_LEVEL: logLevel, ...ofPage } = values;
   const web: WebConfig = {
     port: ofPage.SHELFDESK_WEB_PORT,
     host: ofPage.SHELFDESK_WEB_HOST,
@@ -161,29 +234,7 @@ export function readFleet(folder = process.cwd(), environment: Environment = pro
       bytes: ofPage.SHELFDESK_MCP_KILOBYTES * 1000,
     },
   };
-  const common = { databaseUrl, redisUrl, logLevel, web, lake, agents };
-  if (SHELFDESK_CONFIG === undefined) return { ...common, accounts: [configOf(plain)], refused: [], files: [] };
-  const variables = {
-    ...readEnvFile(folder),
-    ...Object.fromEntries(Object.entries(environment).filter(([, value]) => value)),
-  };
-  const file = readFleetFile(resolve(folder, SHELFDESK_CONFIG), name => variables[name]);
-  const hasPlain = addresses.some(name => plain.values[name] !== undefined);
-  const accounts: Config[] = [];
-  const refused = [...file.refused];
-  for (const given of hasPlain ? [plain, ...file.accounts] : file.accounts) {
-    try {
-      if (given !== plain && hasPlain && given.account === plain.account) throw twoDefaults(given);
-      const config = configOf(given === plain ? plain : withProcess(given, plain));
-      requireSourceSettings(config, given);
-      requireDistinctSource(config, accounts, given);
-      accounts.push(config);
-    } catch (error) {
-      if (!(error instanceof UsageError)) throw error;
-      refused.push({ account: given.account, error });
-    }
-  }
-  return { ...common, accounts, refused, files: file.files };
+  return { databaseUrl, redisUrl, logLevel, proxies: proxiesOf(ofPage), web, lake, agents };
 }
 
 /** Account `name`; without a name the only account, or `default`. Throws UsageError if it is unknown or refused. */
@@ -196,7 +247,7 @@ export function chooseAccount({ accounts, refused }: Fleet, name?: string): Conf
   if (wrong !== undefined) throw wrong.error;
   throw new UsageError(
     name === undefined ? 'several accounts exist and none was chosen' : `there is no account '${name}'`,
-    `Choose with --account: ${names.join(', ')}.`,
+    choiceOf(name ?? '', names, 'Choose with --account'),
   );
 }
 
@@ -208,16 +259,17 @@ export function oneAccount(fleet: Fleet, name?: string): Fleet {
   return { ...fleet, accounts: fleet.accounts.filter(is), refused: fleet.refused.filter(is) };
 }
 
-function environmentOf(folder: string, environment: Environment): Given {
-  const file = readEnvFile(folder);
+function environmentOf(folder: string, environment: Environment, file: Environment = fileOf(folder)): Given {
   const values = Object.fromEntries(
     Object.entries(settings).map(([name, setting]) => {
-      const value = environment[name] || file[name];
+      const small = setting.ofMachine ? name.toLowerCase() : name;
+      const value = environment[name] || environment[small] || file[name] || file[small];
       const said = environment[name] ?? file[name];
       return [name, 'emptyIsValue' in setting ? said : value || undefined] as const;
     }),
   );
-  const isOfEnvironment = (name: string) => environment[name] !== undefined && values[name] === environment[name];
+  const isOfEnvironment = (name: string) =>
+    [name, name.toLowerCase()].some(one => environment[one] !== undefined && values[name] === environment[one]);
   return {
     account: 'default',
     values,
@@ -271,8 +323,6 @@ function requireDistinctSource(config: Config, others: readonly Config[], { acco
   }
 }
 
-type Values = ValuesOf<typeof ownSettings> & Readonly<Record<string, unknown>>;
-
 /** State of the settings for `doctor`. */
 export interface SettingsLook {
   /** All errors in the plain variables; `readConfig` throws only the first. */
@@ -288,19 +338,31 @@ export interface SettingsLook {
 }
 
 export function lookAtSettings(folder = process.cwd(), environment: Environment = process.env): SettingsLook {
-  const plain = environmentOf(folder, environment);
+  const unreadable: UsageError[] = [];
+  let written: Environment = {};
+  try {
+    written = fileOf(folder);
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error;
+    unreadable.push(error);
+  }
+  const plain = environmentOf(folder, environment, written);
   const file = join(folder, '.env');
   const secrets = Object.entries(settings).filter(([, setting]) => 'secret' in setting);
   const { wrong, value } = settle(plain);
   const { DATABASE_URL: databaseUrl, REDIS_URL: redisUrl } = value;
   return {
-    wrong,
-    servers: wrong.some(({ message }) => /^(DATABASE|REDIS)_URL /.test(message))
-      ? undefined
-      : { databaseUrl, redisUrl },
+    wrong: [...unreadable, ...wrong],
+    servers:
+      unreadable.length > 0 || wrong.some(({ message }) => /^(DATABASE|REDIS)_URL /.test(message))
+        ? undefined
+        : { databaseUrl, redisUrl },
     file: existsSync(file) ? file : undefined,
-    unknown: Object.keys(readEnvFile(folder)).filter(name => !Object.hasOwn(settings, name)),
-    secrets: secrets.flatMap(([name]) => plain.values[name] ?? []),
+    unknown: Object.keys(written).filter(name => !isSetting(name)),
+    // Many proxies have no password, and other programs name them.
+    secrets: secrets
+      .flatMap(([name, { ofMachine }]) => (ofMachine && !plain.values[name]?.includes('@') ? [] : plain.values[name]))
+      .filter(value => value !== undefined),
   };
 }
 
@@ -328,34 +390,6 @@ function settle(given: Given): { value: Values; wrong: readonly UsageError[] } {
   return { value, wrong: [...wrong, ...others] };
 }
 
-/** Errors of settings that are valid alone but not in combination. */
-function contradictions(value: Values, given: Given): UsageError[] {
-  const found = sources.flatMap(source => source.contradictions(value, given));
-  if (value.SHELFDESK_WEB_TOKEN !== undefined && value.SHELFDESK_WEB_TOKEN === value.SHELFDESK_WEB_VIEWER_TOKEN) {
-    found.push(
-      new UsageError(
-        'SHELFDESK_WEB_TOKEN and SHELFDESK_WEB_VIEWER_TOKEN are the same, so that every viewer would be an operator',
-        'Give the viewers a token of their own.',
-      ),
-    );
-  }
-  if (value.HANDOFF_WEBHOOK_URL !== undefined && value.HANDOFF_SECRET === undefined)
-    found.push(
-      new UsageError(
-        'HANDOFF_WEBHOOK_URL is set, and HANDOFF_SECRET is not',
-        `Set HANDOFF_SECRET ${given.whereTo}, for example to the output of: echo "whsec_$(openssl rand -base64 32)"`,
-      ),
-    );
-  if (value.FIELD_RULES.some(({ action }) => action.name === 'hash') && value.FIELD_RULES_KEY === undefined)
-    found.push(
-      new UsageError(
-        'FIELD_RULES hashes fields, and FIELD_RULES_KEY is not set',
-        `Set FIELD_RULES_KEY ${given.whereTo} to 16 characters or more, and keep it: other hashes would not match these.`,
-      ),
-    );
-  return found;
-}
-
 function configOf(given: Given): Config {
   const value = valuesOf(given);
   const { account } = given;
@@ -365,6 +399,7 @@ function configOf(given: Given): Config {
     account,
     databaseUrl: value.DATABASE_URL,
     redisUrl: value.REDIS_URL,
+    proxies: proxiesOf(value),
     sweep: { ageMs: value.SWEEP_AGE_DAYS * dayMs, mostDeleted: value.SWEEP_MOST_DELETED_PERCENT / 100 },
     schedule: {
       fresh: value.SCHEDULE_FRESH,
@@ -375,9 +410,16 @@ function configOf(given: Given): Config {
     fieldRules: fieldRulesOf(account, value),
     alarm: value.ALARM_WEBHOOK_URL && { url: value.ALARM_WEBHOOK_URL, format: value.ALARM_FORMAT },
     handOff: handOffOf(value),
+    replyBytes: value.SHELFDESK_REPLY_MEGABYTES * 1_000_000,
     logLevel: value.LOG_LEVEL,
   };
 }
+
+const proxiesOf = ({
+  HTTP_PROXY: http,
+  HTTPS_PROXY: https,
+  NO_PROXY: none,
+}: Pick<Values, 'HTTP_PROXY' | 'HTTPS_PROXY' | 'NO_PROXY'>): Proxies => ({ http, https, none });
 
 /** Undefined if nobody is to be told, and no time is set. */
 function handOffOf(value: Values): HandOffConfig | undefined {
@@ -420,13 +462,37 @@ const lowerFirst = (text: string) => text.charAt(0).toLowerCase() + text.slice(1
 
 /** The environment for a command of the operator: without the settings, because some are secrets. */
 export const commandEnvironment = (): Environment =>
-  Object.fromEntries(Object.entries(process.env).filter(([name]) => !Object.hasOwn(settings, name)));
+  Object.fromEntries(
+    Object.entries(process.env).filter(([name]) => !Object.hasOwn(settings, name) || settings[name]!.ofMachine),
+  );
 
 /** Whether `npx` started this process. Its shell does not forward signals. */
 export const startedByNpx = (): boolean => process.env.npm_command === 'exec';
 
-function readEnvFile(folder: string): Record<string, string | undefined> {
-  const file = join(folder, '.env');
-  if (!existsSync(file)) return {};
-  return parseEnv(readFileSync(file, 'utf8'));
+const isSetting = (name: string): boolean =>
+  Object.hasOwn(settings, name) || settings[name.toUpperCase()]?.ofMachine === true;
+
+const fileOf = (folder: string) => readEnvFile(join(folder, '.env'), isSetting);
+
+/** Changes of letters that a typo makes. */
+const typo = 2;
+
+/** The setting that a name with a typo may mean. */
+export function meantBy(name: string): string | undefined {
+  const near = nearest(name, Object.keys(settings));
+  return distance(name, near) <= typo ? near : undefined;
+}
+
+/** Says which names in `.env` may be misspelt settings; empty without one. An accounts file gives names of its own. */
+export function typosIn(folder = process.cwd(), environment: Environment = process.env): string {
+  const written = fileOf(folder);
+  const isSet = (name: string) => environment[name] !== undefined || written[name] !== undefined;
+  if (isSet('SHELFDESK_CONFIG')) return '';
+  return Object.keys(written)
+    .filter(name => !isSetting(name))
+    .flatMap(name => {
+      const meant = meantBy(name);
+      return meant === undefined || isSet(meant) ? [] : `.env sets ${name}, which is no setting: is it ${meant}?`;
+    })
+    .join(' ');
 }

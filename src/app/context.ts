@@ -6,12 +6,14 @@
 import { join } from 'node:path';
 import type pg from 'pg';
 import { makeLedgerPool, makePool } from '../engine/database/pool.ts';
-import type { Bound } from '../engine/runs/accounts.ts';
+import { plainly, remedyOfConnect } from '../engine/database/session/connect-failures.ts';
+import { whereOffered } from '../engine/database/session/prefer-tls.ts';
+import type { Bound } from '../engine/runs/accounts/accounts.ts';
 import { Away, exitCodes, isAway, ShelfdeskError, UsageError } from '../errors.ts';
 import { OpenStack } from '../open-stack.ts';
 import { sources } from '../sources/index.ts';
 import type { Connection } from '../sources/source.ts';
-import type { Config } from './config.ts';
+import { type Config, isDemo, typosIn } from './config.ts';
 
 export interface Warehouse extends AsyncDisposable {
   readonly url: string;
@@ -24,16 +26,16 @@ export interface Warehouse extends AsyncDisposable {
 
 /** The configured database, or the embedded one. The first process starts the embedded server, the last one stops it. */
 export async function openWarehouse(
-  config: Pick<Config, 'databaseUrl'> & { accounts?: readonly unknown[] },
+  config: Pick<Config, 'databaseUrl' | 'demo'> & { accounts?: readonly unknown[] },
   options: { folder?: string; signal?: AbortSignal } = {},
 ): Promise<Warehouse> {
   await using stack = new OpenStack();
-  let url = config.databaseUrl;
+  let url = config.databaseUrl === undefined ? undefined : await whereOffered(config.databaseUrl).catch(refusal);
   let folder: string | undefined;
   if (url === undefined) {
     const { joinEmbedded } = await import('../embedded/postgres.ts');
     const embedded = await joinEmbedded({
-      folder: join(options.folder ?? process.cwd(), '.shelfdesk', 'postgres'),
+      folder: join(config.demo?.folder ?? join(options.folder ?? process.cwd(), '.shelfdesk'), 'postgres'),
       ...(options.signal && { signal: options.signal }),
     });
     stack.defer(() => embedded.release());
@@ -43,14 +45,22 @@ export async function openWarehouse(
   stack.defer(() => pool.end());
   const ledger = makeLedgerPool(url);
   stack.defer(() => ledger.end());
-  await pool.query('select').catch((error: unknown) => {
-    const remedy = 'Check DATABASE_URL and the server.';
-    if (isAway(error)) throw new Away(error, 'the warehouse', remedy);
-    const { message } = error as Error;
-    throw new ShelfdeskError(`the warehouse does not answer: ${message}`, remedy, exitCodes.failed, error);
-  });
+  await pool.query('select').catch(refusal);
   const opened = stack.move();
   return { url, pg: pool, ledger, folder, [Symbol.asyncDispose]: () => opened.disposeAsync() };
+}
+
+function refusal(error: unknown): never {
+  if (error instanceof ShelfdeskError) throw error;
+  const remedy = remedyOfConnect(error, 'DATABASE_URL') ?? 'Check DATABASE_URL and the server.';
+  if (isAway(error)) throw new Away(error, 'the warehouse', remedy);
+  const { message, code } = error as NodeJS.ErrnoException;
+  throw new ShelfdeskError(
+    `the warehouse does not answer: ${plainly(message) || code}`,
+    remedy,
+    exitCodes.failed,
+    error,
+  );
 }
 
 /** The connections of the configured sources, by the name of the source. */
@@ -68,14 +78,26 @@ export function requireSource(config: Config, name?: string): void {
   const configured = configuredSources(config);
   if (name === undefined ? configured.size > 0 : configured.has(name)) return;
   const wanted = sources.find(source => source.name === name);
+  const typos = typosIn();
+  const also = typos === '' ? '' : ` ${typos}`;
   if (wanted !== undefined && configured.size > 0)
-    throw new UsageError(`${wanted.label} is not configured`, `Set ${wanted.requires}, in the environment or in .env.`);
+    throw new UsageError(
+      `${wanted.label} is not configured`,
+      `Set ${wanted.requires}, in the environment or in .env.${also}`,
+    );
+  if (isDemo(config)) throw demoEnded;
   const [first, ...others] = sources.map(({ requires }) => requires);
   throw new UsageError(
     `${sources.map(({ label }) => label).join(' and ')} are not configured`,
-    `Set ${first} in the environment or in .env (or ${others.join('; or ')}), or try \`npm run demo\`.`,
+    `Set ${first} in the environment or in .env (or ${others.join('; or ')}), or try \`npm run demo\`.${also}`,
   );
 }
+
+/** For what needs a source where there is only the data of a demo. */
+export const demoEnded = new UsageError(
+  'this is the warehouse of the demo, which does not run now',
+  '`npx shelfdesk demo --stay` runs it again; `npx shelfdesk init` connects a real help desk.',
+);
 
 /** The configured sources and their addresses. */
 export function boundSources(config: Config): Bound[] {

@@ -8,18 +8,32 @@ import { type Logger, pino } from 'pino';
 import { type Clock, systemClock } from '../clock.ts';
 import { makeBudget } from '../engine/budget/budget.ts';
 import type { Context, OpenSource } from '../engine/context.ts';
-import { type Fetch, makeSend, openFetch, timeoutMs } from '../engine/http/send.ts';
+import { fetchOver, timeoutMs } from '../engine/http/fetch.ts';
+import { openWays, type Ways } from '../engine/http/proxies.ts';
+import { makeSend } from '../engine/http/send.ts';
 import { makeBell } from '../engine/notifier.ts';
 import { messageOf } from '../errors.ts';
 import { fullRulesOf } from '../privacy/fields/stored-rules.ts';
 import { sources, streams } from '../sources/index.ts';
 import type { Connection, Source } from '../sources/source.ts';
 import type { Config } from './config.ts';
-import { configuredSources, type Warehouse } from './context.ts';
+import { boundSources, configuredSources, type Warehouse } from './context.ts';
 
-/** The log goes to stderr: stdout belongs to results. */
-export function openLog(config: Pick<Config, 'logLevel'>): Logger {
-  return pino({ level: config.logLevel, serializers: { err: inLog } }, pino.destination(2));
+/** What a line of the log says to a person: its level (30 info, 40 warn, 50 error), its text, and its details. */
+export type Tell = (level: number, text: string, details: Readonly<Record<string, unknown>>) => void;
+
+/** The log goes to stderr, as JSON: stdout belongs to results. With `tell` each line is told to a person instead. */
+export function openLog({ logLevel: level }: Pick<Config, 'logLevel'>, tell?: Tell): Logger {
+  const destination = pino.destination(2);
+  const serializers = { err: inLog };
+  if (tell === undefined) return pino({ level, serializers }, destination);
+  const logMethod = (args: unknown[], _write: unknown, level: number) => {
+    const [details, text] = typeof args[0] === 'string' ? [{}, args[0]] : [args[0], args[1]];
+    const { err, ...rest } = details instanceof Error ? { err: details } : (details as { err?: unknown });
+    const reason = err instanceof Error ? { reason: messageOf(err) } : {};
+    tell(level, String(text), { ...rest, ...reason });
+  };
+  return pino({ level, hooks: { logMethod } }, destination);
 }
 
 interface Logged {
@@ -42,36 +56,50 @@ function inLog(error: unknown): Logged {
   };
 }
 
+interface Opening {
+  log: Logger;
+  signal: AbortSignal;
+  sender?: () => number | undefined;
+  /** Addresses to ask instead of those of the settings, by the name of the source. */
+  instead?: ReadonlyMap<string, URL>;
+}
+
 /** Opens the configured sources. */
 export function openContext(
   config: Config,
   { pg: pool, ledger }: Pick<Warehouse, 'pg' | 'ledger'>,
-  { sender, ...deps }: { log: Logger; signal: AbortSignal; sender?: () => number | undefined },
+  { sender, instead, ...deps }: Opening,
 ): Context & AsyncDisposable {
   const common = { pg: pool, log: deps.log, clock: systemClock, random: Math.random };
-  const { fetch, ...closing } = openFetch();
+  const ways = openWays(config.proxies);
   const configured = configuredSources(config);
   const opened = sources.flatMap(source => {
     const connection = configured.get(source.name);
     return connection === undefined
       ? []
       : [
-          openSource(source, connection, {
-            ...common,
-            ledger,
-            account: config.account,
-            fetch,
-            rules: config.fieldRules,
-            ...(sender && { sender }),
-          }),
+          openSource(
+            source,
+            { ...connection, baseUrl: instead?.get(source.name) ?? connection.baseUrl },
+            {
+              ...common,
+              ledger,
+              account: config.account,
+              ways,
+              replyBytes: config.replyBytes,
+              rules: config.fieldRules,
+              ...(sender && { sender }),
+            },
+          ),
         ];
   });
   return {
     ...{ account: config.account, streams, sweep: config.sweep, rules: fullRulesOf(config.fieldRules) },
+    bound: boundSources(config),
     ...common,
     ...deps,
     sources: new Map(opened.map(source => [source.name, source])),
-    ...closing,
+    [Symbol.asyncDispose]: () => ways[Symbol.asyncDispose](),
   };
 }
 
@@ -81,20 +109,26 @@ interface SourceDeps {
   log: Logger;
   clock: Clock;
   random: () => number;
-  fetch: Fetch;
+  ways: Ways;
+  replyBytes: number;
   rules: Config['fieldRules'];
   sender?: () => number | undefined;
 }
 
 function openSource(declaration: Source, connection: Connection, deps: SourceDeps): OpenSource {
   const { name, label } = declaration;
-  const { own, dialect, token, baseUrl, lookbackMs, sinceMs, ...rules } = connection;
+  const { own, dialect, baseUrl, lookbackMs, sinceMs, ...rules } = connection;
+  const { ways } = deps;
+  const token = connection.token?.over?.(ways) ?? connection.token;
   const budget = makeBudget({ ...deps, ...rules, pg: deps.ledger, label, source: name, timeoutMs });
   return {
     ...{ name, declaration, lookbackMs, sinceMs },
     limits: rules.limits,
     longestWaitMs: rules.longestWaitMs,
-    send: makeSend({ ...deps, source: name, label, baseUrl, dialect, token, budget }),
+    send: makeSend({
+      ...{ ...deps, source: name, label, address: declaration.address, baseUrl, dialect, token, budget },
+      ...{ fetch: fetchOver(ways, deps.replyBytes), proxies: ways.proxies },
+    }),
     stored: makeBell(),
     thaw: () => budget.thaw(),
     ...own,

@@ -7,10 +7,14 @@ export interface Setting {
   readonly default?: string;
   /** Description: one or two sentences. */
   readonly says: string;
+  /** Of an address: what it ends in. */
+  readonly end?: string;
   /** No message, log or page shows its value. */
   readonly secret?: boolean;
   /** An empty value switches the setting off. Without this, an empty value counts as unset. */
   readonly emptyIsValue?: boolean;
+  /** The machine sets it for all programs, in capitals or in small letters. Commands of the operator get it. */
+  readonly ofMachine?: boolean;
   /** May appear in the accounts file, as a plain value or only as a reference. Undefined: a setting of the process. */
   readonly inFile?: 'plain' | 'reference';
 }
@@ -33,10 +37,40 @@ export const address = z
   })
   .refine(url => url.username === '' && url.password === '', { error: 'must not carry a user name or password' });
 
+/** The address of a proxy, with or without a scheme, a user and a password. */
+export const proxy = z
+  .string()
+  .transform(value => (/^[a-z\d]+:\/\//i.test(value) ? value : `http://${value}`))
+  .refine(value => URL.canParse(value) && isDecodable(new URL(value)), { error: 'is no URL', abort: true })
+  .transform(value => new URL(value))
+  .refine(({ protocol }) => protocol === 'http:' || protocol === 'https:', {
+    error: 'must begin with http:// or https://',
+  })
+  .optional();
+
+function isDecodable({ username, password }: URL): boolean {
+  try {
+    decodeURIComponent(`${username}${password}`);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 export const baseUrl = (end: string) =>
   address.refine(url => url.href.endsWith(end), {
     error: `must end in ${end}`,
   });
+
+/** The address that somebody means who leaves out its scheme or its end. What is no address stays as it is. */
+export function completeAddress(typed: string, end: string): string {
+  const isWhole = /^[a-z][a-z0-9+.-]*:\/\//i.test(typed);
+  const url = URL.parse(isWhole ? typed : `https://${typed}`);
+  if (url === null) return typed;
+  if (!isWhole && withoutTls.test(url.hostname)) url.protocol = 'http:';
+  if (url.pathname === '/' && url.search === '' && url.hash === '') url.pathname = end;
+  return url.href;
+}
 
 export const credential = z
   .string()

@@ -2,11 +2,13 @@
  * All settings with their schema, default and description. config.ts reads this table. Tests hold README.md and .env.example
  * to it.
  */
-import { createTask, validate } from 'node-cron';
 import { z } from 'zod';
-import { parseRules, wrongRule } from '../engine/http/parse-field-rules.ts';
+import type { Read } from '../engine/database/session/connection-types.ts';
+import { readDatabaseUrl, readRedisUrl } from '../engine/database/session/connection-url.ts';
+import { parseRules, wrongRule } from '../engine/http/rules/parse-field-rules.ts';
 import { findStream, kinds, sources, streams } from '../sources/index.ts';
-import { address, count, credential, percent, type Setting } from './setting-types.ts';
+import { cronFault } from './cron.ts';
+import { address, count, credential, percent, proxy, type Setting, type ValuesOf } from './setting-types.ts';
 
 /** The token protects the whole page, so it must be hard to guess. */
 const webToken = z
@@ -14,32 +16,23 @@ const webToken = z
   .regex(/^[\x21-\x7e]{16,}$/, { error: 'must be 16 characters or more, printable and without spaces' })
   .optional();
 
-const connection = (...protocols: string[]) =>
-  z.string().refine(value => URL.canParse(value) && protocols.includes(new URL(value).protocol), {
-    error: `must be a URL that begins with ${protocols[0]}//`,
-  });
+/** An address of PostgreSQL or Redis, refused with the part that is wrong. */
+const connection = (read: (text: string) => Read<unknown>) =>
+  z
+    .string()
+    .trim()
+    .superRefine((value, ctx) => {
+      const found = read(value);
+      if ('wrong' in found) ctx.addIssue({ code: 'custom', message: found.wrong });
+    });
 
-/** Cron expression in the dialect of node-cron, which runs the schedule. BullMQ has another dialect. */
 const cron = z
   .string()
   .trim()
-  .refine(value => value === '' || (/^\S+( +\S+){4,5}$/.test(value) && validate(value)), {
-    error: 'must be a cron expression of five or six fields, or empty',
-    abort: true,
-  })
-  .refine(value => value === '' || hasDueTime(value), { error: 'is never due' });
-
-/** A valid expression may never be due, such as 30 February; scheduling it would fail. */
-function hasDueTime(expression: string): boolean {
-  const task = createTask(expression, () => {}, { timezone: 'UTC' });
-  try {
-    return task.getNextRuns(1).length > 0;
-  } catch {
-    return false;
-  } finally {
-    void task.destroy();
-  }
-}
+  .superRefine((value, ctx) => {
+    const fault = value === '' ? undefined : cronFault(value);
+    if (fault !== undefined) ctx.addIssue({ code: 'custom', message: fault });
+  });
 
 /** No offset, because PostgreSQL reads its sign the other way round. */
 function isTimeZone(name: string): boolean {
@@ -137,14 +130,31 @@ const handOffDue = z.string().transform((text, ctx): { by: string } | { withinMs
 /** Settings of the whole process. */
 const processSettings = {
   DATABASE_URL: {
-    schema: connection('postgres:', 'postgresql:').optional(),
-    says: 'PostgreSQL of the warehouse, version 15 or newer. Without it: an embedded PostgreSQL in `.shelfdesk/`.',
+    schema: connection(readDatabaseUrl).optional(),
+    says: 'PostgreSQL of the warehouse, version 15 or newer. Without it: an embedded PostgreSQL in `.shelfdesk/`. Encryption: docs/how-to/use-tls.md.',
     secret: true,
   },
   REDIS_URL: {
-    schema: connection('redis:', 'rediss:').optional(),
-    says: 'Redis for the job queue. Without it: the queue lives in PostgreSQL.',
+    schema: connection(readRedisUrl).optional(),
+    says: 'Redis for the job queue, encrypted with `rediss://`. Without it: the queue lives in PostgreSQL.',
     secret: true,
+  },
+  HTTPS_PROXY: {
+    schema: proxy,
+    says: 'Proxy for requests to https:// addresses of sources and webhooks, such as http://USER:PASSWORD@HOST:PORT. This machine itself is always reached directly.',
+    secret: true,
+    ofMachine: true,
+  },
+  HTTP_PROXY: {
+    schema: proxy,
+    says: 'The same for http:// addresses.',
+    secret: true,
+    ofMachine: true,
+  },
+  NO_PROXY: {
+    schema: z.string().default(''),
+    says: 'Hosts that are reached without a proxy, separated by commas: desk.example (with its subdomains), *.desk.example, desk.example:8443, 10.0.0.0/8, *.',
+    ofMachine: true,
   },
   SHELFDESK_CONFIG: {
     schema: z.string().optional(),
@@ -349,10 +359,15 @@ const accountSettings = {
     default: '100',
     says: 'Most kilobytes of rows in one answer to an agent.',
   },
+  SHELFDESK_REPLY_MEGABYTES: {
+    schema: count(1).default(64),
+    default: '64',
+    says: 'Longest reply of a source, in megabytes after decompression. Reading ends there, and fewer records a page are asked for. A page of 100 tickets has less than one; a reply needs about six times its size in memory.',
+  },
   LOG_LEVEL: {
-    schema: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('warn'),
-    default: 'warn',
-    says: 'Lowest level that is logged to stderr: trace, debug, info, warn, error, fatal, silent.',
+    schema: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'),
+    default: 'info',
+    says: 'Lowest level that is logged to stderr: trace, debug, info, warn, error, fatal, silent. `start` logs lines for people at a terminal and JSON elsewhere.',
   },
 } as const satisfies Record<string, Setting>;
 
@@ -365,3 +380,6 @@ export const settings: Readonly<Record<string, Setting>> = {
   ...Object.assign({}, ...sources.map(source => source.settings)),
   ...accountSettings,
 };
+
+/** The value of each setting, checked. */
+export type Values = ValuesOf<typeof ownSettings> & Readonly<Record<string, unknown>>;

@@ -1,6 +1,7 @@
 /** Arguments that several commands share: parsers, defaults and groups of streams. */
 import { InvalidArgumentError } from 'commander';
 import { moment } from '../app/setting-types.ts';
+import { systemClock } from '../clock.ts';
 import { streams } from '../sources/index.ts';
 
 /** Records of a sample of `verify` by default. */
@@ -14,6 +15,13 @@ export function parseTime(text: string): Date {
   const { success, data } = moment.safeParse(text);
   if (success) return new Date(data);
   throw new InvalidArgumentError('It must be a day such as 2024-01-31, or a time such as 2024-01-31T12:00:00Z.');
+}
+
+/** Parses a time that is over, as the start of a range. Throws InvalidArgumentError. */
+export function parsePast(text: string): Date {
+  const time = parseTime(text);
+  if (time.getTime() <= systemClock.now()) return time;
+  throw new InvalidArgumentError('It is in the future, where nothing has changed yet.');
 }
 
 /** Parses a count from 1 to 999,999,999. Throws InvalidArgumentError. */

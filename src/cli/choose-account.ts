@@ -10,6 +10,7 @@ import { UsageError } from '../errors.ts';
 import { OpenStack } from '../open-stack.ts';
 import { allAccounts, type Served, setAccounts } from '../ops/known-accounts.ts';
 import { accountNames } from '../ops/page/overview.ts';
+import { choiceOf } from '../words.ts';
 import type { Deps } from './command.ts';
 import { tablesOf } from './warehouse.ts';
 
@@ -66,5 +67,5 @@ export async function chosenAccounts(
 const unknownAccount = (named: string | undefined, known: readonly string[]) =>
   new UsageError(
     named === undefined ? 'several accounts exist and none was chosen' : `there is no account '${named}'`,
-    `Choose with --account: ${known.join(', ')}.`,
+    choiceOf(named ?? '', known, 'Choose with --account'),
   );

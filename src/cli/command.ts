@@ -3,6 +3,7 @@ import type { Command } from 'commander';
 import type { Config, Fleet } from '../app/config.ts';
 import type { Job } from '../engine/queue/job.ts';
 import type { LakeWork } from '../lake/work.ts';
+import { wrapped } from './output/terminal.ts';
 
 export interface Deps {
   /** The account of --account, or the only one, or `default`. For commands that work on one account. */
@@ -24,14 +25,7 @@ export type AddCommand = (program: Command, deps: Deps, act: Act) => void;
 export type Act = <A extends unknown[]>(action: (...args: A) => Promise<number>) => (...args: A) => Promise<void>;
 
 /** Text below the options of a command, in lines of 80 characters. */
-export function note(text: string): string {
-  const lines = [''];
-  for (const word of text.split(' ')) {
-    if (lines.at(-1)!.length + word.length >= 80) lines.push('');
-    lines.push(`${lines.pop()} ${word}`.trim());
-  }
-  return `\n${lines.join('\n')}`;
-}
+export const note = (text: string): string => `\n${wrapped(text, 80).join('\n')}`;
 
 /** Resolves when the signal aborts. */
 export function aborted(signal: AbortSignal): Promise<void> {

@@ -1,19 +1,34 @@
 /** Opens the warehouse for a command and prints the folder of an embedded server. */
 
 import type pg from 'pg';
-import type { Config } from '../app/config.ts';
+import { type Config, isDemo, typosIn } from '../app/config.ts';
 import { openWarehouse, type Warehouse } from '../app/context.ts';
 import { pendingMigrations } from '../engine/database/migrate.ts';
+import { refuseUnfit } from '../engine/database/refusals.ts';
 import { exitCodes, ShelfdeskError } from '../errors.ts';
 import { OpenStack } from '../open-stack.ts';
-import { say } from './output/terminal.ts';
+import { sources } from '../sources/index.ts';
+import { say, style } from './output/terminal.ts';
 
+interface Teller {
+  info(text: string): void;
+  warn(text: string): void;
+}
+
+/** Throws ShelfdeskError if no mirror can be made in the database: an old server, another encoding, schemas of others. */
 export async function warehouseOf(
-  config: Pick<Config, 'databaseUrl'> & { accounts?: readonly unknown[] },
+  config: Pick<Config, 'databaseUrl' | 'demo'> & { accounts?: readonly unknown[] },
   signal: AbortSignal,
+  tell: Teller = { info: say, warn: text => say(`${style('yellow', '!', process.stderr)} ${text}`) },
 ): Promise<Warehouse> {
-  const warehouse = await openWarehouse(config, { signal });
-  if (warehouse.folder) say(`Warehouse: embedded PostgreSQL in ${warehouse.folder}`);
+  const typos = typosIn();
+  if (typos !== '') tell.warn(typos);
+  await using stack = new OpenStack();
+  const warehouse = stack.use(await openWarehouse(config, { signal }));
+  const whose = isDemo(config) ? 'that of the demo, an ' : '';
+  if (warehouse.folder) tell.info(`Warehouse: ${whose}embedded PostgreSQL in ${warehouse.folder}`);
+  await refuseUnfit(warehouse.pg, sources);
+  stack.move();
   return warehouse;
 }
 

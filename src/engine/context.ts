@@ -11,6 +11,7 @@ import type { Limits } from './budget/budget.ts';
 import type { Heard, Send } from './http/send.ts';
 import type { Bell } from './notifier.ts';
 import type { Ms } from './reading/reading.ts';
+import type { Bound } from './runs/accounts/accounts.ts';
 import type { Claim, Claimant } from './runs/claims.ts';
 
 export interface Context {
@@ -29,6 +30,8 @@ export interface Context {
   readonly sweep: SweepConfig;
   /** The field rules that this process applies, sorted; default: none. */
   readonly rules?: string;
+  /** The addresses of the sources, which the first rows bind the account to; default: none is bound. */
+  readonly bound?: readonly Bound[];
 }
 
 /** A configured source. A source adds settings of its own to this. */

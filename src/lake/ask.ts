@@ -4,6 +4,7 @@
  */
 import { parseJson } from '../engine/exact-json.ts';
 import { ShelfdeskError, UsageError } from '../errors.ts';
+import { choiceOf } from '../words.ts';
 import type { Answer, Lake } from './duckdb.ts';
 import { literal, name } from './table.ts';
 import { readViews } from './views.ts';
@@ -89,7 +90,7 @@ async function askAccounts(
   );
   const known = listed.map(({ account }) => account);
   if (named !== undefined && !known.includes(named))
-    throw new UsageError(`the lake has no account '${named}'`, `Choose with --account: ${known.join(', ')}.`);
+    throw new UsageError(`the lake has no account '${named}'`, choiceOf(named, known, 'Choose with --account'));
   const shared = await narrow(lake, views);
   const isShared = [...question.matchAll(/\b(?:from|join)\s+(\w+\.\w+)/g)].every(([, read]) => shared.has(read!));
   const wanted = named !== undefined ? [named] : isShared ? known.slice(0, 1) : known;

@@ -2,11 +2,15 @@
  * The engine of the lake: DuckDB with its extensions ducklake (the tables), postgres (the warehouse and the catalog) and
  * httpfs (buckets, encryption). `warehouse` is the warehouse, read-only; `lake` is the lake.
  */
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { DuckDBConnection, JS } from '@duckdb/node-api';
 import pg from 'pg';
+import { addressOf } from '../engine/database/session/connection-url.ts';
+import { isPooled } from '../engine/database/session/pooler.ts';
+import { clientConfig } from '../engine/database/session/session.ts';
+import { knownAuthorities } from '../engine/database/session/tls.ts';
 import { integerOf } from '../engine/exact-json.ts';
 import { exitCodes, ShelfdeskError } from '../errors.ts';
 import { failureOfPlace } from './failures.ts';
@@ -55,13 +59,13 @@ export async function openLake(
   place: LakePlace,
   { signal, mode = 'write' }: { signal?: AbortSignal; mode?: Mode } = {},
 ): Promise<Lake> {
-  const { lake } = await openEngine(
+  const { lake, temp } = await openEngine(
     { memory_limit: memory[mode], ...(mode !== 'read' && { threads: exportThreads }) },
     signal,
   );
   try {
     await loadExtensions(lake, ['postgres_scanner', 'ducklake'], place);
-    await attach(lake, url, place, mode);
+    await attach(lake, url, place, mode, temp);
     return lake;
   } catch (error) {
     await lake[Symbol.asyncDispose]();
@@ -198,8 +202,9 @@ export const isBucket = (path: string): boolean => path.startsWith('s3://');
 
 const sessionSettings = `set TimeZone = 'UTC'; set temp_file_encryption = true; set default_null_order = 'nulls_last_on_asc_first_on_desc'`;
 
-async function attach(lake: Lake, url: string, place: LakePlace, mode: Mode): Promise<void> {
-  const at = new pg.Client(url);
+async function attach(lake: Lake, url: string, place: LakePlace, mode: Mode, temp: string): Promise<void> {
+  const at = new pg.Client(clientConfig(url));
+  const options = await optionsOf(url, temp);
   const secret = Object.entries({
     HOST: at.host,
     PORT: at.port,
@@ -210,10 +215,10 @@ async function attach(lake: Lake, url: string, place: LakePlace, mode: Mode): Pr
   await lake.run(`create secret warehouse (type postgres, ${secret.join(', ')})`);
   if (isBucket(place.path)) await lake.run(bucketSecret(place));
   await lake.run(sessionSettings);
-  await lake.run(`attach ${literal(optionsOf(url))} as warehouse (type postgres, secret warehouse, read_only)`);
+  await lake.run(`attach ${literal(options)} as warehouse (type postgres, secret warehouse, read_only)`);
   if (mode === 'none') return;
   await lake.run(
-    `attach ${literal(`ducklake:postgres:${optionsOf(url)}`)} as lake
+    `attach ${literal(`ducklake:postgres:${options}`)} as lake
      (data_path ${literal(place.path)}, meta_schema ${literal(catalogSchema)}, meta_secret 'warehouse', data_inlining_row_limit 0${mode === 'read' ? ', read_only' : ''})`,
   );
   if (mode !== 'write') return;
@@ -221,14 +226,24 @@ async function attach(lake: Lake, url: string, place: LakePlace, mode: Mode): Pr
     await lake.run(`call lake.set_option(${literal(option)}, ${literal(value)})`);
 }
 
-/** Of the address of the warehouse what is no secret: how the connection is encrypted. It waits while DuckDB writes files. */
-function optionsOf(url: string): string {
-  const { searchParams } = new URL(url);
-  const kept = ['sslmode', 'sslrootcert', 'sslcert', 'sslkey'].flatMap(key => {
-    const value = searchParams.get(key);
-    return value === null ? [] : [`${key}='${value.replaceAll(/['\\]/g, '\\$&')}' `];
-  });
-  return `${kept.join('')}application_name='shelfdesk: lake' options='-c idle_in_transaction_session_timeout=0'`;
+/**
+ * Of the address of the warehouse what is no secret: how the connection is encrypted, with the meaning that the other connections give
+ * it. It waits while DuckDB writes files. A pooler takes no settings at start-up.
+ */
+async function optionsOf(url: string, temp: string): Promise<string> {
+  const { mode, root, cert, key } = addressOf(url).tls;
+  let authorities = root;
+  // libpq would look for a file of the user, and knows no authorities of Node.js.
+  if (mode === 'verify-full' && (root ?? 'system') === 'system') {
+    authorities = join(temp, 'authorities.pem');
+    await writeFile(authorities, knownAuthorities(root === 'system').join('\n'));
+  }
+  const told = { sslmode: mode, sslrootcert: authorities, sslcert: cert, sslkey: key };
+  const kept = Object.entries(told).flatMap(([name, value]) =>
+    value === undefined ? [] : [`${name}='${value.replaceAll(/['\\]/g, '\\$&')}' `],
+  );
+  const settings = isPooled(url) ? '' : ` options='-c idle_in_transaction_session_timeout=0'`;
+  return `${kept.join('')}application_name='shelfdesk: lake'${settings}`;
 }
 
 function bucketSecret({ endpoint, region, keyId, secret }: LakePlace): string {

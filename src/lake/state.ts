@@ -1,6 +1,7 @@
 /** The lake in the warehouse: whether it is on, and its exports. */
 import pg from 'pg';
-import type { Client } from '../engine/database/pool.ts';
+import { type Client, ownNames } from '../engine/database/pool.ts';
+import { connectSession, sessionTo } from '../engine/database/session/session.ts';
 import { exitCodes, ShelfdeskError } from '../errors.ts';
 import { catalogSchema, type LakePlace, openLake } from './duckdb.ts';
 
@@ -174,14 +175,9 @@ async function inOwnersName(client: pg.Client, work: () => Promise<void>): Promi
 
 /** Runs one piece of work on the lake at a time. Throws ShelfdeskError if another process is at it. */
 export async function alone<T>(url: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
-  const client = new pg.Client({
-    connectionString: url,
-    application_name: 'shelfdesk: lake',
-    options: '-c timezone=UTC -c search_path=pg_catalog,pg_temp',
-  });
-  client.on('error', () => {});
-  await client.connect();
+  const client = sessionTo(url, { application_name: 'shelfdesk: lake' });
   try {
+    await connectSession(client, url, ownNames);
     const { rows } = await client.query<{ free: boolean }>(
       `select pg_try_advisory_lock(hashtextextended('shelfdesk lake', 0)) as free`,
     );

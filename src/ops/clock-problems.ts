@@ -15,7 +15,16 @@ export async function readClockProblems(
   const found = await readClocks(db, accounts, systemClock, labelOf);
   const problems = found.map(({ account, whose, says }): Problem => {
     const problem = whose === 'ours' ? 'our_clock_off' : `${whose}_clock_off`;
-    return { account, stream: null, problem, severity: 'warning', says, remedy: clockRemedies[whose], since: null };
+    return {
+      account,
+      stream: null,
+      source: null,
+      problem,
+      severity: 'warning',
+      says,
+      remedy: clockRemedies[whose],
+      since: null,
+    };
   });
   return [...new Map(problems.map(one => [`${one.account} ${one.says}`, one])).values()];
 }

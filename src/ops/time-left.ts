@@ -9,6 +9,8 @@ export interface Waiting {
   readonly stream: string;
   /** Number of pending records. */
   readonly waiting: number;
+  /** As in sync.status: of a stream that fails nobody knows. */
+  readonly state: string;
   /** End of the used-up daily quota. */
   readonly sleeps_until: Date | null;
 }
@@ -18,13 +20,13 @@ export interface Waiting {
  * resets.
  */
 export function timeLeft(
-  { source, stream, waiting, sleeps_until }: Waiting,
+  { source, stream, state, waiting, sleeps_until }: Waiting,
   served: Pick<Served, 'sources'> | undefined,
   nowMs: number,
 ): number | null {
   const limits = served?.sources.get(source)?.limits;
   const pending = streams.find(one => one.source === source && one.name === stream)?.pending;
-  if (waiting === 0 || limits === undefined || pending === undefined) return null;
+  if (waiting === 0 || state === 'failing' || limits === undefined || pending === undefined) return null;
   const { credits, reserve, periodMs, requestsPerSecond, evenly = true } = limits;
   const needed = waiting * pending.cost;
   if (evenly) return Math.ceil((needed * periodMs) / (credits - reserve) / 1000);

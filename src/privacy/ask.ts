@@ -5,6 +5,7 @@
 import pg from 'pg';
 import { type Client, eachDigit } from '../engine/database/pool.ts';
 import { UsageError } from '../errors.ts';
+import { choiceOf } from '../words.ts';
 
 /** Types returned as text: node-postgres would convert days and zoneless times to instants in this machine's time zone. */
 const asTheyStand: ReadonlySet<number> = new Set([pg.types.builtins.DATE, pg.types.builtins.TIMESTAMP]);
@@ -82,7 +83,7 @@ export async function answerForEach(
   answer: (client: Client, query: string) => Promise<Answer> = answerTo,
 ): Promise<Named> {
   if (named !== undefined && !known.includes(named))
-    throw new UsageError(`there is no account '${named}'`, `Choose with --account: ${known.join(', ')}.`);
+    throw new UsageError(`there is no account '${named}'`, choiceOf(named, known, 'Choose with --account'));
   const isOfAll = named === undefined && known.length > 1 && asksOfAccounts(await planOf(client, query));
   const wanted = isOfAll ? known : [named ?? ''];
   const answers: (Named & { account: string })[] = [];

@@ -135,7 +135,7 @@ function valuesIn(field: unknown): string[] {
     const value = left.pop();
     if (typeof value === 'string' && value !== '') found.push(value);
     else if (typeof value === 'number' || value instanceof ExactNumber) found.push(String(value));
-    else if (typeof value === 'object' && value !== null) left.push(...Object.values(value));
+    else if (typeof value === 'object' && value !== null) for (const part of Object.values(value)) left.push(part);
   }
   return found;
 }

@@ -128,10 +128,10 @@ export async function emptyRejects(
     }));
     const known = await concerning(client, account, rules, all);
     const gone = rows.filter(({ named }, i) => named || known.has(i)).map(({ id }) => id);
-    await client.query('update sync.rejects set payload = null, replayable = false, reason = $2 where id = any ($1)', [
-      gone,
-      ofErased,
-    ]);
+    await client.query(
+      'update sync.rejects set payload = null, replayable = false, reason = $2, path = null where id = any ($1)',
+      [gone, ofErased],
+    );
     emptied += gone.length;
     after = rows.at(-1)!.id;
   }

@@ -75,6 +75,8 @@ export async function letIn(db: pg.Pool, { name, pii, accounts, who }: NewReader
       await client.query(`${setting} search_path = ${await searchPathOf(client, pii)}`);
       // As in pool.ts: compiling a large view takes longer than running it.
       await client.query(`${setting} jit = off`);
+      // Bodies of functions are read by the session's rule, which an old program of the server may have changed.
+      await client.query(`${setting} standard_conforming_strings = on`);
       await client.query(`${setting} idle_in_transaction_session_timeout = '${forgotten}'`);
       await client.query(
         'insert into sync.readers (role_name, accounts, pii, created_at, created_by) values ($1, $2, $3, $4, $5)',
@@ -284,7 +286,7 @@ async function allowed<T>(db: pg.Pool, group: string, work: () => Promise<T>): P
     return await work();
   } catch (error) {
     if (!(error instanceof pg.DatabaseError) || error.code !== '42501') throw error;
-    const me = (await db.query<{ me: string }>('select current_user as me')).rows[0]!.me;
+    const me = (await db.query<{ me: string }>('select quote_ident(current_user) as me')).rows[0]!.me;
     throw new ShelfdeskError(
       `role ${me} may not do that: ${error.message}`,
       `Run it as the role that owns the tables. It has to make roles; as a superuser: \`alter role ${me} createrole\`, and \`grant ${group} to ${me} with admin option\`.`,

@@ -93,8 +93,9 @@ function textsIn(value: unknown): string[] {
     if (typeof one === 'string') found.push(one);
     else if (typeof one === 'number' || one instanceof ExactNumber) found.push(String(one));
     else if (typeof one === 'object' && one !== null) {
-      if (!Array.isArray(one)) found.push(...Object.keys(one));
-      left.push(...Object.values(one));
+      // No spread: a record may have more parts than a call may have arguments.
+      if (!Array.isArray(one)) for (const name of Object.keys(one)) found.push(name);
+      for (const part of Object.values(one)) left.push(part);
     }
   }
   return found;

@@ -4,9 +4,11 @@
  * new transaction, or a function. A login without rights cannot.
  */
 import pg from 'pg';
-import { lineFor } from '../engine/database/connection-url.ts';
 import { isMirror } from '../engine/database/mirrors.ts';
-import { type Client, sessionOptions, streamOf, transaction } from '../engine/database/pool.ts';
+import { type Client, sessionSettings, streamOf, transaction } from '../engine/database/pool.ts';
+import { lineFor } from '../engine/database/session/connection-url.ts';
+import { isPooled } from '../engine/database/session/pooler.ts';
+import { connectSession, type SessionSettings, sessionTo, watch } from '../engine/database/session/session.ts';
 import { exitCodes, isAway, ShelfdeskError } from '../errors.ts';
 import {
   dropLogin,
@@ -45,7 +47,7 @@ interface Login {
   readonly group: string;
   readonly prefix: string;
   /** Further settings of the session. */
-  readonly options?: string;
+  readonly settings?: SessionSettings;
   /** Within the transactions that create and drop the login. */
   enter?(client: Client, name: string): Promise<void>;
   leave?(client: Client, name: string): Promise<void>;
@@ -60,7 +62,7 @@ interface Role {
 
 const ours = `n.nspname in ('sync', 'analytics', 'internal', 'bullmq') or ${isMirror('n')}`;
 const rolesSql = `
-  select current_user::text as me,
+  select quote_ident(current_user) as me,
     r.rolsuper or r.rolreplication or exists (
       select from pg_roles p
       where p.rolname in ('pg_write_server_files', 'pg_read_server_files', 'pg_execute_server_program', 'pg_signal_backend', 'pg_maintain')
@@ -84,7 +86,7 @@ export async function openAsker({ pg: db, url }: { pg: pg.Pool; url: string }, n
     if (!(error instanceof pg.DatabaseError) && !(error instanceof ShelfdeskError)) throw error;
     why = error.message;
   }
-  const remedy = `As a superuser: \`create role ${group}\`, \`alter role ${me} createrole\` and \`grant ${group} to ${me} with admin option\`; then run \`npx shelfdesk migrate\`. Or set DATABASE_URL to the line of a reader (\`npx shelfdesk reader create\`).`;
+  const remedy = `As a superuser: \`create role ${group}\`, \`alter role ${me} createrole\` and \`grant ${group} to ${me} with admin option\`; then run \`npx shelfdesk migrate\`. Or set DATABASE_URL to the line of a reader (\`npx shelfdesk warehouse reader create\`).`;
   if (reaches)
     throw new ShelfdeskError(
       `role ${me} may do more than use this database, and no login that can only read could be made: ${why}`,
@@ -113,7 +115,7 @@ export async function openOwnReader(
   { now, pii, accounts, ms }: { now: Date; pii: boolean; accounts: readonly string[] | null; ms: number },
 ): Promise<OwnReader> {
   const login: Login = {
-    ...{ group: groupOf(pii), prefix: ofAgents, options: `-c statement_timeout=${ms}` },
+    ...{ group: groupOf(pii), prefix: ofAgents, settings: { statement_timeout: ms } },
     async enter(client, name) {
       await client.query(
         'insert into sync.readers (role_name, accounts, pii, created_at, created_by) values ($1, $2, $3, $4, $5)',
@@ -156,11 +158,7 @@ async function asLogin(db: pg.Pool, url: string, now: Date, login: Login): Promi
     await join(client, login.group, name);
     await login.enter?.(client, name);
   });
-  const client = new pg.Client({
-    ...{ connectionString: line, application_name: 'shelfdesk: sql' },
-    options: [sessionOptions, login.options ?? []].flat().join(' '),
-  });
-  client.on('error', () => {}); // The running statement fails with the same error.
+  const client = sessionTo(line, { application_name: 'shelfdesk: sql' });
   let stopping: Promise<unknown> | undefined;
   const close = async () => {
     // A login that is gone could not be named to end its session.
@@ -169,7 +167,9 @@ async function asLogin(db: pg.Pool, url: string, now: Date, login: Login): Promi
     await drop(db, name, login);
   };
   try {
-    await client.connect();
+    await connectSession(client, line, { ...sessionSettings, ...login.settings });
+    watch(client, url);
+    if (isPooled(line)) await requireUser(client, name);
   } catch (error) {
     await close();
     throw error;
@@ -180,6 +180,17 @@ async function asLogin(db: pg.Pool, url: string, now: Date, login: Login): Promi
     streamOf(client).destroy();
   };
   return { client, stop, [Symbol.asyncDispose]: close };
+}
+
+/** A pooler may log everybody in as one user, with its rights. */
+async function requireUser(client: pg.Client, name: string): Promise<void> {
+  const { rows } = await client.query<{ user: string }>('select session_user::text as user');
+  if (rows[0]!.user === name) return;
+  throw new ShelfdeskError(
+    `the pooler at DATABASE_URL logs everybody in as ${rows[0]!.user}`,
+    'Take user= out of the database in pgbouncer.ini and set auth_query (docs/how-to/use-tls.md), or name the address of PostgreSQL itself.',
+    exitCodes.failed,
+  );
 }
 
 const drop = (db: pg.Pool, name: string, { leave }: Login) =>

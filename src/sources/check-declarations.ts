@@ -1,6 +1,6 @@
 /** Refuses declarations that would keep personal data readable, that erasure would not find, or that fail later. */
 import { fieldOf } from '../engine/commit/merge.ts';
-import { nearest } from '../engine/http/parse-field-rules.ts';
+import { nearest } from '../engine/http/rules/parse-field-rules.ts';
 import { lacksVersion, readMovingList } from '../engine/reading/moving-list.ts';
 import { UsageError } from '../errors.ts';
 import type { Declared, ListStream, Row } from './source.ts';

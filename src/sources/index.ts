@@ -1,7 +1,7 @@
 /** The list of sources. Only this file names them. A new source is one line here. */
 import { z } from 'zod';
 import { type StreamKey, streamKey } from '../engine/database/stream-key.ts';
-import type { Kind, Kinds } from '../engine/http/field-rules.ts';
+import type { Kind, Kinds } from '../engine/http/rules/field-rules.ts';
 import { insideOf, shapesOf } from '../engine/http/shapes.ts';
 import { ownTables, ownViews } from '../lake/own-tables.ts';
 import type { LakeTable } from '../lake/table.ts';

@@ -18,8 +18,8 @@ import { type StreamKey, streamKey } from '../engine/database/stream-key.ts';
 import type { Planning, Question } from '../engine/forecast/plan.ts';
 import type { Part as Requests } from '../engine/forecast/plan-time.ts';
 import type { Dialect, Token } from '../engine/http/dialect.ts';
-import type { Kinds } from '../engine/http/field-rules.ts';
 import type { Request, SourceName } from '../engine/http/request.ts';
+import type { Kinds } from '../engine/http/rules/field-rules.ts';
 import type { Replaying } from '../engine/load/replay.ts';
 import type { Reads } from '../engine/load/run-stream.ts';
 import type { Ask, Cuts, Ms, Reader } from '../engine/reading/reading.ts';
@@ -375,8 +375,8 @@ export interface DetailStream<P extends Row, T extends Row> extends Described {
 /** A whole list whose records each hold a set of volumes. The set may change during the read. */
 export interface ShelfStream<S extends Row, V extends Row> extends Described {
   readonly kind: 'shelves';
-  /** Request for all shelves of an owner. A reply may be incomplete; `startIndex` continues it. */
-  request(owner: string, startIndex: number): Request<S>;
+  /** Request for all shelves of an owner. A reply may be incomplete; `startIndex` continues it. Default: a full page. */
+  request(owner: string, startIndex: number, maxResults?: number): Request<S>;
   get(owner: string, id: string): Request<S>;
   /** A value that changes whenever the contents of the shelf change. Null if the shelf shows no such value. */
   version(shelf: S): string | null;

@@ -138,9 +138,9 @@ describeOnDocker('docker compose up', () => {
     'that role is enough: readers are let in, and questions are asked under a login that can only read',
     retryOutages,
     async () => {
-      const line = new URL(await shelfdesk('reader', 'create', 'ada'));
+      const line = new URL(await shelfdesk('warehouse', 'reader', 'create', 'ada'));
       expect([line.username, line.hostname]).toEqual(['ada', 'postgres']);
-      expect(await shelfdesk('reader', 'list')).toMatch(/ada .*let in/);
+      expect(await shelfdesk('warehouse', 'reader', 'list')).toMatch(/ada .*let in/);
       const asked = JSON.parse(
         await shelfdesk(
           'sql',

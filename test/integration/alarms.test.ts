@@ -293,8 +293,16 @@ test('who has wrong settings now is still looked after: by the webhook that he h
 
   // Nobody serves him: that is told.
   await using hook = await openHook();
-  await rows(`insert into sync.accounts (account_id, since) values ('cem', '2020-01-01')`);
-  await rows(`insert into sync.targets (account_id, subject, target) values ('cem', 'nightly', '6 h')`);
+  await rows(
+    `insert into sync.accounts (account_id, since, mirrored_since) values ('cem', '2020-01-01', '2020-01-02')`,
+  );
+  await rows(
+    `insert into sync.targets (account_id, subject, target) values ('cem', 'nightly', '6 h'), ('cem', 'helpdesk.users', '1 h')`,
+  );
+  await rows(
+    `insert into sync.coverage (account_id, source, stream, list, covered)
+     values ('cem', 'helpdesk', 'users', 'default', tstzmultirange(tstzrange('2020-01-01', now() - interval '2 hours')))`,
+  );
   await rows(
     `insert into sync.schedule_slots (account_id, schedule, slot, claimed_at, claimed_by) values ('cem', 'fresh', now(), now(), 0)`,
   );

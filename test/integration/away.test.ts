@@ -106,6 +106,7 @@ describe.concurrent('a worker that begins', () => {
     await Promise.all([one.says(waits), other.says(waits)]);
     await other.stop();
     await way.open();
+    await one.says(/^the warehouse is back$/m);
     await one.says(atWork);
     await one.stop();
   });

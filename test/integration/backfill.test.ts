@@ -623,6 +623,7 @@ describe('on the command line', () => {
   };
   test.concurrent.for([
     [['--since', '2024-02-31'], 'must be a day'],
+    [['--since', '2999-01-01'], 'It is in the future, where nothing has changed yet.'],
     [['--since', '2025-02-01', '--until', '2025-02-01'], '--since is not before --until'],
   ] as const)('%j is an error of usage, before anything is opened', refused);
   test.concurrent.for([

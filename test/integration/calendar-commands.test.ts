@@ -1,7 +1,7 @@
 /** `calendar` at a terminal: hours as people write them, who keeps them, and metrics that follow at once. */
 import { CommanderError } from 'commander';
 import { expect, test } from 'vitest';
-import { addCalendar } from '../../src/cli/setup/calendar.ts';
+import { addCalendar } from '../../src/cli/setup/warehouse/calendar.ts';
 import { command } from '../support/command.ts';
 import { long } from '../support/long.ts';
 import { configFor } from '../support/mirror.ts';
@@ -96,7 +96,7 @@ test('a calendar is made, kept by an inbox, changed and removed; business times 
   expect((await calendar('list')).stdout).toMatch(/night +UTC +mon 00:00-06:00 22:00-24:00, tue 00:00-06:00, fri 22:/);
   expect(await calendar('remove', 'night')).toMatchObject({
     code: 2,
-    stderr: expect.stringContaining('Run `npx shelfdesk calendar unassign` first'),
+    stderr: expect.stringContaining('Run `npx shelfdesk warehouse calendar unassign` first'),
   });
   expect(await calendar('unassign')).toMatchObject({ code: 0 });
   expect(await calendar('unassign')).toMatchObject({

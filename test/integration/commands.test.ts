@@ -2,9 +2,10 @@
  * The commands as people run them: real processes, a real sandbox, a real database. What is asserted is what a shell
  * sees: stdout, stderr and the exit code.
  */
-import { execFile } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { chmod, mkdtemp, readFile, realpath, rm, stat, writeFile } from 'node:fs/promises';
+import { once } from 'node:events';
+import { chmod, mkdtemp, readdir, readFile, realpath, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -106,9 +107,21 @@ describe.concurrent('commands', () => {
     expect(status.stdout).toMatch(/^tickets +fresh +\d+ \w+ \/ 5 min /m);
     expect(status.stdout.split('\n').filter(line => line.length > 80)).toEqual([]);
     expect(status.stderr).toContain('worker ');
-    const [, why] = /npx shelfdesk (why \d+)/.exec(await demo.said('page'))!;
-    expect((await run(why!.split(' '), {}, folder.path)).code).toBe(0);
+    const [, number] = /npx shelfdesk why (\d+)/.exec(await demo.said('page'))!;
+    const shell = (words: string) => run(words.split(' '), {}, folder.path);
+    for (const words of [`why ${number}`, 'sync', `sync --ticket ${number}`, 'doctor'])
+      expect((await shell(words)).code, words).toBe(0);
+    // Things change meanwhile, also while they are compared.
+    expect([0, 5]).toContain((await shell('verify --sample 1')).code);
+    const [second, removal] = [await shell('demo'), await shell('demo --remove')];
+    expect([second.code, second.stderr]).toEqual([
+      2,
+      expect.stringMatching(/a demo runs here already, as process \d+/),
+    ]);
+    expect([removal.code, removal.stderr]).toEqual([1, expect.stringMatching(/not removed: process \d+ runs it/)]);
     expect((await demo.interrupt()).code).toBe(0);
+    const late = await shell('sync');
+    expect([late.code, late.stderr]).toEqual([2, expect.stringContaining('`npx shelfdesk demo --stay` runs it again')]);
   });
 
   test('demo: ends by itself with 0, and leaves what it says', long, async () => {
@@ -132,6 +145,9 @@ describe.concurrent('commands', () => {
       code: 2,
       stderr: expect.stringContaining("there is no account 'nobody'\nChoose with --account: demo."),
     });
+    expect(asked.stderr).toContain('Warehouse: that of the demo, an embedded PostgreSQL in ');
+    expect(await run(['demo', '--remove'], {}, folder.path)).toMatchObject({ code: 0, stdout: '' });
+    expect(await readdir(join(folder.path, '.shelfdesk'))).toEqual([]);
   });
 
   test('from an empty database to an equal mirror: status, migrate, sync, sync again', async () => {
@@ -193,9 +209,7 @@ describe.concurrent('commands', () => {
     expect(new Set(details(sandbox).map(({ path }) => path)).size).toBe(40);
 
     const full = await shell('status', '--wide');
-    const said =
-      'The book catalog is not configured (BOOKS_BASE_URL, and BOOKS_USERS or a token).\n' +
-      'Deletions of helpdesk.users show in `verify --full` only.\n';
+    const said = 'The book catalog is not configured (BOOKS_BASE_URL, and BOOKS_USERS or a token).\n';
     expect(full).toMatchObject({ code: 0, stderr: said });
     expect(full.stdout.split('\n')).toHaveLength(2 + streams.length + 1);
     for (const stream of streams) expect(full.stdout).toMatch(new RegExp(`^default +${stream} .* completed$`, 'm'));
@@ -267,6 +281,41 @@ describe.concurrent('commands', () => {
     expect(
       (await run(['sync', 'tickets'], { DATABASE_URL: db.url, HELPDESK_PERIOD_SECONDS: '1' }, folder.path)).code,
     ).toBe(0);
+  });
+
+  test('init at a terminal: a mistake is typed again, and the rest is kept', async context => {
+    context.skip(process.platform !== 'linux', 'needs the `script` of util-linux for a terminal');
+    await using db = await freshDatabase();
+    await using folder = await emptyFolder();
+    await using world = await withSandbox({ tickets: 3, tokens: ['hush-hush'] });
+    const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
+    const { PATH = '' } = process.env;
+    const terminal = spawn('script', ['-qec', `"${process.execPath}" "${main}" init`, '/dev/null'], {
+      cwd: folder.path,
+      env: { PATH, TERM: 'xterm-256color', NO_COLOR: '1', DATABASE_URL: db.url },
+    });
+    let shown = '';
+    terminal.stdout.on('data', part => {
+      shown += part;
+    });
+    const when = async (prompt: string, typed: string) => {
+      await expect.poll(() => shown, { timeout: 60_000 }).toContain(prompt);
+      shown = '';
+      terminal.stdin.write(`${typed}\n`);
+    };
+    const { host } = new URL(world.sandbox.url);
+    await when('HELPDESK_BASE_URL: ', '127.0.0.1:1');
+    await when('HELPDESK_BASE_URL [http://127.0.0.1:1/api/v1]: ', '');
+    await when('HELPDESK_TOKEN: ', 'hush-hush');
+    await expect.poll(() => shown, { timeout: 60_000 }).toContain('nobody listens at 127.0.0.1:1');
+    await when('HELPDESK_BASE_URL [http://127.0.0.1:1/api/v1]: ', host);
+    await when(`HELPDESK_BASE_URL [http://${host}/api/v1]: `, '');
+    await when('HELPDESK_TOKEN [as before]: ', '');
+    await once(terminal, 'exit');
+    expect(shown).toContain('It answers, and shows');
+    expect(shown).not.toContain('hush');
+    const written = parseEnv(await readFile(join(folder.path, '.env'), 'utf8'));
+    expect(written).toEqual({ HELPDESK_BASE_URL: world.sandbox.url, HELPDESK_TOKEN: 'hush-hush' });
   });
 
   test('sql: a table or JSON on stdout; refuses to write, a second statement, and says what is wrong', async () => {
@@ -352,7 +401,12 @@ describe.concurrent('commands', () => {
       expect(finished.stderr).not.toMatch(/hush-hush|\n {4}at /);
     };
     test.for<Mistake>([
-      ['a stream that is not there', ['sync', 'tickts'], {}, /no stream tickts\nChoose from: users, customers, ti/],
+      [
+        'a stream that is not there',
+        ['sync', 'tickts'],
+        {},
+        /no stream tickts\nDid you mean tickets\? Choose from: users, cu/,
+      ],
       ['a command that is not there', ['snyc'], {}, /unknown command 'snyc'[\s\S]*--help/],
     ])('2: %s', refused);
     test.for<Mistake>([
@@ -387,7 +441,7 @@ describe.concurrent('commands', () => {
       expect(sync.code, sync.stderr).toBe(3);
       expect(JSON.parse(sync.stdout)).toMatchObject({ state: 'partial', exitCode: 3, streams: [{ inserted: 11 }] });
       const told = await run(['status'], settings, folder.path);
-      expect(told.stderr).toContain('1 record of tickets could not be stored, or read.');
+      expect(told.stderr).toContain('tickets: 1 × updated_at: not an ISO 8601 time, since ');
       const { rows } = await db.pool.query('select record_id, cleared_at from sync.rejects');
       expect(rows).toEqual([{ record_id: odd, cleared_at: null }]);
     });
@@ -400,7 +454,7 @@ describe.concurrent('commands', () => {
       const sync = await run(['sync'], settings, folder.path);
       expect(sync.code, sync.stderr).toBe(4);
       expect(sync.stderr).toContain('401');
-      expect(sync.stderr).toContain('Set HELPDESK_TOKEN to a valid token.');
+      expect(sync.stderr).toContain('Set HELPDESK_TOKEN to a valid token');
       expect(sync.stdout + sync.stderr).not.toContain('hush-hush');
       expect(world.sandbox.requests).toHaveLength(1);
     });
@@ -513,7 +567,7 @@ describe.concurrent('commands', () => {
     expect(asked).toMatchObject({ code: 0, stderr: '' });
     expect(asked.stdout).toContain('Exit codes: 0 ok');
     const nothing = await run([], {}, folder.path);
-    expect(nothing).toMatchObject({ code: 2, stdout: '', stderr: expect.stringContaining('Commands:') });
+    expect(nothing).toMatchObject({ code: 2, stdout: '', stderr: expect.stringContaining('Usage: shelfdesk') });
   });
 
   test('colour only on a terminal, and never with NO_COLOR', async context => {

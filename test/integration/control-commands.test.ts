@@ -1,8 +1,7 @@
 /** `runs`, `pause` and `resume` at a terminal, and what a command says whose run is paused or canceled. */
 
 import { describe, expect, test } from 'vitest';
-import { addPause } from '../../src/cli/work/pause.ts';
-import { addResume } from '../../src/cli/work/resume.ts';
+import { addPause, addResume } from '../../src/cli/work/pause.ts';
 import { addRuns, runRetry } from '../../src/cli/work/runs.ts';
 import { finish } from '../../src/engine/runs/claims.ts';
 import { cancelRun, pause, resume } from '../../src/engine/runs/operations.ts';
@@ -70,6 +69,8 @@ test('runs are listed, shown, and canceled; streams are paused and resumed', asy
   expect(shown.stdout).toContain('the schedule: nightly of 2026-01-01T00:00Z, process 7, no longer running');
   expect(shown.stdout).toMatch(/tickets: no reply\. The request is retried/);
   expect(await runs('show', '99')).toMatchObject({ code: 1, stderr: expect.stringContaining('has no run 99') });
+
+  await expect(runs('list', '--kind', 'freshh')).rejects.toThrow('Allowed choices are sync, fresh,');
 
   const paused = await command(addPause, config, 'pause', 'default', 'customers', 'tickets', '--reason', 'they move');
   expect(paused.stdout).toMatch(/default +customers .* they move\ndefault +tickets .* they move\n/);

@@ -223,7 +223,7 @@ describe('database', () => {
     const name = new URL(db.url).pathname.slice(1);
     await db.pool.query(`create role ${role} login password 'let-me-look' connection limit 5`);
     try {
-      await db.pool.query('create schema sync; create table sync.accounts (account_id text)');
+      await db.pool.query('create schema sync create table migrations (name text) create table coverage ()');
       const url = new URL(db.url);
       [url.username, url.password] = [role, 'let-me-look'];
       const settings = { ...desk, DATABASE_URL: url.href };
@@ -428,7 +428,7 @@ describe('the help desk', () => {
     await using sandbox = await sandboxOf();
     const settings = settingsFor(db.url, sandbox);
     for (const [changes, says, remedy] of [
-      [{ HELPDESK_BASE_URL: desk.HELPDESK_BASE_URL }, 'no reply (ECONNREFUSED)', 'HELPDESK_BASE_URL'],
+      [{ HELPDESK_BASE_URL: desk.HELPDESK_BASE_URL }, 'nobody listens at 127.0.0.1:', 'HELPDESK_BASE_URL'],
       [{ HELPDESK_TOKEN: 'a-wrong-token' }, 'does not accept the token', 'HELPDESK_TOKEN'],
       [{ HELPDESK_TOKEN: BLOCKED_TOKEN }, 'may not read this', 'access to all data'],
     ] as const) {
@@ -709,13 +709,13 @@ describe('the work', () => {
         .map(({ state, says, remedy }) => ({ state, says, remedy }));
     expect(problems(broken)).toEqual([
       {
-        state: 'warn',
-        says: expect.stringMatching(/^users is \S+ \S+ behind; /),
-        remedy: expect.stringContaining('npx shelfdesk status'),
+        state: 'fail',
+        says: expect.stringMatching(/^No worker runs since \S+Z$/),
+        remedy: expect.stringContaining('npx shelfdesk start'),
       },
       {
         state: 'warn',
-        says: expect.stringMatching(/^1 record of users could not be stored/),
+        says: expect.stringMatching(/^users: 1 × it was unreadable then, since \S+Z$/),
         remedy: expect.stringContaining('npx shelfdesk rejects list'),
       },
       {
@@ -741,9 +741,11 @@ describe('the work', () => {
 
   test('a critical problem fails the check and comes first', async () => {
     await using db = await freshDatabase();
-    await db.pool.query(`insert into sync.accounts (account_id) values ('default')`);
+    await db.pool.query(`insert into sync.accounts (account_id, mirrored_since) values ('default', '2020-01-01')`);
     await db.pool.query(`insert into sync.paused (account_id, source, stream, paused_at, paused_by)
       values ('default', 'helpdesk', 'customers', now() - interval '1 day', 'somebody')`);
+    await db.pool.query(`insert into sync.coverage (account_id, source, stream, list, covered)
+      values ('default', 'helpdesk', 'users', 'default', tstzmultirange(tstzrange('2020-01-01', now() - interval '1 hour')))`);
     await db.pool.query(`insert into sync.targets values ('default', 'helpdesk.users', interval '1 minute')`);
     await db.pool.query(`insert into sync.schedule_slots (account_id, schedule, slot, claimed_at, claimed_by)
       values ('default', 'fresh', now() - interval '1 hour', now() - interval '1 hour', 0)`);
@@ -830,8 +832,9 @@ describe('the examination itself', () => {
   test('at a terminal: exit code 1, what is wrong with its remedy, no secret, without colour', async () => {
     await using folder = await someFolder();
     const settings = { ...desk, DATABASE_URL: nobody };
-    const [shown, told] = await Promise.all([
+    const [shown, all, told] = await Promise.all([
       shelfdesk(['doctor'], settings, folder.path).finished,
+      shelfdesk(['doctor', '--all'], settings, folder.path).finished,
       shelfdesk(['doctor', '--json'], settings, folder.path).finished,
     ]);
     const { results, ...counts } = JSON.parse(told.stdout);
@@ -846,10 +849,17 @@ describe('the examination itself', () => {
     });
     expect(results.length).toBe(counts.ok + 1 + counts.skipped);
     expect(shown.code, shown.stderr).toBe(1);
-    expect(shown.stdout).toContain('\nDatabase\n  ✗ database: PostgreSQL does not answer');
-    expect(shown.stdout).toContain("  – not looked at, because of 'database': ");
+    // The problem stands first, and its name once more at the end. What is good is counted.
+    expect(shown.stdout).toMatch(/^✗ database: PostgreSQL does not answer/);
+    expect(shown.stdout).toMatch(/^✓ Settings: \d+ checks are good/m);
+    expect(shown.stdout).not.toMatch(/^✓ Node: /m);
+    expect(all.stdout).toMatch(/^✗ database: PostgreSQL does not answer/);
+    expect(all.stdout).toMatch(/^✓ Node: /m);
+    expect(all.stdout).toContain("– not looked at, because of 'database': ");
     expect(shown.stdout).not.toContain('\x1b');
-    expect(shown.stderr).toMatch(/\d+ ok, \d+ warnings?, 1 failed, \d+ skipped; 0 credits used\./);
+    expect(shown.stderr).toMatch(
+      /^1 failed: database\n0 warnings\n\d+ ok, \d+ skipped \(--all shows them\); 0 credits used\.$/m,
+    );
     for (const secret of [desk.HELPDESK_TOKEN, 'hidden-password'])
       expect(shown.stdout + shown.stderr + told.stdout).not.toContain(secret);
   });

@@ -25,8 +25,8 @@ import { listStream } from '../support/sources.ts';
 
 const both = ['customers', 'tickets'];
 const again = { range: { since: null, until: null, again: true } };
-const configOf = (s: InProcess) =>
-  configFor((s.pool as unknown as { options: { connectionString: string } }).options.connectionString, {
+const configOf = ({ url }: InProcess) =>
+  configFor(url, {
     url: 'https://desk.example/api/v1',
     token: 'none',
   });

@@ -5,7 +5,7 @@
 import type pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { readQueries } from '../../src/analytics/questions.ts';
-import { parseRules } from '../../src/engine/http/parse-field-rules.ts';
+import { parseRules } from '../../src/engine/http/rules/parse-field-rules.ts';
 import { applyToStored } from '../../src/privacy/fields/apply.ts';
 import { kinds, streams } from '../../src/sources/index.ts';
 import { demoWorld } from '../support/demo-world.ts';

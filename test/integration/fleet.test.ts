@@ -90,7 +90,7 @@ test('one process serves them all; one that cannot be served stops nobody, and i
     const [all, one, health, schedule] = await Promise.all([
       shown('status', '--json'),
       shown('status', '--json', '--account', 'ben'),
-      shown('health'),
+      shown('status', '--check'),
       shown('schedule', 'list', '--json'),
     ]);
     const { accounts, workers, streams } = JSON.parse(all.stdout);

@@ -4,15 +4,13 @@ import { startSandbox } from '../../packages/sandbox/src/server.ts';
 import type { Config } from '../../src/app/config.ts';
 import { configuredSources } from '../../src/app/context.ts';
 import type { AddCommand } from '../../src/cli/command.ts';
-import { addDrift } from '../../src/cli/look/drift.ts';
 import { addRejects } from '../../src/cli/look/rejects.ts';
 import { addStatus } from '../../src/cli/look/status.ts';
 import { addWhy } from '../../src/cli/look/why.ts';
-import { addCalendar } from '../../src/cli/setup/calendar.ts';
 import { addErase } from '../../src/cli/setup/erase.ts';
-import { addPause } from '../../src/cli/work/pause.ts';
+import { addCalendar } from '../../src/cli/setup/warehouse/calendar.ts';
+import { addPause, addResume } from '../../src/cli/work/pause.ts';
 import { addPlan } from '../../src/cli/work/plan.ts';
-import { addResume } from '../../src/cli/work/resume.ts';
 import { addRuns } from '../../src/cli/work/runs.ts';
 import { addSchedule } from '../../src/cli/work/schedule.ts';
 import { command } from '../support/command.ts';
@@ -24,7 +22,7 @@ const each: [AddCommand, words: string, shows: string | RegExp][] = [
   [addStatus, 'status', /^tickets +fresh /m],
   [addRuns, 'runs list', /^ *\d+ +sync +completed /m],
   [addRejects, 'rejects list', 'No open rejects.'],
-  [addDrift, 'drift list', /^stream +kind/],
+  [addRejects, 'rejects drift', /^stream +kind/],
   [addSchedule, 'schedule list', /^acme +nightly /m],
   [addPlan, 'plan', "account 'acme' has no settings here"],
   [addPlan, 'plan backfill --again', /^tickets +\d+ /m],
@@ -51,7 +49,7 @@ test('the only one is the default, and several are named', async ({ onTestFinish
   const ofTicket: typeof each = [
     [addWhy, `why ${ticket.id}`, `ticket ${ticket.id}`],
     [addErase, `erase --customer ${ticket.customer_id} --dry-run`, 'Nothing was changed.'],
-    [addRuns, 'runs show 1', /^kind +sync$/m],
+    [addRuns, 'runs show 1', /^kind +sync: reads what is new/m],
   ];
   for (const [add, words, shows] of [...each, ...ofTicket]) {
     const { code, stdout, stderr } = await ask(add, words);

@@ -141,7 +141,17 @@ describe('healthy', () => {
   test('not while something critical holds', async () => {
     await db.pool.query(`insert into sync.schedule_slots (account_id, schedule, slot, claimed_at, claimed_by)
       values ('acme', 'fresh', now(), now(), 1)`);
+    // Nobody works: that is broken once something waits longer than was promised.
+    expect((await healthz(watched())).status).toBe(200);
+    const ended = (ago: string) =>
+      db.pool.query(
+        `update sync.coverage set covered = tstzmultirange(tstzrange('2020-01-01', now() - $1::interval))
+         where account_id = 'acme' and stream = 'tickets'`,
+        [ago],
+      );
+    await ended('20 minutes');
     const { status, body } = await healthz(watched());
+    await ended('2 minutes');
     await db.pool.query('delete from sync.schedule_slots');
     expect(status).toBe(503);
     expect(body.broken).toMatchObject([{ account: 'acme', stream: null, problem: 'no_worker' }]);

@@ -84,7 +84,7 @@ describe('query', () => {
     expect(await run('run', 'label')).toMatchObject({
       code: 2,
       stdout: '',
-      stderr: 'error: there is no query label\nSee `npx shelfdesk query list`.\n',
+      stderr: 'error: there is no query label\nDid you mean labels? See `npx shelfdesk query list`.\n',
     });
   });
 });

@@ -577,7 +577,7 @@ function conformance(redisUrl: string | undefined): void {
         await eventually(() => expect(desk.sandbox.requests.some(({ path }) => path === '/customers')).toBe(true));
         await way.close();
         await eventually(() =>
-          expect(worker.told()).toMatch(/"stream":"customers".*the database does not answer: .*; waiting for it/),
+          expect(worker.told()).toMatch(/customers: the database does not answer: .*; waiting for it/),
         );
         await eventually(async () =>
           expect(await desk.rows('select sync.is_alive($1) as alive', worker.id)).toEqual([{ alive: false }]),

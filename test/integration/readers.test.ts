@@ -2,8 +2,8 @@
 import type pg from 'pg';
 import { expect, test } from 'vitest';
 import { startSandbox } from '../../packages/sandbox/src/server.ts';
-import { addReader } from '../../src/cli/setup/reader.ts';
-import { lineFor } from '../../src/engine/database/connection-url.ts';
+import { addReader } from '../../src/cli/setup/warehouse/reader.ts';
+import { lineFor } from '../../src/engine/database/session/connection-url.ts';
 import { stoppedDumpers } from '../../src/privacy/readers.ts';
 import { settingsFor, shelfdesk } from '../support/cli.ts';
 import { command } from '../support/command.ts';
@@ -102,6 +102,7 @@ test('the line of a reader has nothing of its owner, whichever way that one conn
     ['postgres://owner:secret@h/db?options=endpoint%3Dcool', 'postgres://ada:pw@h/db?options=endpoint%3Dcool'],
     ['postgresql://owner@%2Frun%2Fpostgresql/db', 'postgresql://ada:pw@%2Frun%2Fpostgresql/db'],
     ['postgres:///db?host=/run/postgresql', 'postgres:///db?host=%2Frun%2Fpostgresql&user=ada&password=pw'],
+    ['postgres://u:p@/db?host=/run/pg', 'postgres:///db?host=%2Frun%2Fpg&user=ada&password=pw'],
   ];
   for (const [owners, line] of rows) expect(lineFor(owners, 'ada', 'pw')).toBe(line);
 });
@@ -216,18 +217,18 @@ test(
       await db.pool.query(`create role ${owner} login password 'x'; alter database ${database} owner to ${owner}`);
       const env = { ...settingsFor(at.href, nowhere), SCHEDULE_FRESH: '', SCHEDULE_NIGHTLY: '' };
       expect(await shelfdesk(['migrate'], env).finished).toMatchObject({ code: 0 });
-      const refused = await shelfdesk(['reader', 'create', ada], env).finished;
+      const refused = await shelfdesk(['warehouse', 'reader', 'create', ada], env).finished;
       expect(refused).toMatchObject({
         code: 1,
         stdout: '',
         stderr: expect.stringContaining(`alter role ${owner} createrole`),
       });
       await db.pool.query(`alter role ${owner} createrole; grant shelfdesk_reader to ${owner} with admin option`);
-      const made = await shelfdesk(['reader', 'create', ada], env).finished;
+      const made = await shelfdesk(['warehouse', 'reader', 'create', ada], env).finished;
       expect(made).toMatchObject({ code: 0, stderr: expect.stringContaining('all accounts') });
       const session = await sessionOf(made.stdout.trim());
       expect(await session.rows('select * from tickets')).toEqual([]);
-      const revoked = await shelfdesk(['reader', 'revoke', ada], env).finished;
+      const revoked = await shelfdesk(['warehouse', 'reader', 'revoke', ada], env).finished;
       expect(revoked).toMatchObject({ code: 0, stderr: expect.stringContaining('1 session ended') });
       await expect(session.rows('select 1')).rejects.toThrow();
       await db.pool.query(`alter database ${database} owner to current_user; revoke shelfdesk_reader from ${owner}`);

@@ -1,6 +1,5 @@
 /** `rejects` and `drift`: what was set aside is listed, shown, and stored from what came then. */
 import { expect, test } from 'vitest';
-import { addDrift } from '../../src/cli/look/drift.ts';
 import { addRejects } from '../../src/cli/look/rejects.ts';
 import { command } from '../support/command.ts';
 import { configFor } from '../support/mirror.ts';
@@ -161,7 +160,7 @@ test('replay stores what the database refused, where it belongs; what is unreada
   });
   await expect(rejects('replay', 'x')).rejects.toThrow('It must be the number of a reject.');
 
-  const drift = await command(addDrift, config, 'drift', 'list', '--json');
+  const drift = await command(addRejects, config, 'rejects', 'drift', '--json');
   expect(JSON.parse(drift.stdout)).toMatchObject([
     {
       stream: 'tickets',
@@ -174,5 +173,5 @@ test('replay stores what the database refused, where it belongs; what is unreada
     { stream: 'messages', kind: 'wrong_type', path: 'messages', seen: 2 },
     { stream: 'messages', kind: 'wrong_type', path: 'user_id', seen: 2 },
   ]);
-  expect((await command(addDrift, config, 'drift', 'list')).stdout).toMatch(/^stream +kind +path +value +seen/);
+  expect((await command(addRejects, config, 'rejects', 'drift')).stdout).toMatch(/^stream +kind +path +value +seen/);
 });

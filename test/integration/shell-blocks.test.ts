@@ -61,7 +61,7 @@ const needs = {
 const needOf = (text: string) =>
   /\bdocker\b/.test(text)
     ? needs.docker
-    : /\b(pg_dump|pg_restore)\b/.test(text)
+    : /\b(pg_dump|pg_restore|psql)\b/.test(text)
       ? needs.pgTools
       : /\bshelfdesk lake\b/.test(text)
         ? needs.lake

@@ -1,6 +1,9 @@
 /** The program between other programs: behind a pipe whose reader has gone, and below `npx`, which is told to end. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { mkdtempSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import { shelfdesk } from '../support/cli.ts';
@@ -49,10 +52,34 @@ describe('a reader that has gone', () => {
   });
 
   test('of the help of every command', long, async () => {
-    const { stdout } = await shelfdesk(['--help'], {}, '/').finished;
+    const { stdout } = await shelfdesk(['--help', '--all'], {}, '/').finished;
     const names = [...stdout.split('\nOptions:')[1]!.matchAll(/^ {2}([a-z]+) /gm)].map(([, name]) => name!);
     expect(names.length).toBeGreaterThan(20);
     for (const name of names) expect(await unread([name, '--help'], 'stdout'), name).toEqual({ code: 0, said: '' });
+  });
+});
+
+describe('a machine that refuses', () => {
+  test('to write the output: a sentence, and exit code 1', async () => {
+    const full = spawn('bash', ['-c', '"$0" src/main.ts query list --json > /dev/full', process.execPath], {
+      cwd: root,
+    });
+    let said = '';
+    full.stderr.on('data', chunk => (said += chunk));
+    expect(await once(full, 'close')).toEqual([1, null]);
+    expect(said).toBe(
+      'error: the output cannot be written: the disk is full (ENOSPC)\nFree some space, then run the same command again.\n',
+    );
+  });
+
+  test('to name a folder that was deleted', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'deleted-'));
+    const script = 'rmdir "$PWD" && "$0" "$1" status';
+    const gone = spawn('bash', ['-c', script, process.execPath, join(root, 'src/main.ts')], { cwd: folder });
+    let said = '';
+    gone.stderr.on('data', chunk => (said += chunk));
+    expect(await once(gone, 'close')).toEqual([1, null]);
+    expect(said).toMatch(/^error: the folder in which the command runs was deleted \(ENOENT\)\nChange .*\n$/);
   });
 });
 

@@ -318,7 +318,7 @@ test('a login that a killed command has left behind is removed by the next one, 
 test('a database without tables can be asked, by the program itself', async () => {
   await using db = await freshDatabase();
   await db.pool.query(
-    'drop schema sync cascade; drop schema helpdesk cascade; drop schema analytics cascade; drop schema safe cascade; drop schema books cascade',
+    'drop schema sync cascade; drop schema helpdesk cascade; drop schema analytics cascade; drop schema safe cascade; drop schema books cascade; drop schema internal cascade',
   );
   const asked = await shelfdesk(['sql', 'select 1 as one', '--json'], settingsFor(db.url, nowhere)).finished;
   expect(asked).toMatchObject({ code: 0, stderr: '' });

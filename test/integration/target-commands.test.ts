@@ -1,7 +1,7 @@
 /** `target` at a terminal: service targets are set, listed and removed; what cannot be is refused. */
 import { CommanderError } from 'commander';
 import { expect, test } from 'vitest';
-import { addTarget } from '../../src/cli/setup/target.ts';
+import { addTarget } from '../../src/cli/setup/warehouse/target.ts';
 import { command } from '../support/command.ts';
 import { configFor } from '../support/mirror.ts';
 import { scripted, ticket } from '../support/scripted.ts';
@@ -15,7 +15,7 @@ test('a service target is set, changed, listed and removed', async () => {
   expect(await target('list')).toEqual({
     code: 0,
     stdout: '',
-    stderr: 'No service targets yet. Create one with `target set`.\n',
+    stderr: 'No service targets yet. Create one with `warehouse target set`.\n',
   });
   expect(await target('set', 'first-response', '4h')).toEqual({
     code: 0,

@@ -52,6 +52,14 @@ describe('the packages', long, () => {
     expect(sandbox.files.map(({ path }) => path)).toContain('src/server.d.ts');
   });
 
+  test('have a README of their own, whose links lead to files of the package', () => {
+    const text = readFileSync(join(root, 'dist/shelfdesk/README.md'), 'utf8');
+    expect(text).toContain('This is the package.');
+    const files = worker.files.map(({ path }) => path);
+    const links = [...text.matchAll(/\]\(([^)]+)\)/g)].map(([, to]) => to!);
+    expect(links.filter(to => !files.some(path => path.startsWith(to)))).toEqual([]);
+  });
+
   test('are small', () => {
     const carried = worker.files.filter(({ path }) => path.startsWith('node_modules/'));
     expect(carried.every(({ path }) => path.startsWith('node_modules/@shelfdesk/sandbox/'))).toBe(true);

@@ -3,8 +3,8 @@
  * without them.
  */
 import { createHmac } from 'node:crypto';
-import { type FieldRules, formOf } from '../../src/engine/http/field-rules.ts';
-import { parseRules } from '../../src/engine/http/parse-field-rules.ts';
+import { type FieldRules, formOf } from '../../src/engine/http/rules/field-rules.ts';
+import { parseRules } from '../../src/engine/http/rules/parse-field-rules.ts';
 import { applyToStored } from '../../src/privacy/fields/apply.ts';
 import { keepFieldRules, storedRules } from '../../src/privacy/fields/stored-rules.ts';
 import { kinds, streams } from '../../src/sources/index.ts';

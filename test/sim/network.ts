@@ -7,7 +7,7 @@
 import { BooksService } from '../../packages/sandbox/src/books/service.ts';
 import { between, type Rng } from '../../packages/sandbox/src/random.ts';
 import type { Services } from '../../packages/sandbox/src/services.ts';
-import type { Fetch, RawReply } from '../../src/engine/http/send.ts';
+import type { Fetch, RawReply } from '../../src/engine/http/fetch.ts';
 import { type Actor, actor, type Scheduler } from './scheduler.ts';
 
 /** A request and what was answered, for whoever checks. */

@@ -8,7 +8,7 @@ import { between, makeRng, pick, type Rng } from '../../packages/sandbox/src/ran
 import { openServices, type Services } from '../../packages/sandbox/src/services.ts';
 import { register } from '../../src/engine/coverage/coverage.ts';
 import type { Job } from '../../src/engine/queue/job.ts';
-import { bindAccount } from '../../src/engine/runs/accounts.ts';
+import { nameAccount } from '../../src/engine/runs/accounts/accounts.ts';
 import { endAbandonedRuns } from '../../src/engine/runs/runs.ts';
 import { keyOf } from '../support/keys.ts';
 import { boundTo, deskLists } from '../support/sources.ts';
@@ -250,7 +250,7 @@ class Simulation {
     if (this.plan.exports > 0)
       this.#lake = await SimulatedLake.open(this.#database, this.plan.seed, this.#around.defect.inLake);
     await this.#direct(async () => {
-      await bindAccount(
+      await nameAccount(
         this.#calm,
         account,
         boundTo(this.plan.volumes > 0 ? addresses : { helpdesk: addresses.helpdesk }),

@@ -1,5 +1,6 @@
 /** The command line as a process of its own. */
 import { type ChildProcess, spawn } from 'node:child_process';
+import { Transform } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 
 const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
@@ -24,6 +25,8 @@ export function shelfdesk(
     stdio: ['ignore', 'pipe', 'pipe'],
     ...(folder !== undefined && { cwd: folder }),
   });
+  // Without a terminal `start` writes JSON: tests read the texts as a terminal shows them.
+  if (args[0] === 'start') child.stderr = child.stderr.pipe(spoken());
   const finished = new Promise<Finished>((resolve, reject) => {
     let stdout = '';
     let stderr = '';
@@ -37,6 +40,24 @@ export function shelfdesk(
     child.on('close', (code, signal) => resolve({ code, signal, stdout, stderr }));
   });
   return { process: child, finished };
+}
+
+/** Each line of a log as its text; `! ` begins warnings, and the time of the run a run that has ended. */
+function spoken(): Transform {
+  let rest = '';
+  const textOf = (line: string) => {
+    if (!line.startsWith('{"level":')) return line;
+    const { level, msg, at, stream } = JSON.parse(line);
+    return `${at === undefined ? '' : `${at.slice(0, 19)}Z `}${level < 40 ? '' : '! '}${stream === undefined ? '' : `${stream}: `}${msg}`;
+  };
+  return new Transform({
+    transform(chunk, _encoding, done) {
+      const lines = (rest + chunk).split('\n');
+      rest = lines.pop()!;
+      done(null, lines.map(line => `${textOf(line)}\n`).join(''));
+    },
+    flush: done => done(null, rest),
+  });
 }
 
 /** Settings for a sandbox and a database, at no limit; nothing is read that no test expects. */

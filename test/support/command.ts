@@ -20,12 +20,13 @@ export async function command(add: AddCommand, config: Config, ...args: string[]
   };
   let code: number = exitCodes.ok;
   const program = new Command('shelfdesk').exitOverride();
-  const { databaseUrl, redisUrl, logLevel } = config;
+  const { databaseUrl, redisUrl, logLevel, proxies } = config;
   const web = { port: undefined, host: '127.0.0.1', token: undefined, viewerToken: undefined };
   const fleet = () => ({
     databaseUrl,
     redisUrl,
     logLevel,
+    proxies,
     web,
     lake: { schedule: '' },
     agents: { page: 'off' as const, limits: { ms: 4000, rows: 200, bytes: 100_000 } },

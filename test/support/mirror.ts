@@ -16,6 +16,7 @@ import { chooseStreams, type RunResult } from '../../src/cli/work/follow.ts';
 import { runSync } from '../../src/cli/work/sync.ts';
 import { runVerify, type VerifyResult } from '../../src/cli/work/verify.ts';
 import { makePool } from '../../src/engine/database/pool.ts';
+import { noProxies } from '../../src/engine/http/proxies.ts';
 import type { Range } from '../../src/engine/runs/runs.ts';
 import type { Asked } from '../../src/engine/verify/verifications.ts';
 import { keysOf } from './keys.ts';
@@ -45,6 +46,7 @@ export function configFor(
     account: 'default',
     databaseUrl,
     redisUrl: inject('ownRedisUrl'),
+    proxies: noProxies,
     helpdesk: { baseUrl: new URL(sandbox.url), token: sandbox.token },
     limits: noLimits,
     sinceMs: 0,
@@ -57,6 +59,7 @@ export function configFor(
     fieldRules: undefined,
     alarm: undefined,
     handOff: undefined,
+    replyBytes: 64_000_000,
     logLevel: 'silent',
     ...more,
   };

@@ -3,6 +3,7 @@ import type { Reporter, TestCase, TestModule, Vitest } from 'vitest/node';
 import './alloy.ts';
 import './docker.ts';
 import './long.ts';
+import './pgbouncer.ts';
 import './python.ts';
 import './redis.ts';
 import type {} from './browser.ts';
@@ -32,6 +33,12 @@ const needs = [
     name: 'pg_dump',
     lack: 'lacksPgTools',
     remedy: "To run them, install PostgreSQL's client programs of version 18 or newer, or start a Docker engine.",
+    onCi: false,
+  },
+  {
+    name: 'PgBouncer',
+    lack: 'lacksPgBouncer',
+    remedy: 'To run them, install pgbouncer.',
     onCi: false,
   },
   {

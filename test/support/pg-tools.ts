@@ -26,5 +26,6 @@ export function pgTool(name: 'pg_dump' | 'pg_restore' | 'psql', folder: string):
   if (!inject('docker')) return undefined;
   const place = ['--volume', `${folder}:${folder}`, '--workdir', folder];
   const { image } = readCompose().services.postgres;
-  return ['docker', 'run', '--rm', '--interactive', '--network', 'host', ...place, image, name];
+  const warehouse = ['PGHOST', 'PGPORT', 'PGUSER', 'PGPASSWORD', 'PGDATABASE'].flatMap(one => ['--env', one]);
+  return ['docker', 'run', '--rm', '--interactive', '--network', 'host', ...warehouse, ...place, image, name];
 }

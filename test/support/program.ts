@@ -1,6 +1,6 @@
 /** The program with all its commands, made without running it. */
 import { readdirSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Command } from 'commander';
 import type { AddCommand } from '../../src/cli/command.ts';
@@ -10,7 +10,9 @@ const folder = fileURLToPath(new URL('../../src/cli', import.meta.url));
 export async function program(): Promise<Command> {
   const made = new Command('shelfdesk');
   for (const name of readdirSync(folder, { recursive: true, encoding: 'utf8' })) {
-    if (!name.endsWith('.ts')) continue;
+    // Parts of `warehouse` are made by it.
+    if (!name.endsWith('.ts') || (dirname(name).endsWith('setup/warehouse') && basename(name) !== 'warehouse.ts'))
+      continue;
     const exported = (await import(join(folder, name))) as Record<string, unknown>;
     for (const [key, add] of Object.entries(exported)) {
       if (/^add[A-Z]/.test(key)) (add as AddCommand)(made, {} as never, (() => () => {}) as never);
@@ -19,10 +21,10 @@ export async function program(): Promise<Command> {
   return made;
 }
 
-/** Every command that does something, by its whole name: `schedule list`, not `schedule`. */
+/** Every command that does something, by its whole name: `schedule list`, not `schedule`; but `db` and `db backup`. */
 export const leaves = (command: Command, name: string[] = []): { name: string; command: Command }[] =>
-  command.commands.flatMap(one =>
-    one.commands.length > 0
-      ? leaves(one, [...name, one.name()])
-      : [{ name: [...name, one.name()].join(' '), command: one }],
-  );
+  command.commands.flatMap(one => {
+    const path = [...name, one.name()];
+    const acts = one.commands.length === 0 || ('_actionHandler' in one && one._actionHandler != null);
+    return [...(acts ? [{ name: path.join(' '), command: one }] : []), ...leaves(one, path)];
+  });

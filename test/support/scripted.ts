@@ -10,6 +10,7 @@ import type { JobContext } from '../../src/engine/context.ts';
 import { register } from '../../src/engine/coverage/coverage.ts';
 import { makePool, transaction } from '../../src/engine/database/pool.ts';
 import { fixedToken } from '../../src/engine/http/dialect.ts';
+import type { Fetch } from '../../src/engine/http/fetch.ts';
 import { makeSend } from '../../src/engine/http/send.ts';
 import { backfillList, syncList } from '../../src/engine/load/list-loop.ts';
 import { runStream } from '../../src/engine/load/run-stream.ts';
@@ -103,6 +104,8 @@ export async function scripted(
     account?: string;
     /** Second of the test's time at which the mirror begins. */
     begins?: number;
+    /** Sends requests elsewhere. */
+    fetch?: Fetch;
     /** Share of the tickets that a sweep may find deleted. */
     mostDeleted?: number;
   } = {},
@@ -146,14 +149,16 @@ export async function scripted(
     clock,
     random: () => 0,
     log: pino({ level: 'silent' }),
-    fetch: async url => {
-      const path = decodeURIComponent(url.pathname.replace('/api/v1', ''));
-      const answered = answer(path, url.searchParams);
-      // All of a list is on its first page.
-      const count = url.searchParams.get('count') === 'true' && countOf(answered.text);
-      const counted = typeof count === 'number' && { 'total-count': String(count) };
-      return { ...answered, headers: { date: new Date(nowMs).toUTCString(), ...counted } };
-    },
+    fetch:
+      options.fetch ??
+      (async url => {
+        const path = decodeURIComponent(url.pathname.replace('/api/v1', ''));
+        const answered = answer(path, url.searchParams);
+        // All of a list is on its first page.
+        const count = url.searchParams.get('count') === 'true' && countOf(answered.text);
+        const counted = typeof count === 'number' && { 'total-count': String(count) };
+        return { ...answered, headers: { date: new Date(nowMs).toUTCString(), ...counted } };
+      }),
   });
   const account = options.account ?? 'default';
   const ctx: JobContext = {

@@ -2,7 +2,7 @@
 import type { OpenSource } from '../../src/engine/context.ts';
 import type { Send } from '../../src/engine/http/send.ts';
 import { makeBell } from '../../src/engine/notifier.ts';
-import type { Bound } from '../../src/engine/runs/accounts.ts';
+import type { Bound } from '../../src/engine/runs/accounts/accounts.ts';
 import { books } from '../../src/sources/books/books.ts';
 import type { BooksSettings } from '../../src/sources/books/open.ts';
 import { customers } from '../../src/sources/helpdesk/customers.ts';

@@ -75,6 +75,7 @@ describe('settings', () => {
       'REDISCLI_AUTH',
       'SHELFDESK_WORKERS', // of docker-compose.yml alone
       'COMPOSE_PROJECT_NAME', // of Compose
+      'NODE_EXTRA_CA_CERTS', // of Node.js
       'ON_ERROR_STOP', // of psql
       'ACME_TOKEN', // of the examples
       'SHELFDESK_HAND_OFF', // what a command of HANDOFF_COMMAND gets
@@ -87,7 +88,7 @@ describe('settings', () => {
 
 describe('commands', () => {
   test('--help of the program names the same commands, and all exit codes', async () => {
-    const { stdout } = await promisify(execFile)(process.execPath, [join(root, 'src/main.ts'), '--help']);
+    const { stdout } = await promisify(execFile)(process.execPath, [join(root, 'src/main.ts'), '--help', '--all']);
     const named = commandsIn(stdout);
     const there = (await program()).commands.map(command => command.name());
     expect(named.toSorted()).toEqual([...there, 'help'].toSorted());
@@ -104,16 +105,16 @@ describe('commands', () => {
     expect(used.filter(words => !there.some(name => `${words} `.startsWith(`${name} `)))).toEqual([]);
   });
 
-  test('README names each command once, in the groups of --help', async () => {
+  test('README names the commands of a first --help, in its order', async () => {
     const [, list = ''] = /## Commands\n\n([\s\S]*?)\n\n/.exec(readme)!;
-    const named = [...list.matchAll(/`([\w-]+)`/g)].map(([, name]) => name);
+    const named = [...list.matchAll(/`([a-z][\w-]*)`/g)].map(([, name]) => name);
     const { stdout } = await promisify(execFile)(process.execPath, [join(root, 'src/main.ts'), '--help']);
     expect(named).toEqual(commandsIn(stdout).filter(name => name !== 'help'));
   });
 });
 
-test('README is short: 130 lines and 10 KB at most, no table wider than 100 characters', () => {
-  expect(readme.split('\n').length - 1).toBeLessThanOrEqual(130);
+test('README is short: 110 lines and 10 KB at most, no table wider than 100 characters', () => {
+  expect(readme.split('\n').length - 1).toBeLessThanOrEqual(110);
   expect(Buffer.byteLength(readme)).toBeLessThanOrEqual(10_240);
   expect(readme.split('\n').filter(line => line.startsWith('|') && line.length > 100)).toEqual([]);
 });
@@ -188,9 +189,38 @@ test('the restore drops all schemas of ours, with and without Compose', async ()
     `select nspname from pg_namespace where nspname !~ '^pg_' and nspname not in ('information_schema', 'public')`,
   );
   const dropped = [...read('docs/how-to/back-up-and-restore.md').matchAll(/drop schema if exists ([a-z, ]+) cascade/g)];
-  expect(dropped).toHaveLength(2);
+  expect(dropped).toHaveLength(3);
   for (const [, names] of dropped)
     expect(names!.split(', ').toSorted()).toEqual(rows.map(row => row.nspname).toSorted());
+});
+
+test('the README of the package names what is in it: commands, files, and no script of a clone', async () => {
+  const text = read('packages/README.md');
+  const there = leaves(await program()).map(({ name }) => name);
+  const used = [...text.matchAll(/npx shelfdesk (\w+)/g)].map(([, name]) => name!);
+  expect(used).toContain('demo');
+  expect(used.filter(name => !there.includes(name))).toEqual([]);
+  const links = [...text.matchAll(/\]\(([^)]+)\)/g)].map(([, to]) => to!);
+  expect(links.filter(to => !existsSync(join(root, to)))).toEqual([]);
+  expect(text).not.toMatch(/npm (test|run|ci)\b/);
+  expect(text).toContain(/^const NODE = '>=(.+)';$/m.exec(read('packages/build.ts'))![1]);
+  expect(text).toContain(`shelfdesk-${JSON.parse(read('package.json')).version}.tgz`);
+});
+
+test('the page of the interfaces names requests that are made, and checks of doctor', () => {
+  const page = read('docs/reference/interfaces.md');
+  const rows = page.split('\n').filter(line => /^\| .* \| .* \| .* \|$/.test(line) && !/^\| (-+|what) /.test(line));
+  expect(rows.length).toBeGreaterThan(15);
+  const checks = new Set(cells(read('docs/reference/doctor.md')).map(([name]) => name));
+  const named = rows.flatMap(row => {
+    const last = row.split('|').at(-2)!.trim();
+    return last.startsWith('(none: ') ? [] : last.split(', ');
+  });
+  expect(named.filter(name => !checks.has(name))).toEqual([]);
+  const sent = ['helpdesk', 'books'].map(name => read(`src/sources/${name}/endpoints.ts`)).join('');
+  const parameters = [...page.matchAll(/`(?:[^`]*\?)?(\w+)=[^`]*`/g)].map(([, name]) => name!);
+  expect(parameters).toContain('embed');
+  expect(parameters.filter(name => !new RegExp(`\\b${name}\\b`).test(`${sent} key`))).toEqual([]);
 });
 
 describe('what is promised', () => {
@@ -238,4 +268,11 @@ describe('CI', () => {
     expect(statSync(join(root, '.ci/run')).mode & 0o111).not.toBe(0);
     expect(read('.ci/run')).toMatch(/^#!\/usr\/bin\/env bash\n/);
   });
+});
+
+test('a first --help names twelve commands, in 80 columns, and says where the others are', async () => {
+  const { stdout } = await promisify(execFile)(process.execPath, [join(root, 'src/main.ts'), '--help']);
+  expect(commandsIn(stdout)).toHaveLength(12);
+  expect(stdout).toContain('More commands: shelfdesk --help --all.');
+  expect(stdout.split('\n').filter(line => line.length > 80)).toEqual([]);
 });

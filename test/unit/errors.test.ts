@@ -2,7 +2,17 @@ import { inspect } from 'node:util';
 import pg from 'pg';
 import { describe, expect, test } from 'vitest';
 import { bearerDialect } from '../../src/engine/http/bearer-dialect.ts';
-import { Away, describeOutage, isAway, messageOf, quotedBy, quoting, Retry, StreamFailed } from '../../src/errors.ts';
+import {
+  Away,
+  describeOutage,
+  isAway,
+  machineRefusal,
+  messageOf,
+  quotedBy,
+  quoting,
+  Retry,
+  StreamFailed,
+} from '../../src/errors.ts';
 import { booksDialect } from '../../src/sources/books/dialect.ts';
 import { getVolume } from '../../src/sources/books/endpoints.ts';
 import { helpdeskDialect } from '../../src/sources/helpdesk/dialect.ts';
@@ -41,6 +51,8 @@ describe('what is waited for, since the database or the way to it is away', () =
     'ENETUNREACH',
     'ENOTFOUND',
     'EAI_AGAIN',
+    'EMFILE',
+    'ENFILE',
   ])('the network: %s', code => {
     expect(isAway(withCode(code))).toBe(true);
   });
@@ -95,6 +107,23 @@ describe('what is not', () => {
       expect(isAway(error)).toBe(false);
     },
   );
+});
+
+test.for([
+  [Object.assign(new Error('x'), { code: 'ENOSPC' }), 'the disk is full (ENOSPC)'],
+  [Object.assign(new Error('x'), { code: 'EACCES', path: '/lake' }), 'this user has no right to it: /lake (EACCES)'],
+  [Object.assign(new Error('x'), { code: 'EMFILE' }), 'this process may open no more files (EMFILE)'],
+  [
+    Object.assign(new Error('x'), { code: 'ENOENT', syscall: 'uv_cwd' }),
+    'the folder in which the command runs was deleted (ENOENT)',
+  ],
+  [Object.assign(new Error('x'), { code: 'ENOENT', syscall: 'open' }), undefined],
+  [new TypeError('x is not a function'), undefined],
+] as const)('a refusal of the machine is said with its remedy, and is no bug: %s', ([error, says]) => {
+  const refusal = machineRefusal(error);
+  expect(refusal?.message).toBe(says);
+  if (says !== undefined)
+    expect(refusal).toMatchObject({ exitCode: 1, remedy: expect.stringMatching(/\w{10}|\w+ \w+/) });
 });
 
 describe('what is said of it', () => {

@@ -293,6 +293,9 @@ test('what lets people in is a reference in the file, and what is of the process
   expect(of(undefined).filter(name => !/^(SHELFDESK|ALARM|LAKE)_/.test(name))).toEqual([
     'DATABASE_URL',
     'REDIS_URL',
+    'HTTPS_PROXY',
+    'HTTP_PROXY',
+    'NO_PROXY',
     'SCHEDULE_LAKE',
     'LOG_LEVEL',
   ]);

@@ -46,7 +46,7 @@ test.each(
         [401, json, 'Fatal', 'Fatal', 1],
         [403, json, 'denied', 'denied', 1],
         [403, html, 'Retry', 'Retry', 3],
-        [404, json, 'Gone', 'Gone', 1],
+        [404, json, 'Gone', 'Fatal', 1],
         [408, '', 'Retry', 'Retry', 3],
         [500, '', 'Retry', 'Retry', 3],
       ] as const

@@ -6,7 +6,8 @@ import type { Clock } from '../../src/clock.ts';
 import type { Awaited, Budget } from '../../src/engine/budget/budget.ts';
 import { bearerDialect } from '../../src/engine/http/bearer-dialect.ts';
 import { fixedToken } from '../../src/engine/http/dialect.ts';
-import { makeSend, type RawReply } from '../../src/engine/http/send.ts';
+import type { RawReply } from '../../src/engine/http/fetch.ts';
+import { makeSend } from '../../src/engine/http/send.ts';
 
 const pass = () => new Promise(done => setImmediate(done));
 

@@ -1,4 +1,4 @@
-/** `drift list`: where the source differs from its documentation. */
+/** `rejects drift`: where the source differs from its documentation. */
 import type { Command } from 'commander';
 import { listDrift } from '../../engine/commit/rejects.ts';
 import { exitCodes } from '../../errors.ts';
@@ -6,13 +6,11 @@ import { openChosen } from '../choose-account.ts';
 import type { Act, Deps } from '../command.ts';
 import { print, printJson, say, table } from '../output/terminal.ts';
 
-export function addDrift(program: Command, deps: Deps, act: Act): void {
-  const drift = program
+/** `rejects` is the command that it becomes a part of. */
+export function driftIn(rejects: Command, deps: Deps, act: Act): void {
+  rejects
     .command('drift')
     .summary('list differences from the documentation')
-    .description('differences between the source and its documentation');
-  drift
-    .command('list')
     .description('list unknown fields, unknown values and wrong types, each with its count and a sample record')
     .option('--json', 'print one JSON document on stdout')
     .action(

@@ -1,37 +1,27 @@
-/** `health`: whether a worker of this machine, or container, lives and reaches the warehouse. For health checks. */
+/** `status --check`: whether a worker of this machine, or container, lives and reaches the warehouse. For health checks. */
 import { hostname } from 'node:os';
-import type { Command } from 'commander';
 import { pendingMigrations } from '../../engine/database/migrate.ts';
 import { workersOf } from '../../engine/runs/workers.ts';
 import { exitCodes, ShelfdeskError } from '../../errors.ts';
 import { chosenAccounts } from '../choose-account.ts';
-import { type Act, type Deps, note } from '../command.ts';
+import type { Deps } from '../command.ts';
 import { print, printJson } from '../output/terminal.ts';
 import { warehouseOf } from '../warehouse.ts';
 
-export function addHealth(program: Command, deps: Deps, act: Act): void {
-  program
-    .command('health')
-    .summary('exit 0 if a worker is alive')
-    .description('exit 0 if the warehouse answers and a worker of this machine is alive, else 1')
-    .addHelpText('after', note('Of several workers on one machine it sees that one lives. It does not ask Redis.'))
-    .option('--json', 'print one JSON document on stdout')
-    .action(
-      act(async (options: { json?: boolean }) => {
-        await using warehouse = await warehouseOf(deps.asked().fleet, deps.signal);
-        const { missing } = await pendingMigrations(warehouse.pg);
-        if (missing.length > 0)
-          throw new ShelfdeskError('the tables are missing or outdated', 'Run `npx shelfdesk start` or `migrate`.');
-        const { accounts } = await chosenAccounts(deps, warehouse.pg);
-        const names = accounts.map(({ account }) => account);
-        const here = (await workersOf(warehouse.pg, names)).filter(({ host }) => host === hostname());
-        if (here.length === 0)
-          throw new ShelfdeskError(`no worker of ${hostname()} is alive`, 'Start one with `npx shelfdesk start`.');
-        if (options.json) printJson({ workers: here });
-        else print(`healthy: ${namesOf(here)} on ${hostname()}`);
-        return exitCodes.ok;
-      }),
-    );
+/** Throws ShelfdeskError if no worker of this machine lives. Of several workers it sees that one lives. It does not ask Redis. */
+export async function checkHealth(deps: Deps, { json = false }: { json?: boolean | undefined }): Promise<number> {
+  await using warehouse = await warehouseOf(deps.asked().fleet, deps.signal);
+  const { missing } = await pendingMigrations(warehouse.pg);
+  if (missing.length > 0)
+    throw new ShelfdeskError('the tables are missing or outdated', 'Run `npx shelfdesk start` or `migrate`.');
+  const { accounts } = await chosenAccounts(deps, warehouse.pg);
+  const names = accounts.map(({ account }) => account);
+  const here = (await workersOf(warehouse.pg, names)).filter(({ host }) => host === hostname());
+  if (here.length === 0)
+    throw new ShelfdeskError(`no worker of ${hostname()} is alive`, 'Start one with `npx shelfdesk start`.');
+  if (json) printJson({ workers: here });
+  else print(`healthy: ${namesOf(here)} on ${hostname()}`);
+  return exitCodes.ok;
 }
 
 /** Of more than one account not each by its number. */

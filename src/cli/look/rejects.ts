@@ -1,7 +1,7 @@
 /** `rejects list | show | replay`: lists rejected records and stores them from their saved payloads. */
 import { type Command, InvalidArgumentError } from 'commander';
 import { systemClock } from '../../clock.ts';
-import { listRejects, readReject, type StoredReject } from '../../engine/commit/rejects.ts';
+import { listRejectGroups, listRejects, readReject, type StoredReject } from '../../engine/commit/rejects.ts';
 import { replay } from '../../engine/load/replay.ts';
 import { command } from '../../engine/runs/pauses.ts';
 import { exitCodes, ShelfdeskError } from '../../errors.ts';
@@ -9,6 +9,7 @@ import { streams } from '../../sources/index.ts';
 import { openChosen } from '../choose-account.ts';
 import type { Act, Deps } from '../command.ts';
 import { cellText, print, printJson, say, table } from '../output/terminal.ts';
+import { driftIn } from './drift.ts';
 
 export interface Replayed {
   id: number;
@@ -21,8 +22,8 @@ export interface Replayed {
 export function addRejects(program: Command, deps: Deps, act: Act): void {
   const rejects = program
     .command('rejects')
-    .summary('list, show and replay rejected records')
-    .description('rejected records and their reasons');
+    .summary('list, show and replay rejected records; list drift')
+    .description('rejected records and their reasons, and drift: where the source differs from its documentation');
   const open = async () => {
     const opened = await openChosen(deps);
     const { config, warehouse } = opened;
@@ -38,7 +39,11 @@ export function addRejects(program: Command, deps: Deps, act: Act): void {
         await using opened = await open();
         const found = await listRejects(opened.warehouse.pg, opened.account, options);
         if (options.json) printJson(found);
-        else print(list(found, options));
+        else {
+          for (const { stream, says } of await listRejectGroups(opened.warehouse.pg, opened.account))
+            say(`${stream}: ${says}`);
+          print(list(found, options));
+        }
         if (found.length === 0) say('No open rejects.');
         return exitCodes.ok;
       }),
@@ -97,6 +102,7 @@ export function addRejects(program: Command, deps: Deps, act: Act): void {
         return left > 0 ? exitCodes.partial : exitCodes.ok;
       }),
     );
+  driftIn(rejects, deps, act);
 }
 
 function number(text: string): number {

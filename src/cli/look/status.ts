@@ -2,6 +2,7 @@
 import type { Command } from 'commander';
 import type pg from 'pg';
 import type { Shown } from '../../agents/masked.ts';
+import { isDemo } from '../../app/config.ts';
 import { configuredSources } from '../../app/context.ts';
 import { systemClock } from '../../clock.ts';
 import { pendingMigrations } from '../../engine/database/migrate.ts';
@@ -11,15 +12,16 @@ import { workersOf } from '../../engine/runs/workers.ts';
 import { exitCodes } from '../../errors.ts';
 import { readClockProblems } from '../../ops/clock-problems.ts';
 import type { Served } from '../../ops/known-accounts.ts';
+import { oldDemo } from '../../ops/old-demo.ts';
 import { type Problem, readProblems } from '../../ops/problems.ts';
 import { timeLeft } from '../../ops/time-left.ts';
-import { cannotOf } from '../../sources/cannot.ts';
 import { streams as declared, sources, streamsOf } from '../../sources/index.ts';
 import { amount, count, upperFirst } from '../../words.ts';
 import { chosenAccounts, servedBy } from '../choose-account.ts';
-import type { Act, Deps } from '../command.ts';
+import { type Act, type Deps, note } from '../command.ts';
 import { cellText, duration, print, printJson, say, style, table } from '../output/terminal.ts';
 import { warehouseOf } from '../warehouse.ts';
+import { checkHealth } from './health.ts';
 
 export interface StreamStatus {
   account: string;
@@ -77,9 +79,17 @@ export function addStatus(program: Command, deps: Deps, act: Act): void {
     .summary('show how complete and fresh each stream is')
     .description('show how complete and how fresh each stream is, and what is missing')
     .option('--wide', 'also show times, lags, ages, deletion checks and last runs')
+    .option('--check', 'exit 0 if the warehouse answers and a worker of this machine is alive, else 1')
     .option('--json', 'print one JSON document on stdout')
+    .addHelpText(
+      'after',
+      note(
+        '--check is for health checks. Of several workers on one machine it sees that one lives. It does not ask Redis.',
+      ),
+    )
     .action(
-      act(async (options: { json?: boolean; wide?: boolean }) => {
+      act(async (options: { json?: boolean; wide?: boolean; check?: boolean }) => {
+        if (options.check) return checkHealth(deps, options);
         await using warehouse = await warehouseOf(deps.asked().fleet, deps.signal);
         const { missing, unknown } = await pendingMigrations(warehouse.pg);
         const db = missing.length > 0 ? undefined : warehouse.pg;
@@ -111,7 +121,12 @@ export function addStatus(program: Command, deps: Deps, act: Act): void {
           return exitCodes.ok;
         }
         for (const { account, error } of refused) say(`! ${account}: ${error.message}. ${error.remedy}`);
-        for (const { name, label, requires } of isOne ? sources : [])
+        const ofDemo = isOne && accounts[0] && isDemo(accounts[0]);
+        if (ofDemo && !accounts[0]!.demo!.running)
+          say('The demo has ended. `npx shelfdesk demo --stay` runs it again.');
+        const old = db && !ofDemo ? await oldDemo(db) : undefined;
+        if (old !== undefined) say(`! ${old.says} ${old.remedy}`);
+        for (const { name, label, requires } of isOne && !ofDemo ? sources : [])
           if (accounts[0] && !configuredSources(accounts[0]).has(name))
             say(`${upperFirst(label)} is not configured (${requires}).`);
         for (const one of isOne ? [] : accounts)
@@ -295,7 +310,6 @@ function show(
     say('Nothing has been read yet: run `npx shelfdesk sync`.');
   if (streams.length === 0) return;
   print(isWide ? wide(streams) : narrow(streams, isOne));
-  for (const said of new Set(streams.flatMap(one => declaredOf(one) ?? []).flatMap(cannotOf))) say(said);
   for (const { account, stream, complete_from } of streams.filter(one => one.complete_from !== null))
     say(
       `${isOne ? '' : `${account} `}${stream}: records last changed before ${cellText(complete_from)} may be missing.`,
@@ -310,8 +324,8 @@ function show(
     problems.some(
       one =>
         one.account === account &&
-        ['run_failed', 'token_refused'].includes(one.problem) &&
-        streams.some(it => it.stream === one.stream && it.source === source),
+        ['outage', 'run_failed', 'token_refused', 'most_rejected'].includes(one.problem) &&
+        one.source === source,
     );
   for (const { account, source, stream: name, holes, last_error, remedy, certainty } of streams) {
     const stream = isOne ? name : `${account} ${name}`;
@@ -336,12 +350,21 @@ function drawnOf(one: Named): string {
   return stream?.kind === 'detail' ? `${stream.of.name} with complete ${stream.name}` : `mirrored ${one.stream}`;
 }
 
-function auditSentence(stream: Named, { field, checked, differed, unread, at_most_percent, as_of }: Certainty): string {
+/** Few samples bound no share: of one equal record the bound is 95 %, which reads like an alarm. */
+const fewestForShare = 50;
+
+/** What audits found. Of a healthy stream with few samples only how many were equal. */
+export function auditSentence(
+  stream: Named,
+  { field, checked, differed, unread, at_most_percent, as_of }: Certainty,
+): string {
+  const besides = unread > 0 ? `; ${amount(unread)} could not be read` : '';
+  if (differed === 0 && checked < fewestForShare)
+    return `spot check: ${amount(checked)} of ${amount(checked)} equal${besides}`;
   const from = field === '' ? 'from the source' : `in ${field}`;
   const when = `${new Date(as_of).toISOString().slice(0, 19)}Z`;
-  const besides = unread > 0 ? `; ${amount(unread)} could not be read` : '';
   const most = `at most ${at_most_percent} % of the ${drawnOf(stream)} differ, with 95 % confidence, as of ${when}`;
   return differed === 0
-    ? `none of ${amount(checked)} re-read records differs ${from}${besides}: ${most}`
+    ? `spot check: ${amount(checked)} of ${amount(checked)} equal${besides}; ${most}`
     : `${amount(differed)} of ${amount(checked)} re-read records differed ${from}${besides}: ${most}`;
 }

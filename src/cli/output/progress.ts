@@ -7,11 +7,11 @@ import type { Clock } from '../../clock.ts';
 import type { Limits } from '../../engine/budget/budget.ts';
 import { type ForecastTotals, forecastOf } from '../../engine/forecast/forecast-rows.ts';
 import type { Wait } from '../../engine/http/send.ts';
-import { readProgress, type StreamProgress } from '../../engine/runs/runs.ts';
+import { isMostlyRejected, readProgress, type StreamProgress } from '../../engine/runs/runs.ts';
 import { streams as declared, streamNames } from '../../sources/index.ts';
 import { amount, count } from '../../words.ts';
 import { cursor, frameOf, type Line, percentOf, redraw, type Tone } from './frame.ts';
-import { duration, say, style } from './terminal.ts';
+import { duration, keepBelow, say, style } from './terminal.ts';
 
 /** Interval of progress lines without a terminal. */
 const quietMs = 10_000;
@@ -29,24 +29,32 @@ export interface Progress {
   end(): void;
 }
 
-/** `waits`: why this process sends no request of the stream's source now. Another process may run the stream. */
+/**
+ * `waits`: why this process sends no request of the stream's source now. Another process may run the stream. Without a terminal
+ * `tell` gets a line every `everyMs`, and one at once if the run has begun long before.
+ */
 export function showProgress(
   db: pg.Pool,
   run: number,
   { limits, waits }: { limits: (stream: string) => Limits; waits: (stream: string) => Wait | undefined },
   clock: Clock,
+  {
+    tell = say,
+    everyMs = quietMs,
+    isBegun = false,
+  }: { tell?: (line: string) => void; everyMs?: number; isBegun?: boolean } = {},
 ): Progress {
   const screen = process.stderr.isTTY === true ? openScreen() : undefined;
   const begun = new Map<string, Begun>();
   const told = new Set<string>();
-  let shownAtMs = clock.monotonic();
+  let shownAtMs = isBegun ? -Infinity : clock.monotonic();
   let forecast: ForecastTotals | null | undefined;
 
   function once(line: string): void {
     if (told.has(line)) return;
     told.add(line);
     if (screen) screen.above(line);
-    else say(line);
+    else tell(line);
   }
 
   const counted = new Map<string, { waiting: number; atMs: number }>();
@@ -93,9 +101,9 @@ export function showProgress(
       if (screen) screen.draw(streams.map(one => lineOf(one, stands.get(one.stream), totalsOf(one))));
       else {
         for (const one of streams.filter(isOver)) once(`${mark(one)} ${one.stream.padEnd(10)} ${summary(one)}`);
-        if (stands.size > 0 && clock.monotonic() - shownAtMs >= quietMs) {
+        if (stands.size > 0 && clock.monotonic() - shownAtMs >= everyMs) {
           // One running stream per source.
-          say(`  ${[...stands].map(([stream, stand]) => `${stream.padEnd(10)} ${sentence(stand)}`).join('  ·  ')}`);
+          tell(`  ${[...stands].map(([stream, stand]) => `${stream.padEnd(10)} ${sentence(stand)}`).join('  ·  ')}`);
           shownAtMs = clock.monotonic();
         }
       }
@@ -123,6 +131,7 @@ function openScreen() {
     if (above.length === 0 && lines.join('\n') === shown.join('\n')) return;
     process.stderr.write(`${isHidden ? '' : cursor.hide}${redraw(shown, lines, columns(), above)}`);
     if (!isHidden) process.once('exit', show);
+    keepBelow(write);
     isHidden = true;
     shown = lines;
   };
@@ -134,6 +143,7 @@ function openScreen() {
     above: (line: string) => write([line]),
     leave() {
       show();
+      keepBelow(undefined);
       process.removeListener('exit', show);
       shown = [];
       last = [];
@@ -150,8 +160,12 @@ export const inOrder = (streams: readonly StreamProgress[]) =>
 
 const isOver = ({ state }: StreamProgress) => state !== 'waiting' && state !== 'running';
 
-const mark = ({ state }: StreamProgress) =>
-  state === 'completed' ? style('green', '✓', process.stderr) : style('yellow', '!', process.stderr);
+const mark = (stream: StreamProgress) =>
+  isMostlyRejected(stream)
+    ? style('red', '✗', process.stderr)
+    : stream.state === 'completed'
+      ? style('green', '✓', process.stderr)
+      : style('yellow', '!', process.stderr);
 
 type StreamForecast = ForecastTotals['streams'][string] | undefined;
 
@@ -159,6 +173,14 @@ export function lineOf(stream: StreamProgress, stand: Stand | undefined, forecas
   const { stream: name, state, waits_for } = stream;
   if (isOver(stream)) {
     const isDone = state === 'completed';
+    if (isMostlyRejected(stream))
+      return {
+        mark: '✗',
+        name,
+        hasBar: false,
+        text: `${state}: ${summary({ ...stream, state: 'completed' })}`,
+        tone: 'wrong',
+      };
     return { mark: isDone ? '✓' : '!', name, hasBar: false, text: summary(stream), tone: isDone ? 'done' : 'wrong' };
   }
   if (stand !== undefined) {

@@ -1,20 +1,66 @@
 /** Terminal output. Results go to stdout and everything else to stderr, so that stdout can be piped. */
+
 import { createInterface } from 'node:readline/promises';
 import { Writable } from 'node:stream';
-import { styleText } from 'node:util';
+import { stripVTControlCharacters, styleText } from 'node:util';
+import { exitCodes, machineRefusal } from '../../errors.ts';
+import { count } from '../../words.ts';
+import { cursor } from './frame.ts';
 
-/** Ignores EPIPE: a reader such as `head` may exit early, and the command still finishes its work. */
-export function allowClosedPipes(): void {
-  for (const stream of [process.stdout, process.stderr]) {
-    stream.on('error', (error: NodeJS.ErrnoException) => {
-      if (error.code !== 'EPIPE') throw error;
+/**
+ * Output that cannot be written does not end the work of a command. A reader such as `head` may exit early (EPIPE). Any other
+ * reason, such as a full disk, is said once on stderr, and the process exits with 1.
+ */
+export function failPlainly(): void {
+  process.stderr.on('error', () => {});
+  let isSaid = false;
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code === 'EPIPE' || isSaid) return;
+    isSaid = true;
+    const { message, remedy } = machineRefusal(error) ?? { message: error.message, remedy: '' };
+    say(`${style('red', 'error:', process.stderr)} the output cannot be written: ${message}`);
+    say(remedy);
+    process.on('exit', code => {
+      if (code === exitCodes.ok) process.exitCode = exitCodes.failed;
     });
-  }
+  });
 }
 
-/** Prints a line for people, to stderr. */
+/** Prints a line for people, to stderr. At a terminal it is broken between words, with the indent that it begins with. */
 export function say(line = ''): void {
-  process.stderr.write(`${line}\n`);
+  const [indent = ''] = /^ */.exec(line)!;
+  const lines = brokenAt(process.stderr, line, indent);
+  if (below === undefined) process.stderr.write(`${lines.join('\n')}\n`);
+  else below(lines);
+}
+
+let below: ((above: readonly string[]) => void) | undefined;
+
+/** Progress lines stay at the bottom of the terminal: `write` prints other lines above them. Undefined: they are gone. */
+export function keepBelow(write: typeof below): void {
+  below = write;
+}
+
+/** Prints a text that is a result, to stdout. At a terminal it is broken between words; further lines begin with `rest`. */
+export function printLines(text: string, first: string, rest: string = first): void {
+  print(brokenAt(process.stdout, first + text, rest).join('\n'));
+}
+
+/** Lines within the width of a terminal; elsewhere one line, for programs that look for words. */
+function brokenAt(stream: NodeJS.WriteStream, text: string, indent: string): string[] {
+  if (!stream.isTTY) return [text];
+  const columns = (stream.columns || 80) - 1;
+  return text.split('\n').flatMap(line => {
+    if (stripVTControlCharacters(line).length <= columns) return [line];
+    const [head = ''] = /^ */.exec(line)!;
+    const [first = '', ...more] = wrapped(line.trim(), columns - Math.max(head.length, indent.length));
+    return [head + first, ...more.map(one => indent + one)];
+  });
+}
+
+/** Replaces the line of the cursor at a terminal, on stderr. An empty one clears it. */
+export function rewriteLine(text: string): void {
+  process.stderr.write(`\r\x1b[K${text}`);
 }
 
 /** Prints a result, to stdout. */
@@ -58,19 +104,95 @@ export function style(format: Parameters<typeof styleText>[0], text: string, str
 
 export type Cell = string | number | boolean | bigint | Date | null | undefined | object;
 
-/** Formats a table: numbers right-aligned, times in UTC, null as an empty cell. */
-export function table(columns: readonly string[], rows: readonly (readonly Cell[])[], widest = 60): string {
-  const texts = rows.map(row => row.map(cell => shorten(cellText(cell), widest)));
-  const widths = columns.map((column, i) => Math.max(width(column), ...texts.map(row => width(row[i] ?? ''))));
+/** What a table may take. A terminal wraps longer lines, and keeps only the last rows. */
+export interface Room {
+  readonly columns: number;
+  readonly rows: number;
+}
+
+/** At a terminal its width and `mostRows`; elsewhere everything is written. */
+const roomOf = (stream: NodeJS.WriteStream): Room =>
+  // A terminal that does not know its size says 0.
+  stream.isTTY ? { columns: stream.columns || 80, rows: mostRows } : { columns: Infinity, rows: Infinity };
+
+const mostRows = 200;
+/** No column of text gets narrower for others. */
+const leastColumn = 8;
+const between = 2;
+
+/** Formats a table: numbers right-aligned, times in UTC, null as an empty cell. Below it stands what found no room. */
+export function table(
+  columns: readonly string[],
+  rows: readonly (readonly Cell[])[],
+  widest = 60,
+  room: Room = roomOf(process.stdout),
+): string {
+  const texts = rows.slice(0, room.rows).map(row => row.map(cell => shorten(cellText(cell), widest)));
+  // No spread: a call with an argument for each of 110,000 rows overflows the stack.
+  const whole = columns.map((column, i) =>
+    texts.reduce((widest, row) => Math.max(widest, width(row[i] ?? '')), width(column)),
+  );
   const right = columns.map(
     (_, i) => rows.length > 0 && rows.every(row => row[i] == null || typeof row[i] === 'number'),
   );
+  const isWhole = columns.map((_, i) => right[i]! || rows.some(row => row[i] instanceof Date));
+  const widths = fitted(whole, isWhole, room.columns);
   const line = (cells: readonly string[]) =>
-    cells
-      .map((cell, i) => pad(cell, widths[i]!, right[i]!))
-      .join('  ')
+    widths
+      .map((columns, i) => pad(cut(cells[i] ?? '', columns), columns, right[i]!))
+      .join(' '.repeat(between))
       .trimEnd();
-  return [line(columns), widths.map(n => '─'.repeat(n)).join('  '), ...texts.map(line)].join('\n');
+  return [
+    line(columns),
+    widths.map(n => '─'.repeat(n)).join(' '.repeat(between)),
+    ...texts.map(line),
+    ...leftOut(rows.length - texts.length, columns.slice(widths.length), room.columns),
+  ].join('\n');
+}
+
+/** Widths within `room`: the widest texts are cut, but no number and no time; and where that is too little, the last columns are left out. */
+function fitted(whole: readonly number[], isWhole: readonly boolean[], room: number): number[] {
+  const atMost = (most: number, columns: number) =>
+    whole.slice(0, columns).map((n, i) => (isWhole[i] ? n : Math.min(n, most)));
+  const sum = (widths: readonly number[]) => widths.reduce((all, n) => all + n + between, -between);
+  let columns = whole.length;
+  while (columns > 1 && sum(atMost(leastColumn, columns)) > room) columns--;
+  let most = whole.reduce((a, b) => Math.max(a, b), leastColumn);
+  while (most > leastColumn && sum(atMost(most, columns)) > room) most--;
+  return atMost(most, columns);
+}
+
+function leftOut(rows: number, columns: readonly string[], room: number): string[] {
+  const lacking = [
+    ...(rows > 0 ? [count(rows, 'more row')] : []),
+    ...(columns.length > 0 ? [`${columns.length === 1 ? 'column' : 'columns'} ${columns.join(', ')}`] : []),
+  ];
+  if (lacking.length === 0) return [];
+  const text = `… ${lacking.join(', and ')} not shown. All of it: the same command with \`| less -S\` behind it.`;
+  return wrapped(text, Math.min(room, 80) - 1);
+}
+
+/** Breaks a text into lines of at most so many columns. A longer word has a line of its own. */
+export function wrapped(text: string, columns: number): string[] {
+  const lines = [''];
+  // A command in backticks is copied in one piece.
+  for (const word of text.match(/`[^`]*`\S*|\S+/g) ?? []) {
+    const longer = `${lines.at(-1)} ${word}`.trim();
+    if (lines.at(-1) !== '' && stripVTControlCharacters(longer).length > columns) lines.push(word);
+    else lines[lines.length - 1] = longer;
+  }
+  return lines;
+}
+
+/** A text in at most so many columns. */
+function cut(text: string, columns: number): string {
+  if (width(text) <= columns) return text;
+  let kept = '';
+  for (const { segment } of new Intl.Segmenter().segment(text)) {
+    if (width(kept + segment) >= columns) break;
+    kept += segment;
+  }
+  return `${kept}…`;
 }
 
 /** Prints rows as CSV, as `psql --csv` does. Null is an empty field, and an empty text is quoted, so that they differ. */
@@ -125,4 +247,9 @@ export function duration(ms: number): string {
   if (seconds < 90 * 60) return `${Math.round(seconds / 60)} min`;
   if (seconds < 48 * 3600) return `${Math.round(seconds / 3600)} h`;
   return `${Math.round(seconds / 86_400)} d`;
+}
+
+/** A second signal ends the process at once, and progress has hidden the cursor. */
+export function showCursor(): void {
+  if (process.stderr.isTTY) process.stderr.write(cursor.show);
 }

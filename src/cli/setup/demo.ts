@@ -1,20 +1,21 @@
 /**
- * `demo`: end-to-end example on this machine: a sandbox help desk and book catalog, the embedded PostgreSQL, one sync and
- * some queries. The data is kept in the account `demo`. With --stay the sandbox, a worker and the page run on.
+ * `demo`: end-to-end example on this machine: a sandbox help desk and book catalog, an embedded PostgreSQL of its own, one
+ * sync and some queries. With --stay the sandbox, a worker and the page run on. Real data stays apart, wherever it is.
  */
 
 import { type Sandbox, startSandbox } from '@shelfdesk/sandbox';
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
 import { openGround } from '../../app/account.ts';
-import type { Config, WebConfig } from '../../app/config.ts';
+import { chooseAccount, type Fleet, isSetUp, readFleet, type WebConfig } from '../../app/config.ts';
 import type { Warehouse } from '../../app/context.ts';
 import { migrateWarehouse } from '../../app/migrate.ts';
 import { keepRounds, serve } from '../../app/serve.ts';
 import { systemClock } from '../../clock.ts';
-import { forgetAccount } from '../../engine/runs/accounts.ts';
-import { exitCodes } from '../../errors.ts';
+import { announceDemo, type Demo, demoAccount, demoPlace, findDemo, makeDemoToken } from '../../embedded/demo-place.ts';
+import { removeDemo } from '../../embedded/remove-demo.ts';
+import { forgetAccount } from '../../engine/runs/accounts/remove-account.ts';
+import { exitCodes, UsageError } from '../../errors.ts';
 import { PortTaken } from '../../ops/page/server.ts';
-import type { BooksConfig } from '../../sources/books/settings.ts';
 import { amount } from '../../words.ts';
 import { type Act, aborted, type Deps, note } from '../command.ts';
 import { ask } from '../look/sql.ts';
@@ -25,12 +26,10 @@ import { chooseStreams, report } from '../work/follow.ts';
 import { reporterOf } from '../work/report-runs.ts';
 import { runSync } from '../work/sync.ts';
 
-const account = 'demo';
 const tickets = 2000;
 const volumes = 300;
 /** Raised limits: the demo takes seconds; with the default 100 credits a minute it would take about 45 minutes. */
-const limits = { credits: 10_000_000, periodMs: 60_000, requestsPerSecond: 100_000, reserve: 10 };
-const dayMs = 24 * 3_600_000;
+const limits = { credits: 10_000_000, periodSeconds: 60, requestsPerSecond: 100_000 };
 const changesAMinute = 60;
 const pageOfDemo: WebConfig = { port: undefined, host: '127.0.0.1', token: undefined, viewerToken: undefined };
 
@@ -71,38 +70,44 @@ export function addDemo(program: Command, deps: Deps, act: Act): void {
     .description(
       `mirror a sandbox of ${amount(tickets)} tickets and ${amount(volumes)} volumes into the embedded PostgreSQL, and show a few queries`,
     )
-    .addHelpText('after', note('The data stays in the embedded PostgreSQL, under the account `demo`.'))
+    .addHelpText(
+      'after',
+      note(
+        'The data stays in .shelfdesk/demo, a warehouse of its own, until --remove or the end of that folder. Where nothing real is set up, other commands look at it; else with `--account demo`.',
+      ),
+    )
     .option('--stay', 'afterwards run a worker and the page until Ctrl-C, while the sandbox changes')
+    .addOption(new Option('--remove', 'delete the demo with its data').conflicts('stay'))
     .action(
-      act(async ({ stay = false }: { stay?: boolean }) => {
-        const configured = deps.config();
+      act(async ({ stay = false, remove = false }: { stay?: boolean; remove?: boolean }) => {
+        const before = await findDemo(process.cwd());
+        if (remove) return removeIt(before);
+        if (before?.running)
+          throw new UsageError(
+            `a demo runs here already, as process ${before.running.pid}`,
+            'Look at it with `npx shelfdesk status --account demo`, or stop it with Ctrl-C where it runs.',
+          );
+        const token = makeDemoToken();
         const sandbox = await startSandbox({
           tickets,
+          tokens: [token],
           ...(stay && { activity: changesAMinute }),
-          credits: limits.credits,
-          periodSeconds: limits.periodMs / 1000,
-          requestsPerSecond: limits.requestsPerSecond,
+          ...limits,
           books: { volumes, requestsPerDay: limits.credits, requestsPerSecond: limits.requestsPerSecond },
         });
         try {
           say(style('bold', 'A help desk and a book catalog (sandbox) → embedded PostgreSQL', process.stderr));
           say(`Sources:   ${sandbox.url}, ${amount(tickets)} tickets`);
           say(`           ${sandbox.books.url}, ${amount(volumes)} volumes; limits raised so that this takes seconds`);
-          await using warehouse = await warehouseOf({ databaseUrl: undefined }, deps.signal);
-          say(`Account:   '${account}'`);
+          const place = demoPlace(process.cwd());
+          const running = { pid: process.pid, url: `${sandbox.url}/users`, token, settings: settingsOf(sandbox) };
+          await announceDemo(place, running);
+          const fleet = readFleet(undefined, undefined, { ...place, running });
+          const config = chooseAccount(fleet);
+          await using warehouse = await warehouseOf(fleet, deps.signal);
+          say(`Account:   '${demoAccount}'`);
           await migrateWarehouse(warehouse.url);
-          await forgetAccount(warehouse.pg, account);
-          const helpdesk = { baseUrl: new URL(sandbox.url), token: sandbox.token };
-          const config: Config = {
-            ...configured,
-            account,
-            databaseUrl: undefined,
-            redisUrl: undefined,
-            helpdesk,
-            books: booksOf(sandbox.books),
-            limits,
-            sinceMs: 0,
-          };
+          await forgetAccount(warehouse.pg, demoAccount);
           const result = await runSync(config, warehouse, chooseStreams([], config), deps);
           report(result);
           if (result.exitCode !== exitCodes.ok) return result.exitCode;
@@ -116,9 +121,9 @@ export function addDemo(program: Command, deps: Deps, act: Act): void {
               ),
             );
           }
-          const command = `${configured.databaseUrl === undefined ? '' : 'DATABASE_URL= '}npx shelfdesk`;
-          if (stay) await runOn(config, warehouse, deps, { command, version: program.version()! });
-          else print(`\n${goOn(command)}`);
+          const option = isSetUp() ? ` --account ${demoAccount}` : '';
+          if (stay) await runOn(fleet, warehouse, deps, { option, version: program.version()! });
+          else print(`\n${next(option)}`);
           return result.exitCode;
         } finally {
           await sandbox.close();
@@ -127,65 +132,75 @@ export function addDemo(program: Command, deps: Deps, act: Act): void {
     );
 }
 
-function booksOf({ url, key, token, world }: Sandbox['books']): BooksConfig {
-  return {
-    baseUrl: new URL(url),
-    apiKey: key,
-    accessToken: token,
-    users: [...world.users.keys()],
-    library: true,
-    limits: { ...limits, periodMs: dayMs, reserve: 0 },
-    shelfAgeMs: dayMs,
-    auditVolumesPerHour: 0,
-    volumeAgeMs: dayMs,
-  };
+async function removeIt(demo: Demo | undefined): Promise<number> {
+  if (demo === undefined) {
+    say('There is no demo in this folder.');
+    return exitCodes.ok;
+  }
+  await removeDemo(demo);
+  say(`Removed the demo, and ${demo.folder} with it.`);
+  return exitCodes.ok;
 }
+
+/** The settings by which other commands reach the sandbox while the demo runs. */
+const settingsOf = ({ url, token, books }: Sandbox): Record<string, string> => ({
+  HELPDESK_BASE_URL: url,
+  HELPDESK_TOKEN: token,
+  HELPDESK_CREDITS: String(limits.credits),
+  HELPDESK_REQUESTS_PER_SECOND: String(limits.requestsPerSecond),
+  BOOKS_BASE_URL: books.url,
+  BOOKS_API_KEY: books.key,
+  BOOKS_ACCESS_TOKEN: books.token,
+  BOOKS_USERS: [...books.world.users.keys()].join(' '),
+  BOOKS_REQUESTS_PER_DAY: String(limits.credits),
+  BOOKS_REQUESTS_PER_SECOND: String(limits.requestsPerSecond),
+  BOOKS_SHELF_AGE_HOURS: '24',
+  BOOKS_VOLUME_AGE_DAYS: '1',
+  BOOKS_AUDIT_VOLUMES_PER_HOUR: '0',
+});
 
 /** Runs a worker and the page until Ctrl-C. The sandbox changes meanwhile. */
 async function runOn(
-  config: Config,
+  fleet: Fleet,
   warehouse: Warehouse,
   { jobs, signal }: Deps,
-  { command, version }: { command: string; version: string },
+  { option, version }: { option: string; version: string },
 ): Promise<void> {
-  await using ground = await openGround({ redisUrl: undefined, logLevel: config.logLevel }, warehouse);
+  await using ground = await openGround(fleet, warehouse);
   const report = reporterOf({ pg: warehouse.pg, clock: systemClock, several: false });
   await using rounds = keepRounds(ground, signal, report);
-  await using _worker = await serve(rounds, config, jobs);
-  const fleet = () => ({
-    ...config,
-    web: pageOfDemo,
-    lake: { schedule: '' },
-    agents: { page: 'off' as const, limits: { ms: 4000, rows: 200, bytes: 100_000 } },
-    accounts: [config],
-    refused: [],
-    files: [],
-  });
-  const open = (port: number) => openPage(ground, { web: pageOfDemo, port, version, fleet });
+  await using _worker = await serve(rounds, chooseAccount(fleet), jobs);
+  const open = (port: number) =>
+    openPage(ground, { web: pageOfDemo, port, version, fleet: () => ({ ...fleet, web: pageOfDemo }) });
   await using page = await open(defaultPort).catch(error => {
     if (error instanceof PortTaken) return open(0);
     throw error;
   });
   const { rows } = await ask(
     warehouse,
-    `select number from helpdesk.tickets where account_id = '${account}' and state = 'open' order by updated_at desc limit 1`,
+    `select number from helpdesk.tickets where account_id = '${demoAccount}' and state = 'open' order by updated_at desc limit 1`,
   );
+  const commands = [
+    'status',
+    'sync',
+    `why ${rows[0]?.[0] ?? 1}`,
+    'query run backlog-by-week',
+    'query run first-response-by-inbox-and-week',
+    'sql "select id, kind, state, started_at from sync.runs order by id desc limit 5"',
+  ];
   print(`\n${style('bold', `The page: ${page.url}`, process.stdout)}
 
 A worker runs, and about ${changesAMinute} things a minute change at the help desk. In another terminal:
-  ${command} status
-  ${command} why ${rows[0]?.[0] ?? 1}
-  ${command} query run backlog-by-week
-  ${command} query run first-response-by-inbox-and-week
-  ${command} sql "select id, kind, state, started_at from sync.runs order by id desc limit 5"
+${commands.map(words => `  npx shelfdesk ${words}${option}`).join('\n')}
 Press Ctrl-C to stop. The data stays.`);
   await aborted(signal);
 }
 
-/** Next steps. `command` clears DATABASE_URL if it is set, because the data is in the embedded server. */
-function goOn(command: string): string {
+/** Next steps. Beside real data `option` names the demo. */
+function next(option: string): string {
   return `The data stays. Next:
-  ${command} sql "select subject, state, updated_at from helpdesk.tickets order by updated_at desc limit 5"
-  ${command} status
-  ${command} db`;
+  npx shelfdesk sql "select subject, state, updated_at from helpdesk.tickets order by updated_at desc limit 5"${option}
+  npx shelfdesk status${option}
+  npx shelfdesk db${option}
+  npx shelfdesk demo --remove`;
 }

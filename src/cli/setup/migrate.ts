@@ -1,10 +1,10 @@
 /** `migrate`: applies the pending migrations. */
 import type { Command } from 'commander';
-import { migrateWarehouse } from '../../app/migrate.ts';
+import { leftOut, migrateWarehouse } from '../../app/migrate.ts';
 import { openQueues } from '../../engine/queue/queue.ts';
 import { exitCodes } from '../../errors.ts';
 import type { Act, Deps } from '../command.ts';
-import { print, printJson } from '../output/terminal.ts';
+import { print, printJson, say } from '../output/terminal.ts';
 import { warehouseOf } from '../warehouse.ts';
 
 export function addMigrate(program: Command, deps: Deps, act: Act): void {
@@ -20,7 +20,9 @@ export function addMigrate(program: Command, deps: Deps, act: Act): void {
         // Opening the queue creates its tables; a worker's login may lack the right to create them.
         if (fleet.redisUrl === undefined)
           await (await openQueues({ redisUrl: undefined, databaseUrl: warehouse.url }))[Symbol.asyncDispose]();
-        const { applied } = await migrateWarehouse(warehouse.url);
+        const migrated = await migrateWarehouse(warehouse.url);
+        const { applied } = migrated;
+        if (migrated.busy) say(leftOut(migrated));
         if (options.json) printJson({ applied });
         else print(applied.length > 0 ? applied.map(name => `applied ${name}`).join('\n') : 'nothing to do');
         return exitCodes.ok;

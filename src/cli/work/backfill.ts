@@ -9,7 +9,7 @@ import { openBackfill } from '../../engine/runs/ranges.ts';
 import type { Range } from '../../engine/runs/runs.ts';
 import { UsageError } from '../../errors.ts';
 import { streamNames } from '../../sources/index.ts';
-import { listStreams, parseTime } from '../arguments.ts';
+import { listStreams, parsePast, parseTime } from '../arguments.ts';
 import { type Act, type Deps, note } from '../command.ts';
 import { say } from '../output/terminal.ts';
 import { warehouseOf } from '../warehouse.ts';
@@ -40,7 +40,7 @@ export function addBackfill(program: Command, deps: Deps, act: Act): void {
       '[streams...]',
       `some of: ${streamNames.join(', ')} (default: all; with --again all but messages and volumes)`,
     )
-    .option('--since <time>', 'start of the range, e.g. 2024-01-01 (default: start of the mirror)', parseTime)
+    .option('--since <time>', 'start of the range, e.g. 2024-01-01 (default: start of the mirror)', parsePast)
     .option('--until <time>', 'end of the range (default: high-water mark, or now with --again)', parseTime)
     .option(
       '--again',

@@ -8,19 +8,27 @@ import type { Config } from '../../app/config.ts';
 import { configuredSources, requireSource, type Warehouse } from '../../app/context.ts';
 import type { Context } from '../../engine/context.ts';
 import { nameOfKey, type StreamKey } from '../../engine/database/stream-key.ts';
+import { openWays } from '../../engine/http/proxies.ts';
 import { untilBack } from '../../engine/outage.ts';
 import type { Job } from '../../engine/queue/job.ts';
 import { keepReconciling, reconcile } from '../../engine/queue/reconcile.ts';
 import { noJobs, type Working, work } from '../../engine/queue/worker.ts';
 import { ambiguous } from '../../engine/runs/operations.ts';
 import { command, pausedOf, since, unlessPaused } from '../../engine/runs/pauses.ts';
-import { adoptRun, endAbandonedRuns, endRun, readProgress, type StreamProgress } from '../../engine/runs/runs.ts';
+import {
+  adoptRun,
+  endAbandonedRuns,
+  endRun,
+  isMostlyRejected,
+  readProgress,
+  type StreamProgress,
+} from '../../engine/runs/runs.ts';
 import { isAlone, liveWorkers } from '../../engine/runs/workers.ts';
 import { describeOutage, exitCodes, quotedBy, ShelfdeskError, UsageError } from '../../errors.ts';
 import { sendHandOffs, waysOf } from '../../ops/hand-offs/send-hand-offs.ts';
 import { sources, streams } from '../../sources/index.ts';
 import type { Stream } from '../../sources/source.ts';
-import { count } from '../../words.ts';
+import { amount, choiceOf, count } from '../../words.ts';
 import { inOrder, showProgress } from '../output/progress.ts';
 import { print, printJson, say, style, table } from '../output/terminal.ts';
 
@@ -86,7 +94,7 @@ export function keyNamed(name: string, among: readonly Pick<Stream, 'key' | 'nam
   if (named[0]) return named[0].key;
   const isShared = (short: string) => among.filter(one => one.name === short).length > 1;
   const choice = among.map(one => (isShared(one.name) ? one.key : one.name));
-  throw new UsageError(`there is no stream ${name}`, `Choose from: ${choice.join(', ')}.`);
+  throw new UsageError(`there is no stream ${name}`, choiceOf(name, choice));
 }
 
 /** Lifts the quota deferral of the sources of these streams: a person asked, so each source gets one more request. */
@@ -121,13 +129,13 @@ async function reportPaused({ pg, account }: Context, run: number, tell: (line: 
 }
 
 /** The limits of the source of a stream. */
-const limitsOf = (config: Config) => (name: string) => {
+export const limitsOf = (config: Config) => (name: string) => {
   const stream = streams.find(one => one.name === name);
   return sources.find(({ name }) => name === stream?.source)?.connect(config)?.limits ?? config.limits;
 };
 
 /** Why this process sends no request of the source of a stream now. */
-const waitsIn =
+export const waitsIn =
   ({ sources: open }: Context) =>
   (name: string) =>
     open.get(streams.find(one => one.name === name)?.source ?? '')?.send.waits();
@@ -217,7 +225,8 @@ async function handOff(config: Config, { pg, account, clock, log, signal }: Cont
     const ways = waysOf({ ...config, worker });
     const isWebhook = ({ channel }: { channel: string }) => channel === 'webhook';
     const limit = AbortSignal.any([signal, AbortSignal.timeout(webhooksMs)]);
-    await sendHandOffs({ pg, clock, log, signal: limit }, ways.filter(isWebhook));
+    await using connections = openWays(config.proxies);
+    await sendHandOffs({ pg, clock, log, ways: connections, signal: limit }, ways.filter(isWebhook));
     await sendHandOffs(
       { pg, clock, log, signal },
       ways.filter(way => !isWebhook(way)),
@@ -306,7 +315,11 @@ export function report(result: RunResult, { json = false } = {}): void {
   if (json) printJson(result);
   else printTable(streams);
   const credits = streams.reduce((sum, stream) => sum + stream.credits, 0);
-  say(`Run ${run}: ${state}, ${count(credits, 'credit')}.`);
+  const rejected = streams.reduce((sum, stream) => sum + stream.rejected, 0);
+  const most = streams.some(isMostlyRejected) ? `, most rejected` : '';
+  say(
+    `Run ${run}: ${state}${most}, ${rejected > 0 ? `${amount(rejected)} rejected, ` : ''}${count(credits, 'credit')}.`,
+  );
   for (const { stream, error, remedy } of streams) {
     if (error) say(`${style('yellow', stream, process.stderr)}: ${error}. ${remedy ?? ''}`);
   }

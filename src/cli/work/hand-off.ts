@@ -3,6 +3,7 @@ import { type Command, InvalidArgumentError } from 'commander';
 import { openAccount } from '../../app/account.ts';
 import type { Config, HandOffConfig } from '../../app/config.ts';
 import { systemClock } from '../../clock.ts';
+import { openWays } from '../../engine/http/proxies.ts';
 import { command } from '../../engine/runs/pauses.ts';
 import { exitCodes, ShelfdeskError, UsageError } from '../../errors.ts';
 import { type HandOff, listHandOffs, noteTaken, readHandOff } from '../../ops/hand-offs/deliveries.ts';
@@ -108,7 +109,8 @@ async function onWays(
   await using warehouse = await warehouseOf(config, deps.signal);
   await using account = await openAccount(config, warehouse, { signal: deps.signal, works: false, binds: false });
   const { pg, log } = account.ctx;
-  const given = { pg, log, clock: systemClock, signal: deps.signal };
+  await using connections = openWays(config.proxies);
+  const given = { pg, log, clock: systemClock, ways: connections, signal: deps.signal };
   return await send(given, waysOf({ ...config, worker: account.presence.id }));
 }
 

@@ -1,14 +1,16 @@
 /** `lake on | export | status | verify | sql | files | off`: a copy of the warehouse in Parquet files. */
-import { resolve } from 'node:path';
+import { join, resolve } from 'node:path';
 import type { Command } from 'commander';
 import { openGround } from '../../app/account.ts';
+import type { Fleet } from '../../app/config.ts';
+import type { Warehouse } from '../../app/context.ts';
 import { systemClock } from '../../clock.ts';
 import { exitCodes, UsageError } from '../../errors.ts';
 import { askOnce } from '../../lake/ask.ts';
 import { compareLake } from '../../lake/compare.ts';
 import { hasFiles, isBucket, type LakePlace, openForQuestions, openLake } from '../../lake/duckdb.ts';
 import { listFiles } from '../../lake/files.ts';
-import { runExport } from '../../lake/run-export.ts';
+import { type Done, runExport } from '../../lake/run-export.ts';
 import {
   type LakeFiles,
   type LakeStatus,
@@ -41,6 +43,32 @@ interface Asked {
   snapshot?: number;
 }
 
+/** Makes the lake equal to the warehouse, and shows the tables meanwhile. */
+export async function exportNow(
+  deps: Deps,
+  { fleet, warehouse }: { fleet: Fleet; warehouse: Warehouse },
+  state: StoredLake,
+): Promise<Done> {
+  await using stack = new OpenStack();
+  const { queues, log } = stack.use(await openGround(fleet, warehouse));
+  let last = '';
+  const show = (line: string) => {
+    if (line !== last) say(line);
+    last = line;
+  };
+  const { work } = stack.use(
+    await workOnLake(
+      {
+        ...{ url: warehouse.url, pg: warehouse.pg, queues, log, reach: fleet.lake },
+        ...{ tables: lakeTables, views: lakeViews, jobs: deps.lakeJobs, clock: systemClock, signal: deps.signal },
+      },
+      state,
+      show,
+    ),
+  );
+  return await runExport(work);
+}
+
 export function addLake(program: Command, deps: Deps, act: Act): void {
   const lake = program
     .command('lake')
@@ -64,8 +92,10 @@ export function addLake(program: Command, deps: Deps, act: Act): void {
     .option('--pii', 'with names, addresses and texts; without it only masked views are copied')
     .option('--keep-days <days>', `days for which snapshots are kept (default: ${usualDays})`, days)
     .action(
-      act(async ({ to = usualFolder, pii = false, keepDays = usualDays }: Asked) => {
+      act(async ({ to: asked, pii = false, keepDays = usualDays }: Asked) => {
         await using opened = await open();
+        const { demo } = opened.fleet;
+        const to = asked ?? (demo ? join(demo.folder, 'lake') : usualFolder);
         const { pg } = opened.warehouse;
         const known = await readLake(pg);
         if (known !== undefined)
@@ -96,28 +126,9 @@ export function addLake(program: Command, deps: Deps, act: Act): void {
     .option(...json)
     .action(
       act(async (asked: Asked) => {
-        await using stack = new OpenStack();
-        const opened = stack.use(await open());
-        const { fleet, warehouse } = opened;
-        const state = required(await readLake(warehouse.pg));
-        const ground = stack.use(await openGround(fleet, warehouse));
-        let last = '';
-        const show = (line: string) => {
-          if (line !== last) say(line);
-          last = line;
-        };
-        const { queues, log } = ground;
-        const { work } = stack.use(
-          await workOnLake(
-            {
-              ...{ url: warehouse.url, pg: warehouse.pg, queues, log, reach: fleet.lake },
-              ...{ tables: lakeTables, views: lakeViews, jobs: deps.lakeJobs, clock: systemClock, signal: deps.signal },
-            },
-            state,
-            show,
-          ),
-        );
-        const done = await runExport(work);
+        await using opened = await open();
+        const { warehouse } = opened;
+        const done = await exportNow(deps, opened, required(await readLake(warehouse.pg)));
         const without = await mirroredOf(warehouse.pg, notInLake);
         if (asked.json) printJson({ ...done, without });
         else

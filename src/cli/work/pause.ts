@@ -1,10 +1,10 @@
-/** `pause`: stops reading an account or some of its streams until `resume`. */
+/** `pause`: stops reading an account or some of its streams until `resume`, which undoes it. */
 
 import type { Command } from 'commander';
 import type pg from 'pg';
 import { systemClock } from '../../clock.ts';
 import { nameOfKey } from '../../engine/database/stream-key.ts';
-import { pause, type resume } from '../../engine/runs/operations.ts';
+import { pause, resume } from '../../engine/runs/operations.ts';
 import { pausedOf } from '../../engine/runs/pauses.ts';
 import { exitCodes } from '../../errors.ts';
 import { accountNames } from '../../ops/page/overview.ts';
@@ -15,7 +15,7 @@ import { operator } from '../operator.ts';
 import { print, printJson, say, table } from '../output/terminal.ts';
 import { requireTables, warehouseOf } from '../warehouse.ts';
 
-export const streamsArgument = `some of: ${streamNames.join(', ')} (default: the whole account); an account name may come first`;
+const streamsArgument = `some of: ${streamNames.join(', ')} (default: the whole account); an account name may come first`;
 
 export function addPause(program: Command, deps: Deps, act: Act): void {
   program
@@ -40,10 +40,25 @@ export function addPause(program: Command, deps: Deps, act: Act): void {
     );
 }
 
+export function addResume(program: Command, deps: Deps, act: Act): void {
+  program
+    .command('resume')
+    .summary('read again after a pause')
+    .description('resume the whole account or some streams after a pause')
+    .argument('[streams...]', streamsArgument)
+    .option('--json', 'print one JSON document on stdout')
+    .action(
+      act(async (names: string[], options: { json?: boolean }) => {
+        await changePause(deps, names, options, resume);
+        return exitCodes.ok;
+      }),
+    );
+}
+
 type PauseAction = typeof resume;
 
 /** Pauses or resumes each named stream, or the whole account, and prints the resulting pauses. */
-export async function changePause(
+async function changePause(
   deps: Deps,
   names: string[],
   { json }: { json?: boolean | undefined },

@@ -13,7 +13,7 @@ import type { StreamKey } from '../../engine/database/stream-key.ts';
 import { keepPlan } from '../../engine/forecast/forecast-rows.ts';
 import { type Planned, plan, type Question, totalsOf } from '../../engine/forecast/plan.ts';
 import { nextSlots, timetables } from '../../engine/queue/schedule.ts';
-import { readFrom } from '../../engine/runs/accounts.ts';
+import { readFrom } from '../../engine/runs/accounts/accounts.ts';
 import { command } from '../../engine/runs/pauses.ts';
 import { wasRead } from '../../engine/verify/findings.ts';
 import { exitCodes, UsageError } from '../../errors.ts';
@@ -22,7 +22,7 @@ import { lostBy, rulesIn } from '../../privacy/fields/losses.ts';
 import { cannotOf } from '../../sources/cannot.ts';
 import { sources, streams } from '../../sources/index.ts';
 import { count } from '../../words.ts';
-import { defaultSample, listStreams, parseCount, parseTime } from '../arguments.ts';
+import { defaultSample, listStreams, parseCount, parsePast, parseTime } from '../arguments.ts';
 import { chosenAccount } from '../choose-account.ts';
 import { type Act, type Deps, note } from '../command.ts';
 import { duration, print, printJson, say, table } from '../output/terminal.ts';
@@ -67,7 +67,7 @@ export function addPlan(program: Command, deps: Deps, act: Act): void {
     )
     .argument('[kind]', `kind of run: ${kinds.join(', ')}`, 'sync')
     .argument('[streams...]', 'streams of that command (default: all)')
-    .option('--since <time>', 'backfill: start of the range', parseTime)
+    .option('--since <time>', 'backfill: start of the range', parsePast)
     .option('--until <time>', 'backfill: end of the range', parseTime)
     .option('--again', 'backfill: also re-read synced ranges')
     .option(
@@ -274,6 +274,6 @@ async function tellSearch(db: pg.Pool, streams: readonly StreamKey[]): Promise<v
   if (all.every(({ state }) => state === 'off')) return;
   print('');
   print(
-    `Search is on, and takes most of the time that the database needs for a message. For a long backfill:\n\`npx shelfdesk search off\` before it, \`npx shelfdesk search on\` after it.`,
+    `Search is on, and takes most of the time that the database needs for a message. For a long backfill:\n\`npx shelfdesk warehouse search off\` before it, \`npx shelfdesk warehouse search on\` after it.`,
   );
 }

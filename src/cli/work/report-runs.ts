@@ -4,10 +4,10 @@
  */
 import type { Context } from '../../engine/context.ts';
 import type { Member } from '../../engine/queue/reconcile.ts';
-import { finishedSince } from '../../engine/runs/runs.ts';
+import { finishedSince, isMostlyRejected } from '../../engine/runs/runs.ts';
 import { amount, count } from '../../words.ts';
 import { waitText } from '../output/progress.ts';
-import { say, style } from '../output/terminal.ts';
+import { openVoice } from '../output/voice.ts';
 
 /** A run that ended shortly before a look may be committed after it. */
 const lateMs = 10_000;
@@ -16,8 +16,11 @@ const lateMs = 10_000;
 export function reporterOf({
   pg,
   clock,
+  log = openVoice({ logLevel: 'info' }),
   several,
-}: Pick<Context, 'pg' | 'clock'> & { several: boolean }): (members: readonly Member[]) => Promise<void> {
+}: Pick<Context, 'pg' | 'clock'> & Partial<Pick<Context, 'log'>> & { several: boolean }): (
+  members: readonly Member[],
+) => Promise<void> {
   const whose = (account: string) => (several ? `${account}: ` : '');
   const beganMs = clock.now();
   let sinceMs = beganMs;
@@ -37,10 +40,15 @@ export function reporterOf({
       const { seen, inserted, updated, deleted, rejected, credits } = counts;
       const found = inserted + updated + deleted + rejected > 0;
       if (state === 'completed' && !found && (kind === 'fresh' || kind === 'hydrate')) continue;
-      const mark = state === 'completed' ? style('green', '✓', process.stderr) : style('yellow', '!', process.stderr);
-      const text = `${amount(seen)} read, ${amount(inserted)} new, ${amount(updated)} changed, ${count(credits, 'credit')}`;
-      say(`${finished_at.toISOString().slice(0, 19)}Z ${mark} ${whose(account)}run ${run}, ${kind}: ${state}: ${text}`);
-      if (error) say(`  ${error}. ${remedy ?? ''}`);
+      // It waits for its next try, and the line of the last one stands above.
+      if (state === 'partial' && !found && seen + credits === 0) continue;
+      const text = `${amount(seen)} read, ${amount(inserted)} new, ${amount(updated)} changed, ${rejected > 0 ? `${amount(rejected)} rejected, ` : ''}${count(credits, 'credit')}`;
+      const details = { at: finished_at, account, run, kind, state, ...counts };
+      const line = `${whose(account)}run ${run}, ${kind}: ${state}: ${text}`;
+      if (isMostlyRejected(counts)) log.error(details, line);
+      else if (state === 'completed') log.info(details, `✓ ${line}`);
+      else log.warn(details, line);
+      if (error) log.warn({ account, run }, `${error}. ${remedy ?? ''}`.trim());
     }
     told = new Set(runs.map(({ run }) => run));
     sinceMs = nextMs;
@@ -59,8 +67,7 @@ function retriesOf(ctx: Context, whose: string): () => void {
       const before = calm.get(name) ?? calmLooks;
       if (wait?.isRetry !== true) calm.set(name, before + 1);
       else {
-        if (before >= calmLooks)
-          say(`${style('yellow', '!', process.stderr)} ${whose}${declaration.label}: ${waitText(wait)}`);
+        if (before >= calmLooks) ctx.log.warn(`${whose}${declaration.label}: ${waitText(wait)}`);
         calm.set(name, 0);
       }
     }

@@ -1,23 +1,25 @@
 /** `runs list | show | retry | cancel`: inspects and controls runs. */
-import { type Command, InvalidArgumentError } from 'commander';
+import { type Command, InvalidArgumentError, Option } from 'commander';
 import type { Config } from '../../app/config.ts';
 import type { Warehouse } from '../../app/context.ts';
 import { systemClock } from '../../clock.ts';
 import type { Job } from '../../engine/queue/job.ts';
 import { cancelRun, retryRun } from '../../engine/runs/operations.ts';
 import { command } from '../../engine/runs/pauses.ts';
+import { runKinds } from '../../engine/runs/run-kinds.ts';
 import { type ListedRun, listRuns, readRun, type ShownRun } from '../../engine/runs/run-records.ts';
-import type { RunKind } from '../../engine/runs/runs.ts';
+import { isMostlyRejected, type RunKind } from '../../engine/runs/runs.ts';
 import { exitCodes, ShelfdeskError } from '../../errors.ts';
 import { findStream } from '../../sources/index.ts';
 import { amount, count } from '../../words.ts';
 import { openChosen } from '../choose-account.ts';
-import type { Act, Deps } from '../command.ts';
+import { type Act, type Deps, note } from '../command.ts';
 import { operator } from '../operator.ts';
 import { type Cell, cellText, duration, print, printJson, say, table } from '../output/terminal.ts';
 import { followRun, liftQuotaDeferral, type RunResult, report } from './follow.ts';
 
 const defaultLimit = 20;
+const states = ['running', 'paused', 'completed', 'partial', 'failed', 'interrupted'];
 
 interface ListOptions {
   kind?: string;
@@ -40,8 +42,9 @@ export function addRuns(program: Command, deps: Deps, act: Act): void {
   runs
     .command('list')
     .description('list the last runs, newest first')
-    .option('--kind <kind>', 'filter by kind: sync, backfill, sweep, verify, fresh, nightly, hydrate, audit')
-    .option('--state <state>', 'filter by state: running, paused, completed, partial, failed, interrupted')
+    .addHelpText('after', note('docs/reference/runs.md says what a run of each kind does.'))
+    .addOption(new Option('--kind <kind>', 'filter by kind').choices(Object.keys(runKinds)))
+    .addOption(new Option('--state <state>', 'filter by state').choices(states))
     .option('--limit <n>', 'maximum number of runs', number, defaultLimit)
     .option('--json', 'print one JSON document on stdout')
     .action(
@@ -160,7 +163,7 @@ function list(found: readonly ListedRun[]): string {
   const rows = found.map(one => [
     one.run,
     one.retries === null ? one.kind : `${one.kind}, retries ${one.retries}`,
-    one.state,
+    isMostlyRejected(one) ? `${one.state}, most rejected` : one.state,
     `${one.started_at.toISOString().slice(0, 19)}Z`,
     duration(one.seconds * 1000),
     one.seen,
@@ -178,7 +181,7 @@ function list(found: readonly ListedRun[]): string {
 function show(run: ShownRun, account: string): void {
   const said: [string, Cell][] = [
     ['run', run.run],
-    ['kind', run.kind],
+    ['kind', `${run.kind}: ${runKinds[run.kind].does}`],
     ['state', run.state],
     ['started', run.started_at],
     ['finished', run.finished_at],
@@ -207,7 +210,7 @@ function show(run: ShownRun, account: string): void {
   ];
   const rows = run.streams.map(one => [
     one.stream,
-    one.paused ? 'paused' : one.state,
+    one.paused ? 'paused' : isMostlyRejected(one) ? `${one.state}, most rejected` : one.state,
     one.seen,
     one.inserted,
     one.updated,

@@ -38,8 +38,8 @@ export function addSchedule(program: Command, deps: Deps, act: Act): void {
     .summary('show the next slots and the last results')
     .description('schedule that `start` follows');
   schedule
-    .command('list')
-    .description('show the next slots and the result of the last one')
+    .command('list', { isDefault: true })
+    .description('show the next slots of each account and the result of the last one')
     .option('--json', 'print one JSON document on stdout')
     .action(
       act(async (options: { json?: boolean }) => {
@@ -86,18 +86,23 @@ function list(found: readonly Scheduled[]): string {
   const rows = found.map(({ account, schedule, cron, time_zone, reads, next, last, last_run, last_skipped }) => [
     account,
     schedule,
+    next[0] ?? 'never',
+    last ?? 'never',
+    last_run === null ? last_skipped : `run ${last_run}`,
     cron,
     time_zone,
     reads.join(', '),
-    ...Array.from({ length: shown }, (_, i) => next[i]),
-    last ?? 'never',
-    last_run === null ? last_skipped : `run ${last_run}`,
+    ...Array.from({ length: shown - 1 }, (_, i) => next[i + 1]),
   ]);
-  return table(['account', 'schedule', 'cron', 'time zone', 'reads', 'next', 'then', 'then', 'last', 'gave'], rows);
+  // A narrow terminal has no room for the last columns.
+  return table(['account', 'schedule', 'next', 'last', 'gave', 'cron', 'time zone', 'reads', 'then', 'then'], rows);
 }
 
-export function showSchedule(found: readonly Scheduled[]): void {
-  if (found.length === 0) say(nothing);
-  for (const { schedule, cron, time_zone, next } of found)
-    say(`Schedule:  ${schedule.padEnd(8)} ${cron} (${time_zone}), next ${next[0]?.toISOString() ?? 'never'}`);
-}
+/** One line for each schedule of an account, or one that says why none is due. */
+export const scheduleLines = (found: readonly Scheduled[]): string[] =>
+  found.length === 0
+    ? [nothing]
+    : found.map(
+        ({ schedule, cron, time_zone, next }) =>
+          `Schedule:  ${schedule.padEnd(8)} ${cron} (${time_zone}), next ${next[0]?.toISOString() ?? 'never'}`,
+      );

@@ -1,6 +1,7 @@
 /** `start`: runs a worker and the schedule of all accounts until SIGTERM. Several processes and machines may run it concurrently. */
 
 import type { Command } from 'commander';
+import type { Logger } from 'pino';
 import { type Ground, openGround } from '../../app/account.ts';
 import type { Config, Fleet } from '../../app/config.ts';
 import { requireSource } from '../../app/context.ts';
@@ -8,17 +9,26 @@ import { keepRounds, type Served, serve } from '../../app/serve.ts';
 import { systemClock } from '../../clock.ts';
 import { workConnections } from '../../engine/database/pool.ts';
 import { untilBack } from '../../engine/outage.ts';
-import { describeOutage, exitCodes, Interrupted, ShelfdeskError } from '../../errors.ts';
+import {
+  describeOutage,
+  exitCodes,
+  Interrupted,
+  isBack,
+  machineRefusal,
+  orReason,
+  ShelfdeskError,
+} from '../../errors.ts';
 import { OpenStack } from '../../open-stack.ts';
 import { keepAlarms, toldOf } from '../../ops/alarms/send-alarms.ts';
 import { keepHandOffs } from '../../ops/hand-offs/send-hand-offs.ts';
 import { lakeTables, lakeViews } from '../../sources/index.ts';
 import { count } from '../../words.ts';
 import { type Act, aborted, type Deps, note } from '../command.ts';
-import { say, style } from '../output/terminal.ts';
+import { openVoice } from '../output/voice.ts';
 import { warehouseOf } from '../warehouse.ts';
 import { reporterOf } from './report-runs.ts';
-import { scheduleOf, showSchedule } from './schedule.ts';
+import { scheduleLines, scheduleOf } from './schedule.ts';
+import { showWork } from './show-work.ts';
 
 /** Interval at which the accounts file is re-read and failed accounts are retried. SIGHUP does it immediately. */
 const settleMs = 60_000;
@@ -43,10 +53,11 @@ export function addStart(program: Command, deps: Deps, act: Act): void {
         const fleet = deps.fleet();
         const [alone] = fleet.files.length === 0 ? fleet.accounts : [];
         if (alone !== undefined) requireSource(alone);
-        const patient = retryOutages(deps.signal);
+        const log = openVoice(fleet);
+        const patient = retryOutages(deps.signal, log);
         try {
-          await using warehouse = await patient(() => warehouseOf(fleet, deps.signal));
-          await using ground = await patient(() => openGround(fleet, warehouse));
+          await using warehouse = await patient(() => warehouseOf(fleet, deps.signal, log));
+          await using ground = await patient(() => openGround(fleet, warehouse, log));
           await using page = await patient(() => pageOf(fleet, ground, deps.fleet, program.version()!));
           await using _lake = await lakeOn(fleet, ground, deps);
           const withPage = page === undefined ? ground : { ...ground, page };
@@ -54,7 +65,7 @@ export function addStart(program: Command, deps: Deps, act: Act): void {
           else await serveAlone(alone, withPage, deps, patient);
         } catch (error) {
           // Interrupted while waiting for a server. A running worker stops without an error.
-          if (!(error instanceof Interrupted)) throw error;
+          if (!(orReason(error, deps.signal) instanceof Interrupted)) throw error;
         }
         return exitCodes.ok;
       }),
@@ -67,17 +78,26 @@ const awayMs = 1000;
 type Patient = <T>(work: () => Promise<T>) => Promise<T>;
 
 /** Retries the start of a worker while the database or Redis is unavailable. Reports each cause once. */
-function retryOutages(signal: AbortSignal): Patient {
+function retryOutages(signal: AbortSignal, log: Logger): Patient {
   let said = '';
   const pause = async (error: Error) => {
     const why = describeOutage(error, 'the warehouse');
     // Strip the changing parts, which are details in brackets and the service name, to compare causes.
     const cause = why.replace(/ \(.*$/s, '').replace(/^.*?(?=cannot be used|does not answer)/, '');
-    if (cause !== said) say(`${style('yellow', '!', process.stderr)} ${why}; waiting for it`);
+    if (cause !== said) log.warn(`${why}; waiting for it`);
     said = cause;
     await systemClock.sleep(awayMs, signal);
   };
-  return work => untilBack(work, pause);
+  return async work => {
+    let away: Error | undefined;
+    const done = await untilBack(work, error => {
+      away = error;
+      return pause(error);
+    });
+    if (away !== undefined) log.info(isBack(away, 'the warehouse'));
+    said = '';
+    return done;
+  };
 }
 
 /** Serves the page if a port is set. A taken port is a problem in sync.problems: the worker runs without the page. */
@@ -94,11 +114,11 @@ async function pageOf(
   ]);
   try {
     const page = await openPage(ground, { web, port: web.port, version, fleet });
-    say(`Web page: ${page.url} (${pageAccess(web)}).`);
+    ground.log.info(`Web page: ${page.url} (${pageAccess(web)}).`);
     return page;
   } catch (error) {
     if (!(error instanceof PortTaken)) throw error;
-    say(`${style('yellow', '!', process.stderr)} ${error.message}. This process continues without the page.`);
+    ground.log.warn(`${error.message}. This process continues without the page.`);
     return { error: error.message, [Symbol.asyncDispose]: async () => {} };
   }
 }
@@ -115,7 +135,7 @@ async function lakeOn({ lake }: Fleet, { warehouse, queues, log }: Ground, { lak
 }
 
 async function serveAlone(config: Config, ground: Ground, { jobs, signal }: Deps, patient: Patient): Promise<void> {
-  const tell = reporterOf({ pg: ground.warehouse.pg, clock: systemClock, several: false });
+  const tell = reporterOf({ ...ground, pg: ground.warehouse.pg, clock: systemClock, several: false });
   let ring = () => {};
   const report: typeof tell = async members => {
     await tell(members);
@@ -126,10 +146,11 @@ async function serveAlone(config: Config, ground: Ground, { jobs, signal }: Deps
   await using handOffs = keepHandOffs(tellersOn(ground), () => [{ ...config, worker: served.worker }]);
   ring = handOffs.ring;
   await using _alarms = keepAlarms(tellersOn(ground), () => [config]);
-  say(`Worker ${served.worker} is running for account '${config.account}'. Press Ctrl-C to stop.`);
-  showSchedule(await patient(() => scheduleOf(ground.warehouse.pg, config)));
+  ground.log.info(`Worker ${served.worker} is running for account '${config.account}'. Press Ctrl-C to stop.`);
+  for (const line of scheduleLines(await patient(() => scheduleOf(ground.warehouse.pg, config)))) ground.log.info(line);
+  await using _shown = showWork(ground, rounds, new Map([[config.account, config]]));
   await Promise.race([aborted(signal), served.failed, rounds.failed]);
-  say(handingOver);
+  ground.log.info(handingOver);
 }
 
 /** Runs all accounts of the file. An account that fails is reported and retried; the others continue. */
@@ -144,7 +165,7 @@ async function serveFleet(
   const alarms = new Map<string, Config['alarm']>();
   const told = new Map<string, string>();
   await using stack = new OpenStack();
-  const reporter = reporterOf({ pg: ground.warehouse.pg, clock: systemClock, several: true });
+  const reporter = reporterOf({ ...ground, pg: ground.warehouse.pg, clock: systemClock, several: true });
   let ring = () => {};
   const report: typeof reporter = async members => {
     await reporter(members);
@@ -157,7 +178,7 @@ async function serveFleet(
 
   const tell = (account: string, error: unknown) => {
     const said = errorText(error);
-    if (said !== told.get(account)) say(`${style('yellow', `! ${account}:`, process.stderr)} ${said}`);
+    if (said !== told.get(account)) ground.log.warn(`${account}: ${said}`);
     told.set(account, said);
     if (!(error instanceof ShelfdeskError)) ground.log.error({ account, err: error }, 'account cannot be started');
   };
@@ -174,7 +195,7 @@ async function serveFleet(
     try {
       const serving = await patient(() => serve(rounds, config, jobs));
       served.set(account, { given, config, serving });
-      if (told.delete(account)) say(`${style('green', `✓ ${account}:`, process.stderr)} is running now`);
+      if (told.delete(account)) ground.log.info(`✓ ${account}: is running now`);
       serving.failed.catch(async error => {
         tell(account, error);
         if (served.get(account)?.serving === serving) await leave(account);
@@ -201,9 +222,12 @@ async function serveFleet(
   await settle(first);
   if (served.size === 0 && !signal.aborted)
     throw new ShelfdeskError('no account could be started', 'See the messages above and fix each account.');
-  say(
-    `Running for ${namesOf([...served.keys()])}. Press Ctrl-C to stop. See the schedules with \`npx shelfdesk schedule list\`.`,
+  ground.log.info(
+    `Running for ${namesOf([...served.keys()])}. Press Ctrl-C to stop. See the schedules with \`npx shelfdesk schedule\`.`,
   );
+  const configs = new Map<string, Config>();
+  for (const [account, { config }] of served) configs.set(account, config);
+  stack.use(showWork(ground, rounds, configs));
   stack.use(keepAlarms(tellersOn(ground), () => toldOf(known, alarms)));
   const subscribers = () => [...served.values()].map(({ config, serving }) => ({ ...config, worker: serving.worker }));
   ring = stack.use(keepHandOffs(tellersOn(ground), subscribers)).ring;
@@ -219,7 +243,7 @@ async function serveFleet(
       tell('SHELFDESK_CONFIG', error);
     }
   }
-  say(handingOver);
+  ground.log.info(handingOver);
 }
 
 interface HangUp extends Disposable {
@@ -243,11 +267,12 @@ function watchHangUp(): HangUp {
 }
 
 /** What alarms and hand-offs need. */
-const tellersOn = ({ warehouse, log }: Ground) => ({ pg: warehouse.pg, clock: systemClock, log });
+const tellersOn = ({ warehouse, log, ways }: Ground) => ({ pg: warehouse.pg, clock: systemClock, log, ways });
 
 const handingOver = 'Stopping after the current page…';
 
-function errorText(error: unknown): string {
+function errorText(thrown: unknown): string {
+  const error = machineRefusal(thrown) ?? thrown;
   if (error instanceof ShelfdeskError) return `${error.message}. ${error.remedy}`;
   const message = error instanceof Error ? error.message : String(error);
   return `${message} (a bug; the worker retries, and the log has details)`;

@@ -10,16 +10,21 @@ import { concerning } from '../../privacy/screen.ts';
 import type { Client } from '../database/pool.ts';
 import { type StreamKey, sourceAndStream } from '../database/stream-key.ts';
 import { cleanText } from '../json-text.ts';
+import type { Range } from '../reading/reading.ts';
 import type { Claim } from '../runs/claims.ts';
 import type { Moment } from './commit.ts';
 
 type Key = Pick<Claim, 'account' | 'stream'>;
 
 export interface Reject {
+  /** What tells it from others where neither id nor text does. */
+  readonly key?: string | undefined;
   readonly recordId?: string | undefined;
   /** The id that fetches the record again. */
   readonly askId?: string | undefined;
   readonly reason: string;
+  /** The first field with another shape than documented; empty for the record as a whole. Undefined: another reason. */
+  readonly path?: string | undefined;
   /** The source answered 404 for it. */
   readonly gone?: boolean | undefined;
   /** JSON text. Escapes keep characters that PostgreSQL cannot store. */
@@ -52,7 +57,8 @@ const isId = (id: string | undefined): id is string =>
   id !== undefined && id.length <= longestId && storable(id) === id;
 
 /** The id of the record, else a hash of its text: a record that is read again is the same reject. */
-const keyOf = ({ recordId, askId, payload = '' }: Reject): string => {
+const keyOf = ({ key, recordId, askId, payload = '' }: Reject): string => {
+  if (key !== undefined) return key;
   if (isId(recordId)) return recordId;
   return payload ? createHash('sha256').update(payload).digest('hex').slice(0, 32) : (askId ?? '');
 };
@@ -97,7 +103,9 @@ async function withoutErased(
   const all = rejects.map(({ payload, recordId, askId }) => ({ text: payload, of: personal.idsOf(recordId, askId) }));
   const hidden = await concerning(client, account, personal, all);
   return rejects.map((reject, i) =>
-    hidden.has(i) && reject.payload !== undefined ? { ...reject, reason: ofErased, payload: undefined } : reject,
+    hidden.has(i) && reject.payload !== undefined
+      ? { ...reject, reason: ofErased, path: undefined, payload: undefined }
+      : reject,
   );
 }
 
@@ -112,13 +120,13 @@ async function writeRejects(
     await client.query(
       `insert into sync.rejects as r
          (account_id, source, stream, key, record_id, ask_id, first_seen_at, last_seen_at, next_try_at, reason, payload, replayable, gone_at,
-          as_of, place)
+          as_of, place, path)
        values ($1, ${sourceAndStream('$2')}, $3, $4, $5, $6, $6, case when $5::text is not null then $6::timestamptz end, $7, $8, $8::text is not null,
-         case when $9 then $6::timestamptz end, case when $8::text is not null then $10::timestamptz end, $11)
+         case when $9 then $6::timestamptz end, case when $8::text is not null then $10::timestamptz end, $11, $12)
        on conflict (account_id, stream_key, key) where cleared_at is null do update set
          attempts = r.attempts + 1, last_seen_at = excluded.last_seen_at,
          next_try_at = case when excluded.ask_id is not null then ${nextTry} end,
-         reason = excluded.reason, payload = coalesce(excluded.payload, r.payload),
+         reason = excluded.reason, path = excluded.path, payload = coalesce(excluded.payload, r.payload),
          as_of = coalesce(excluded.as_of, r.as_of), place = case when excluded.payload is null then r.place else excluded.place end,
          replayable = excluded.replayable or r.replayable, gone_at = coalesce(r.gone_at, excluded.gone_at)`,
       [
@@ -134,6 +142,7 @@ async function writeRejects(
         reject.gone ?? false,
         new Date(asOfMs),
         reject.place === undefined ? null : reject.place + 1,
+        reject.path === undefined ? null : storable(reject.path),
       ],
     );
   }
@@ -155,6 +164,23 @@ async function clearRejects(
   });
 }
 
+/** Clears the rejects whose key is a place of this list, `TIME LIST, page N`, with a time in this range. */
+export async function clearPlaces(
+  client: Client,
+  claim: Key,
+  list: string,
+  { from, to }: Range,
+  now: Date,
+): Promise<void> {
+  await client.query(
+    `update sync.rejects set cleared_at = $6
+     where account_id = $1 and stream_key = $2 and cleared_at is null and record_id is null and ask_id is null
+       and split_part(key, ' ', 2) || ' list' = $3 and key ~ ', page \\d+$'
+       and split_part(key, ' ', 1) collate "C" between $4 and $5`,
+    [claim.account, claim.stream, list, new Date(from).toISOString(), new Date(to).toISOString(), now],
+  );
+}
+
 /** SQL: a clock far ahead wrote this time, so it puts off no retry. */
 export const isFarAhead = (time: string, now: string): string => `${time} > ${now}::timestamptz + interval '1 hour'`;
 
@@ -168,6 +194,40 @@ export async function dueRejects(db: pg.Pool, claim: Key, now: Date): Promise<st
     [claim.account, claim.stream, now],
   );
   return rows.map(row => row.ask_id);
+}
+
+/** A stream of which most is rejected for its shape: a row of sync.most_rejected. */
+export interface MostRejected {
+  /** When one record is asked for again. */
+  readonly next_try_at: Date;
+  /** Ids that fetch one of its rejects, the one that was asked for longest ago first. */
+  readonly ids: readonly string[];
+}
+
+/** A record that the source no longer has tells nothing, so there are a few. */
+const fewIds = 3;
+
+/** Undefined unless most of what the stream reads is rejected. */
+export async function readMostRejected(db: pg.Pool, { account, stream }: Key): Promise<MostRejected | undefined> {
+  const { rows } = await db.query<MostRejected>({
+    name: 'most rejected',
+    text: `select m.next_try_at, array(
+         select r.ask_id from sync.rejects r
+         where r.account_id = $1 and r.stream_key = $2 and r.cleared_at is null and r.path is not null and r.ask_id is not null
+         group by r.ask_id order by max(r.last_seen_at), r.ask_id limit ${fewIds}) as ids
+       from sync.most_rejected m where m.account_id = $1 and m.stream_key = $2`,
+    values: [account, stream],
+  });
+  return rows[0];
+}
+
+/** From now on each of its rejects is due. */
+export async function askForAll(db: pg.Pool, { account, stream }: Key, now: Date): Promise<void> {
+  await db.query(
+    `update sync.rejects set next_try_at = $3
+     where account_id = $1 and stream_key = $2 and cleared_at is null and path is not null and ask_id is not null`,
+    [account, stream, now],
+  );
 }
 
 /** Whether the source has answered 404 for the id before. */
@@ -234,6 +294,19 @@ export async function writeDrift(client: Client, claim: Key, shown: Shown, now: 
   );
 }
 
+/** Open rejects of an account, by stream and reason, in one sentence each. */
+export async function listRejectGroups(
+  db: pg.Pool,
+  account: string,
+): Promise<{ stream: string; rejects: number; says: string }[]> {
+  const { rows } = await db.query<{ stream: string; rejects: number; says: string }>(
+    `select g.stream, g.rejects, g.says from sync.reject_groups g left join sync.streams k using (stream_key)
+     where g.account_id = $1 order by k.place, g.stream, g.rejects desc, g.since`,
+    [account],
+  );
+  return rows;
+}
+
 /** A reject as people see it. */
 export interface StoredReject {
   id: number;
@@ -243,6 +316,7 @@ export interface StoredReject {
   record_id: string | null;
   ask_id: string | null;
   reason: string;
+  path: string | null;
   payload: string | null;
   as_of: Date | null;
   place: number | null;
@@ -254,7 +328,7 @@ export interface StoredReject {
   cleared_at: Date | null;
 }
 
-const shown = `id, stream, key, record_id, ask_id, reason, payload, as_of, place, attempts, first_seen_at, last_seen_at,
+const shown = `id, stream, key, record_id, ask_id, reason, path, payload, as_of, place, attempts, first_seen_at, last_seen_at,
   next_try_at, gone_at, cleared_at`;
 
 /** Open rejects, or all of them, the oldest first. */

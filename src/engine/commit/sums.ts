@@ -6,6 +6,7 @@ import { cover } from '../coverage/coverage.ts';
 import type { Client } from '../database/pool.ts';
 import { nameOfKey } from '../database/stream-key.ts';
 import type { Range } from '../reading/reading.ts';
+import { bindSource } from '../runs/accounts/accounts.ts';
 import type { Claim } from '../runs/claims.ts';
 import type { Counts } from '../runs/runs.ts';
 import { acknowledge, acknowledgedOf, acknowledgeWithin, counted } from './acknowledged.ts';
@@ -65,6 +66,7 @@ async function write(client: Client, claim: Claim, noted: readonly Noted[]): Pro
   });
   const [written] = rows;
   if (written === undefined) throw fencedOff(claim);
+  if (claim.binds) await bindSource(client, claim.account, claim.binds);
   acknowledgeWithin(client, claim, written.counted);
   for (const { list, range } of joined(noted)) await cover(client, claim, list, range);
 }

@@ -9,15 +9,16 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
-import { Away, exitCodes, isAway, ShelfdeskError } from '../../errors.ts';
+import { Away, exitCodes, isAway, isCanceled, ShelfdeskError } from '../../errors.ts';
+import { asRun, runner as runs } from './as-run.ts';
 import { keepChecksums, refuseIfEdited } from './checksums.ts';
 import { addMirrors, type Mirror } from './mirrors.ts';
 import { ownNames } from './pool.ts';
+import { connectSession, sessionTo } from './session/session.ts';
 import { takeOver } from './take-over.ts';
+import { migrationLock } from './waits.ts';
 
 const ownFolder = fileURLToPath(new URL('../../../migrations/', import.meta.url));
-/** 'SHMI': one migration at a time in a database. */
-const lockKey = 0x53_48_4d_49;
 /** SQLSTATE of a missing right. */
 const mayNot = '42501';
 /** SQLSTATE of an undefined object. */
@@ -31,6 +32,8 @@ type Queryable = Pick<pg.ClientBase, 'query'>;
 
 export interface Migrated {
   readonly applied: string[];
+  /** Tables without statistics that another session keeps locked. A later start analyses them. */
+  readonly busy?: string[];
 }
 
 /** Applies the missing migrations, and the tables of the sources. Tests pass another `folder`. */
@@ -41,9 +44,10 @@ export async function migrate(
 ): Promise<Migrated> {
   const client = await connect(url);
   try {
-    // Lifts limits that the role may have for everyday work: the lock, or an index, may take longer.
-    await client.query('set statement_timeout = 0; set lock_timeout = 0');
-    await client.query('select pg_advisory_lock($1)', [lockKey]);
+    // Lifts limits that the role may have for everyday work: the lock, or an index, may take longer. A backslash is a letter,
+    // whatever an old program of the same server needs.
+    await client.query('set statement_timeout = 0; set lock_timeout = 0; set standard_conforming_strings = on');
+    await client.query('select pg_advisory_lock($1)', [migrationLock]);
     const takenOver = folder === ownFolder ? await takeOver(client) : [];
     await refuseIfOlder(client, folder);
     await refuseIfEdited(client, folder);
@@ -52,13 +56,13 @@ export async function migrate(
       const files = await addMirrors(client, sources);
       await settleRoles(client);
       await settleJit(client);
-      await analyzeLoaded(client);
+      const leftOut = await analyzeLoaded(client);
       await keepChecksums(client, folder);
-      return { applied: [...takenOver, ...files] };
+      return { applied: [...takenOver, ...files], ...leftOut };
     }
     const { runner } = await import('node-pg-migrate'); // Loaded only where a migration is missing.
     const done = await runner({
-      dbClient: client,
+      dbClient: runs(client),
       dir: folder,
       direction: 'up',
       migrationsSchema: 'sync',
@@ -78,11 +82,11 @@ export async function migrate(
     const files = await addMirrors(client, sources);
     await settleRoles(client);
     await settleJit(client);
-    await analyzeLoaded(client);
+    const leftOut = await analyzeLoaded(client);
     await keepChecksums(client, folder);
-    return { applied: [...takenOver, ...done.map(({ name }) => name), ...files] };
+    return { applied: [...takenOver, ...done.map(({ name }) => name), ...files], ...leftOut };
   } catch (error) {
-    if (error instanceof ShelfdeskError) throw error;
+    if (error instanceof ShelfdeskError || isCanceled(error)) throw error;
     throw isAway(error) ? new Away(error) : await explain(error as pg.DatabaseError, url, folder);
   } finally {
     await client.end().catch(() => {}); // Ends an open transaction, and the lock with it.
@@ -136,24 +140,35 @@ const leastBytes = 65_536;
 /**
  * Analyses tables without statistics: they were just loaded or restored, and autovacuum has not visited them. Without
  * statistics a join of facts and dimensions may become a nested loop over all rows. `reltuples` does not tell, because
- * an index that is built after the rows sets it.
+ * an index that is built after the rows sets it. Returns the tables that somebody else keeps locked.
  */
-async function analyzeLoaded(client: pg.Client): Promise<void> {
-  const { rows } = await client.query<{ name: string }>(
-    `select c.oid::regclass::text as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
-     where n.nspname = any ($2) and c.relkind = 'r' and pg_relation_size(c.oid) > $1
-       and pg_has_role(c.relowner, 'usage') and not pg_is_in_recovery()
-       and not exists (select from pg_stats s where s.schemaname = n.nspname and s.tablename = c.relname)
-     order by 1`,
-    [leastBytes, ['analytics', 'internal', 'sync', ...(await sourceSchemas(client))]],
-  );
-  // Autovacuum may be analysing the table just now.
+async function analyzeLoaded(client: pg.Client): Promise<{ busy?: string[] }> {
+  const schemas = ['analytics', 'internal', 'sync', ...(await sourceSchemas(client))];
+  // Others wait for the lock of migrations meanwhile. Asking for the size would wait for a session that locks the table.
   await client.query(`set lock_timeout = '1s'`);
-  for (const { name } of rows) await client.query(`analyze ${name}`).catch(() => {});
+  const { rows } = await client.query<{ name: string; is_locked: boolean }>(
+    `select t.oid::regclass::text as name, t.is_locked from (
+       select c.oid, exists (
+           select from pg_locks l where l.relation = c.oid and l.mode = 'AccessExclusiveLock' and l.pid <> pg_backend_pid()
+             and l.database = (select d.oid from pg_database d where d.datname = current_database())) as is_locked
+       from pg_class c join pg_namespace n on n.oid = c.relnamespace
+       where n.nspname = any ($2) and c.relkind = 'r' and pg_has_role(c.relowner, 'usage') and not pg_is_in_recovery()
+         and not exists (select from pg_stats s where s.schemaname = n.nspname and s.tablename = c.relname)) t
+     where case when t.is_locked then true else pg_relation_size(t.oid) > $1 end
+     order by 1`,
+    [leastBytes, schemas],
+  );
+  const busy: string[] = [];
+  for (const { name, is_locked } of rows) {
+    const analyze = () => client.query(`analyze ${name}`);
+    // Autovacuum may be analysing the table just now.
+    if (is_locked || !(await analyze().then(Boolean, () => false))) busy.push(name);
+  }
+  return busy.length > 0 ? { busy } : {};
 }
 
 /** The schemas of mirrored tables; none before the tables exist. */
-async function sourceSchemas(client: pg.Client): Promise<string[]> {
+export async function sourceSchemas(client: Queryable): Promise<string[]> {
   const { rows } = await client.query("select to_regclass('sync.streams') is not null as there");
   if (!rows[0].there) return [];
   const { rows: found } = await client.query<{ source: string }>('select distinct source from sync.streams');
@@ -161,12 +176,13 @@ async function sourceSchemas(client: pg.Client): Promise<string[]> {
 }
 
 async function connect(url: string): Promise<pg.Client> {
-  const client = new pg.Client({ connectionString: url, application_name: 'shelfdesk: migrates', options: ownNames });
-  client.on('error', () => {}); // The query in flight fails for the same reason, and reports it.
+  const client = sessionTo(url, { application_name: 'shelfdesk: migrates' });
   try {
-    await client.connect();
+    await connectSession(client, url, ownNames);
     return client;
   } catch (cause) {
+    client.end().catch(() => {});
+    if (cause instanceof ShelfdeskError) throw cause;
     const where = `database ${client.database} on ${client.host}:${client.port}`;
     const remedy = 'Check DATABASE_URL, and that the server runs and lets this machine in.';
     if (isAway(cause)) throw new Away(cause, where, remedy);
@@ -208,7 +224,7 @@ async function refuseIfOlder(client: pg.Client, folder: string): Promise<void> {
  */
 async function explain(error: pg.DatabaseError, url: string, folder: string): Promise<ShelfdeskError> {
   const name = await firstMissing(url, folder).catch(() => undefined);
-  const text = name && error.position ? await readFile(join(folder, `${name}.sql`), 'utf8') : '';
+  const text = name && error.position ? asRun(await readFile(join(folder, `${name}.sql`), 'utf8')) : '';
   const line = error.position ? `, line ${text.slice(0, Number(error.position)).split('\n').length}` : '';
   const detail = error.detail ? ` (${error.detail})` : '';
   if (error.code === mayNot)

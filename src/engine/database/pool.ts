@@ -3,6 +3,7 @@ import type { Duplex } from 'node:stream';
 import pg from 'pg';
 import { isAway } from '../../errors.ts';
 import { integerOf, parseEachDigit, parseJson } from '../exact-json.ts';
+import { poolConfig, type SessionSettings } from './session/session.ts';
 
 type Parser = (text: string) => unknown;
 /** node-postgres has `create`, which its types leave out. */
@@ -40,14 +41,18 @@ export const streamOf = ({ connection }: pg.Client): Duplex => (connection as un
  * sleeps in a transaction. Our transactions wait for nothing but the database. The transaction of a page waits a few
  * seconds at most for the page before.
  */
-export const givesUp =
-  '-c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3 -c idle_in_transaction_session_timeout=10s';
+export const givesUp = {
+  tcp_keepalives_idle: 10,
+  tcp_keepalives_interval: 5,
+  tcp_keepalives_count: 3,
+  idle_in_transaction_session_timeout: '10s',
+} satisfies SessionSettings;
 
 /**
  * Names without a schema are PostgreSQL's own, in the bodies of triggers too. So an object that someone created in
  * schema public never runs with our rights. pg_temp would come first unless it is named.
  */
-export const ownNames = '-c search_path=pg_catalog,pg_temp';
+export const ownNames = { search_path: 'pg_catalog, pg_temp' } satisfies SessionSettings;
 
 /** A process runs at most eight jobs of an account, besides its reconciler and schedule. */
 const poolLeast = 10;
@@ -74,26 +79,34 @@ const idleMs = 600_000;
  * PostgreSQL 18 plans the functions that a statement calls for each row anew, too, where it plans each execution. For a statement
  * about many accounts that takes most of its time. In this mode it plans them a few times.
  */
-const plansOfFunctions = 'plan_cache_mode=auto';
+const plansOfFunctions = { plan_cache_mode: 'auto' };
 
 export const makePool = (url: string, accounts = 1): pg.Pool => poolOf(url, { max: workConnections(accounts) });
 
 /** A pool apart from the work: neither takes connections from the other. A silent server is given up. */
 export const makeLookingPool = (url: string): pg.Pool =>
-  poolOf(url, {
-    max: lookersMost,
-    query_timeout: silentMs,
-    connectionTimeoutMillis: connectMs,
-    options: `${sessionOptions} -c ${plansOfFunctions}`,
-  });
+  poolOf(
+    url,
+    {
+      max: lookersMost,
+      query_timeout: silentMs,
+      connectionTimeoutMillis: connectMs,
+    },
+    { ...sessionSettings, ...plansOfFunctions },
+  );
 
 // Plans are made for each execution: a plan that was frozen while the tables were empty would read whole tables from
-// then on. withKeptPlans is for statements where planning costs too much. Times without an offset are UTC, wherever the
-// server stands. A crash of the server may lose the last half second of commits: rows and the coverage that they prove
+// then on. withKeptPlans is for statements where planning costs too much. A crash of the server may lose the last half second of commits: rows and the coverage that they prove
 // go together, so they are read again, and no position is ahead of its rows. What must not be lost is committed
 // `durably`. JIT is off: the planner overestimates views with many parts, and sync.problems of an empty warehouse took
 // 8.5 s to compile (PostgreSQL 15 of Debian, on a busy machine), against 24 ms without.
-export const sessionOptions = `-c timezone=UTC -c synchronous_commit=off -c plan_cache_mode=force_custom_plan -c jit=off ${ownNames} ${givesUp}`;
+export const sessionSettings: SessionSettings = {
+  synchronous_commit: 'off',
+  plan_cache_mode: 'force_custom_plan',
+  jit: 'off',
+  ...ownNames,
+  ...givesUp,
+};
 
 /**
  * A pool for the statements of the budget, which each request needs twice. Their plans are kept, because planning costs
@@ -101,19 +114,19 @@ export const sessionOptions = `-c timezone=UTC -c synchronous_commit=off -c plan
  * empty.
  */
 export const makeLedgerPool = (url: string): pg.Pool =>
-  poolOf(url, {
-    max: ledgerMost,
-    options: `${sessionOptions} -c plan_cache_mode=force_generic_plan -c enable_seqscan=off`,
-  });
+  poolOf(
+    url,
+    { max: ledgerMost },
+    { ...sessionSettings, plan_cache_mode: 'force_generic_plan', enable_seqscan: 'off' },
+  );
 
-function poolOf(url: string, more: pg.PoolConfig): pg.Pool {
+function poolOf(url: string, more: pg.PoolConfig, settings: SessionSettings = sessionSettings): pg.Pool {
   const pool = new pg.Pool({
-    connectionString: url,
+    ...poolConfig(url, settings),
     application_name: 'shelfdesk',
     idleTimeoutMillis: idleMs,
     // A server that vanished while nothing was asked is noticed, and its connections are replaced.
     ...{ keepAlive: true, keepAliveInitialDelayMillis: 10_000 },
-    options: sessionOptions,
     ...more,
   });
   // A broken idle connection is replaced. The next query that needs one reports the error.
@@ -148,7 +161,7 @@ export const withKeptPlans = [
 export const durably = 'begin; set local synchronous_commit = on';
 
 /** Begins a transaction that asks for the state of many accounts. */
-export const withPlansOfFunctions = `begin; set local ${plansOfFunctions}`;
+export const withPlansOfFunctions = `begin; set local plan_cache_mode = ${plansOfFunctions.plan_cache_mode}`;
 
 const onCommit = new WeakMap<Client, (() => void)[]>();
 

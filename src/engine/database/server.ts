@@ -1,12 +1,14 @@
 /** Facts about a PostgreSQL server and our role there, for the checks of the doctor. */
-import pg from 'pg';
+import type pg from 'pg';
 import type { Clock } from '../../clock.ts';
 import { isMirror } from './mirrors.ts';
+import { sessionTo } from './session/session.ts';
 
 export interface ServerFacts {
   /** 180004 for 18.4. */
   readonly versionNumber: number;
   readonly version: string;
+  /** As SQL names it: quoted where it must be. So is the database. */
   readonly role: string;
   readonly database: string;
   readonly encoding: string;
@@ -50,12 +52,7 @@ export const compiles = (url: string): Promise<boolean> =>
 
 /** A session without our settings. */
 async function briefly<T>(url: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
-  const client = new pg.Client({
-    connectionString: url,
-    application_name: 'shelfdesk: doctor',
-    connectionTimeoutMillis: patienceMs,
-  });
-  client.on('error', () => {}); // The attempt fails with the same error.
+  const client = sessionTo(url, { application_name: 'shelfdesk: doctor', connectionTimeoutMillis: patienceMs });
   try {
     await client.connect();
     return await work(client);
@@ -100,7 +97,7 @@ me as (
     and not exists (select from ours o where pg_has_role(o.relowner, 'usage')) as is_writer
   from pg_roles r where r.rolname = current_user)
 select current_setting('server_version_num')::int as version_number, current_setting('server_version') as version,
-  current_user::text as role, current_database()::text as database, me.rolsuper as is_super,
+  quote_ident(current_user) as role, quote_ident(current_database()) as database, me.rolsuper as is_super,
   current_setting('server_encoding') as encoding,
   pg_is_in_recovery() or current_setting('transaction_read_only') = 'on' as read_only,
   has_database_privilege(current_database(), 'create') as may_create,

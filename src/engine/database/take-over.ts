@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type pg from 'pg';
 import { exitCodes, ShelfdeskError } from '../../errors.ts';
+import { asRun } from './as-run.ts';
 
 const migrations = fileURLToPath(new URL('../../../migrations/', import.meta.url));
 const changesSince = join(migrations, 'before-0001');
@@ -32,10 +33,11 @@ export async function takeOver(client: pg.Client): Promise<string[]> {
       `Check out commit ${lastCommit}, run \`npx shelfdesk migrate\` there, then here again. Nothing has been changed.`,
       exitCodes.failed,
     );
-  const whole = await readFile(join(migrations, `${replacing}.sql`), 'utf8');
+  const read = async (folder: string, file: string) => asRun(await readFile(join(folder, file), 'utf8'));
+  const whole = await read(migrations, `${replacing}.sql`);
   await client.query('begin');
   for (const file of (await readdir(changesSince)).sort())
-    if (!applied.has(file.replace(/\.sql$/, ''))) await client.query(await readFile(join(changesSince, file), 'utf8'));
+    if (!applied.has(file.replace(/\.sql$/, ''))) await client.query(await read(changesSince, file));
   await client.query('set local check_function_bodies = off');
   await client.query(forgetComments);
   await client.query('delete from analytics.metric_definitions');

@@ -94,7 +94,7 @@ export async function plan(question: Question, { ctx, counts }: Given): Promise<
     const timing = timeOf(stored, pace, nowMs);
     timed.push(...timing.parts);
     // A deferred run holds up no fresh change.
-    if (source.longestWaitMs === undefined) waits.push(...timing.waits);
+    if (source.longestWaitMs === undefined) for (const wait of timing.waits) waits.push(wait);
   }
   return told(question, planning, { timed, waits, counted });
 }

@@ -6,6 +6,7 @@
 
 import type { ShelfdeskError } from '../../errors.ts';
 import type { RateHeaders } from '../budget/budget.ts';
+import type { Ways } from './proxies.ts';
 import type { IdTypes, Request } from './request.ts';
 
 /** A reply, as a dialect sees it. */
@@ -55,6 +56,8 @@ export interface Token {
   get(): Promise<string>;
   /** Gets another token, because the source refused this one. Missing if no other exists. */
   renew?(refused: string): Promise<void>;
+  /** The same token, whose requests take these ways. Missing if it sends none. */
+  over?(ways: Ways): Token;
   /** The parts of the token that must not be shown. */
   secrets(): readonly string[];
 }

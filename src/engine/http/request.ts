@@ -46,8 +46,8 @@ export interface Unreadable {
   readonly id: string | undefined;
   readonly raw: unknown;
   readonly reason: string;
-  /** The first wrong field; empty for the record as a whole. */
-  readonly path: string;
+  /** The first wrong field; empty for the record as a whole. Undefined: its shape is right, and it cannot be stored. */
+  readonly path: string | undefined;
 }
 
 export interface Reply<T> {
@@ -77,6 +77,8 @@ export interface Reply<T> {
   readonly clockMovedMs?: number;
   /** The cursor of the next page: see `Request.next`. */
   readonly next?: string;
+  /** U+FFFD stands for bytes that are not UTF-8. */
+  readonly notUtf8?: true;
   /** Total-Count, if it was requested, or `totalItems`. */
   readonly total: number | undefined;
 }

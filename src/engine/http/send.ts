@@ -4,30 +4,33 @@
  * in the budget, so it needs no delay here.
  */
 import type { Logger } from 'pino';
-import sendRequest from 'undici/lib/api/api-request.js';
-import Agent from 'undici/lib/dispatcher/agent.js';
 import type { Clock } from '../../clock.ts';
-import { exitCodes, Fatal, quoting, Retry, type ShelfdeskError, Spent } from '../../errors.ts';
+import {
+  exitCodes,
+  Fatal,
+  messageOf,
+  noteOutage,
+  quoting,
+  ReplyTooLarge,
+  Retry,
+  type ShelfdeskError,
+  Spent,
+} from '../../errors.ts';
 import { count } from '../../words.ts';
 import type { Awaited, Booked, Budget, Lane } from '../budget/budget.ts';
 import { streamKey } from '../database/stream-key.ts';
-import { ExactNumber, parseJson } from '../exact-json.ts';
-import { fieldsOf, objectOf } from '../json-text.ts';
+import { aCopy, answerOf, type Cause, causeOfError, causeOfReply, noInterface, type Place } from './causes.ts';
+import { acceptEncoding } from './decoded.ts';
 import type { Dialect, Said, Token } from './dialect.ts';
-import { applyRules, concernsKind, type FieldRules } from './field-rules.ts';
-import {
-  check,
-  type IdTypes,
-  isObject,
-  type Reply,
-  type Request,
-  type SourceName,
-  type Unreadable,
-} from './request.ts';
+import type { Fetch, RawReply } from './fetch.ts';
+import { label, parse, single } from './parse-reply.ts';
+import { type Proxies, proxyFor } from './proxies.ts';
+import { firstId } from './read-body.ts';
+import type { Reply, Request, SourceName } from './request.ts';
+import type { FieldRules } from './rules/field-rules.ts';
 
-/** Time-out of a request, in all. If a process dies, the budget holds the credits of its request at least this long. */
-export const timeoutMs = 30_000;
-
+/** A reply that a cache kept no longer is as good as new: its time is only exact to a second. */
+const freshSeconds = 1;
 /** Delays of 0.1 s, 0.3 s, … 30 s: a short failure costs nothing, and an outage of two minutes is survived. */
 const firstDelayMs = 100;
 const longestDelayMs = 30_000;
@@ -38,15 +41,6 @@ const mostWords = 200;
 
 /** A shorter secret is not removed from stored texts: it may be a word. */
 const leastSecret = 8;
-
-export interface RawReply {
-  status: number;
-  headers: Record<string, string | string[] | undefined>;
-  text: string;
-}
-
-/** Sends one request without a body; the simulation replaces it. Throws on resets and time-outs. Follows no redirect. */
-export type Fetch = (url: URL, headers: Record<string, string>, method: 'GET' | 'POST') => Promise<RawReply>;
 
 export interface SendOptions {
   lane: Lane;
@@ -104,28 +98,6 @@ export interface Send {
   apart(heard?: (one: Heard) => void): Send;
 }
 
-/** Sends over at most four connections to each host. */
-export function openFetch(): { fetch: Fetch } & AsyncDisposable {
-  const agent = new Agent({ connections: 4 });
-  const fetch: Fetch = async ({ origin, pathname, search }, headers, method) => {
-    // A timer that ends with the request: AbortSignal.timeout() would live on for half a minute after each reply,
-    // thousands of timers in a fast first load.
-    const deadline = new AbortController();
-    const timer = setTimeout(() => deadline.abort(new Error(`time-out after ${timeoutMs / 1000} s`)), timeoutMs);
-    try {
-      const reply = await sendRequest.call(agent, {
-        ...{ origin, path: pathname + search, method, headers },
-        signal: deadline.signal,
-      });
-      // Text decoded as UTF-8: an invalid byte becomes U+FFFD here, so nothing later refuses it.
-      return { status: reply.statusCode, headers: reply.headers, text: await reply.body.text() };
-    } finally {
-      clearTimeout(timer);
-    }
-  };
-  return { fetch, [Symbol.asyncDispose]: () => agent.close() };
-}
-
 interface Noted {
   readonly why: string;
   readonly awaits: Awaits;
@@ -158,6 +130,8 @@ interface Call {
   /** Refusals at the limits of the source so far, and the end of the pause that the last try was told. */
   refusals: number;
   pausedUntil: Date | undefined;
+  /** Of the last reply; undefined if none came. */
+  status: number | undefined;
   /** A refused token is replaced once. */
   renewed: boolean;
 }
@@ -167,6 +141,9 @@ export function makeSend(deps: {
   /** The source as people call it. */
   label?: string;
   baseUrl: URL;
+  /** The setting that has the address. */
+  address?: string;
+  proxies?: Proxies;
   dialect: Dialect;
   token: Token | undefined;
   budget: Budget;
@@ -177,6 +154,10 @@ export function makeSend(deps: {
   rules?: FieldRules | undefined;
 }): Send {
   const { budget, clock, log, dialect, rules } = deps;
+  const place: Place = {
+    ...{ label: deps.label ?? 'the source', address: deps.baseUrl, setting: deps.address ?? 'its address' },
+    proxy: deps.proxies && proxyFor(deps.baseUrl, deps.proxies),
+  };
   let dateBehindMs = 0;
   let seen: { provenMs: number; at: number; durationMs: number } | undefined;
   const waits = new Set<Noted>();
@@ -205,6 +186,8 @@ export function makeSend(deps: {
     const headers = {
       ...(bearer !== undefined && (dialect.authorization?.(bearer) ?? { authorization: `Bearer ${bearer}` })),
       accept: 'application/json',
+      'accept-encoding': acceptEncoding,
+      'cache-control': 'no-cache',
     };
     const hear = (one: Partial<Heard>) =>
       call.used.heard({ request: label(request), status: null, ms: 0, credits: 0, says: null, ...one });
@@ -218,6 +201,7 @@ export function makeSend(deps: {
       }),
     );
     call.pausedUntil = undefined;
+    call.status = undefined;
     const started = clock.monotonic();
     let raw: RawReply;
     inFlight++;
@@ -227,16 +211,14 @@ export function makeSend(deps: {
     } catch (error) {
       call.used.credits += request.cost;
       await budget.settle(grant, { headers: {}, refused: false });
-      hear({
-        ms: Math.ceil(clock.monotonic() - started),
-        credits: request.cost,
-        says: `no reply (${inWords(reasonOf(error))})`,
-      });
-      throw new Retry(`${label(request)}: no reply (${reasonOf(error)})`, error);
+      const cause = causeOfError(error, place);
+      hear({ ms: Math.ceil(clock.monotonic() - started), credits: request.cost, says: cause.short ?? cause.what });
+      throw ended(request, cause, error);
     } finally {
       inFlight--;
     }
     const durationMs = Math.ceil(clock.monotonic() - started);
+    call.status = raw.status;
     const header = (name: string) => single(raw.headers[name]);
     const said: Said = { status: raw.status, header, text: raw.text, withToken: bearer !== undefined };
     const isSuccess = raw.status === 200 || (raw.status === 204 && request.shape === 'nothing');
@@ -247,9 +229,8 @@ export function makeSend(deps: {
     const date = Date.parse(header('date') ?? '');
     const isDated = isSuccess && !Number.isNaN(date);
     raw.text = isSuccess ? clean(raw.text, leastSecret) : raw.text;
-    const parsed = isDated
-      ? attempt(() => parse(request, raw, dialect, rules && { rules, kind: streamKey(deps.source, request.kind) }))
-      : undefined;
+    const ruling = rules && { rules, kind: streamKey(deps.source, request.kind) };
+    const parsed = isDated ? attempt(() => parse(request, raw, dialect, ruling, place)) : undefined;
     const dateMs = isDated ? { dateMs: date, stampMs: secondNewest(request, parsed?.value?.records) } : {};
     const booked = await budget.settle(grant, { headers: dialect.rate(header), refused, ...refusal, ...dateMs });
     const { until } = booked;
@@ -266,13 +247,29 @@ export function makeSend(deps: {
       await deps.token.renew(bearer);
       return once(request, options, call);
     }
+    const ageSeconds = Number(header('age'));
+    if (ageSeconds > freshSeconds && (isSuccess || raw.status === 404)) throw ended(request, aCopy(ageSeconds, place));
     if (!isSuccess) throw failure(request, said, asOf);
-    if (parsed === undefined) throw new Retry(`${label(request)}: the reply has no Date header`);
-    if (parsed.value === undefined) throw parsed.error;
     const trueBy = date + 1000;
     const shownBy = booked.shownByMs ?? trueBy;
+    const { tooLarge: large } = raw;
+    if (large)
+      throw new ReplyTooLarge(label(request), {
+        ...{ ...large, id: firstId(large.head, request.shape), shown: { asOf, trueBy, shownBy } },
+      });
+    if (parsed === undefined) throw new Retry(`${label(request)}: the reply has no Date header`);
+    if (parsed.value === undefined) throw parsed.error;
     dateBehindMs = shownBy - trueBy;
     return { ...parsed.value, asOf, trueBy, shownBy, ...(clockMovedMs !== undefined && { clockMovedMs }) };
+  }
+
+  /** No reply, or one of something else than the interface. */
+  function ended(request: Request<unknown>, { what, remedy, lasts, short }: Cause, error?: unknown): ShelfdeskError {
+    const message = clean(`${label(request)}: ${what}`);
+    if (lasts) return new Fatal(message, clean(remedy));
+    const failed = new Retry(message, error, undefined, clean(remedy));
+    if (short !== undefined) shortly.set(failed, short);
+    return failed;
   }
 
   /** Removes our secrets, which a source may echo, also as they stand in a URL or in JSON. */
@@ -283,7 +280,12 @@ export function makeSend(deps: {
   }
 
   function failure(request: Request<unknown>, said: Said, asOf: number): ShelfdeskError {
-    const error = dialect.failure(request, said, { shown: label(request), asOf });
+    const strange = causeOfReply({ ...said, path: request.path }, place);
+    if (strange !== undefined) {
+      const failed = ended(request, { ...strange, what: `${said.status}, ${strange.what}` });
+      return strange.quote === undefined || rules ? failed : quoting(failed, clean(strange.quote).slice(0, mostWords));
+    }
+    const error = elsewhere(request, said, dialect.failure(request, said, { shown: label(request), asOf }));
     // What a source says of an error may hold what a rule leaves out.
     const words = rules ? undefined : dialect.words?.(said);
     const failed = words ? quoting(error, clean(words).slice(0, mostWords)) : error;
@@ -294,22 +296,34 @@ export function makeSend(deps: {
       : failed;
   }
 
+  /** A list that every such interface has is not there: the address is of something else. */
+  function elsewhere(request: Request<unknown>, { status }: Said, error: ShelfdeskError): ShelfdeskError {
+    if (status !== 404 || request.shape !== 'list' || request.ofOne) return error;
+    const { what, remedy } = noInterface(place);
+    const message = `${label(request)}: 404, ${what}`;
+    return error instanceof Retry ? new Retry(message, error, undefined, remedy) : new Fatal(message, remedy);
+  }
+
   async function patiently<T>(request: Request<T>, options: SendOptions, used: Used): Promise<Reply<T>> {
     const tries = options.tries ?? mostTries;
-    const call: Call = { used, refusals: 0, pausedUntil: undefined, renewed: false };
+    const call: Call = { used, refusals: 0, pausedUntil: undefined, status: undefined, renewed: false };
     for (let attempt = 1; ; attempt++) {
       try {
         return await once(request, options, call);
       } catch (error) {
+        if (error instanceof ReplyTooLarge) throw error;
+        const reason = shortly.get(error as Error) ?? messageOf(error).slice(label(request).length + 2);
+        const answer = answerOf(error, call.status, reason);
+        if (answer !== undefined) noteOutage(error as Error, { label: deps.label ?? 'the source', answer });
         if (!(error instanceof Retry) || error.everywhere) throw error;
         if (attempt >= tries) {
           if (call.pausedUntil) throw new Spent(call.pausedUntil, 'pause', deps.label);
-          throw new Retry(`${error.message}; gave up after ${count(attempt, 'try', 'tries')}`, error);
+          const message = `${error.message}; gave up after ${count(attempt, 'try', 'tries')}`;
+          throw new Retry(message, error, undefined, error.remedy);
         }
         log.debug({ attempt, reason: error.message }, 'request failed, it is tried again');
         const delay = Math.min(longestDelayMs, firstDelayMs * 3 ** (attempt - 1));
         const waitMs = delay * (0.5 + deps.random() / 2);
-        const reason = inWords(error.message.slice(label(request).length + 2));
         await noting(async note => {
           const says = inLog(note(`retrying (${reason}), try ${attempt + 1}`, waitMs, 'retry'));
           used.heard({ request: label(request), status: null, ms: 0, credits: 0, says });
@@ -340,6 +354,9 @@ export function makeSend(deps: {
   }
   return apart();
 }
+
+/** Failures in a few words, for a line that is rewritten. */
+const shortly = new WeakMap<Error, string>();
 
 /** The budget books a reply before its error is thrown. */
 function attempt<T>(work: () => T): { value?: T; error?: unknown } {
@@ -375,123 +392,4 @@ function urlOf(baseUrl: URL, path: string, query: Readonly<Record<string, string
   const url = new URL(baseUrl.href.replace(/\/$/, '') + path);
   for (const [name, value] of Object.entries(query)) url.searchParams.set(name, value);
   return url;
-}
-
-/** The part of a request that people see. It carries no secret: token and key are not part of a request. */
-function label(request: Request<unknown>): string {
-  const query = new URLSearchParams(request.query).toString();
-  return `${request.method ?? 'GET'} ${request.path}${query && `?${decodeURIComponent(query)}`}`;
-}
-
-/** The body must be JSON of the requested shape. A truncated body or an HTML page is retried. */
-function parse<T>(
-  request: Request<T>,
-  raw: RawReply,
-  dialect: Dialect,
-  ruling: Ruling | undefined,
-): Pick<Reply<T>, 'text' | 'records' | 'unreadable' | 'arrived' | 'total' | 'next'> {
-  if (request.shape === 'nothing') {
-    return { text: raw.text, records: [], unreadable: [], arrived: 0, total: undefined };
-  }
-  const sent = jsonIn(request, raw.text);
-  const ruled =
-    ruling !== undefined && concernsKind(ruling.rules, ruling.kind) ? minimised(ruling, request, raw.text) : raw.text;
-  const body = ruled === raw.text ? sent : parseJson(ruled);
-  const header = (name: string) => single(raw.headers[name]);
-  const next = request.next?.(body, header);
-  const text = request.within === undefined ? ruled : textWithin(ruled, body, request.within);
-  const all = recordsIn(valueWithin(body, request.within), request.shape, dialect.idTypes);
-  if (all === undefined) throw new Retry(`${label(request)}: the reply is JSON, but no ${shapes[request.shape]}`);
-  const records: T[] = [];
-  const unreadable: Unreadable[] = [];
-  all.forEach((one, place) => {
-    const checked = check(request.record, one, place, dialect.idTypes);
-    if ('readable' in checked) records.push(checked.readable);
-    else unreadable.push(checked);
-  });
-  const total = request.shape === 'items' ? totalItems(body) : totalCount(single(raw.headers['total-count']));
-  return { text, records, unreadable, arrived: all.length, total, ...(next !== undefined && { next }) };
-}
-
-function jsonIn(request: Request<unknown>, text: string): unknown {
-  try {
-    return parseJson(text);
-  } catch {
-    // The error of the parser quotes the text.
-    throw new Retry(`${label(request)}: the reply is not JSON (${text.length} characters)`);
-  }
-}
-
-/** The rules of the account, and the key of the kind of the records in a reply. */
-interface Ruling {
-  readonly rules: FieldRules;
-  readonly kind: string;
-}
-
-/** The body with the records that the rules of the account leave. The other parts of it stay. */
-function minimised({ rules, kind }: Ruling, { shape, within }: Request<unknown>, text: string): string {
-  const names = [...(within?.split('.') ?? []), ...(shape === 'items' ? ['items'] : [])];
-  const at = (json: string, [name, ...rest]: readonly string[]): string => {
-    if (name === undefined) return applyRules(rules, kind, json);
-    if (!json.trimStart().startsWith('{')) return json;
-    return objectOf([...fieldsOf(json)].map(([field, value]) => [field, field === name ? at(value, rest) : value]));
-  };
-  return at(text, names);
-}
-
-/** The value at `data.items`. */
-function valueWithin(body: unknown, path = ''): unknown {
-  const names = path === '' ? [] : path.split('.');
-  return names.reduce((value, name) => (isObject(value) ? value[name] : undefined), body);
-}
-
-/** The text of that value as the source sent it: a number keeps its digits. */
-function textWithin(text: string, body: unknown, path: string): string {
-  if (valueWithin(body, path) === undefined) return text;
-  return path.split('.').reduce((outer, name) => fieldsOf(outer).get(name) ?? '[]', text);
-}
-
-const shapes = { list: 'array', single: 'object with an id', items: 'list of items' } as const;
-
-/** Undefined if the body has another shape. */
-function recordsIn(body: unknown, shape: keyof typeof shapes, idTypes: IdTypes): readonly unknown[] | undefined {
-  if (shape === 'list') return Array.isArray(body) ? body : undefined;
-  if (!isObject(body)) return undefined;
-  const idType = body.id instanceof ExactNumber ? 'number' : typeof body.id;
-  if (shape === 'single') return idTypes.some(type => idType === type) ? [body] : undefined;
-  if (Array.isArray(body.items)) return body.items;
-  // An empty list has no `items`. But not every object without `items` is an empty list: taking it for one would remove
-  // all records of the list.
-  const isList = typeof body.kind === 'string' || totalItems(body) !== undefined || Object.keys(body).length === 0;
-  return (body.items ?? undefined) === undefined && isList ? [] : undefined;
-}
-
-function totalItems(body: unknown): number | undefined {
-  return isObject(body) && typeof body.totalItems === 'number' ? body.totalItems : undefined;
-}
-
-function totalCount(value: string | undefined): number | undefined {
-  return value !== undefined && /^\d+$/.test(value) ? Number(value) : undefined;
-}
-
-function single(value: string | string[] | undefined): string | undefined {
-  return Array.isArray(value) ? value[0] : value;
-}
-
-/** Codes of the system, as people say them. */
-const codes: Readonly<Record<string, string>> = {
-  ECONNREFUSED: 'connection refused',
-  ECONNRESET: 'connection reset',
-  ENOTFOUND: 'host not found',
-  ETIMEDOUT: 'timed out',
-};
-
-/** `no reply (ECONNREFUSED)` is `connection refused`. */
-function inWords(reason: string): string {
-  const [, code = ''] = /^no reply \((.+)\)$/.exec(reason) ?? [];
-  return codes[code] ?? (code || reason);
-}
-
-function reasonOf(error: unknown): string {
-  return error instanceof Error ? ('code' in error ? String(error.code) : error.message) : String(error);
 }

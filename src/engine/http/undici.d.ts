@@ -8,6 +8,12 @@ declare module 'undici/lib/dispatcher/agent.js' {
   export default Agent;
 }
 
+declare module 'undici/lib/dispatcher/proxy-agent.js' {
+  import { ProxyAgent } from 'undici';
+
+  export default ProxyAgent;
+}
+
 declare module 'undici/lib/api/api-request.js' {
   import type { Dispatcher } from 'undici';
 

@@ -159,7 +159,7 @@ export async function detailBatch<P extends { id: string }, T extends { id: stri
         members.set(place, { member: checked.readable, derived: await stream.derive(checked.readable) });
       } catch (error) {
         if (!isOfRecord(error)) throw error;
-        unreadable.push({ place, id: checked.readable.id, raw: one, reason: error.message, path: '' });
+        unreadable.push({ place, id: checked.readable.id, raw: one, reason: error.message, path: undefined });
       }
   }
   const only = (places: readonly number[]) => arrayOf(places.map(place => all()[place]!));
@@ -220,8 +220,8 @@ function readable(
 }
 
 /** A record that does not parse. `askId` is the id that fetches it again. */
-export function rejectOf({ id, place, reason }: Unreadable, batch: Batch, askId = id): Reject {
-  return { recordId: id, askId, reason, payload: batch.record(place), place };
+export function rejectOf({ id, place, reason, path }: Unreadable, batch: Batch, askId = id): Reject {
+  return { recordId: id, askId, reason, path, payload: batch.record(place), place };
 }
 
 const arrayOf = (texts: readonly string[]) => `[${texts.join(',')}]`;
@@ -241,13 +241,15 @@ const mostKinds = 100;
 
 /**
  * Differences from the specification (fields, values, types), ids that come twice, and characters that could not be
- * stored. `isCleaned`: whether such characters were replaced; otherwise nothing searches for them.
+ * stored. `isCleaned`: whether such characters were replaced; `notUtf8`: U+FFFD stands for bytes that are not UTF-8.
+ * Otherwise nothing searches for them.
  */
 export function driftOf(
   stream: Pick<Stream, 'fields' | 'enumerations' | 'expected' | 'sets'>,
   records: readonly object[],
   unreadable: readonly Unreadable[],
   isCleaned: boolean,
+  notUtf8 = false,
 ): Drift[] {
   const found = new Map<string, Drift>();
   const note = (kind: Drift['kind'], record: unknown, wholePath: string, wholeValue = '', times = 1) => {
@@ -271,19 +273,24 @@ export function driftOf(
     for (const { path } of (stream.expected && parsed(stream.expected, record, anyId).error?.issues) ?? [])
       note('wrong_type', record, path.join('.'));
   }
-  for (const { path, raw } of unreadable) note('wrong_type', raw, path);
+  for (const { path, raw } of unreadable) note('wrong_type', raw, path ?? '');
   for (const path of stream.sets) for (const record of repeated(records, path)) note('repeated_id', record, path);
   if (isCleaned)
     for (const record of records)
-      for (const [path, characters] of unstorableIn(record)) note('unstorable', record, path, '', characters);
+      for (const [path, characters] of textsWith(record, text => cleanText(text).cleaned))
+        note('unstorable', record, path, '', characters);
+  if (notUtf8)
+    for (const record of records)
+      for (const [path, characters] of textsWith(record, text => text.split('\ufffd').length - 1))
+        note('unstorable', record, path, 'not UTF-8', characters);
   return [...found.values()];
 }
 
 /**
- * Yields the path of each text with characters that could not be stored, and their number. Elements of a list have the
- * path of the list. Handles any depth.
+ * Yields the path of each text with such characters, and their number. Elements of a list have the path of the list.
+ * Handles any depth.
  */
-function* unstorableIn(record: object): Generator<[path: string, characters: number]> {
+function* textsWith(record: object, countIn: (text: string) => number): Generator<[path: string, characters: number]> {
   const left: [path: string, value: unknown][] = [['', record]];
   for (let next = left.pop(); next !== undefined; next = left.pop()) {
     const [path, value] = next;
@@ -293,12 +300,12 @@ function* unstorableIn(record: object): Generator<[path: string, characters: num
       for (const [name, part] of Object.entries(value).toReversed()) {
         // A long path is cut at its beginning.
         const below = path.length > longestPath ? path : path === '' ? name : `${path}.${name}`;
-        if (cleanText(name).cleaned > 0) left.push([below, name]);
+        if (countIn(name) > 0) left.push([below, name]);
         left.push([below, part]);
       }
     for (const text of texts) {
-      const { cleaned } = cleanText(text);
-      if (cleaned > 0) yield [path, cleaned];
+      const characters = countIn(text);
+      if (characters > 0) yield [path, characters];
     }
   }
 }

@@ -90,7 +90,8 @@ export function recordsOf<T extends Row>(
   const { asOf, arrived, text, unreadable: strange } = reply;
   const trueByMs = reply.shownBy;
   const shown = [...reply.records, ...reply.unreadable].flatMap(({ id }) => id ?? []);
-  const drift = driftOf(stream, reply.records, reply.unreadable, false);
+  const { notUtf8 } = reply;
+  const drift = driftOf(stream, reply.records, reply.unreadable, false, notUtf8);
   const moment = () => {
     const sourceMs = clockMoved === undefined ? source.send.sourceNow() : undefined;
     return { nowMs: ctx.clock.now(), asOfMs: asOf, trueByMs, sourceMs };
@@ -122,7 +123,7 @@ export function recordsOf<T extends Row>(
       rejects: refused,
       stored: mayClear.rejects ? ids : [],
       drift: [
-        ...(counts.cleaned > 0 ? driftOf(stream, parsed(batch), strange, true) : drift),
+        ...(counts.cleaned > 0 ? driftOf(stream, parsed(batch), strange, true, notUtf8) : drift),
         ...driftOfTaken(stream, takenOver),
         ...(clockMoved === undefined ? [] : [{ kind: 'clock' as const, path: '', value: clockMoved, seen: 1 }]),
       ],
@@ -136,7 +137,8 @@ export function recordsOf<T extends Row>(
   };
   const { list = 'default', proof = {}, redundant = [], expected } = books;
   const { covered, tie, walk, gap, pages } = proof;
-  const provesOnly = covered && !tie && walk === undefined && !gap && !pages && redundant.length === 0 && !claim.again;
+  const provesOnly =
+    covered && !tie && walk === undefined && !gap && !pages && redundant.length === 0 && !claim.again && !claim.binds;
   const isEmpty = arrived === 0 && more === undefined && clockMoved === undefined;
   const alone =
     provesOnly && isEmpty ? () => keepProof(ctx.pg, claim, list, covered, { credits, expected }) : undefined;

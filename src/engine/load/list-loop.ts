@@ -16,6 +16,7 @@ import { copiesDiffer, hasRipe, isSettled, settleTies, takenBack } from '../cove
 import { transaction } from '../database/pool.ts';
 import { settleAbsence, type WholeList } from '../deletions/absence.ts';
 import { readNewest } from '../reading/ends.ts';
+import { inFewer, isOfOne, isWholeEachTime } from '../reading/fewer.ts';
 import { lacksVersion } from '../reading/moving-list.ts';
 import {
   type Cuts,
@@ -33,6 +34,8 @@ import { Commits } from './commit-queue.ts';
 import { commitRecords, laneOf, recordsOf, requestPage } from './commit-reply.ts';
 import { noteFailure } from './failures.ts';
 import { endsOf, lookOf } from './list-ends.ts';
+import { fewRejects, type Probe, probed } from './probe.ts';
+import { booksOf, clearRead, unlessTooLarge } from './too-large.ts';
 
 /** What could not be read, in words; undefined if nothing is missing. */
 export interface Outcome {
@@ -41,6 +44,8 @@ export interface Outcome {
 
 /** Moves the high-water mark of every list of the stream to now. */
 export async function syncList<T extends Row>(ctx: Context, claim: Claim, stream: ListStream<T>): Promise<Outcome> {
+  const rejected = await probed(ctx, claim, probeOf(ctx, claim, stream));
+  if (rejected) return rejected;
   await adoptPages(ctx.pg, claim);
   const read = () =>
     readLists(
@@ -209,7 +214,8 @@ async function readPart<T extends Row>(
   const { lookbackMs } = sourceOf(ctx, stream.source);
   const cuts = known.cuts ?? (await stream.cuts?.(ctx.pg, claim));
   const ends = known.ends ?? (await endsOf(ctx, claim, stream, list));
-  const reading = stream.read(fromMs, { ...stream.paging, lookbackMs, firstLoad, walk, until: untilMs, cuts, ends });
+  const options = { ...stream.paging, lookbackMs, firstLoad, walk, until: untilMs, cuts, ends };
+  const reading = inFewer(stream.read, fromMs, options);
   const gaps: string[] = [];
   let seen = 0;
   let asOf = Infinity;
@@ -217,6 +223,7 @@ async function readPart<T extends Row>(
   const shown = typeof stream.deletions === 'string' ? new Set<string>() : undefined;
   let begunMs = Number.NaN;
   let isWhole = shown !== undefined;
+  let isAllRead = true;
   let pages: Pages | undefined;
   const told = new Set<string>();
   const commits = new Commits(ctx, laneOf(claim) === 'fresh' ? freshMs : togetherMs);
@@ -224,27 +231,33 @@ async function readPart<T extends Row>(
     for (let step = reading.next(); !step.done; ) {
       ctx.signal.throwIfAborted();
       const { ask } = step.value;
-      const reply = await requestPage(ctx, claim, stream, list, ask);
+      const reply = await unlessTooLarge(requestPage(ctx, claim, stream, list, ask), ask);
+      const isRead = !('tooLarge' in reply);
       if (Number.isNaN(begunMs)) begunMs = reply.asOf;
-      for (const { id } of [...reply.records, ...reply.unreadable]) if (id !== undefined) shown?.add(id);
-      if (reply.unreadable.some(({ id }) => id === undefined) || reply.clockMovedMs !== undefined) isWhole = false;
-      step = reading.next(pageOf(stream, reply, ask.order));
+      step = reading.next(isRead ? pageOf(stream, reply, ask.order) : reply);
       const proven = step.done ? step.value : step.value.proof;
       if (proven.tie && stream.merge.declared.root.version === undefined) throw lacksVersion(stream.key);
       const proof = stream.read === readNewest ? {} : added(proven, claimed);
       claimed = proven.covered ?? claimed;
       if (step.done && proven.covered === undefined) isWhole = false;
       asOf = reply.asOf;
+      await commits.room();
+      if (proof.gap) gaps.push(`${list} list, ${new Date(proof.gap.from).toISOString()}: ${proof.gap.reason}`);
+      if (!isRead) {
+        isAllRead &&= !isOfOne(ask);
+        commits.add(booksOf(ctx, claim, stream, { list, ask, answer: reply, proof, until: untilMs }), step.done);
+        continue;
+      }
+      for (const { id } of [...reply.records, ...reply.unreadable]) if (id !== undefined) shown?.add(id);
+      if (reply.unreadable.some(({ id }) => id === undefined) || reply.clockMovedMs !== undefined) isWhole = false;
       // A count covers the list in its own order. For another order it would count records that were seen already.
       const expected = reply.total === undefined || ask.order || ask.page > 1 ? undefined : seen + reply.total;
       const redundant = list === stream.lists[0].name ? shownFirst(stream, reply.records, told) : [];
       const credits = takeCredits(ctx);
       const page = { list, proof, redundant, expected, until: untilMs, credits };
-      await commits.room();
       commits.add(recordsOf(ctx, claim, stream, reply, listBatch(stream, ask, reply), page), step.done);
       // The stream ends here, so no further request follows.
       if (reply.clockMovedMs !== undefined) await commits.done();
-      if (proof.gap) gaps.push(`${list} list, ${new Date(proof.gap.from).toISOString()}: ${proof.gap.reason}`);
       seen += reply.arrived;
       pages = proven.pages;
       if (pages) break;
@@ -257,8 +270,13 @@ async function readPart<T extends Row>(
     throw error;
   }
   await commits.done();
+  if (isAllRead && !pages && isWholeEachTime(stream.read))
+    await clearRead(ctx, claim, list, { from: 0, to: farFuture });
+  else if (isAllRead && !pages && untilMs !== undefined)
+    await clearRead(ctx, claim, list, { from: fromMs, to: untilMs });
   const isProven = ends.doubt === 'always' && untilMs === undefined;
-  return { gaps, asOf, pages, isProven, whole: isWhole && shown && !pages ? { shown, asOfMs: begunMs } : undefined };
+  const whole = isWhole && isAllRead && shown && !pages ? { shown, asOfMs: begunMs } : undefined;
+  return { gaps, asOf, pages, isProven, whole };
 }
 
 /** Lists that these records show to be redundant, each reported once. */
@@ -279,15 +297,40 @@ function added(proof: Proof, claimed: Range | undefined): Proof {
 async function askAgain<T extends Row>(ctx: Context, claim: Claim, stream: ListStream<T>): Promise<void> {
   const { get } = stream;
   if (get === undefined) return;
-  for (const id of await dueRejects(ctx.pg, claim, new Date(ctx.clock.now()))) {
+  const due = () => dueRejects(ctx.pg, claim, new Date(ctx.clock.now()));
+  const probe = probeOf(ctx, claim, stream);
+  const first = await due();
+  // Many that fail alike are not asked for one by one.
+  const areMany = first.length >= fewRejects;
+  if (areMany && (await probed(ctx, claim, probe, { now: true }))) return;
+  for (const id of areMany ? await due() : first) {
     ctx.signal.throwIfAborted();
     try {
-      const reply = await sourceOf(ctx, stream.source).send(get(id), { lane: laneOf(claim), signal: ctx.signal });
-      await commitRecords(ctx, claim, stream, reply, singleBatch(stream, reply), {});
+      await probe(id);
     } catch (error) {
-      if (error instanceof Gone) await noteFailure(ctx, claim, { stored: [id] });
-      else if (error instanceof Retry) await noteFailure(ctx, claim, { askId: id, reason: error.message });
+      if (error instanceof Retry) await noteFailure(ctx, claim, { askId: id, reason: error.message });
       else throw error;
     }
   }
+}
+
+/** Asks for a reject by id, or for the first record of the list. */
+function probeOf<T extends Row>(ctx: Context, claim: Claim, stream: ListStream<T>): Probe {
+  const { send } = sourceOf(ctx, stream.source);
+  const options = { lane: laneOf(claim), signal: ctx.signal };
+  const { get } = stream;
+  return async id => {
+    try {
+      const ask = { page: 1, perPage: 1 };
+      const isSingle = id !== undefined && get !== undefined;
+      const reply = await send(isSingle ? get(id) : stream.request(stream.lists[0].name, ask), options);
+      const batch = isSingle ? singleBatch(stream, reply) : listBatch(stream, ask, reply);
+      await commitRecords(ctx, claim, stream, reply, batch, {});
+      return reply.unreadable.length > 0 && reply.records.length === 0 ? 'rejected' : 'stored';
+    } catch (error) {
+      if (!(error instanceof Gone) || id === undefined) throw error;
+      await noteFailure(ctx, claim, { stored: [id] });
+      return 'unknown';
+    }
+  };
 }

@@ -14,11 +14,18 @@ import { type Client, isOfRecord } from '../database/pool.ts';
 /** The reason why a reject stays open. The transaction is rolled back. */
 export class NotStored extends Error {}
 
-/** Returns the reason why the reject could not be stored; undefined if it was stored and cleared. */
+/** Rolls back a replay that would have worked. */
+class OnlyTried extends Error {}
+
+/**
+ * Returns the reason why the reject could not be stored; undefined if it was stored and cleared. `onlyTry`: undefined if it could
+ * be, and nothing is stored.
+ */
 export async function replay(
   { pg, account, clock }: Pick<Context, 'pg' | 'account' | 'clock'>,
   streams: readonly Stream[],
   id: number,
+  { onlyTry = false } = {},
 ): Promise<string | undefined> {
   const nowMs = clock.now();
   try {
@@ -41,10 +48,12 @@ export async function replay(
           asOfMs: at.asOfMs,
           lookbackMs: await lookbackOf(client, { account, stream: shown.key }),
         });
+      if (onlyTry) throw new OnlyTried();
       await clearReject(client, id, new Date(nowMs));
     });
     return undefined;
   } catch (error) {
+    if (error instanceof OnlyTried) return undefined;
     if (error instanceof NotStored || isOfRecord(error)) return error.message;
     throw error;
   }

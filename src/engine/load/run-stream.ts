@@ -7,6 +7,7 @@ import {
   FencedOff,
   Interrupted,
   isAway,
+  orReason,
   Paused,
   StreamFailed,
 } from '../../errors.ts';
@@ -72,7 +73,8 @@ async function once(ctx: JobContext, work: Work, { read, isDone }: Reads): Promi
   let outcome: Outcome & { error?: unknown };
   try {
     outcome = await read(ctx, claim);
-  } catch (error) {
+  } catch (thrown) {
+    const error = orReason(thrown, ctx.signal);
     if (error instanceof FencedOff || isAway(error)) throw error;
     if (error instanceof Interrupted || error instanceof Paused) {
       // The run was canceled meanwhile, so no other worker gets the stream.

@@ -21,8 +21,10 @@ import {
 } from 'bullmq';
 import { Redis } from 'ioredis';
 import pg from 'pg';
-import { Away, exitCodes, isAway, messageOf, ShelfdeskError } from '../../errors.ts';
+import { exitCodes, messageOf, ShelfdeskError } from '../../errors.ts';
 import { givesUp } from '../database/pool.ts';
+import { poolConfig } from '../database/session/session.ts';
+import { redisFailure, redisOptions, requireRedis } from './redis.ts';
 
 /**
  * The job of a killed worker is free after this time, and taken up at a following look, after 5 to 10 s. On Redis,
@@ -70,6 +72,8 @@ export interface OpenQueue extends JobQueue {
   readonly bull: Queue;
   /** Removes all failed jobs and events: those of older versions quote the source. Nothing waits for them. */
   forget(): Promise<void>;
+  /** Removes all jobs, and all that the server keeps of the queue. */
+  remove(): Promise<void>;
 }
 
 export interface Taking {
@@ -114,11 +118,14 @@ export async function openQueue({ name, ...at }: QueueServer & { name: string })
 const nameOf = (name: string) => `shelfdesk-${name}`;
 
 async function onRedis(url: string): Promise<Queues> {
-  const redis = new Redis(url, {
-    maxRetriesPerRequest: null,
-    lazyConnect: true,
-    retryStrategy: tries => Math.min(2000, tries * 100),
-  });
+  await requireRedis(url);
+  const redis = new Redis(
+    redisOptions(url, {
+      maxRetriesPerRequest: null,
+      lazyConnect: true,
+      retryStrategy: tries => Math.min(2000, tries * 100),
+    }),
+  );
   // Each queue and each worker adds a listener. Many listeners are no leak.
   redis.setMaxListeners(0);
   let trouble: Error | undefined;
@@ -127,13 +134,9 @@ async function onRedis(url: string): Promise<Queues> {
   });
   try {
     await redis.connect();
-    await redis.ping();
   } catch (error) {
     redis.disconnect();
-    const why: unknown = trouble ?? error;
-    const remedy = 'Check REDIS_URL, or leave it out: then the queue lives in PostgreSQL.';
-    if (isAway(why)) throw new Away(why, 'Redis', remedy);
-    throw new ShelfdeskError(`Redis does not answer: ${(why as Error).message}`, remedy, exitCodes.failed, error);
+    throw redisFailure(trouble ?? (error as Error));
   }
   return {
     open(name) {
@@ -146,10 +149,14 @@ async function onRedis(url: string): Promise<Queues> {
           // BullMQ would leave the newest hundred.
           await redis.xtrim(jobs.toKey('events'), 'MAXLEN', 0);
         },
+        remove: () => jobs.obliterate({ force: true }),
         add: (name, id, payload) => addTo(jobs, name, id, payload),
         work: (process, onError) => {
           removeOld(jobs);
-          return taking(new Worker(nameOf(name), wordless(process), { ...workerOptions, connection: redis }), onError);
+          return taking(
+            () => new Worker(nameOf(name), wordless(process), { ...workerOptions, connection: redis }),
+            onError,
+          );
         },
         [Symbol.asyncDispose]: () => inTime(jobs.close()),
       };
@@ -174,9 +181,8 @@ export const queueConnections = (queues: number): number => queues + poolMost;
 async function onPostgres(url: string): Promise<Queues> {
   const backed = withBackend(createPostgresBackend);
   const pool = new pg.Pool({
-    connectionString: url,
+    ...poolConfig(url, { search_path: 'bullmq', ...givesUp }),
     application_name: 'shelfdesk: queue',
-    options: `-c search_path=bullmq ${givesUp}`,
     max: queueConnections(0),
   });
   pool.setMaxListeners(0);
@@ -203,10 +209,17 @@ async function onPostgres(url: string): Promise<Queues> {
           await jobs.clean(-anyTimeMs, 0, 'failed');
           await pool.query('delete from event where queue = $1', [nameOf(name)]);
         },
+        async remove() {
+          await jobs.obliterate({ force: true });
+          await pool.query('delete from event where queue = $1', [nameOf(name)]);
+        },
         add: (name, id, payload) => addTo(jobs, name, id, payload),
         work: (process, onError) => {
           removeOld(jobs);
-          return taking(new backed.Worker(nameOf(name), wordless(process), { ...workerOptions, connection }), onError);
+          return taking(
+            () => new backed.Worker(nameOf(name), wordless(process), { ...workerOptions, connection }),
+            onError,
+          );
         },
         async [Symbol.asyncDispose]() {
           await inTime(jobs.close());
@@ -286,13 +299,47 @@ function wordless(process: (job: Delivery, token: string) => Promise<void>) {
 const removeOld = (jobs: Pick<Queue, 'clean'>): void =>
   void jobs.clean(failedSeconds * 1000, 0, 'failed').catch(() => {});
 
-function taking(
-  worker: { on(event: 'error', listener: (error: Error) => void): unknown; close(): Promise<void> },
-  onError: (error: Error) => void,
-): Taking {
-  worker.on('error', onError);
+/** Errors of one turn of the event loop, from which on a worker of BullMQ keeps everything else from running. */
+const mostAtOnce = 100;
+const renewMs = 1000;
+
+interface BullWorker {
+  on(event: 'error', listener: (error: Error) => void): unknown;
+  close(force?: boolean): Promise<void>;
+}
+
+/**
+ * A worker of BullMQ whose connection was refused for good tries again without a pause, for ever, and no timer or signal gets its turn.
+ * It is replaced after a second.
+ */
+function taking(make: () => BullWorker, onError: (error: Error) => void): Taking {
+  const leaving = new AbortController();
+  let worker = start();
+
+  function start(): BullWorker {
+    const made = make();
+    let atOnce = 0;
+    made.on('error', error => {
+      if (atOnce === 0)
+        setImmediate(() => {
+          atOnce = 0;
+        });
+      atOnce++;
+      if (atOnce <= mostAtOnce) onError(error);
+      if (atOnce === mostAtOnce) void replace(made);
+    });
+    return made;
+  }
+
+  async function replace(made: BullWorker): Promise<void> {
+    await inTime(made.close(true));
+    await delay(renewMs, undefined, { signal: leaving.signal }).catch(() => {});
+    if (!leaving.signal.aborted) worker = start();
+  }
+
   return {
     async close(atWork) {
+      leaving.abort();
       const closed = worker.close();
       closed.catch(() => {});
       // Running jobs end at their next page. Then the queue is told, if it answers.

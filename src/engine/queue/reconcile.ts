@@ -5,7 +5,7 @@
  */
 
 import type pg from 'pg';
-import { describeOutage, FencedOff, Paused } from '../../errors.ts';
+import { describeOutage, FencedOff, isBack, Paused } from '../../errors.ts';
 import type { Stream } from '../../sources/source.ts';
 import type { Context, OpenSource } from '../context.ts';
 import { nameOfKey } from '../database/stream-key.ts';
@@ -172,12 +172,15 @@ export function keepReconciling(
       }
     };
     while (!signal.aborted) {
+      let away: Error | undefined;
       try {
         await untilBack(attempt, async (error, tries) => {
           if (signal.aborted) throw error;
+          away = error;
           ctx.log[tries === 1 ? 'warn' : 'debug']({ error: error.message }, `${describeOutage(error)}; waiting for it`);
           await pause();
         });
+        if (away !== undefined) ctx.log.info(isBack(away));
       } catch (error) {
         if (!signal.aborted) throw error;
       }

@@ -160,7 +160,7 @@ export function keepSchedule(ctx: Context, times: Times, opener: number, ring: (
         ? undefined
         : await claimSlot(ctx.pg, ctx.account, plan, new Date(slot), opener, new Date(nowMs));
     lookedMs.set(timetable, slot ?? Math.max(afterMs, nowMs - hourMs));
-    if (claimed) ctx.log.info({ schedule: plan.schedule, slot: new Date(slot!), ...claimed }, 'slot taken');
+    if (claimed) ctx.log.debug({ schedule: plan.schedule, slot: new Date(slot!), ...claimed }, 'slot taken');
     return claimed !== undefined && 'run' in claimed;
   }
 

@@ -12,6 +12,7 @@ import {
   FencedOff,
   Interrupted,
   isAway,
+  orReason,
   Paused,
   ShelfdeskError,
   StreamFailed,
@@ -24,6 +25,7 @@ import { type Claim, failUntaken } from '../runs/claims.ts';
 import { keepRequestLog } from '../runs/request-log.ts';
 import type { Job } from './job.ts';
 import type { Delivery, JobQueue } from './queue.ts';
+import { redisRefusal } from './redis-refusals.ts';
 
 /** Interval at which a queued job checks for its turn. */
 const busyMs = 1000;
@@ -81,7 +83,7 @@ export function work(
     try {
       await begun.done;
     } catch (error) {
-      await ended(job, token, error);
+      await ended(job, token, orReason(error, signal));
     } finally {
       if (atWork.get(id) === begun) atWork.delete(id);
       afterEach(job.data.stream);
@@ -114,7 +116,7 @@ export function work(
     try {
       const sources = apart(ctx.sources, log.heard);
       await definition.run(
-        { ...ctx, ...own, sources, claimant: { worker, job: id, rules: ctx.rules ?? '' } },
+        { ...ctx, ...own, sources, claimant: { worker, job: id, rules: ctx.rules ?? '', bound: ctx.bound ?? [] } },
         job.data,
       );
     } finally {
@@ -165,7 +167,8 @@ export function work(
   let toldMs = Number.NEGATIVE_INFINITY;
   const taking = queue.work(run, error => {
     const quiet = ctx.clock.monotonic() - toldMs < quietMs;
-    const what = isAway(error) ? describeOutage(error, 'the queue') : 'the queue is in trouble';
+    const refused = error.name === 'ReplyError' ? redisRefusal(error)?.says : undefined;
+    const what = isAway(error) ? describeOutage(error, 'the queue') : (refused ?? 'the queue is in trouble');
     ctx.log[quiet ? 'debug' : 'warn']({ error: error.message }, `${what}; it is tried again`);
     if (!quiet) toldMs = ctx.clock.monotonic();
   });

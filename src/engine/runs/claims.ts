@@ -7,6 +7,7 @@ import { FencedOff, UsageError } from '../../errors.ts';
 import { acknowledgedOf, counted } from '../commit/acknowledged.ts';
 import { transaction } from '../database/pool.ts';
 import { nameOfKey, type StreamKey } from '../database/stream-key.ts';
+import { addressesOf, type Bound, boundElsewhere } from './accounts/accounts.ts';
 import { closeRun, isApart, outcome, type RunKind, readerClass, withAccount } from './runs.ts';
 
 export interface Claim {
@@ -18,6 +19,8 @@ export interface Claim {
   readonly kind: RunKind;
   /** A backfill that also reads synced ranges. */
   readonly again: boolean;
+  /** The source that the first commit binds the account to; undefined if it is bound. */
+  readonly binds?: Bound | undefined;
 }
 
 /** A stream of a run, as its job names it. */
@@ -29,6 +32,8 @@ export interface Claimant {
   readonly job: string;
   /** The field rules that its process applies, as `fullRulesOf` has them; default: none. */
   readonly rules?: string;
+  /** The addresses of the sources that its process reads; default: none is compared. */
+  readonly bound?: readonly Bound[];
 }
 
 export type TakenUp =
@@ -55,7 +60,7 @@ export async function takeUp(db: pg.Pool, key: Work, by: Claimant, time: () => D
     const { rows } = await client.query(
       `select s.state, r.kind, r.again,
          s.state = 'running' and s.job is distinct from $3 and (s.worker = $4 or sync.is_alive(s.worker)) as held,
-         sync.is_paused(s.account_id, s.stream_key) as paused,
+         sync.is_paused(s.account_id, s.stream_key) as paused, k.source,
          (select coalesce(string_agg(f.full_rule, ' ' order by f.full_rule collate "C"), '') from sync.field_rules f where f.account_id = s.account_id) as rules,
          (select o.run_id from sync.stored_run_streams o join sync.stored_runs p on p.id = o.run_id
           where o.account_id = s.account_id and o.stream_key = s.stream_key and o.run_id <> s.run_id and o.state = 'running'
@@ -75,6 +80,10 @@ export async function takeUp(db: pg.Pool, key: Work, by: Claimant, time: () => D
         `account '${key.account}' has other field rules than this process: ${found.rules || 'none'}`,
         'Start this process anew, with FIELD_RULES as the warehouse has it.',
       );
+    const source = by.bound?.find(({ name }) => name === found.source);
+    const addresses = source === undefined ? undefined : await addressesOf(client, key.account);
+    const elsewhere = addresses && boundElsewhere(addresses, key.account, [source!]);
+    if (elsewhere !== undefined) throw elsewhere;
     if (found.paused || found.busy !== null) {
       // The previous claimant may have died.
       await client.query(
@@ -91,7 +100,10 @@ export async function takeUp(db: pg.Pool, key: Work, by: Claimant, time: () => D
        returning token`,
       [key.run, key.stream, now, by.worker, by.job],
     );
-    return { taken: { ...key, kind: found.kind, again: found.again, token: raised[0]!.token } };
+    const binds = addresses?.has(found.source) === false ? source : undefined;
+    return {
+      taken: { ...key, kind: found.kind, again: found.again, token: raised[0]!.token, ...(binds && { binds }) },
+    };
   });
 }
 
@@ -171,15 +183,16 @@ export async function finish(
   end: { partial?: string | undefined; error?: unknown; credits: number },
 ): Promise<void> {
   const ended = outcome(end);
-  const { state, error, remedy, exitCode, sleepsUntil = null } = ended;
+  const { state, error, remedy, exitCode, sleepsUntil = null, answer = null } = ended;
   await transaction(db, async client => {
     const { rowCount } = await client.query(
       `update sync.stored_run_streams set state = $4, finished_at = $5, error = $6, remedy = $7, exit_code = $8,
-         credits = credits + $9, sleeps_until = $10
+         credits = credits + $9, sleeps_until = $10, answer = $12
        where run_id = $1 and stream_key = $2 and token = $3 and state = 'running' and ${counted} >= $11`,
       [
         ...[claim.run, claim.stream, claim.token, state, now, error, remedy, exitCode, end.credits, sleepsUntil],
         acknowledgedOf(claim),
+        answer,
       ],
     );
     if (rowCount === 0) throw new FencedOff(`stream ${nameOfKey(claim.stream)} of run ${claim.run}`);

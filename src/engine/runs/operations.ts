@@ -7,7 +7,7 @@ import type pg from 'pg';
 import { exitCodes, UsageError } from '../../errors.ts';
 import type { Declaring } from '../../privacy/declared.ts';
 import { eraseNamed, type Named, type Removed } from '../../privacy/erase.ts';
-import { count } from '../../words.ts';
+import { choiceOf, count } from '../../words.ts';
 import { type Client, transaction } from '../database/pool.ts';
 import { nameOfKey, type StreamKey, sourceAndStream } from '../database/stream-key.ts';
 import { command, minute, pausedOf, unlessLeftOut, unlessPaused, what } from './pauses.ts';
@@ -25,7 +25,8 @@ export type Action =
   | 'revoke a reader'
   | 'calendar'
   | 'target'
-  | 'field rules';
+  | 'field rules'
+  | 'move';
 
 export interface Operation {
   readonly account: string;
@@ -124,7 +125,7 @@ export async function resume(
       `${what(account, stream)} is not paused${paused.length > 0 ? `; ${instead}` : ''}`,
       paused.length > 0
         ? `Run ${command(account, `resume ${nameOfKey(paused[0]!.stream ?? '')}`.trim())}.`
-        : `Nothing of it is: see ${command(account, 'status')}.`,
+        : 'Nothing to do: nothing of the account is paused.',
     );
   });
 }
@@ -208,7 +209,7 @@ async function mirroredKey(client: Client, account: string, stream: string): Pro
   const known = named.length > 0;
   throw new UsageError(
     known ? `account '${account}' mirrors no ${stream}` : `there is no stream ${stream}`,
-    `Choose from: ${mirrored.join(', ')}.`,
+    choiceOf(stream, mirrored),
   );
 }
 

@@ -62,7 +62,7 @@ export async function unlessLeftOut(db: Queryable, account: string, stream: stri
   const { rule } = rows[0];
   throw new UsageError(
     `a field rule leaves out ${what(account, stream)}`,
-    `To read it again, run ${command(account, `fields lift ${rule}`)} and take ${rule} out of FIELD_RULES.`,
+    `To read it again, run ${command(account, `warehouse fields lift ${rule}`)} and take ${rule} out of FIELD_RULES.`,
   );
 }
 

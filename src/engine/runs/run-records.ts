@@ -54,6 +54,22 @@ const listed = `
     order by array_position(array[4, 1, 2, 130, 3], s.exit_code), s.finished_at limit 1) e on true
   where r.account_id = $1`;
 
+/** Open runs of these accounts that began before this time, oldest first; not those that only a pause keeps open. */
+export async function workingRuns(
+  db: pg.Pool,
+  accounts: readonly string[],
+  before: Date,
+): Promise<{ run: number; account: string }[]> {
+  const { rows } = await db.query<{ run: number; account: string }>(
+    `select r.id as run, r.account_id as account from sync.runs r
+     where r.account_id = any ($1) and r.state = 'running' and r.started_at < $2 and exists (
+       select from sync.run_streams s where s.run_id = r.id and s.state = 'running')
+     order by r.id`,
+    [accounts, before],
+  );
+  return rows;
+}
+
 /** The newest first. */
 export async function listRuns(db: pg.Pool, account: string, filter: RunFilter, now: Date): Promise<ListedRun[]> {
   const { rows } = await db.query<ListedRun>(

@@ -1,6 +1,7 @@
 /** Runs: work that a command or the schedule started, stream by stream. claims.ts says which worker may do it. */
 import pg from 'pg';
-import { exitCodes, Fatal, Interrupted, messageOf, ShelfdeskError, Spent } from '../../errors.ts';
+import { exitCodes, Fatal, Interrupted, messageOf, outageIn, ShelfdeskError, Spent } from '../../errors.ts';
+import { upperFirst } from '../../words.ts';
 import { type Client, durably, transaction } from '../database/pool.ts';
 import { type StreamKey, sourceAndStream } from '../database/stream-key.ts';
 import { cleanText } from '../json-text.ts';
@@ -33,6 +34,10 @@ export interface Counts {
   cleaned: number;
   credits: number;
 }
+
+/** Five are few, and so is half of what was read. */
+export const isMostlyRejected = ({ seen, rejected }: Pick<Counts, 'seen' | 'rejected'>): boolean =>
+  rejected >= 5 && 2 * rejected > seen;
 
 export interface StreamProgress extends Counts {
   account_id: string;
@@ -287,6 +292,8 @@ export interface Ended {
   remedy: string | null;
   exitCode: number;
   sleepsUntil?: Date;
+  /** `The help desk answers 503`, if an outage of the source ended the stream. */
+  answer?: string;
   /** The other streams of the source continue, although its exit code says that the source refused. */
   denied?: boolean;
 }
@@ -303,7 +310,17 @@ export function outcome({ partial, error }: { partial?: string | undefined; erro
   if (error instanceof ShelfdeskError) {
     const denied = error instanceof Fatal && error.denied;
     const { exitCode, remedy } = error;
-    return { state: 'failed', error: cleanText(error.message).text, remedy, exitCode, denied };
+    const outage = outageIn(error);
+    const answer = outage && cleanText(`${upperFirst(outage.label)} ${outage.answer}`).text;
+    const message = answer === undefined ? error.message : `${answer} (${error.message})`;
+    return {
+      state: 'failed',
+      error: cleanText(message).text,
+      remedy,
+      exitCode,
+      denied,
+      ...(answer !== undefined && { answer }),
+    };
   }
   if (error !== undefined) {
     const remedy =
@@ -366,10 +383,10 @@ export async function closeRun(
 async function endWaiting(client: Client, run: number, now: Date, exitCode: number): Promise<void> {
   await client.query(
     `update sync.stored_run_streams s
-     set state = last.state, finished_at = $2, error = last.error, remedy = last.remedy, exit_code = last.exit_code
+     set state = last.state, finished_at = $2, error = last.error, remedy = last.remedy, exit_code = last.exit_code, answer = last.answer
      from sync.stored_run_streams w join sync.streams k using (stream_key)
      cross join lateral (
-       select o.exit_code, o.state, o.error, o.remedy
+       select o.exit_code, o.state, o.error, o.remedy, o.answer
        from sync.stored_run_streams o join sync.streams p using (stream_key)
        where o.run_id = $1 and o.exit_code = $3 and (o.exit_code = ${exitCodes.interrupted} or p.source = k.source)
        order by o.finished_at desc limit 1) last

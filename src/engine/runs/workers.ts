@@ -2,9 +2,10 @@
  * Presence: each process holds an advisory lock in a database session while it lives. The lock ends with the process,
  * so no one has to record a death, and no clock is compared.
  */
-import pg from 'pg';
+import type pg from 'pg';
 import type { Clock } from '../../clock.ts';
 import { isAway } from '../../errors.ts';
+import { connectSession, sessionTo } from '../database/session/session.ts';
 
 /** 'SHSW': the class of these locks. sync.is_alive() in 12-runs.sql and sync.live_workers in 12-runs.sql use it too. */
 const lockClass = 0x53_48_53_57;
@@ -24,8 +25,12 @@ const gatheringMs = 10_000;
  * connection, the server holds the lock until then. So a reconnect waits for the lock, a little less than it waits for
  * an answer.
  */
-const sessionOptions =
-  '-c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3 -c lock_timeout=4000';
+const settings = {
+  tcp_keepalives_idle: 10,
+  tcp_keepalives_interval: 5,
+  tcp_keepalives_count: 3,
+  lock_timeout: 4000,
+};
 
 export interface Process {
   readonly account: string;
@@ -83,8 +88,8 @@ interface Entry {
 export async function attend(url: string, clock: Clock): Promise<Attendance> {
   const gone = new AbortController();
   const entries = new Set<Entry>();
-  const first = sessionTo(url);
-  await first.client.connect();
+  const first = presenceTo(url);
+  await first.connect();
   let session: Session | undefined = first;
   let heldMs = Number.NEGATIVE_INFINITY;
 
@@ -140,23 +145,19 @@ export async function attend(url: string, clock: Clock): Promise<Attendance> {
 
 interface Session {
   readonly client: pg.Client;
+  connect(): Promise<void>;
   /** Aborts when the connection has ended. */
   readonly lost: AbortSignal;
   /** Ends the connection without notice to the server, which may be gone. Pending queries fail. */
   destroy(): void;
 }
 
-function sessionTo(url: string): Session {
-  const client = new pg.Client({
-    connectionString: url,
-    application_name: 'shelfdesk: presence',
-    keepAlive: true,
-    options: sessionOptions,
-  });
+function presenceTo(url: string): Session {
+  const client = sessionTo(url, { application_name: 'shelfdesk: presence', keepAlive: true });
   const lost = new AbortController();
-  client.on('error', () => {}); // `end` follows, and callers wait for it.
-  client.once('end', () => lost.abort());
-  return { client, lost: lost.signal, destroy: () => void client.connection.stream.destroy() };
+  client.once('end', () => lost.abort()); // It follows each error, and callers wait for it.
+  const connect = () => connectSession(client, url, settings);
+  return { client, connect, lost: lost.signal, destroy: () => void client.connection.stream.destroy() };
 }
 
 /** A query that fails or gets no answer in time ends the session. */
@@ -198,8 +199,8 @@ const pageOf = ({ page }: Process) => ({
  * the server still has the old session, in which this process is alive.
  */
 async function holdAgain(url: string, entries: readonly Entry[], clock: Clock): Promise<Session> {
-  const session = sessionTo(url);
-  await inTime(session, clock, session.client.connect());
+  const session = presenceTo(url);
+  await inTime(session, clock, session.connect());
   const rows = entries.map(({ id, me, startedAt }) => {
     const { account, works, host, pid, version } = me;
     return { id, account_id: account, works, host, pid, version, started_at: startedAt, ...pageOf(me) };

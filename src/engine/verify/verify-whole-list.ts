@@ -15,6 +15,8 @@ import type { Reply } from '../http/request.ts';
 import { listBatch, pageOf, singleBatch } from '../load/batch.ts';
 import { laneOf } from '../load/commit-reply.ts';
 import type { Outcome } from '../load/list-loop.ts';
+import { unlessTooLarge } from '../load/too-large.ts';
+import { inFewer } from '../reading/fewer.ts';
 import type { Ms, Proof, Step } from '../reading/reading.ts';
 import type { Claim } from '../runs/claims.ts';
 import {
@@ -107,7 +109,7 @@ async function readAll(
 ): Promise<({ shown: Set<string> } & Asked) | undefined> {
   const { send, lookbackMs } = sourceOf(ctx, stream.source);
   const [{ name: list }] = stream.lists;
-  const reading = stream.read(0, { ...stream.paging, lookbackMs, firstLoad: true });
+  const reading = inFewer(stream.read, 0, { ...stream.paging, lookbackMs, firstLoad: true });
   const shown = new Set<string>();
   let first: Asked | undefined;
   let isWhole = true;
@@ -116,9 +118,14 @@ async function readAll(
     ctx.signal.throwIfAborted();
     const { ask } = step.value;
     const askedMs = ctx.clock.now();
-    const reply = await send(stream.request(list, ask), { lane: laneOf(claim), signal: ctx.signal });
+    const sent = send(stream.request(list, ask), { lane: laneOf(claim), signal: ctx.signal });
+    const reply = await unlessTooLarge(sent, ask);
     const asked = { askedMs, asOfMs: reply.asOf };
     first ??= asked;
+    if ('tooLarge' in reply) {
+      step = reading.next(reply);
+      continue;
+    }
     for (const { id } of [...reply.records, ...reply.unreadable]) if (id !== undefined) shown.add(id);
     // A record without an id may be any row, and only a read by id would tell.
     if (stream.get === undefined && reply.unreadable.some(({ id }) => id === undefined)) isWhole = false;

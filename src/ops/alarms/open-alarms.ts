@@ -58,7 +58,7 @@ export async function compareProblems(
       if (!rows[0]!.mine) return;
       await client.query(
         `with found as materialized (
-         select account_id, coalesce(source, '') as source, coalesce(stream, '') as stream, coalesce(stream_key, '') as stream_key, problem, severity, says, remedy from sync.problems
+         select account_id, coalesce(source, '') as source, coalesce(stream, '') as stream, coalesce(stream_key, source, '') as stream_key, problem, severity, says, remedy from sync.problems
          where account_id = any ($1) and (severity = 'critical' or problem = any ($2))),
        lasting as (
          update sync.alarms a set gone_at = null, severity = f.severity, says = f.says, remedy = f.remedy

@@ -5,9 +5,11 @@
  */
 import type pg from 'pg';
 import type { Logger } from 'pino';
-import { type Dispatcher, request } from 'undici';
+import { request } from 'undici';
 import type { AlarmConfig, Fleet } from '../../app/config.ts';
 import type { Clock } from '../../clock.ts';
+import { noAnswer } from '../../engine/http/causes.ts';
+import { proxyFor, type Ways } from '../../engine/http/proxies.ts';
 import { isAway } from '../../errors.ts';
 import { type Alarm, compareProblems, noteTold, noteUntold, takeAlarm } from './open-alarms.ts';
 
@@ -38,7 +40,7 @@ interface Deps {
   readonly pg: pg.Pool;
   readonly clock: Clock;
   readonly log: Logger;
-  readonly dispatcher?: Dispatcher;
+  readonly ways?: Ways;
   readonly signal?: AbortSignal;
 }
 
@@ -150,11 +152,7 @@ async function tellAll(deps: Deps, to: AlarmConfig, accounts: readonly string[])
 }
 
 /** Returns the reason of a failed delivery, without the webhook's address, which is a secret. */
-async function post(
-  { dispatcher, signal }: Deps,
-  { url, format }: AlarmConfig,
-  alarm: Alarm,
-): Promise<string | undefined> {
+async function post({ ways, signal }: Deps, { url, format }: AlarmConfig, alarm: Alarm): Promise<string | undefined> {
   const deadline = new AbortController();
   const timer = setTimeout(() => deadline.abort(), timeoutMs);
   try {
@@ -163,14 +161,14 @@ async function post(
       headers: { 'content-type': 'application/json' },
       body: JSON.stringify(format === 'slack' ? slackOf(alarm) : jsonOf(alarm)),
       signal: signal ? AbortSignal.any([deadline.signal, signal]) : deadline.signal,
-      ...(dispatcher && { dispatcher }),
+      ...(ways && { dispatcher: ways.to(url) }),
     });
     await reply.body.dump();
     const isTaken = reply.statusCode >= 200 && reply.statusCode < 300;
     return isTaken ? undefined : `it answered with ${reply.statusCode}`;
   } catch (error) {
     if (deadline.signal.aborted) return `no answer within ${timeoutMs / 1000} s`;
-    return `no answer (${error instanceof Error && 'code' in error ? String(error.code) : 'the connection failed'})`;
+    return noAnswer(error, ways && proxyFor(url, ways.proxies));
   } finally {
     clearTimeout(timer);
   }

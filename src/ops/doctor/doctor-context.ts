@@ -9,6 +9,7 @@ import { openContext, openLog } from '../../app/open-context.ts';
 import type { Clock } from '../../clock.ts';
 import type { Context } from '../../engine/context.ts';
 import { lookAtServer, reach, type ServerFacts } from '../../engine/database/server.ts';
+import { whereOffered } from '../../engine/database/session/prefer-tls.ts';
 import type { SourceName } from '../../engine/http/request.ts';
 import { type OpenQueue, openQueues, type Queues } from '../../engine/queue/queue.ts';
 import { lookAtRedis, type RedisFacts } from '../../engine/queue/redis.ts';
@@ -63,21 +64,22 @@ export function createDoctorContext(around: DoctorEnvironment, stack: OpenStack)
   } catch {
     // The check `settings` reports the error.
   }
+  const demo = fleetIfAny?.demo;
+  const look = demo ? { ...around.look, servers: { databaseUrl: undefined, redisUrl: undefined } } : around.look;
   const warehouse = once(async () => {
-    const { databaseUrl } = around.look.servers!;
+    const { databaseUrl } = look.servers!;
     // reach() gives up after 5 s. The pool would wait minutes for a server that does not answer.
-    if (databaseUrl !== undefined) await reach(databaseUrl);
-    return stack.use(await openWarehouse({ databaseUrl }, { folder: around.folder, signal }));
+    if (databaseUrl !== undefined) await reach(await whereOffered(databaseUrl));
+    return stack.use(await openWarehouse({ databaseUrl, demo }, { folder: around.folder, signal }));
   });
   return {
-    ...around,
-    fleetIfAny,
+    ...{ ...around, look, fleetIfAny },
     warehouse,
     server: once(async () => lookAtServer((await warehouse()).pg, clock)),
-    redis: once(async () => lookAtRedis(around.look.servers!.redisUrl!)),
+    redis: once(async () => lookAtRedis(look.servers!.redisUrl!)),
     queues: once(async () => {
       const { url: databaseUrl } = await warehouse();
-      return stack.use(await openQueues({ redisUrl: around.look.servers!.redisUrl, databaseUrl }));
+      return stack.use(await openQueues({ redisUrl: look.servers!.redisUrl, databaseUrl }));
     }),
   };
 }

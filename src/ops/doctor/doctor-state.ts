@@ -58,6 +58,15 @@ export async function newDrift(
   return rows;
 }
 
+/** How many kinds of drift are known. */
+export async function countDrift(db: pg.Pool, account: string): Promise<number> {
+  const { rows } = await db.query<{ kinds: number }>(
+    'select count(distinct (stream, kind, path))::int as kinds from sync.drift where account_id = $1',
+    [account],
+  );
+  return rows[0]!.kinds;
+}
+
 /** Lists of a source whose pages show fewer records than they are asked for. */
 export async function shortPages(
   db: pg.Pool,

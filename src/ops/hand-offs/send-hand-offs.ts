@@ -6,9 +6,11 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import type pg from 'pg';
 import type { Logger } from 'pino';
-import { type Dispatcher, request } from 'undici';
+import { request } from 'undici';
 import { commandEnvironment, type HandOffConfig } from '../../app/config.ts';
 import type { Clock } from '../../clock.ts';
+import { noAnswer } from '../../engine/http/causes.ts';
+import { proxyFor, type Ways } from '../../engine/http/proxies.ts';
 import { makeBell } from '../../engine/notifier.ts';
 import { isAway } from '../../errors.ts';
 import {
@@ -36,7 +38,7 @@ export interface Deps {
   readonly clock: Clock;
   readonly log: Logger;
   readonly signal?: AbortSignal;
-  readonly dispatcher?: Dispatcher;
+  readonly ways?: Ways;
   /** Longest wait for a webhook, and for a command; tests set shorter ones. */
   readonly webhookMs?: number;
   readonly commandMs?: number;
@@ -154,7 +156,7 @@ export const deliver = (deps: Deps, { channel, to }: Way, message: Pick<Delivery
   channel === 'webhook' ? post(deps, to.webhook!, message) : run(deps, to.command!, message);
 
 async function post(
-  { clock, dispatcher, signal, webhookMs = usual.webhookMs }: Deps,
+  { clock, ways, signal, webhookMs = usual.webhookMs }: Deps,
   { url, secret }: NonNullable<HandOffConfig['webhook']>,
   { id, body }: Pick<Delivery, 'id' | 'body'>,
 ): Promise<string | undefined> {
@@ -166,7 +168,7 @@ async function post(
       headers: headersOf(secret, id, body, clock.now()),
       body,
       signal: limit.signal,
-      ...(dispatcher && { dispatcher }),
+      ...(ways && { dispatcher: ways.to(url) }),
     });
     // The status has answered. A body that is long, slow or broken changes nothing.
     await reply.body.dump({ limit: answerBytes, signal: limit.signal }).catch(() => {});
@@ -174,7 +176,7 @@ async function post(
     return isTaken ? undefined : `it answered with ${reply.statusCode}`;
   } catch (error) {
     if (limit.isOver()) return `no answer within ${webhookMs / 1000} s`;
-    return `no answer (${error instanceof Error && 'code' in error ? String(error.code) : 'the connection failed'})`;
+    return noAnswer(error, ways && proxyFor(url, ways.proxies));
   }
 }
 

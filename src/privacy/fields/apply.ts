@@ -4,7 +4,7 @@
  */
 import type pg from 'pg';
 import type { Client } from '../../engine/database/pool.ts';
-import { concernsKind, type FieldRules } from '../../engine/http/field-rules.ts';
+import { concernsKind, type FieldRules } from '../../engine/http/rules/field-rules.ts';
 import type { Stream } from '../../sources/source.ts';
 import { cutOlderWords } from '../older-words.ts';
 import { rewriting, stepThrough } from './batches.ts';

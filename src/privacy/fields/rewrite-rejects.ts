@@ -1,6 +1,6 @@
 /** Field rules on what is kept beside rows: rejects, and texts that may quote a value. */
 import type { Client } from '../../engine/database/pool.ts';
-import type { FieldRules } from '../../engine/http/field-rules.ts';
+import type { FieldRules } from '../../engine/http/rules/field-rules.ts';
 import { fieldsOf } from '../../engine/json-text.ts';
 import type { Stream } from '../../sources/source.ts';
 import { type Batch, nextRange, type Place } from './batches.ts';

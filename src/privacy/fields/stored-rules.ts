@@ -6,7 +6,7 @@ import { createHmac } from 'node:crypto';
 import type pg from 'pg';
 import { durably, transaction } from '../../engine/database/pool.ts';
 import type { StreamKey } from '../../engine/database/stream-key.ts';
-import type { FieldRules } from '../../engine/http/field-rules.ts';
+import type { FieldRules } from '../../engine/http/rules/field-rules.ts';
 import { noteOperation } from '../../engine/runs/operations.ts';
 import { command } from '../../engine/runs/pauses.ts';
 import { UsageError } from '../../errors.ts';
@@ -57,13 +57,13 @@ export async function keepFieldRules(
       if (missing !== undefined)
         throw new UsageError(
           `this warehouse keeps less of account '${account}': ${missing.rule}, which FIELD_RULES does not have`,
-          `Add it to FIELD_RULES. To keep the field from now on: ${command(account, `fields lift ${missing.rule}`)}.`,
+          `Add it to FIELD_RULES. To keep the field from now on: ${command(account, `warehouse fields lift ${missing.rule}`)}.`,
         );
       const unfolded = rows.find(({ key_mark }) => key_mark !== null && key_mark === markOf('mark'));
       if (unfolded !== undefined)
         throw new UsageError(
           `an older Shelfdesk made the hashes of account '${account}' by ${unfolded.rule}: two spellings of an address had two hashes`,
-          `Hashes of both kinds cannot be compared. Run ${command(account, `fields lift ${unfolded.rule}`)}, for each such rule. Then fetch the records again: ${command(account, 'backfill --again')}.`,
+          `Hashes of both kinds cannot be compared. Run ${command(account, `warehouse fields lift ${unfolded.rule}`)}, for each such rule. Then fetch the records again: ${command(account, 'backfill --again')}.`,
         );
       if (rows.some(({ key_mark }) => key_mark !== null && key_mark !== mark))
         throw new UsageError(

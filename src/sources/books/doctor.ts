@@ -36,7 +36,7 @@ export const catalogChecks: readonly Check[] = [
       } catch (error) {
         if (error instanceof Spent) return warn(error.message, 'Wait: a worker resumes by itself.');
         if (!(error instanceof ShelfdeskError)) throw error;
-        return fail(error.message, error.name === 'Retry' ? unreachable : error.remedy);
+        return fail(error.message, error.remedy);
       }
     },
   },
@@ -94,8 +94,6 @@ export const catalogChecks: readonly Check[] = [
     },
   },
 ];
-
-const unreachable = 'Check BOOKS_BASE_URL, and that this machine reaches it; then the status page of the catalog.';
 
 /** Any stored volume. */
 async function someVolume(db: pg.Pool, account: string): Promise<string | undefined> {

@@ -16,6 +16,7 @@ const users = z
 export const booksSettings = {
   BOOKS_BASE_URL: {
     schema: baseUrl('/books/v1').optional(),
+    end: '/books/v1',
     says: 'Base address of the book catalog; ends in `/books/v1`. HTTPS, with the same exceptions.',
     secret: true,
     inFile: 'plain',

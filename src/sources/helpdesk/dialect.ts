@@ -1,9 +1,15 @@
 /** Authentication, rate limit headers and errors of the help desk (spec, Authentication, Limits, Errors). */
 
 import { parseJson } from '../../engine/exact-json.ts';
+import { pauseMs, refusal } from '../../engine/http/bearer-dialect.ts';
+import { rightMissing, tokenRefused } from '../../engine/http/causes.ts';
 import type { Dialect } from '../../engine/http/dialect.ts';
 import { isObject } from '../../engine/http/request.ts';
-import { exitCodes, Fatal, Gone, Retry } from '../../errors.ts';
+import { Fatal, Gone, Retry } from '../../errors.ts';
+
+/** Spec, Authentication. */
+export const tokenMade =
+  'A token is made by installing the API app in the settings of the help desk (apps tab); each installed app has its own.';
 
 export const helpdeskDialect: Dialect = {
   idTypes: ['string'],
@@ -23,24 +29,17 @@ export const helpdeskDialect: Dialect = {
       ...(resetSeconds !== undefined && { resetSeconds }),
     };
   },
-  refusal: ({ status }) => (status === 429 ? {} : undefined),
+  // Without the header the refusal may be of what stands between: pauses that grow find its limit, and one of a whole period would not.
+  refusal({ status, header }, refusals) {
+    if (status !== 429) return undefined;
+    return header('rate-limit-reset') === undefined ? { freezeMs: pauseMs(header, refusals) } : {};
+  },
   failure(_request, { status, text }, { shown, asOf }) {
     const what = `${shown}: ${status}`;
-    if (status === 401)
-      return new Fatal(
-        `${what}: the source does not accept the token`,
-        'Set HELPDESK_TOKEN to a valid token.',
-        exitCodes.refused,
-      );
+    if (status === 401) return refusal(what, tokenRefused('HELPDESK_TOKEN', tokenMade));
     // A 403 or 404 without a message is not from the API. A proxy, for example, does not know which records exist.
     if ((status === 403 || status === 404) && messageOf(text) === undefined) return new Retry(what);
-    if (status === 403)
-      return new Fatal(
-        `${what}: the token may not read this`,
-        'Install the API app with access to all data.',
-        exitCodes.refused,
-        true,
-      );
+    if (status === 403) return refusal(what, rightMissing('Install the API app with access to all data.'), true);
     if (status === 404) return new Gone(what, asOf);
     if (status === 429 || status >= 500 || status === 408) return new Retry(what);
     return new Fatal(what, 'Check that HELPDESK_BASE_URL is the API of the help desk and ends in /api/v1.');

@@ -8,6 +8,7 @@ import type { AuditSettings } from './open.ts';
 export const helpdeskSettings = {
   HELPDESK_BASE_URL: {
     schema: baseUrl('/api/v1').optional(),
+    end: '/api/v1',
     says: 'Base address of the help desk; ends in `/api/v1`. HTTPS, except to this machine itself and to names without a dot.',
     // The URL itself is no secret, but people paste keys and passwords into URLs.
     secret: true,
@@ -15,7 +16,7 @@ export const helpdeskSettings = {
   },
   HELPDESK_TOKEN: {
     schema: credential,
-    says: 'Access token of the help desk.',
+    says: 'Access token of the help desk: made by installing its API app, in its settings (apps tab).',
     secret: true,
     inFile: 'reference',
   },

@@ -4,7 +4,8 @@
  * Whatever the order, the tables and the answers must be as if one act had come after the other.
  */
 import pg from 'pg';
-import { sessionOptions } from '../../../src/engine/database/pool.ts';
+import { sessionSettings } from '../../../src/engine/database/pool.ts';
+import { connectSession, sessionTo } from '../../../src/engine/database/session/session.ts';
 import type { Act, Product } from './acts.ts';
 import type { ClaimsDatabase, Tables } from './database.ts';
 import type { Claims } from './model.ts';
@@ -20,8 +21,8 @@ interface Door {
 }
 
 async function door(url: string, isBlocked: (pid: number) => Promise<boolean>): Promise<Door> {
-  const client = new pg.Client({ connectionString: url, options: sessionOptions });
-  await client.connect();
+  const client = sessionTo(url, {});
+  await connectSession(client, url, sessionSettings);
   const { rows } = await client.query<{ pid: number }>('select pg_backend_pid() as pid');
   const pid = rows[0]!.pid;
   const waiting: (() => Promise<unknown>)[] = [];

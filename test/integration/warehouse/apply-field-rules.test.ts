@@ -1,8 +1,8 @@
 /** `fields apply`: the rules reach each place that holds values of the source, and nothing else changes there. */
 import type pg from 'pg';
 import { expect, test } from 'vitest';
-import type { FieldRules } from '../../../src/engine/http/field-rules.ts';
-import { parseRules } from '../../../src/engine/http/parse-field-rules.ts';
+import type { FieldRules } from '../../../src/engine/http/rules/field-rules.ts';
+import { parseRules } from '../../../src/engine/http/rules/parse-field-rules.ts';
 import { applyToStored } from '../../../src/privacy/fields/apply.ts';
 import { fitting } from '../../../src/privacy/fields/batches.ts';
 import { keepFieldRules } from '../../../src/privacy/fields/stored-rules.ts';

@@ -55,7 +55,7 @@ test('pause and resume: a stream, the whole account, twice, and what is not ther
   expect(await pausedOf(s.pool, 'default')).toEqual([]);
   await expect(pause(s.pool, { ...me, stream: 'tikets' }, at(8))).rejects.toMatchObject({
     message: 'there is no stream tikets',
-    remedy: 'Choose from: users, customers, tickets, messages.',
+    remedy: 'Did you mean tickets? Choose from: users, customers, tickets, messages.',
   });
   await expect(pause(s.pool, { ...me, stream: 'shelves' }, at(8))).rejects.toThrow(
     "account 'default' mirrors no shelves",

@@ -14,8 +14,20 @@ afterAll(() => db?.drop());
 const rows = async (sql: string, ...values: unknown[]) =>
   (await db.pool.query<Record<string, unknown>>(sql, values)).rows;
 
-/** An account that is read up to now, with targets, and what the test adds. */
+/** Ends the worker that the account has had from the start. */
+const rest = (name: string) => rows('update sync.workers set works = false where account_id = $1', name);
+
+/** An account that is read up to now, with targets and a worker, and what the test adds. */
 async function account(name: string): Promise<string> {
+  // Held by a connection of the pool until the database is dropped.
+  const client = await db.pool.connect();
+  await client.query(
+    `with w as (
+       insert into sync.workers (account_id, works, host, pid, version, started_at) values ($1, true, 'h', 1, '0', now()) returning id)
+     select pg_advisory_lock(1397248855, id) from w`,
+    [name],
+  );
+  client.release();
   await rows(
     `insert into sync.accounts (account_id, since, mirrored_since) values ($1, '2020-01-01', now() - interval '10 days')`,
     name,
@@ -232,23 +244,17 @@ const cases: Record<string, Case> = {
         name,
       ),
     mend: name => rows('update sync.rejects set cleared_at = now() where account_id = $1', name),
-    says: /^2 records of customers/,
+    says: /^customers: 2 × no, since \S+Z\.$/,
     remedy: /rejects list/,
   },
   no_worker: {
-    severity: 'critical',
-    break: name => slot(name, 'fresh', '1 minute', null),
-    mend: async name => {
-      const [worker] = await rows(
-        `insert into sync.workers (account_id, works, host, pid, version, started_at) values ($1, true, 'h', 1, '0', now()) returning id`,
-        name,
-      );
-      // Held by a connection of the pool until the database is dropped.
-      const client = await db.pool.connect();
-      await client.query('select pg_advisory_lock(1397248855, $1)', [worker!.id]);
-      client.release();
+    severity: 'warning',
+    break: async name => {
+      await slot(name, 'fresh', '1 minute', null);
+      await rest(name);
     },
-    says: /No worker is running/,
+    mend: name => rows('update sync.workers set works = true where account_id = $1', name),
+    says: /^No worker runs since \S+Z\.$/,
     remedy: /npx shelfdesk start/,
   },
   alarms_undelivered: {
@@ -401,6 +407,7 @@ test('one cause has one problem, as grave as what it delays', async () => {
   // Without a worker it is late because nobody reads.
   await rows('delete from sync.stored_runs where account_id = $1', name);
   await slot(name, 'fresh', '1 hour', null);
+  await rest(name);
   expect(await problems(name)).toEqual(['no_worker']);
 });
 
@@ -451,14 +458,14 @@ test('what a night sweeps is part of it; what a person sweeps is not', async () 
     sweep,
     night,
   );
-  expect(await problems(name)).toEqual(['no_worker', 'run_failed tickets']);
+  expect(await problems(name)).toEqual(['run_failed tickets']);
   expect((await one(name, 'run_failed')).severity).toBe('critical');
   const stopped = '3 tickets and perhaps more seem to have been deleted at the source';
   await rows('update sync.stored_run_streams set error = $2 where run_id = $1', sweep, stopped);
-  expect(await problems(name)).toEqual(['no_worker']);
+  expect(await problems(name)).toEqual([]);
   await rows('update sync.stored_run_streams set error = $2 where run_id = $1', sweep, failed.error);
   await ran(name, 'sweep', 'tickets', 'completed');
-  expect(await problems(name)).toEqual(['no_worker']);
+  expect(await problems(name)).toEqual([]);
 });
 
 test('of many accounts each is looked up by itself: nowhere the runs of all are walked through', async () => {
@@ -485,15 +492,120 @@ test('of many accounts each is looked up by itself: nowhere the runs of all are 
     }
 });
 
-test('who reads an account by himself each day needs no worker', async () => {
+test('who reads an account by himself each day needs no worker, and nothing else complains that nobody reads', async () => {
   const name = await account('of-cron');
-  await slot(name, 'fresh', '3 days', null);
-  await ran(name, 'sync', 'tickets', 'completed', { ago: '27 hours' });
+  await rest(name);
+  // One sync is no habit.
+  await ran(name, 'sync', 'tickets', 'completed', { ago: '44 hours' });
   expect(await problems(name)).toEqual(['no_worker']);
   await ran(name, 'sync', 'tickets', 'completed', { ago: '20 hours' });
   expect(await problems(name)).toEqual([]);
   await slot(name, 'fresh', '10 hours', null);
   expect(await problems(name)).toEqual(['no_worker']);
+  // It is an alarm once work waits longer than was promised.
+  const { severity } = await one(name, 'no_worker');
+  await cases.past_target!.break(name);
+  expect(await problems(name)).toEqual(['no_worker']);
+  expect([severity, (await one(name, 'no_worker')).severity]).toEqual(['warning', 'critical']);
+});
+
+/** Rejects of a stream that came so long ago. */
+const rejects = (name: string, stream: string, from: number, to: number, path: string | null, ago: string) =>
+  rows(
+    `insert into sync.rejects (account_id, source, stream, key, ask_id, reason, path, replayable, first_seen_at, last_seen_at)
+     select $1, 'helpdesk', $2, n::text, n::text, coalesce($5::text || ': not an ISO 8601 time', 'GET /tickets/' || n || ': 500'), $5, true,
+       now() - $6::interval, now() - $6::interval
+     from generate_series($3::int, $4::int) n`,
+    ...[name, stream, from, to, path, ago],
+  );
+
+test('rejects are grouped by their reason, and most of a stream is one problem', async () => {
+  const name = await account('of-most');
+  await rejects(name, 'messages', 1, 3, 'messages.0.created_at', '1 minute');
+  await rejects(name, 'messages', 4, 6, null, '1 minute');
+  const groups = await rows(
+    'select path, rejects::int, says from sync.reject_groups where account_id = $1 order by path',
+    name,
+  );
+  expect(groups).toEqual([
+    {
+      path: 'messages[].created_at',
+      rejects: 3,
+      says: expect.stringMatching(/^3 × messages\[\]\.created_at: not an ISO 8601 time, since \S+Z$/),
+    },
+    { path: null, rejects: 3, says: expect.stringMatching(/^3 × GET \/tickets\/…: 500, since \S+Z$/) },
+  ]);
+  // Four of another shape are few. What failed otherwise does not count.
+  await rejects(name, 'messages', 7, 7, 'messages.3.created_at', '1 minute');
+  expect(await problems(name)).toEqual(['rejects_open messages']);
+  const run = await ran(name, 'sync', 'messages', 'completed', { ago: '0 s' });
+  const state = async () =>
+    (await rows(`select state from sync.status where account_id = $1 and stream = 'messages'`, name))[0]!.state;
+  expect(await state()).toBe('fresh');
+  await rejects(name, 'messages', 8, 8, 'messages.3.created_at', '1 minute');
+  expect(await problems(name)).toEqual(['most_rejected messages']);
+  expect(await one(name, 'most_rejected')).toMatchObject({
+    severity: 'critical',
+    says: expect.stringMatching(
+      /^Most of what is read of messages is rejected: 5 × messages\[\]\.created_at: .*, since \S+Z: the interface has changed\. Nothing is lost; next try \S+Z\.$/,
+    ),
+  });
+  expect(await state()).toBe('failing');
+  // As many were stored since: these are few among good ones.
+  await rows('update sync.stored_run_streams set unchanged = 5 where run_id = $1', run);
+  expect(await problems(name)).toEqual(['rejects_open messages']);
+  // What was stored before them says nothing of them.
+  await rows(`update sync.stored_run_streams set finished_at = now() - interval '1 h' where run_id = $1`, run);
+  expect(await problems(name)).toEqual(['most_rejected messages']);
+});
+
+test('an outage is one problem with one beginning, whatever it answers and whatever stream meets it', async () => {
+  const name = await account('of-outage');
+  const failed = async (stream: string, answer: string, code: number, ago: string) => {
+    const run = await ran(name, 'fresh', stream, 'failed', { error: `GET /${stream}?page=1: it failed`, code, ago });
+    await rows('update sync.stored_run_streams set answer = $2 where run_id = $1', run, `The help desk ${answer}`);
+  };
+  await failed('tickets', 'answers 503', 1, '9 min');
+  const first = await one(name, 'outage');
+  expect(first).toMatchObject({
+    ...{ severity: 'warning', source: 'helpdesk', stream: null, stream_key: null },
+    says: expect.stringMatching(/^The help desk answers 503 since \S+Z; nothing is lost\.$/),
+  });
+  // The next slot is known from the last two.
+  await slot(name, 'fresh', '2 min', null);
+  await slot(name, 'fresh', '-1 min', null);
+  expect((await one(name, 'outage')).says).toMatch(/; nothing is lost; next try \S+Z\.$/);
+  await failed('customers', 'refuses the token (401)', 4, '5 min');
+  expect(await one(name, 'outage')).toMatchObject({
+    ...{ severity: 'critical', since: first.since },
+    says: expect.stringMatching(/^The help desk refuses the token \(401\) since/),
+  });
+  // A person interrupts a sync, and the source answers again as before.
+  await ran(name, 'sync', 'tickets', 'interrupted', { ago: '4 min' });
+  await failed('customers', 'does not answer (connection refused)', 1, '3 min');
+  expect(await problems(name)).toEqual(['outage']);
+  expect(await one(name, 'outage')).toMatchObject({
+    ...{ severity: 'critical', since: first.since },
+    says: expect.stringMatching(/does not answer \(connection refused\) since/),
+  });
+  await ran(name, 'fresh', 'tickets', 'completed');
+  await ran(name, 'fresh', 'customers', 'completed');
+  expect(await problems(name)).toEqual([]);
+});
+
+test('a jump of the clock of a source is told for an hour', async () => {
+  const name = await account('of-clock');
+  await rows(
+    `insert into sync.drift (account_id, source, stream, kind, path, value, seen, first_seen_at, last_seen_at)
+     values ($1, 'helpdesk', 'tickets', 'clock', '', '+1 h', 2, now() - interval '9 d', now())`,
+    name,
+  );
+  expect(await problems(name)).toEqual(['source_clock_jumped']);
+  expect((await one(name, 'source_clock_jumped')).says).toMatch(
+    /^The clock of the help desk jumped by \+1 h, last seen at/,
+  );
+  await rows(`update sync.drift set last_seen_at = now() - interval '61 min' where account_id = $1`, name);
+  expect(await problems(name)).toEqual([]);
 });
 
 test('messages are behind by the oldest new change that waits; by history and by what fails they are not', async () => {

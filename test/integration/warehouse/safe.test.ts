@@ -1,6 +1,5 @@
 /** The masked mirror: nothing in it is a name, an address, a subject or a text of the help desk, and yet it joins. */
 import { createHmac } from 'node:crypto';
-import type pg from 'pg';
 import { expect, test } from 'vitest';
 import type { World } from '../../../packages/sandbox/src/helpdesk/world/world.ts';
 import { inProcess } from '../../support/in-process.ts';
@@ -75,8 +74,7 @@ function holds(texts: readonly string[], values: ReadonlySet<string>): string[] 
 test('a reader of what is masked finds no true value of a person, whatever it reads', long, async () => {
   await using s = await inProcess({ tickets: 150 });
   await s.sync();
-  const url = (s.pool as pg.Pool & { options: { connectionString: string } }).options.connectionString;
-  await using reader = await letReaderIn({ pool: s.pool, url });
+  await using reader = await letReaderIn(s);
   const held = truth(s.world);
   for (const kind of ['names', 'addresses', 'subjects', 'summaries', 'bodies', 'files'])
     expect([kind, held[kind]!.size]).toEqual([kind, expect.any(Number)]);
@@ -104,7 +102,7 @@ test('a reader of what is masked finds no true value of a person, whatever it re
   expect(found).toEqual([]);
 
   // The same search finds them where they are.
-  await using other = await letReaderIn({ pool: s.pool, url }, { pii: true });
+  await using other = await letReaderIn({ pool: s.pool, url: s.url }, { pii: true });
   const open = await textsOf(other, []);
   for (const [kind, values] of Object.entries(held))
     expect([kind, holds([...open.values()].flat(), values).length > values.size * 0.9]).toEqual([kind, true]);

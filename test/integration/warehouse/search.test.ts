@@ -301,7 +301,7 @@ test('without its index a search says what to do; on makes what is missing, agai
   for (const search of ["search_messages('parcel')", "similar_subjects('parcel')", "similar_contacts('anna')"])
     await expect(db.pool.query(`select * from helpdesk.${search}`)).rejects.toMatchObject({
       message: expect.stringMatching(/^search is off: the index (?:helpdesk|internal).\w+ is missing$/),
-      hint: expect.stringContaining('npx shelfdesk search on'),
+      hint: expect.stringContaining('npx shelfdesk warehouse search on'),
       code: '55000',
     });
   const states = async () => (await readSearch(db.pool)).map(({ state }) => state);

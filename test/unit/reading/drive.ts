@@ -2,6 +2,7 @@
  * A mirror in memory, and the loop that fills it as a sync does: ask, read, and commit the rows of a page together with
  * what it proves. After each commit everything is checked that must hold at any moment.
  */
+import type { TooLarge } from '../../../src/engine/reading/fewer.ts';
 import {
   endOf,
   floorSecond,
@@ -79,6 +80,8 @@ export interface Drive {
   readonly most?: number;
   /** `since` may go down (a bisection). */
   readonly freely?: boolean;
+  /** The reply of this page is too large: only for a reader in fewer.ts. */
+  readonly large?: (page: Page) => boolean;
 }
 
 export interface Driven {
@@ -92,7 +95,7 @@ export class Wrong extends Error {}
 
 /** One run, from the top of what is covered. Throws `Wrong` as soon as something does not hold. */
 export function drive(run: Drive): Driven {
-  const { list, mirror, read, options, dieAt = Number.POSITIVE_INFINITY, most = 5000 } = run;
+  const { list, mirror, read, options, dieAt = Number.POSITIVE_INFINITY, most = run.large ? 10_000 : 5000 } = run;
   const proofs: Proof[] = [];
   const ends = options.ends && { ...options.ends, ...mirror.pages };
   const reading = read(mirror.next(run.from, options.until !== undefined), { ...options, walk: mirror.walk, ends });
@@ -103,12 +106,15 @@ export function drive(run: Drive): Driven {
     const { ask } = step.value;
     if (++requests > most) throw new Wrong(`it has asked ${most} times and goes on`);
     if (ask.order === undefined) {
-      if (!run.freely && ask.since !== undefined && ask.since < since) throw new Wrong('since went backwards');
+      if (!run.freely && !run.large && ask.since !== undefined && ask.since < since)
+        throw new Wrong('since went backwards');
       since = ask.since ?? since;
     }
     credits += ask.count ? 2 : 1;
-    const page = list.answer(ask);
-    step = reading.next(page);
+    const full = list.answer(ask);
+    const isLarge = run.large?.(full) ?? false;
+    const page = isLarge ? { ...full, rows: [] } : full;
+    step = reading.next(isLarge ? (asLarge(full) as unknown as Page) : page);
     if (requests >= dieAt) break;
     const proof = step.done ? step.value : step.value.proof;
     proofs.push(proof);
@@ -124,6 +130,8 @@ export function drive(run: Drive): Driven {
   }
   return { requests, credits, proofs };
 }
+
+const asLarge = ({ asOf }: Page): TooLarge => ({ tooLarge: 'too large', asOf });
 
 function checkProof({ covered, gap }: Proof, youngest: Ms): void {
   if (covered && covered.to > youngest)

@@ -34,7 +34,7 @@ export const holdsWhileMoving = (read: Reader, more: Partial<Drive> = {}, comple
       run.list.now += pauseMs;
       drive(run);
       run.list.settle(case_.options.lookbackMs);
-      drive({ ...run, most: 1000 });
+      drive({ ...run, most: more.large ? 10_000 : 1000 });
       if (complete) checkComplete(run);
     },
   );
@@ -73,8 +73,8 @@ export const holdsWithin = (read: Reader, more: Partial<Drive> = {}, complete = 
       run.list.settle(case_.options.lookbackMs);
       run.list.now += 600_000;
       const quietSince = run.list.now;
-      drive({ ...fill, most: 1000 });
-      drive({ ...follow, most: 1000 });
+      drive({ ...fill, most: more.large ? 10_000 : 1000 });
+      drive({ ...follow, most: more.large ? 10_000 : 1000 });
       if (!complete) return;
       checkComplete(run, fill.from);
       checkFilled(fill, quietSince);

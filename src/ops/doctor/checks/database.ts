@@ -6,10 +6,14 @@ import { boundSources } from '../../../app/context.ts';
 import { migrateWarehouse } from '../../../app/migrate.ts';
 import { pendingMigrations } from '../../../engine/database/migrate.ts';
 import { connectionsOf, lookersMost } from '../../../engine/database/pool.ts';
+import { refusalsOf, tooOld, wrongEncoding } from '../../../engine/database/refusals.ts';
 import { compiles } from '../../../engine/database/server.ts';
+import { remedyOfConnect } from '../../../engine/database/session/connect-failures.ts';
 
 import { queueConnections } from '../../../engine/queue/queue.ts';
-import { addressesOf, boundElsewhere } from '../../../engine/runs/accounts.ts';
+import { addressesOf, boundElsewhere } from '../../../engine/runs/accounts/accounts.ts';
+import { UsageError } from '../../../errors.ts';
+import { sources } from '../../../sources/index.ts';
 import { count } from '../../../words.ts';
 import type { DoctorContext } from '../doctor-context.ts';
 import { liveProcesses } from '../doctor-state.ts';
@@ -34,7 +38,9 @@ export const databaseChecks: readonly Check[] = [
         const where = folder === undefined ? `database ${database}, as role ${role}` : `embedded, in ${folder}`;
         return ok(`PostgreSQL ${version}, ${where}`);
       } catch (error) {
-        return fail(`PostgreSQL does not answer: ${(error as Error).message}`, remedyOf(error, context));
+        const { message } = error as Error;
+        if (error instanceof UsageError) return fail(message, error.remedy);
+        return fail(`PostgreSQL does not answer: ${message}`, remedyOf(error, context));
       }
     },
   },
@@ -46,8 +52,8 @@ export const databaseChecks: readonly Check[] = [
     needs: ['database'],
     async run({ server }) {
       const { versionNumber, version } = await server();
-      if (versionNumber >= 150_000) return ok(`PostgreSQL ${version}`);
-      return fail(`PostgreSQL ${version} is too old`, 'Upgrade the server to PostgreSQL 15 or newer.');
+      const refusal = tooOld(versionNumber, version);
+      return refusal ? fail(refusal.message, refusal.remedy) : ok(`PostgreSQL ${version}`);
     },
   },
   {
@@ -58,11 +64,21 @@ export const databaseChecks: readonly Check[] = [
     needs: ['database'],
     async run({ server }) {
       const { encoding, database } = await server();
-      if (encoding === 'UTF8') return ok('UTF8');
-      return fail(
-        `database ${database} stores ${encoding}, which has no place for most letters`,
-        `Make another one, \`create database … encoding 'UTF8' template template0\`, and name it in DATABASE_URL.`,
-      );
+      const refusal = wrongEncoding(encoding, database);
+      return refusal ? fail(refusal.message, refusal.remedy) : ok('UTF8');
+    },
+  },
+  {
+    name: 'schemas',
+    area: 'database',
+    of: 'process',
+    looks: 'schemas of other programs with names that Shelfdesk needs',
+    needs: ['database version', 'encoding'],
+    async run({ warehouse }) {
+      const refusals = await refusalsOf((await warehouse()).pg, sources);
+      return refusals.length > 0
+        ? refusals.map(({ message, remedy }) => fail(message, remedy))
+        : ok('none of another program is in the way');
     },
   },
   {
@@ -84,7 +100,7 @@ export const databaseChecks: readonly Check[] = [
     area: 'database',
     of: 'process',
     looks: 'rights of the role: creates schemas, and owns and writes the tables, or is in shelfdesk_writer',
-    needs: ['writable'],
+    needs: ['writable', 'schemas'],
     async run({ server, warehouse }) {
       const { role, database, mayCreate, closedSchemas, closedTables, foreignTables, isWriter } = await server();
       // Without access to the schema, missing objects cannot be recognised.
@@ -203,7 +219,7 @@ export const databaseChecks: readonly Check[] = [
       if (!(await compiles((await warehouse()).url))) return ok('questions are not compiled');
       const { database } = await server();
       return warn(
-        'jit is on: a question of a login that no `reader create` made takes two to four times as long',
+        'jit is on: a question of a login that no `warehouse reader create` made takes two to four times as long',
         `As the owner of the database: \`alter database ${database} set jit = off\`. A login notices when it connects again.`,
       );
     },
@@ -267,11 +283,11 @@ export const databaseChecks: readonly Check[] = [
       if (all.some(({ state }) => state === 'broken'))
         return warn(
           `the making of an index was interrupted: it takes ${size} and finds nothing`,
-          'Run `npx shelfdesk search on` to make it anew, or `npx shelfdesk search off` to drop it.',
+          'Run `npx shelfdesk warehouse search on` to make it anew, or `npx shelfdesk warehouse search off` to drop it.',
         );
       if (all.every(({ state }) => state === 'off'))
         return ok(
-          'it is off; `npx shelfdesk search on` makes its indexes, which then cost time and disk for each message',
+          'it is off; `npx shelfdesk warehouse search on` makes its indexes, which then cost time and disk for each message',
         );
       const off = all.filter(({ state }) => state === 'off').map(({ of }) => of);
       return ok(
@@ -297,7 +313,7 @@ export const databaseChecks: readonly Check[] = [
     needs: ['tables'],
     async run({ warehouse, account, config }) {
       const addresses = await addressesOf((await warehouse()).pg, account);
-      if (addresses.size === 0) return ok('nothing has been read yet');
+      if (addresses.size === 0) return ok('the account is bound to no address yet: the next run binds it');
       const elsewhere = boundElsewhere(addresses, account, boundSources(config));
       return elsewhere === undefined ? ok('they are the same') : fail(elsewhere.message, elsewhere.remedy);
     },
@@ -320,9 +336,9 @@ const some = (names: readonly string[]) =>
 function remedyOf(error: unknown, { look }: DoctorContext): string {
   if (look.servers!.databaseUrl === undefined)
     return (error as { remedy?: string }).remedy ?? 'Set DATABASE_URL to a PostgreSQL server that is already there.';
+  const known = remedyOfConnect(error, 'DATABASE_URL');
+  if (known !== undefined) return known;
   const { code } = error as { code?: string };
-  if (code === '28P01' || code === '28000') return 'Check user and password in DATABASE_URL, and pg_hba.conf.';
-  if (code === '3D000') return 'Make the database, or name another one in DATABASE_URL.';
   if (code === '53300') return 'Raise max_connections of the server, or end what holds its connections.';
   return 'Check DATABASE_URL, and that the server runs and lets this machine in.';
 }

@@ -1,7 +1,7 @@
 /** Checks of the job queue, in Redis or PostgreSQL. A lost queue loses no data but delays all work. */
 
 import { reconcile } from '../../../engine/queue/reconcile.ts';
-import { isOlder, redisVersions } from '../../../engine/queue/redis.ts';
+import { isOlder, redisFailure, redisVersions, requireRedis } from '../../../engine/queue/redis.ts';
 import { noJobs } from '../../../engine/queue/worker.ts';
 import { command } from '../../../engine/runs/pauses.ts';
 import { waitingWork } from '../../../engine/runs/runs.ts';
@@ -30,14 +30,7 @@ export const queueChecks: readonly Check[] = [
       try {
         facts = await redis();
       } catch (error) {
-        const { message } = error as Error;
-        const isAuth = /WRONGPASS|NOAUTH|NOPERM/.test(message);
-        return fail(
-          `Redis does not answer: ${message}`,
-          isAuth
-            ? 'Check user and password in REDIS_URL.'
-            : 'Check REDIS_URL and the server, or leave it out: then the queue lives in PostgreSQL.',
-        );
+        return refused(error as Error);
       }
       const { version, mode, role, clients, mostClients, usedBytes, mostBytes } = facts;
       if (role === 'slave' || role === 'replica')
@@ -54,6 +47,11 @@ export const queueChecks: readonly Check[] = [
           `Redis uses ${percent(usedBytes / mostBytes)} of the memory that it may`,
           'Raise maxmemory of Redis, or give Shelfdesk a Redis of its own.',
         );
+      try {
+        await requireRedis(look.servers!.redisUrl);
+      } catch (error) {
+        return refused(error as Error);
+      }
       return ok(`Redis ${version}`);
     },
   },
@@ -160,6 +158,11 @@ export const queueChecks: readonly Check[] = [
     },
   },
 ];
+
+function refused(error: Error) {
+  const { message, remedy } = redisFailure(error);
+  return fail(message, remedy);
+}
 
 const answers = ({ redis }: AccountContext) =>
   redis().then(

@@ -20,7 +20,7 @@ export const readerChecks: readonly Check[] = [
             state === 'gone'
               ? `the role of reader ${reader} is gone from the server`
               : `reader ${reader} may not log in, or has lost its rights`,
-            `\`npx shelfdesk reader revoke ${reader}\`; then, if it is to read, \`npx shelfdesk reader create ${reader}\`.`,
+            `\`npx shelfdesk warehouse reader revoke ${reader}\`; then, if it is to read, \`npx shelfdesk warehouse reader create ${reader}\`.`,
           ),
         );
       for (const name of await stoppedDumpers(pg))

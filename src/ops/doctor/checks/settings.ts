@@ -2,8 +2,10 @@
 
 import { existsSync } from 'node:fs';
 import { chmod, readdir, readFile, stat } from 'node:fs/promises';
-import type { Config } from '../../../app/config.ts';
-import { configuredSources } from '../../../app/context.ts';
+import { type Config, isDemo, meantBy } from '../../../app/config.ts';
+import { configuredSources, demoEnded } from '../../../app/context.ts';
+import { hostOf } from '../../../engine/http/causes.ts';
+import { proxyFor } from '../../../engine/http/proxies.ts';
 import { UsageError } from '../../../errors.ts';
 import { isTooOld, leastNode } from '../../../node-version.ts';
 import { sources } from '../../../sources/index.ts';
@@ -52,11 +54,34 @@ export const settingsChecks: readonly Check[] = [
     run({ config }) {
       const set = configuredSources(config);
       const named = sources.filter(({ name }) => set.has(name)).map(({ label }) => label);
-      if (named.length > 0) return ok(named.join(' and '));
+      if (named.length > 0) return ok(`${isDemo(config) ? 'the demo: ' : ''}${named.join(' and ')}`);
+      if (isDemo(config)) return fail(demoEnded.message, demoEnded.remedy);
       return fail(
         'no source is configured',
         `Set ${sources.map(({ requires }) => requires).join('; or ')}; in the environment or in .env.`,
       );
+    },
+  },
+  {
+    name: 'proxies',
+    area: 'settings',
+    of: 'account',
+    looks: 'the proxy of HTTPS_PROXY or HTTP_PROXY that each source and webhook is reached through',
+    run({ config }) {
+      const { proxies, alarm, handOff } = config;
+      const connections = [...configuredSources(config)];
+      const labelOf = (name: string) => sources.find(one => one.name === name)?.label ?? name;
+      const reached: [string, URL | undefined][] = [
+        ...connections.map(([name, { baseUrl }]): [string, URL] => [labelOf(name), baseUrl]),
+        ['the token endpoint of the catalog', config.books?.refresh?.tokenUrl],
+        ['the webhook of alarms', alarm?.url],
+        ['the webhook of hand-offs', handOff?.webhook?.url],
+      ];
+      const says = reached.flatMap(([what, address]) => {
+        const proxy = address && proxyFor(address, proxies);
+        return proxy ? [`${what} through proxy ${hostOf(proxy.url)} (${proxy.setting})`] : [];
+      });
+      return ok(says.length === 0 ? 'none is used: everything is reached directly' : says.join(', '));
     },
   },
   {
@@ -101,8 +126,12 @@ export const settingsChecks: readonly Check[] = [
       const referring = accounts === undefined ? '' : await readFile(accounts, 'utf8');
       const unknown = look.unknown.filter(name => !new RegExp(`\\b${name}\\b`).test(referring));
       if (unknown.length === 0) return ok('each is a setting');
+      const named = unknown.map(name => {
+        const meant = meantBy(name);
+        return meant === undefined ? name : `${name} (${meant}?)`;
+      });
       return warn(
-        `.env sets ${unknown.join(', ')}, which Shelfdesk does not know`,
+        `.env sets ${named.join(', ')}, which Shelfdesk does not know`,
         'Compare the spelling with .env.example. What another program reads from this file may stay.',
       );
     },

@@ -74,11 +74,7 @@ export const sourceChecks: readonly Check[] = [
         } catch (error) {
           if (error instanceof Spent) return warn(error.message, 'Wait: the next run resumes when the quota resets.');
           if (!(error instanceof ShelfdeskError)) throw error;
-          const { address } = source;
-          return fail(
-            error.message,
-            error.name === 'Retry' ? `Check ${address}, and that this machine reaches it.` : error.remedy,
-          );
+          return fail(error.message, error.remedy);
         }
       },
     }),

@@ -3,6 +3,7 @@
  * sent again.
  */
 
+import { isMostlyRejected } from '../../../engine/runs/runs.ts';
 import type { Source } from '../../../sources/source.ts';
 import type { Role } from '../auth.ts';
 import { graphed, type Range, summed } from '../credits.ts';
@@ -232,7 +233,11 @@ function run(one: RunFigures, { at, role, link }: Pick<Shown, 'role' | 'link'> &
   const { run: id, kind, state, retries } = one;
   const isOpen = one.finished_at === null && state === 'running';
   const figures = [one.seen, one.inserted, one.updated, one.deleted, one.rejected, one.credits].map(amount);
-  const values = [html`<span class="run is-${state}">${state}</span>`, time(one.started_at, at), lasting(one.took)];
+  const values = [
+    html`<span class="run is-${isMostlyRejected(one) ? 'failed' : state}">${state}${isMostlyRejected(one) ? ', most rejected' : null}</span>`,
+    time(one.started_at, at),
+    lasting(one.took),
+  ];
   const said = one.streams.filter(
     ({ error, note, waits_for }) => error !== null || note !== null || waits_for !== null,
   );

@@ -1,6 +1,7 @@
 /** Renders the page of one run: what it is, its streams with errors and remedies, and who did what with it. */
 
 import type { LoggedRequest } from '../../../engine/runs/request-log.ts';
+import { runKinds } from '../../../engine/runs/run-kinds.ts';
 import type { ShownRun, ShownStream } from '../../../engine/runs/run-records.ts';
 import type { Role } from '../auth.ts';
 import { button, canRetry, type Parts } from './account.ts';
@@ -37,6 +38,7 @@ function about(run: ShownRun, at: Date, role: Role, link: string): Html {
   ];
   return html`
 <h2>${kind} <span class="run is-${state}">${state}</span></h2>
+<p class="soft">A ${kind} run ${runKinds[kind].does}.</p>
 <dl class="next">${rows.map(([name, value]) => (value === null ? null : html`<div class="slot"><dt>${name}</dt><dd>${value}</dd></div>`))}</dl>
 ${
   isOpen

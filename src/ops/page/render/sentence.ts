@@ -1,7 +1,7 @@
 /** Renders the summary sentence: up to when everything is stored, and what is pending. */
 import { streams as declared } from '../../../sources/index.ts';
 import type { StreamFigures } from '../overview.ts';
-import { amount, type Html, html, lasting, type Part, time } from './html.ts';
+import { amount, count, type Html, html, lasting, type Part, time } from './html.ts';
 
 const declaredOf = ({ source, stream }: StreamFigures) =>
   declared.find(one => one.source === source && one.name === stream);
@@ -45,6 +45,7 @@ export function sentence({ at, streams, works, paused, timeLeft }: Told): Html {
     ...(gaps > 0 ? [html`${gaps === 1 ? 'one gap' : `${amount(gaps)} gaps`} above it`] : []),
   ];
   const begun = read.flatMap(one => one.complete_from ?? []).sort((one, other) => other.getTime() - one.getTime())[0];
+  const rejected = streams.filter(({ open_rejects }) => open_rejects > 0);
   const still = streams.filter(one => follows(one) && one.waiting > 0);
   return html`${unread.length > 0 ? html`Of ${listed(read.map(({ stream }) => stream))} everything` : 'Everything'}${begun === undefined ? null : html` from ${time(begun, at)}`} up to ${time(upTo, at)} is in${
     asides.length > 0 ? html` <span class="aside-note">(${joined(asides, ', ')})</span>` : null
@@ -52,7 +53,7 @@ export function sentence({ at, streams, works, paused, timeLeft }: Told): Html {
     unread.length > 0
       ? html`; ${listed(unread.map(({ stream }) => stream))} ${unread.length === 1 ? 'has' : 'have'} still to be read`
       : null
-  }.`;
+  }${rejected.map(one => html`; ${count(one.open_rejects, 'record')} of ${one.stream} ${one.open_rejects === 1 ? 'was' : 'were'} rejected`)}.`;
 }
 
 function follow(
@@ -67,6 +68,7 @@ function follow(
   const what = isPart ? `the ${one.stream} of ${records}` : records;
   const s = one.waiting === 1 && !isPart ? 's' : '';
   if (paused || one.state === 'paused') return html`${what} wait${s} until it is resumed`;
+  if (one.state === 'failing') return html`${what} wait${s}, because the last tries failed`;
   if (!works) return html`${what} wait${s} for a worker`;
   return html`${what} follow${s}${left === null ? null : html` in ${lasting(left)}`}`;
 }

@@ -19,6 +19,7 @@ import { type Client, transaction } from '../../../engine/database/pool.ts';
 import type { Reply } from '../../../engine/http/request.ts';
 import { bareBatch, driftOf, idsBatch, itemsBatch, rejectOf } from '../../../engine/load/batch.ts';
 import { laneOf } from '../../../engine/load/commit-reply.ts';
+import { ByPlace, isLost } from '../../../engine/load/too-large.ts';
 import { isSame, readShelf } from '../../../engine/reading/collection.ts';
 import type { Ms } from '../../../engine/reading/reading.ts';
 import type { Claim } from '../../../engine/runs/claims.ts';
@@ -127,16 +128,22 @@ export async function readVolumes(
   /** Replies of the current attempt. */
   let asked: { startIndex: number; reply: Reply<Row> }[] = [];
   let step = steps.next();
+  const places = new ByPlace(stream.perPage);
   while (!step.done) {
     ctx.signal.throwIfAborted();
     const { startIndex, maxResults } = step.value;
-    const request = stream.members.request(owner, shelf, startIndex, maxResults);
-    const reply = await unlessMissing(booksOf(ctx).send(request, { lane: laneOfShelves(claim), signal: ctx.signal }));
+    const send = (most: number) =>
+      booksOf(ctx).send(stream.members.request(owner, shelf, startIndex, most), {
+        lane: laneOfShelves(claim),
+        signal: ctx.signal,
+      });
+    const reply = await unlessMissing(places.ask(maxResults, send));
     if (reply === 'gone') return `shelf ${shelf} of ${owner} was gone when its volumes were asked for`;
     if (reply === 'refused') return `the catalog refuses the volumes of shelf ${shelf} of ${owner}`;
     if (startIndex === 0) asked = [];
     asked.push({ startIndex, reply });
-    step = steps.next({ ids: idsOf(reply), asOf: reply.asOf });
+    // Two pages of one such record are not the same page.
+    step = steps.next({ ids: isLost(reply) ? [`too large: ${startIndex}`] : idsOf(reply), asOf: reply.asOf });
   }
   const { value } = step;
   if (value.found === 'moved') return `shelf ${shelf} of ${owner} moved while it was read`;
@@ -263,6 +270,7 @@ async function commitShelf({ ctx, claim, stream }: Job, key: ShelfKey, found: Fo
         found.replies.flatMap(reply => reply.records),
         unreadable,
         listed.counts.cleaned > 0,
+        found.replies.some(({ notUtf8 }) => notUtf8),
       ),
     });
   });

@@ -12,6 +12,7 @@ import { goneBy } from '../../../engine/deletions/lag.ts';
 import type { Reply } from '../../../engine/http/request.ts';
 import { byForce, driftOf, idsBatch, itemsBatch, rejectOf } from '../../../engine/load/batch.ts';
 import type { Outcome } from '../../../engine/load/list-loop.ts';
+import { ByPlace } from '../../../engine/load/too-large.ts';
 import { mostWithout } from '../../../engine/reading/collection.ts';
 import { covering, floorSecond, type Ms } from '../../../engine/reading/reading.ts';
 import type { Claim } from '../../../engine/runs/claims.ts';
@@ -81,11 +82,12 @@ export async function requestShelves({ ctx, claim, stream }: Job, owner: string)
   let unreadable = 0;
   let longest = 0;
   let without = 0;
+  const places = new ByPlace(stream.perPage);
   for (let start = 0; ; ) {
-    const reply = await booksOf(ctx).send(stream.request(owner, start), {
-      lane: laneOfShelves(claim),
-      signal: ctx.signal,
-    });
+    const options = { lane: laneOfShelves(claim), signal: ctx.signal };
+    const reply = await places.ask(stream.perPage, most =>
+      booksOf(ctx).send(stream.request(owner, start, most), options),
+    );
     const { arrived, total } = reply;
     const news = reply.records.filter(({ id }) => !met.has(id)).length;
     // A page of shelves that cannot be read brings news as well, once.
@@ -133,7 +135,7 @@ async function commitList({ ctx, claim, stream }: Job, owner: string, replies: r
         personal: batch.personal,
         rejects: refused,
         stored: [owner, ...batch.records.map(({ id }) => named(id))],
-        drift: driftOf(stream, reply.records, unreadable, counts.cleaned > 0),
+        drift: driftOf(stream, reply.records, unreadable, counts.cleaned > 0, reply.notUtf8),
       });
     });
   }

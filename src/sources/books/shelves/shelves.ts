@@ -49,7 +49,7 @@ export const shelves: ShelfStream<Shelf, Volume> = {
   ...identify('books', 'shelves'),
   schedule: ['nightly'],
   target: '26h',
-  request: (owner, startIndex) => listShelves(owner, { startIndex }),
+  request: (owner, startIndex, maxResults = paging.perPage) => listShelves(owner, { startIndex, maxResults }),
   get: getShelf,
   version,
   changed: shelf => timeOf(shelf.volumesLastUpdated),

@@ -9,9 +9,11 @@ import { keepBooks, withCare, writeBatch } from '../../../engine/commit/commit.t
 import { openSince } from '../../../engine/commit/rejects.ts';
 import type { Context } from '../../../engine/context.ts';
 import type { Reply } from '../../../engine/http/request.ts';
+import { countInARow, stillRejected } from '../../../engine/load/ask-again.ts';
 import { byForce, driftOf, rejectOf, singleBatch } from '../../../engine/load/batch.ts';
 import { noteFailure } from '../../../engine/load/failures.ts';
 import type { Outcome } from '../../../engine/load/list-loop.ts';
+import { fewRejects, isMostRejected, isPutOff, type Probe, probed } from '../../../engine/load/probe.ts';
 import type { Ms } from '../../../engine/reading/reading.ts';
 import type { Claim } from '../../../engine/runs/claims.ts';
 import { othersWait } from '../../../engine/runs/runs.ts';
@@ -51,6 +53,14 @@ export async function hydrateVolumes(ctx: Context, claim: Claim, stream: Volumes
   const ofItsOwnAccord = claim.kind === 'hydrate';
   const isOver = async () =>
     ofItsOwnAccord && (ctx.clock.monotonic() - begunMs > longestMs || (await othersWait(ctx.pg, claim)));
+  const probe: Probe = async id => {
+    if (id === undefined) return 'stored';
+    const { failed, isRejected } = await ask(ctx, claim, stream, { id, since: null });
+    return failed ? 'unknown' : isRejected ? 'rejected' : 'stored';
+  };
+  const rejected = await probed(ctx, claim, probe);
+  if (rejected) return rejected;
+  const manyRejected = countInARow();
   const asked: string[] = [];
   let failures = 0;
   do {
@@ -60,17 +70,22 @@ export async function hydrateVolumes(ctx: Context, claim: Claim, stream: Volumes
     for (const volume of volumes) {
       ctx.signal.throwIfAborted();
       asked.push(volume.id);
-      const failed = await ask(ctx, claim, stream, volume);
+      const { failed, isRejected } = await ask(ctx, claim, stream, volume);
+      if (manyRejected(isRejected) && (await isMostRejected(ctx, claim))) return { partial: stillRejected };
       failures = failed ? failures + 1 : 0;
       if (failures < mostFailures) continue;
       // All these ids may be deleted. A volume that existed recently tells whether the catalog itself fails.
       const known = await knownVolume(ctx.pg, claim);
-      if (known === undefined ? failures >= mostAtFirst : await ask(ctx, claim, stream, known))
+      if (known === undefined ? failures >= mostAtFirst : (await ask(ctx, claim, stream, known)).failed)
         throw failed!.everywhere ?? failed!;
       if (known) failures = 0;
     }
   } while (!(await isOver()));
-  for (const volume of await dueVolumes(ctx.pg, claim, new Date(ctx.clock.now()))) {
+  const due = () => dueVolumes(ctx.pg, claim, new Date(ctx.clock.now()));
+  const first = await due();
+  const areMany = first.length >= fewRejects;
+  if (areMany && (await probed(ctx, claim, probe, { now: true }))) return { partial: stillRejected };
+  for (const volume of areMany ? await due() : first) {
     ctx.signal.throwIfAborted();
     await ask(ctx, claim, stream, volume);
   }
@@ -91,36 +106,42 @@ async function dueBefore(ctx: Context, claim: Claim): Promise<Ms> {
   return sourceMs - booksOf(ctx).volumeAgeMs;
 }
 
-/** Returns the reason if the catalog gave no answer. */
-async function ask(ctx: Context, claim: Claim, stream: Volumes, volume: WaitingVolume): Promise<Retry | undefined> {
+/** `failed`: the reason if the catalog gave no answer. */
+async function ask(
+  ctx: Context,
+  claim: Claim,
+  stream: Volumes,
+  volume: WaitingVolume,
+): Promise<{ failed?: Retry; isRejected: boolean }> {
   const options = { lane: laneOf(claim), signal: ctx.signal, tries: fewTries };
   try {
     const reply = await booksOf(ctx).send(stream.request(volume.id), options);
     const other = reply.records[0]?.id;
     if (other !== undefined && other !== volume.id)
       await noteFailure(ctx, claim, { askId: volume.id, reason: `the source answered with volume ${other}` });
-    else await commitVolume(ctx, claim, stream, reply, volume);
-    return undefined;
+    else return { isRejected: await commitVolume(ctx, claim, stream, reply, volume) };
+    return { isRejected: false };
   } catch (error) {
     if (!(error instanceof Gone || error instanceof Retry)) throw error;
     await noteFailure(ctx, claim, { askId: volume.id, reason: error.message });
-    return error instanceof Retry ? error : undefined;
+    return error instanceof Retry ? { failed: error, isRejected: false } : { isRejected: false };
   }
 }
 
+/** Whether the volume was rejected. */
 async function commitVolume(
   ctx: Context,
   claim: Claim,
   stream: Volumes,
   reply: Reply<Row>,
   volume: WaitingVolume,
-): Promise<void> {
+): Promise<boolean> {
   const at = { nowMs: ctx.clock.now(), asOfMs: reply.asOf };
   const credits = booksOf(ctx).send.takeCredits();
   const single = singleBatch(stream, reply);
   const batch = claim.again ? byForce(single) : single;
   const unreadable = reply.unreadable.map(one => rejectOf(one, batch, volume.id));
-  await withCare(ctx, async (client, care) => {
+  return withCare(ctx, async (client, care) => {
     const { counts, rejects } = await writeBatch(client, claim, batch, at, care);
     const refused = [...unreadable, ...rejects];
     if (refused.length === 0) {
@@ -134,8 +155,9 @@ async function commitVolume(
       personal: batch.personal,
       rejects: refused,
       stored: [volume.id],
-      drift: driftOf(stream, reply.records, reply.unreadable, counts.cleaned > 0),
+      drift: driftOf(stream, reply.records, reply.unreadable, counts.cleaned > 0, reply.notUtf8),
     });
+    return refused.length > 0;
   });
 }
 
@@ -146,5 +168,6 @@ export async function volumesAreDue(ctx: Context): Promise<boolean> {
   const { send, volumeAgeMs } = booksOf(ctx);
   const beforeMs = (send.sourceNow() ?? nowMs) - volumeAgeMs;
   const waiting = await nextVolumes(ctx.pg, key, { beforeMs, startedMs: nowMs }, 1);
-  return waiting.length > 0 || (await dueVolumes(ctx.pg, key, new Date(nowMs))).length > 0;
+  const isDue = waiting.length > 0 || (await dueVolumes(ctx.pg, key, new Date(nowMs))).length > 0;
+  return isDue && !(await isPutOff(ctx, key));
 }

@@ -15,10 +15,13 @@ import { isRedundant } from '../../../engine/coverage/coverage.ts';
 import type { Client } from '../../../engine/database/pool.ts';
 import { noteSwept } from '../../../engine/deletions/swept-ranges.ts';
 import { listBatch, pageOf } from '../../../engine/load/batch.ts';
+import { commitNow } from '../../../engine/load/commit-queue.ts';
 import { commitRecords, requestPage } from '../../../engine/load/commit-reply.ts';
 import { endsOf } from '../../../engine/load/list-ends.ts';
 import type { Outcome } from '../../../engine/load/list-loop.ts';
+import { booksOf, unlessTooLarge } from '../../../engine/load/too-large.ts';
 import { type CreationOptions, readByCreation } from '../../../engine/reading/by-creation.ts';
+import { inFewer } from '../../../engine/reading/fewer.ts';
 import type { Ms, Proof, Step } from '../../../engine/reading/reading.ts';
 import type { Claim } from '../../../engine/runs/claims.ts';
 import { beginAgain } from '../../../engine/runs/ranges.ts';
@@ -121,14 +124,22 @@ async function sweepPart(
     // What a list that ends too early does not show is asked for by id.
     ends: { ...(await endsOf(ctx, claim, stream, list)), doubt: 'never' },
   };
-  const reading = readByCreation(fromMs, options);
+  const reading = inFewer(readByCreation, fromMs, options);
   const gaps: string[] = [];
   const shown: Shown = new Map();
   let step: IteratorResult<Step, Proof> = reading.next();
   while (!step.done) {
     ctx.signal.throwIfAborted();
     const { ask } = step.value;
-    const reply = await requestPage(ctx, claim, stream, list, ask);
+    const reply = await unlessTooLarge(requestPage(ctx, claim, stream, list, ask), ask);
+    if ('tooLarge' in reply) {
+      step = reading.next(reply);
+      const proof = step.done ? step.value : step.value.proof;
+      if (proof.gap) gaps.push(gapIn(list, proof.gap));
+      const more = (client: Client) => noteProof(client, sweep, list, proof, shown);
+      await commitNow(ctx, booksOf(ctx, claim, stream, { list, ask, answer: reply, proof: {}, more }));
+      continue;
+    }
     const page = pageOf(stream, reply, ask.order);
     const ids = [...reply.records, ...reply.unreadable].flatMap(({ id }) => id ?? []);
     for (const id of ids) shown.set(id, { asOf: page.asOf, created: Number.NaN });
@@ -148,10 +159,13 @@ async function sweepPart(
     });
     const to = proof.covered?.to ?? 0;
     for (const [id, { created }] of shown) if (created < to) shown.delete(id);
-    if (proof.gap) gaps.push(`${list} list, ${new Date(proof.gap.from).toISOString()}: ${proof.gap.reason}`);
+    if (proof.gap) gaps.push(gapIn(list, proof.gap));
   }
   return gaps;
 }
+
+const gapIn = (list: string, { from, reason }: NonNullable<Proof['gap']>) =>
+  `${list} list, ${new Date(from).toISOString()}: ${reason}`;
 
 /**
  * Adds candidates for rows that a completely read range did not show, and notes the range as swept. The source may show
@@ -196,31 +210,31 @@ async function sweepWhole(sweep: Sweep): Promise<string[]> {
   if (due === undefined || due.fromMs > 0) return [];
   const { fromMs, walk } = await beginWalk(ctx.pg, claim, new Date(ctx.clock.now()));
   const ends = { ...(await endsOf(ctx, claim, stream, list)), doubt: 'never' } as const;
-  const reading = stream.read(fromMs, { ...stream.paging, lookbackMs, firstLoad: true, walk, ends });
+  const reading = inFewer(stream.read, fromMs, { ...stream.paging, lookbackMs, firstLoad: true, walk, ends });
   const gaps: string[] = [];
   let step: IteratorResult<Step, Proof> = reading.next();
   while (!step.done) {
     ctx.signal.throwIfAborted();
     const { ask } = step.value;
-    const reply = await requestPage(ctx, claim, stream, list, ask);
-    step = reading.next(pageOf(stream, reply, ask.order));
+    const reply = await unlessTooLarge(requestPage(ctx, claim, stream, list, ask), ask);
+    const isRead = !('tooLarge' in reply);
+    step = reading.next(isRead ? pageOf(stream, reply, ask.order) : reply);
     const { done } = step;
     const proof = step.done ? step.value : step.value.proof;
-    if (proof.gap) gaps.push(`${list} list, ${new Date(proof.gap.from).toISOString()}: ${proof.gap.reason}`);
-    await commitRecords(ctx, claim, stream, reply, listBatch(stream, ask, reply), {
-      list: walkName,
-      proof: proof.walk === undefined ? {} : { walk: proof.walk },
-      expected: rows,
-      more: async (client, stored) => {
-        await beginAgain(client, claim, reply.asOf - slackMs);
-        await noteChecked(client, claim, stored, reply.asOf);
-        if (proof.covered) await coverWalked(client, claim, proof.covered);
-        const walked = done && gaps.length === 0 ? await walkedBy(client, claim) : undefined;
-        if (walked === undefined) return;
-        await addCustomerCandidates(client, claim, { begunMs: walked.begunMs, lookbackMs });
-        await noteSwept(client, claim, list, { from: 0, to: walked.to }, walked.begunMs - lookbackMs);
-      },
-    });
+    if (proof.gap) gaps.push(gapIn(list, proof.gap));
+    const kept = { list: walkName, proof: proof.walk === undefined ? {} : { walk: proof.walk } };
+    const more = async (client: Client, stored: readonly string[] = []) => {
+      await beginAgain(client, claim, reply.asOf - slackMs);
+      await noteChecked(client, claim, stored, reply.asOf);
+      if (proof.covered) await coverWalked(client, claim, proof.covered);
+      const walked = done && gaps.length === 0 ? await walkedBy(client, claim) : undefined;
+      if (walked === undefined) return;
+      await addCustomerCandidates(client, claim, { begunMs: walked.begunMs, lookbackMs });
+      await noteSwept(client, claim, list, { from: 0, to: walked.to }, walked.begunMs - lookbackMs);
+    };
+    await (isRead
+      ? commitRecords(ctx, claim, stream, reply, listBatch(stream, ask, reply), { ...kept, expected: rows, more })
+      : commitNow(ctx, booksOf(ctx, claim, stream, { ...kept, ask, answer: reply, more })));
   }
   return gaps;
 }

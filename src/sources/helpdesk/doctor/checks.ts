@@ -49,12 +49,12 @@ export const helpdeskChecks: readonly Check[] = [
         if (unreadable.length > 0)
           return warn(
             `it answers, and ${unreadable.length} of ${count(arrived, 'ticket')} ${unreadable.length === 1 ? 'is' : 'are'} not as documented: ${unreadable[0]!.reason}`,
-            `See ${command(context.account, 'drift list')} and ${command(context.account, 'rejects list')} after the next run.`,
+            `See ${command(context.account, 'rejects drift')} and ${command(context.account, 'rejects list')} after the next run.`,
           );
         return ok(`it answers, and takes the token; ${count(arrived, 'ticket')} came`);
       } catch (error) {
         if (!(error instanceof ShelfdeskError)) throw error;
-        return fail(error.message, error.name === 'Retry' ? unreachable : error.remedy);
+        return fail(error.message, error.remedy);
       }
     },
   },
@@ -128,8 +128,6 @@ export const helpdeskChecks: readonly Check[] = [
   },
   ...behaviourChecks,
 ];
-
-const unreachable = 'Check HELPDESK_BASE_URL, and that this machine reaches it; then the status page of the help desk.';
 
 async function limits(context: AccountContext) {
   const since = new Date((await databaseNow(context)) - dayMs);

@@ -5,7 +5,7 @@
  * That page shows the density of the list, the names that it mentions, and whether it includes spam and trash.
  */
 
-import { dueRejects } from '../../../engine/commit/rejects.ts';
+import { dueRejects, readMostRejected } from '../../../engine/commit/rejects.ts';
 import { readPosition } from '../../../engine/coverage/coverage.ts';
 import type { StreamKey } from '../../../engine/database/stream-key.ts';
 import { gapsIn } from '../../../engine/forecast/forecast-rows.ts';
@@ -160,8 +160,15 @@ async function topOfCustomers(planning: Planning): Promise<Part> {
 /** Requests that retry due rejects by id. */
 async function again(planning: Planning, stream: ListStream<Row>): Promise<Asked[]> {
   if (stream.get === undefined) return [];
-  const due = await dueRejects(planning.ctx.pg, keyOf(planning, stream.key), new Date(planning.nowMs));
+  const due = await dueIn(planning, stream.key);
   return due.map(id => ({ cost: stream.get!(id).cost, lane: 'fresh' as const, many: 1 }));
+}
+
+/** Of a stream of which most is rejected, one record is asked for. */
+async function dueIn({ ctx, nowMs }: Planning, stream: StreamKey): Promise<string[]> {
+  const key = { account: ctx.account, stream };
+  const most = await readMostRejected(ctx.pg, key);
+  return most === undefined ? dueRejects(ctx.pg, key, new Date(nowMs)) : most.ids.slice(0, 1);
 }
 
 async function topOfTickets(planning: Planning): Promise<{ part: Part; brought: Brought }> {
@@ -172,7 +179,7 @@ async function topOfTickets(planning: Planning): Promise<{ part: Part; brought: 
   const asked: Asked[] = [];
   const shown = new Set<string>();
   const look = await lookOf(ctx, keyOf(planning, tickets.key), tickets);
-  if (look) asked.push(...requestsOfLook(look, nowMs));
+  if (look) for (const one of requestsOfLook(look, nowMs)) asked.push(one);
   for (const [place, { name, shows }] of tickets.lists.entries()) {
     const { fromMs, redundant, firstLoad, walk } = await readPosition(
       ctx.pg,
@@ -187,8 +194,8 @@ async function topOfTickets(planning: Planning): Promise<{ part: Part; brought: 
     const ends = await endsIn(planning, tickets, name);
     const options = { ...tickets.paging, lookbackMs: helpdeskOf(ctx).lookbackMs, firstLoad, walk, ends };
     const listed = { stream: tickets, list: name, lane: 'fresh' } as const;
-    asked.push(...requestsOf(tickets.read(fromMs, options), listed, top.times, nowMs));
-    found.push(...top.records);
+    for (const one of requestsOf(tickets.read(fromMs, options), listed, top.times, nowMs)) asked.push(one);
+    for (const record of top.records) found.push(record);
     brought.many += top.wanted;
     brought.fresh += Math.min(top.wanted, Array.from(top.times).filter(time => time >= nowMs - freshMs).length);
   }
@@ -312,7 +319,7 @@ async function gapsOfStream(
     for (const { from, to } of gaps) {
       const ends = await endsIn(planning, stream, list);
       const reading = stream.read(from, { ...stream.paging, lookbackMs, until: to, ends });
-      asked.push(...requestsOf(reading, { stream, list, lane: 'backfill' }, times, nowMs));
+      for (const one of requestsOf(reading, { stream, list, lane: 'backfill' }, times, nowMs)) asked.push(one);
     }
   }
   return { part: partOf(stream.name, [...asked, ...(await again(planning, stream))]), missing };
@@ -413,7 +420,7 @@ async function partOfMessages(planning: Planning, brought: Brought, scope: Scope
   ];
   if (brought.many > brought.records.length) assumed.add('one page of tickets mentions every label and inbox');
   const [first, second] = split(rest, Math.min(waiting + brought.many, fresh + brought.fresh));
-  const afterwards: Asked[] = (await dueRejects(ctx.pg, key, new Date(nowMs))).map(() => ({
+  const afterwards: Asked[] = (await dueIn(planning, 'helpdesk.messages')).map(() => ({
     cost: plain,
     lane: 'fresh',
     many: 1,

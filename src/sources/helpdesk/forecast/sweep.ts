@@ -81,7 +81,8 @@ export async function partsOfSweep(planning: Planning, names: readonly string[])
   if (!names.includes('helpdesk.tickets')) return parts;
   const sinceMs = await wantedSince(planning);
   const asked: Asked[] = [];
-  for (const list of await listsOf(planning)) asked.push(...(await byCreation(planning, list, sinceMs, 'never')).asked);
+  for (const list of await listsOf(planning))
+    for (const one of (await byCreation(planning, list, sinceMs, 'never')).asked) asked.push(one);
   return [...parts, await sweepPart(planning, planning.desk.tickets, asked)];
 }
 
@@ -148,7 +149,7 @@ export async function partsOfVerify(planning: Planning, sample: number | null): 
   }
   const byPages: Asked[] = [];
   for (const list of lists) {
-    byPages.push(...(await byCreation(planning, list, sinceMs, 'always')).asked);
+    for (const one of (await byCreation(planning, list, sinceMs, 'always')).asked) byPages.push(one);
     byPages.push(times(await hiddenIn(planning, list, sinceMs), get!('').cost));
   }
   const embeds = await ticketsForAllNames(ctx.pg, ctx.account);

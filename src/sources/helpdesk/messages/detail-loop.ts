@@ -12,14 +12,16 @@ import type { Context } from '../../../engine/context.ts';
 import type { Client } from '../../../engine/database/pool.ts';
 import { behindMs } from '../../../engine/deletions/lag.ts';
 import type { Reply } from '../../../engine/http/request.ts';
+import { countInARow, stillRejected, type Told } from '../../../engine/load/ask-again.ts';
 import { Commits, commitNow } from '../../../engine/load/commit-queue.ts';
 import { noteFailure } from '../../../engine/load/failures.ts';
 import type { Outcome } from '../../../engine/load/list-loop.ts';
+import { fewRejects, isMostRejected, isPutOff, probed } from '../../../engine/load/probe.ts';
 import { farFuture, type Ms } from '../../../engine/reading/reading.ts';
 import type { Claim, Work } from '../../../engine/runs/claims.ts';
 import { joinAgain, rangeOf, type Scope } from '../../../engine/runs/ranges.ts';
 import { othersWait } from '../../../engine/runs/runs.ts';
-import { Gone, Retry } from '../../../errors.ts';
+import { Gone, ReplyTooLarge, Retry } from '../../../errors.ts';
 import { count } from '../../../words.ts';
 import type { Name, Row } from '../../source.ts';
 import { helpdeskOf } from '../open.ts';
@@ -89,6 +91,10 @@ interface Reading {
   readonly commits: Commits;
   failures: number;
   readonly refusals: Refusals;
+  /** Hears of each stored reply whether it was rejected. */
+  readonly manyRejected: (isRejected: boolean) => boolean;
+  /** So many were rejected in a row that it is to be looked whether most is. */
+  looksRejected: boolean;
   /** Whether the run may end although tickets are still pending. */
   isOver: () => Promise<boolean>;
 }
@@ -100,6 +106,9 @@ interface Underway {
   /** Resolves when it was answered, failed or was withdrawn. */
   readonly over: Promise<void>;
 }
+
+/** Ends the reading: the rest would be paid for, and rejected. */
+const mostRejected = new Error(stillRejected);
 
 const withdrawn = new Error('the reader of fresh changes reads the ticket');
 
@@ -114,6 +123,8 @@ export async function hydrate(ctx: Context, claim: Claim, stream: Detail): Promi
   const isAutomatic = claim.kind === 'hydrate';
   const isOver = async () =>
     isAutomatic && (ctx.clock.monotonic() - begunMs > longestMs || (await othersWait(ctx.pg, claim)));
+  const rejected = await probed(ctx, claim, id => probe(ctx, claim, stream, id));
+  if (rejected) return rejected;
   if (claim.again) await joinAgain(ctx.pg, claim);
   const { fromMs, toMs } = await rangeOf(ctx.pg, claim.run);
   const shared = {
@@ -126,6 +137,8 @@ export async function hydrate(ctx: Context, claim: Claim, stream: Detail): Promi
     underway: new Map<string, Underway>(),
     failures: 0,
     refusals: new Refusals(),
+    manyRejected: countInARow(),
+    looksRejected: false,
     isOver,
   };
   let wanted: Scope = {};
@@ -133,7 +146,13 @@ export async function hydrate(ctx: Context, claim: Claim, stream: Detail): Promi
     // Before the first reply only this machine's clock is known.
     const sourceMs = helpdeskOf(ctx).send.sourceNow() ?? startedMs + helpdeskOf(ctx).lookbackMs;
     wanted = isAutomatic ? {} : { fromMs, toMs: least(toMs, sourceMs + 1) };
-    do await readBoth(ctx, { ...shared, wanted });
+    do
+      try {
+        await readBoth(ctx, { ...shared, wanted });
+      } catch (error) {
+        if (error === mostRejected) return { partial: stillRejected };
+        throw error;
+      }
     while (!(await isOver()) && (await anyWaiting(ctx.pg, claim, moments(ctx, startedMs), wanted)));
   }
   await askAgain(ctx, claim, stream);
@@ -208,13 +227,18 @@ async function readAll(reading: Reading, lane: Lane, tickets: AsyncIterable<Wait
       try {
         if (times > mostReadings) throw new Retry(`ticket ${ticket.id} changes faster than it can be read`);
         await commits.room();
+        if (reading.looksRejected && (await isMostRejected(ctx, claim))) throw mostRejected;
+        reading.looksRejected = false;
         const reply = await ask(own ? { ...ctx, signal: own.signal } : ctx, claim, stream, ticket, {
           lane,
           tries: fewTries,
         });
         if (reply)
           commits.add(
-            detailOf(ctx, claim, stream, reply, ticket, current => current && readings.delete(ticket.id)),
+            detailOf(ctx, claim, stream, reply, ticket, (current, isRejected) => {
+              if (current) readings.delete(ticket.id);
+              reading.looksRejected ||= reading.manyRejected(isRejected);
+            }),
             lane === 'fresh',
           );
         reading.failures = 0;
@@ -228,7 +252,8 @@ async function readAll(reading: Reading, lane: Lane, tickets: AsyncIterable<Wait
         else if (error.everywhere) {
           await noteFailure(ctx, claim, { askId: ticket.id, reason: error.message });
           await reading.refusals.note(ctx, claim, stream, error.everywhere);
-        } else if (times <= mostReadings && ++reading.failures >= mostFailures) throw error;
+        } else if (!(error instanceof ReplyTooLarge) && times <= mostReadings && ++reading.failures >= mostFailures)
+          throw error;
         else await noteFailure(ctx, claim, { askId: ticket.id, reason: error.message });
       }
     }
@@ -394,17 +419,39 @@ function moments(ctx: Context, startedMs: Ms): When {
 
 /** Retries tickets that failed, or that have a rejected message. */
 async function askAgain(ctx: Context, claim: Claim, stream: Detail): Promise<void> {
-  for (const id of await dueRejects(ctx.pg, claim, new Date(ctx.clock.now()))) {
+  const due = () => dueRejects(ctx.pg, claim, new Date(ctx.clock.now()));
+  const first = await due();
+  // Many that fail alike are not asked for one by one.
+  const areMany = first.length >= fewRejects;
+  if (areMany && (await probed(ctx, claim, id => probe(ctx, claim, stream, id), { now: true }))) return;
+  for (const id of areMany ? await due() : first) {
     ctx.signal.throwIfAborted();
     try {
-      const ticket = { id, due: { labels: [], inbox: [] } };
-      const reply = await ask(ctx, claim, stream, ticket, { lane: 'fresh', tries: fewTries });
-      if (reply) await commitNow(ctx, detailOf(ctx, claim, stream, reply, ticket));
+      await probe(ctx, claim, stream, id);
     } catch (error) {
-      if (error instanceof Gone) await noteGone(ctx, claim, id, error);
-      else if (error instanceof Retry) await noteFailure(ctx, claim, { askId: id, reason: error.message });
+      if (error instanceof Retry) await noteFailure(ctx, claim, { askId: id, reason: error.message });
       else throw error;
     }
+  }
+}
+
+/** Reads one ticket anew. */
+async function probe(ctx: Context, claim: Claim, stream: Detail, id: string | undefined): Promise<Told> {
+  if (id === undefined) return 'stored';
+  try {
+    const ticket = { id, due: { labels: [], inbox: [] } };
+    const reply = await ask(ctx, claim, stream, ticket, { lane: 'fresh', tries: fewTries });
+    if (!reply) return 'unknown';
+    let told: Told = 'stored';
+    const hear = (_: boolean, isRejected: boolean) => {
+      if (isRejected) told = 'rejected';
+    };
+    await commitNow(ctx, detailOf(ctx, claim, stream, reply, ticket, hear));
+    return told;
+  } catch (error) {
+    if (!(error instanceof Gone)) throw error;
+    await noteGone(ctx, claim, id, error);
+    return 'unknown';
   }
 }
 
@@ -447,5 +494,6 @@ export async function messagesAreDue(ctx: Context): Promise<boolean> {
   const sourceMs = send.sourceNow() ?? nowMs;
   const when = { ripeMs: sourceMs, futureMs: sourceMs + lookbackMs, startedMs: nowMs, namesMs: 0, nowMs };
   const first = await firstWaiting(ctx.pg, key, when);
-  return isRipe(first, when) || (await dueRejects(ctx.pg, key, new Date(nowMs))).length > 0;
+  const isDue = isRipe(first, when) || (await dueRejects(ctx.pg, key, new Date(nowMs))).length > 0;
+  return isDue && !(await isPutOff(ctx, key));
 }

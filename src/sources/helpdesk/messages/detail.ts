@@ -42,7 +42,8 @@ export type Detail = DetailStream<Row, Row>;
 
 /**
  * The record and its members. If the record cannot be stored, a reject is stored instead, so that one ticket does not
- * stop the others. `stored` hears whether the stored members are as new as the record. If not, the ticket stays pending.
+ * stop the others. `stored` hears whether the stored members are as new as the record, and whether anything was rejected. If
+ * they are not, the ticket stays pending.
  */
 export function detailOf(
   ctx: Context,
@@ -50,13 +51,14 @@ export function detailOf(
   stream: Detail,
   reply: Reply<Row>,
   ticket: Wanted,
-  stored: (current: boolean) => void = () => {},
+  stored: (current: boolean, isRejected: boolean) => void = () => {},
 ): Entry {
   const credits = helpdeskOf(ctx).send.takeCredits();
   const reading = membersOf(stream, reply);
   // The writing meets the error.
   reading.catch(() => {});
   let isCurrent = false;
+  let isRejected = false;
   const moment = () => {
     const sourceMs = reply.clockMovedMs === undefined ? helpdeskOf(ctx).send.sourceNow() : undefined;
     return { nowMs: ctx.clock.now(), asOfMs: reply.asOf, trueByMs: reply.shownBy, sourceMs };
@@ -68,7 +70,7 @@ export function detailOf(
     const { current, seen, counts, refused, members, unreadable, takenOver, mayClear } = written;
     const drift = [
       ...(found?.drift ?? []),
-      ...driftOf(stream, members, unreadable, counts.cleaned > 0),
+      ...driftOf(stream, members, unreadable, counts.cleaned > 0, reply.notUtf8),
       ...driftOfTaken(stream, takenOver),
     ];
     await keepBooks(client, claim, at, {
@@ -81,6 +83,7 @@ export function detailOf(
     });
     if (claim.again && !begunAgain.has(claim)) await beginAgain(client, claim, reply.asOf);
     const [record] = reply.records;
+    isRejected = refused.length > 0;
     isCurrent = current && reply.asOf >= (record ? stream.version(record) : 0);
   };
   const refused = ({ message }: Error) => {
@@ -98,7 +101,7 @@ export function detailOf(
   };
   const committed = () => {
     begunAgain.add(claim);
-    stored(isCurrent);
+    stored(isCurrent, isRejected);
   };
   const rows = async () => rowsOf(claim, stream, reply, await reading, moment);
   return { write, rows, refused, committed, size: reply.text.length };

@@ -1,7 +1,7 @@
 /** What field rules know of the help desk's records: see Kind. */
 import type { z } from 'zod';
 import { text } from '../../../engine/commit/merge.ts';
-import type { Kinds } from '../../../engine/http/field-rules.ts';
+import type { Kinds } from '../../../engine/http/rules/field-rules.ts';
 import { shapesOf } from '../../../engine/http/shapes.ts';
 import { attachment, contact, customer, message, name, ticket, user } from '../records.ts';
 import { uses } from './field-uses.ts';

@@ -16,7 +16,9 @@ import { listBatch, pageOf, singleBatch } from '../../../engine/load/batch.ts';
 import { laneOf } from '../../../engine/load/commit-reply.ts';
 import { endsOf } from '../../../engine/load/list-ends.ts';
 import type { Outcome } from '../../../engine/load/list-loop.ts';
+import { unlessTooLarge } from '../../../engine/load/too-large.ts';
 import { readByCreation } from '../../../engine/reading/by-creation.ts';
+import { inFewer, isOfOne, type TooLarge } from '../../../engine/reading/fewer.ts';
 import { type Ends, floorSecond, type Ms, type Proof, type Step, secondMs } from '../../../engine/reading/reading.ts';
 import type { Claim } from '../../../engine/runs/claims.ts';
 import type { Examined, Look } from '../../../engine/verify/compare-reply.ts';
@@ -151,7 +153,7 @@ async function verifyList(verifying: Verifying, list: string): Promise<void> {
   const { sinceMs } = await sinceOf(ctx, claim);
   const before = (await placeOf(ctx.pg, claim, list))?.place;
   const cuts = await knownCuts(ctx.pg, claim, stream.enumerations.type ?? []);
-  const reading = readByCreation(before ? Number(before) : 0, {
+  const reading = inFewer(readByCreation, before ? Number(before) : 0, {
     ...stream.paging,
     lookbackMs: helpdeskOf(ctx).lookbackMs,
     cuts,
@@ -163,14 +165,19 @@ async function verifyList(verifying: Verifying, list: string): Promise<void> {
   while (!step.done) {
     const { ask } = step.value;
     const { reply, askedMs } = await readPage(look, stream, list, ask);
-    const page = pageOf(stream, reply, ask.order);
-    for (const { id } of reply.unreadable) if (id !== undefined) shown.set(id, Number.NaN);
-    for (const { id, time } of page.rows) shown.set(id, time);
-    step = reading.next(page);
+    if ('tooLarge' in reply) {
+      if (isOfOne(ask)) verifying.unread++;
+      step = reading.next(reply);
+    } else {
+      const page = pageOf(stream, reply, ask.order);
+      for (const { id } of reply.unreadable) if (id !== undefined) shown.set(id, Number.NaN);
+      for (const { id, time } of page.rows) shown.set(id, time);
+      step = reading.next(page);
+      const batch = listBatch(stream, ask, reply);
+      const updated = (record: Row) => stream.orderedBy(record);
+      await note(verifying, await examineRecords(look, { stream, reply, batch, askedMs, updated }));
+    }
     const proof = step.done ? step.value : step.value.proof;
-    const batch = listBatch(stream, ask, reply);
-    const updated = (record: Row) => stream.orderedBy(record);
-    await note(verifying, await examineRecords(look, { stream, reply, batch, askedMs, updated }));
     if (proof.gap) gaps.push(`${list} list, ${new Date(proof.gap.from).toISOString()}: ${proof.gap.reason}`);
     if (!proof.covered) continue;
     const range = proof.covered;
@@ -193,11 +200,11 @@ async function readPage(
   stream: ListStream<Row>,
   list: string,
   ask: Step['ask'],
-): Promise<{ reply: Reply<Row>; askedMs: Ms }> {
+): Promise<{ reply: Reply<Row> | TooLarge; askedMs: Ms }> {
   ctx.signal.throwIfAborted();
   const askedMs = ctx.clock.now();
-  const reply = await helpdeskOf(ctx).send(stream.request(list, ask), { lane: laneOf(claim), signal: ctx.signal });
-  return { reply, askedMs };
+  const sent = helpdeskOf(ctx).send(stream.request(list, ask), { lane: laneOf(claim), signal: ctx.signal });
+  return { reply: await unlessTooLarge(sent, ask), askedMs };
 }
 
 /** Fetches each row that a list lacked by id, because a list may hide existing records. */
@@ -296,7 +303,7 @@ async function readWhole(
   const { lookbackMs } = helpdeskOf(ctx);
   const begunMs = (await completeThrough(ctx.pg, claim.account, stream.key)) ?? 0;
   const ends = await doubtedEnds(verifying, list);
-  const reading = stream.read(0, { ...stream.paging, lookbackMs, firstLoad: true, ends });
+  const reading = inFewer(stream.read, 0, { ...stream.paging, lookbackMs, firstLoad: true, ends });
   const shown = new Set<string>();
   const newcomers = new Set<string>();
   let first: { askedMs: Ms; asOfMs: Ms } | undefined;
@@ -306,6 +313,15 @@ async function readWhole(
     const { ask } = step.value;
     const { reply, askedMs } = await readPage(look, stream, list, ask);
     first ??= { askedMs, asOfMs: reply.asOf };
+    if ('tooLarge' in reply) {
+      step = reading.next(reply);
+      if (isOfOne(ask)) {
+        verifying.unread++;
+        isWhole &&= stream.get !== undefined;
+      }
+      if (step.done && step.value.gap) isWhole = false;
+      continue;
+    }
     // A record without an id could be any missing row. Fetching by id would settle that, but this stream does not
     // support it.
     if (stream.get === undefined && reply.unreadable.some(({ id }) => id === undefined)) isWhole = false;
@@ -343,6 +359,7 @@ async function readNewcomers(
   const since = Math.max(0, sinceMs - secondMs);
   for (let page = 1; page * perPage <= depth; page++) {
     const { reply } = await readPage(look, stream, list, { since, page, perPage });
+    if ('tooLarge' in reply) return false;
     for (const { id } of reply.records) newcomers.add(id);
     // A short page is not the last one for certain.
     if (reply.arrived === 0) return true;

@@ -1,0 +1,164 @@
+/**
+ * Reads the YAML (or JSON) file of SHELFDESK_CONFIG: several accounts with their settings. The file holds no secrets, so it
+ * may be committed and shown. A secret is a reference: `{ env: NAME }` or `{ file: path }`.
+ */
+import { createRequire } from 'node:module';
+import { dirname, resolve } from 'node:path';
+import type { ParsedNode, YAMLMap } from 'yaml';
+import { UsageError } from '../../errors.ts';
+import { settings } from '../settings.ts';
+import { readText } from './read-text.ts';
+
+/** Raw settings of one account and their places, for error messages. */
+export interface Given {
+  readonly account: string;
+  readonly values: Readonly<Record<string, string | undefined>>;
+  /** Place of a setting: `the environment`, `line 7 of fleet.yml`. */
+  whereIs(name: string): string;
+  /** Whether the value came through a reference. Such a value may be a misplaced secret and is never shown. */
+  isNamed(name: string): boolean;
+  /** Place for a missing setting: `in the environment`. */
+  readonly whereTo: string;
+}
+
+export interface FleetFile {
+  readonly accounts: readonly Given[];
+  /** Invalid accounts. They do not stop the others. */
+  readonly refused: readonly Refused[];
+  /** All files read: the accounts file and the files it refers to. */
+  readonly files: readonly string[];
+}
+
+export interface Refused {
+  readonly account: string;
+  readonly error: UsageError;
+}
+
+/** Account names become parts of names in PostgreSQL, Redis and metrics. */
+const accountName = /^[a-z0-9][a-z0-9_-]{0,62}$/;
+const nameRule = 'Use up to 63 small letters, digits, - and _, starting with a letter or digit.';
+
+type Found = Map<string, { value: string; isNamed: boolean; line: number }>;
+
+/** `variable` reads a variable of the environment. Throws UsageError if the file as a whole is invalid. */
+export function readFleetFile(path: string, variable: (name: string) => string | undefined): FleetFile {
+  // The package has 84 files and a tenth of the program's load time, so only an accounts file loads it.
+  const yaml: typeof import('yaml') = createRequire(import.meta.url)('yaml');
+  const { isAlias, isMap, isScalar, LineCounter, parseDocument } = yaml;
+  const files = [path];
+  const lines = new LineCounter();
+  // All values are text, as in the environment: a number would round an id of 21 digits.
+  const document = parseDocument(readText(path, 'SHELFDESK_CONFIG names'), {
+    schema: 'failsafe',
+    lineCounter: lines,
+    prettyErrors: false,
+  });
+  const lineOf = (node: { range?: readonly number[] | null | undefined }) => lines.linePos(node.range?.[0] ?? 0).line;
+  const at = (line: number) => `line ${line} of ${path}`;
+  /** The parser's message may quote a secret, so only its code is shown. */
+  const [first] = document.errors;
+  if (first)
+    throw new UsageError(
+      `${at(lines.linePos(first.pos[0]).line)} is not valid YAML: ${first.code.toLowerCase().replaceAll('_', ' ')}`,
+      `Correct the file. ${shape}`,
+    );
+
+  const mapIn = (node: unknown, what: string, line: number): [key: string, node: unknown, line: number][] => {
+    const map = isAlias(node) ? node.resolve(document) : node;
+    if (!isMap(map)) throw new UsageError(`${what} (${at(line)}) is not a mapping`, shape);
+    return (map as YAMLMap<ParsedNode, unknown>).items.map(({ key, value }) => {
+      if (!isScalar(key)) throw new UsageError(`${what} (${at(lineOf(key))}) has a key that is not text`, shape);
+      return [String(key.value), value, lineOf(key)];
+    });
+  };
+
+  const settingsIn = (node: unknown, what: string, line: number): Found => {
+    const found: Found = new Map();
+    for (const [name, value, line_] of mapIn(node, what, line)) {
+      const setting = settings[name as keyof typeof settings] as { inFile?: 'plain' | 'reference' } | undefined;
+      if (setting === undefined) throw new UsageError(`${name} (${at(line_)}) is not a setting`, known);
+      if (setting.inFile === undefined)
+        throw new UsageError(
+          `${name} (${at(line_)}) belongs to the whole process and cannot be set per account`,
+          `Set ${name} in the environment.`,
+        );
+      found.set(name, { ...textIn(name, setting.inFile, value, line_), line: line_ });
+    }
+    return found;
+  };
+
+  const textIn = (
+    name: string,
+    kind: 'plain' | 'reference',
+    given: unknown,
+    line: number,
+  ): { value: string; isNamed: boolean } => {
+    const node = isAlias(given) ? given.resolve(document) : given;
+    if (node === null || isScalar(node)) {
+      const text = isScalar(node) ? String(node.value ?? '') : '';
+      if (kind === 'plain' || text === '') return { value: text, isNamed: false };
+      throw new UsageError(
+        `${name} (${at(line)}) is a secret and must not be in the file`,
+        `Use a reference: ${name}: { env: NAME } or ${name}: { file: path }. Replace the secret at the source, because the file exposed it.`,
+      );
+    }
+    const [[how, what, at_], ...more] = isMap(node)
+      ? (mapIn(node, name, line) as [[string, unknown, number], ...unknown[]])
+      : [['', undefined, line] as const];
+    const where = isScalar(what) ? String(what.value) : '';
+    if (more.length > 0 || where === '' || (how !== 'env' && how !== 'file'))
+      throw new UsageError(
+        `${name} (${at(at_)}) is neither a value nor a reference`,
+        `Write ${kind === 'plain' ? `${name}: value, or ` : ''}${name}: { env: NAME } or ${name}: { file: path }.`,
+      );
+    if (how === 'env') {
+      const value = variable(where);
+      if (value) return { value, isNamed: true };
+      throw new UsageError(`${name} (${at(line)}) refers to ${where}, which is not set`, `Set ${where}.`);
+    }
+    const file = resolve(dirname(path), where);
+    files.push(file);
+    const value = readText(file, `${name} (${at(line)}) names`).trim();
+    if (value === '')
+      throw new UsageError(
+        `${file} is empty, but ${name} (${at(line)}) refers to it`,
+        'Write the value into the file.',
+      );
+    return { value, isNamed: true };
+  };
+
+  let defaults: Found = new Map();
+  let accounts: ReturnType<typeof mapIn> = [];
+  if (document.contents === null) throw new UsageError(`${path} is empty`, shape);
+  for (const [key, node, line] of mapIn(document.contents, path, 1)) {
+    if (key === 'defaults') defaults = settingsIn(node, 'defaults', line);
+    else if (key === 'accounts') accounts = mapIn(node, 'accounts', line);
+    else throw new UsageError(`${key} (${at(line)}) is neither defaults nor accounts`, shape);
+  }
+  if (accounts.length === 0) throw new UsageError(`${path} names no accounts`, shape);
+
+  const given: Given[] = [];
+  const refused: Refused[] = [];
+  for (const [account, node, line] of accounts) {
+    try {
+      if (!accountName.test(account))
+        throw new UsageError(`'${account}' (${at(line)}) is not a valid account name`, nameRule);
+      const found = new Map([...defaults, ...settingsIn(node, `account '${account}'`, line)]);
+      given.push({
+        account,
+        values: Object.fromEntries([...found].map(([name, { value }]) => [name, value])),
+        whereIs: name => at(found.get(name)?.line ?? line),
+        isNamed: name => found.get(name)?.isNamed === true,
+        whereTo: `for account '${account}' (${at(line)})`,
+      });
+    } catch (error) {
+      if (!(error instanceof UsageError)) throw error;
+      refused.push({ account, error });
+    }
+  }
+  return { accounts: given, refused, files };
+}
+
+const shape =
+  'The file needs `accounts:` with the settings of each account below its name; common settings go under `defaults:`.';
+const known = 'README.md lists the settings, which are named like the variables.';

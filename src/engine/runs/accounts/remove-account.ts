@@ -1,0 +1,147 @@
+/**
+ * Removes an account from the warehouse. Its rows are found by the catalog: all tables of ours with an account_id, and all
+ * lists of accounts. Each batch is a transaction, and the row of sync.accounts goes last. So a removal that dies is
+ * repeated by the same command.
+ */
+import type pg from 'pg';
+import { UsageError } from '../../../errors.ts';
+import { type Client, transaction } from '../../database/pool.ts';
+import { withAccount } from '../runs.ts';
+
+type Queryable = Pick<pg.ClientBase, 'query'>;
+
+/** Rows in one transaction. */
+const batch = 5000;
+
+/** The schemas that the migrations and the sources own. */
+const ours = `n.nspname in ('sync', 'analytics', 'internal') or n.nspname in (select s.name from sync.source_schemas s)`;
+
+/** Tables with an account_id. Those of streams first: what their triggers write goes after them. */
+export async function accountTables(db: Queryable): Promise<string[]> {
+  const { rows } = await db.query<{ name: string }>(
+    `select format('%I.%I', n.nspname, c.relname) as name
+     from pg_class c join pg_namespace n on n.oid = c.relnamespace
+     join pg_attribute a on a.attrelid = c.oid and a.attname = 'account_id' and not a.attisdropped
+     left join sync.streams k on k.stream_key = n.nspname || '.' || c.relname
+     where (${ours}) and c.relkind in ('r', 'p') and not c.relispartition
+     order by n.nspname || '.' || c.relname = 'sync.accounts', k.place nulls last, n.nspname = 'sync', 1`,
+  );
+  return rows.map(({ name }) => name);
+}
+
+export interface Held {
+  readonly table: string;
+  readonly rows: number;
+}
+
+/** The tables that hold rows of the account. */
+export async function rowsOf(db: Queryable, account: string): Promise<Held[]> {
+  const held: Held[] = [];
+  for (const table of await accountTables(db)) {
+    const { rows } = await db.query<{ n: number }>(`select count(*) as n from ${table} where account_id = $1`, [
+      account,
+    ]);
+    if (rows[0]!.n > 0) held.push({ table, rows: rows[0]!.n });
+  }
+  return held;
+}
+
+/** Ends all runs of the account, and pauses it. Throws UsageError while a process serves it. */
+export async function beginRemoval(db: pg.Pool, { account, who }: { account: string; who: string }, now: Date) {
+  await withAccount(db, account, async client => {
+    await requireUnserved(client, account);
+    await client.query(
+      `insert into sync.paused (account_id, source, stream, paused_at, paused_by, reason)
+       values ($1, '', '', $2, $3, 'the account is being removed') on conflict do nothing`,
+      [account, now, who],
+    );
+    // A process that still holds a stream of them is fenced off.
+    await client.query('delete from sync.stored_runs where account_id = $1', [account]);
+  });
+}
+
+async function requireUnserved(client: Client, account: string): Promise<void> {
+  const { rows } = await client.query<{ host: string; pid: number }>(
+    'select host, pid from sync.live_workers where account_id = $1 order by id limit 1',
+    [account],
+  );
+  const [serving] = rows;
+  if (serving === undefined) return;
+  throw new UsageError(
+    `account '${account}' is not removed: process ${serving.pid} on ${serving.host} serves it`,
+    'Stop that process, and run the same command again.',
+  );
+}
+
+/** Removes the rows in batches, except what keeps other processes away. `told` gets each table with its removed rows. */
+export async function clearAccount(
+  db: pg.Pool,
+  account: string,
+  { signal, told }: { signal: AbortSignal; told: (one: Held) => void },
+): Promise<void> {
+  const last = ['sync.accounts', 'sync.paused', 'sync.workers'];
+  for (const table of await accountTables(db)) {
+    if (last.includes(table)) continue;
+    let rows = 0;
+    for (let removed = batch; removed === batch; rows += removed) {
+      signal.throwIfAborted();
+      removed = await transaction(db, client => removeFrom(client, table, account));
+    }
+    if (rows > 0) told({ table, rows });
+  }
+}
+
+async function removeFrom(client: Client, table: string, account: string, limit = String(batch)): Promise<number> {
+  const { rowCount } = await client.query(
+    `delete from ${table} where ctid = any (array(select ctid from ${table} where account_id = $1 limit ${limit}))`,
+    [account],
+  );
+  return rowCount ?? 0;
+}
+
+/**
+ * Removes what is left, with the account itself, in one transaction. If the lake is on, its next export takes the account
+ * out of all files.
+ */
+export async function endRemoval(db: pg.Pool, account: string): Promise<void> {
+  await withAccount(db, account, async client => {
+    await requireUnserved(client, account);
+    await forget(client, account);
+    for (const table of await listsOfAccounts(client))
+      await client.query(`update ${table} set accounts = array_remove(accounts, $1) where $1 = any (accounts)`, [
+        account,
+      ]);
+    // `rules` makes the newest snapshot the only one.
+    await client.query(
+      `insert into sync.lake_pending (unit, account_id, id, erased)
+       select u.unit, $1, '', u.unit = 'rules' from unnest(array['account', 'rules']) u (unit)
+       where exists (select from sync.lake)`,
+      [account],
+    );
+  });
+}
+
+/** A reader of no account is left with an empty list, which lets it see nothing. */
+async function listsOfAccounts(db: Queryable): Promise<string[]> {
+  const { rows } = await db.query<{ name: string }>(
+    `select format('%I.%I', n.nspname, c.relname) as name
+     from pg_class c join pg_namespace n on n.oid = c.relnamespace
+     join pg_attribute a on a.attrelid = c.oid and a.attname = 'accounts' and a.atttypid = 'text[]'::regtype
+     where (${ours}) and c.relkind in ('r', 'p')`,
+  );
+  return rows.map(({ name }) => name);
+}
+
+/** Removes all rows of the account in one transaction. */
+export const forgetAccount = (db: pg.Pool, account: string): Promise<void> =>
+  transaction(db, client => forget(client, account));
+
+/** Triggers may write into a table that was cleared before: at most once, because what they write has no triggers. */
+async function forget(client: Client, account: string): Promise<void> {
+  const tables = await accountTables(client);
+  for (let round = 1; round <= 3; round++) {
+    let removed = 0;
+    for (const table of tables) removed += await removeFrom(client, table, account, 'all');
+    if (removed === 0) return;
+  }
+}
