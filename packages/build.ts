@@ -15,6 +15,7 @@ const dist = join(root, 'dist');
 const worker = join(dist, 'shelfdesk');
 const sandbox = join(dist, 'sandbox');
 const compiled = join(dist, 'compiled');
+const program = join(dist, 'program');
 
 interface Manifest {
   version: string;
@@ -31,9 +32,9 @@ const asJs = (paths: Record<string, string>) =>
 const keep = (from: string, to: string) => cpSync(from, to, { recursive: true });
 
 rmSync(dist, { recursive: true, force: true });
-execFileSync(process.execPath, [join(root, 'node_modules/typescript/bin/tsc'), '-p', join(root, 'packages')], {
-  stdio: 'inherit',
-});
+compile('--outDir', compiled);
+// A program needs neither types nor, a fifth of its size, comments.
+compile('--outDir', program, '--removeComments', '--declaration', 'false');
 // The compiler leaves the names of the sources in the types.
 for (const name of globSync('**/*.d.ts', { cwd: compiled })) {
   const path = join(compiled, name);
@@ -57,9 +58,7 @@ manifest(sandbox, {
   dependencies: theirs.dependencies,
 });
 
-// A program needs no types.
-for (const folder of ['src', 'jobs'])
-  cpSync(join(compiled, folder), join(worker, folder), { recursive: true, filter: path => !path.endsWith('.d.ts') });
+for (const folder of ['src', 'jobs']) keep(join(program, folder), join(worker, folder));
 assets('src', join(worker, 'src'));
 for (const name of ['migrations', 'docs', 'dbt', 'CHANGELOG.md', 'SECURITY.md', 'LICENSE', '.env.example']) {
   keep(join(root, name), join(worker, name));
@@ -86,7 +85,12 @@ manifest(worker, {
   ),
   bundleDependencies: [theirs.name],
 });
-rmSync(compiled, { recursive: true });
+for (const folder of [compiled, program]) rmSync(folder, { recursive: true });
+
+function compile(...flags: string[]): void {
+  const args = [join(root, 'node_modules/typescript/bin/tsc'), '-p', join(root, 'packages'), ...flags];
+  execFileSync(process.execPath, args, { stdio: 'inherit' });
+}
 
 /** What lies beside the sources and is read at run time: a page's style, an OpenAPI document, views of the lake. */
 function assets(folder: string, to: string): void {

@@ -24,7 +24,8 @@ export default defineConfig({
   title: 'Shelfdesk',
   description,
   srcDir: root,
-  srcExclude: ['AGENTS.md', '.shelfdesk/**', 'test/**', 'packages/site/**'],
+  // The README of the package links to what lies in the package.
+  srcExclude: ['AGENTS.md', '.shelfdesk/**', 'test/**', 'packages/site/**', 'packages/README.md'],
   outDir: join(root, 'dist/site'),
   rewrites: {
     'README.md': 'index.md',
