@@ -152,10 +152,13 @@ const real = [
 ];
 
 /** Whether settings or an embedded warehouse of real data are in this folder. */
-export const isSetUp = (folder = process.cwd(), environment: Environment = process.env): boolean =>
-  real.some(name => environment[name]) ||
-  existsSync(join(folder, '.env')) ||
-  hasEmbedded(join(folder, '.shelfdesk', 'postgres'));
+export async function isSetUp(folder = process.cwd(), environment: Environment = process.env): Promise<boolean> {
+  if (real.some(name => environment[name]) || existsSync(join(folder, '.env'))) return true;
+  const embedded = join(folder, '.shelfdesk', 'postgres');
+  if (!hasEmbedded(embedded)) return false;
+  const { holdsTables } = await import('../embedded/postgres.ts');
+  return holdsTables(embedded);
+}
 
 /**
  * The demo of the folder, where nothing real is set up, or `named` asks for its account. Undefined: the real settings
@@ -167,7 +170,7 @@ export async function demoInstead(
   environment: Environment = process.env,
 ): Promise<Demo | undefined> {
   const demo = await findDemo(folder);
-  if (demo === undefined || (named !== demoAccount && isSetUp(folder, environment))) return undefined;
+  if (demo === undefined || (named !== demoAccount && (await isSetUp(folder, environment)))) return undefined;
   return demo;
 }
 

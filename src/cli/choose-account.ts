@@ -14,6 +14,9 @@ import { choiceOf } from '../words.ts';
 import type { Deps } from './command.ts';
 import { tablesOf } from './warehouse.ts';
 
+/** For the account of a demo whose sandbox has ended. */
+export const demoHasEnded = 'The demo has ended. `npx shelfdesk demo --stay` runs it again.';
+
 export const servedBy = (config: Config): Served => ({ config, sources: configuredSources(config) });
 
 export const servedOf = ({ accounts }: Fleet): Served[] => accounts.map(servedBy);

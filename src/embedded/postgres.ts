@@ -82,6 +82,26 @@ async function join(folder: string, settings: Settings, signal?: AbortSignal): P
   throw trouble;
 }
 
+/**
+ * Whether migrations have made tables in the server's database. A command that only looks makes a server, too, and no
+ * tables. True if the server cannot be asked: what is in the folder may be somebody's warehouse.
+ */
+export async function holdsTables(folder: string): Promise<boolean> {
+  try {
+    const { url, release } = await joinEmbedded({ folder });
+    const client = new pg.Client({ connectionString: url });
+    try {
+      await client.connect();
+      return (await client.query("select from pg_namespace where nspname = 'sync'")).rows.length > 0;
+    } finally {
+      await client.end();
+      await release();
+    }
+  } catch {
+    return true;
+  }
+}
+
 /** Whether the error is temporary: the server is starting, stopping or recovering. */
 function isPassing(error: unknown): boolean {
   const { code, message } = error as { code?: string; message?: string };

@@ -8,7 +8,7 @@ import { createInterface } from 'node:readline';
 import pg from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
 import { findPlace, type Place } from '../../src/embedded/place.ts';
-import { type Embedded, joinEmbedded } from '../../src/embedded/postgres.ts';
+import { type Embedded, holdsTables, joinEmbedded } from '../../src/embedded/postgres.ts';
 import { removeServer } from '../support/global.ts';
 import { long } from '../support/long.ts';
 
@@ -388,4 +388,17 @@ test('a folder that cannot be made is reported, not its system call', async () =
     message: expect.stringMatching(`PostgreSQL cannot be set up in ${folder}: .*${home}`),
     remedy: expect.stringContaining('set DATABASE_URL'),
   });
+});
+
+test('a server that was made by looking holds no warehouse; one with tables does', long, async () => {
+  const folder = await serverFolder();
+  const server = await joinEmbedded({ folder, settings });
+  expect(await holdsTables(folder)).toBe(false);
+  const client = new pg.Client({ connectionString: server.url });
+  await client.connect();
+  await client.query('create schema sync');
+  await client.end();
+  expect(await holdsTables(folder)).toBe(true);
+  await server.release();
+  expect(await holdsTables(folder)).toBe(true);
 });

@@ -17,7 +17,7 @@ import { type Problem, readProblems } from '../../ops/problems.ts';
 import { timeLeft } from '../../ops/time-left.ts';
 import { streams as declared, sources, streamsOf } from '../../sources/index.ts';
 import { amount, count, upperFirst } from '../../words.ts';
-import { chosenAccounts, servedBy } from '../choose-account.ts';
+import { chosenAccounts, demoHasEnded, servedBy } from '../choose-account.ts';
 import { type Act, type Deps, note } from '../command.ts';
 import { cellText, duration, print, printJson, say, style, table } from '../output/terminal.ts';
 import { warehouseOf } from '../warehouse.ts';
@@ -122,8 +122,8 @@ export function addStatus(program: Command, deps: Deps, act: Act): void {
         }
         for (const { account, error } of refused) say(`! ${account}: ${error.message}. ${error.remedy}`);
         const ofDemo = isOne && accounts[0] && isDemo(accounts[0]);
-        if (ofDemo && !accounts[0]!.demo!.running)
-          say('The demo has ended. `npx shelfdesk demo --stay` runs it again.');
+        const hasEnded = ofDemo && !accounts[0]!.demo!.running;
+        if (hasEnded) say(demoHasEnded);
         const old = db && !ofDemo ? await oldDemo(db) : undefined;
         if (old !== undefined) say(`! ${old.says} ${old.remedy}`);
         for (const { name, label, requires } of isOne && !ofDemo ? sources : [])
@@ -136,7 +136,10 @@ export function addStatus(program: Command, deps: Deps, act: Act): void {
           say(`The database was migrated by a newer Shelfdesk (${unknown.join(', ')}): upgrade this one.`);
         if (missing.length > 0)
           say('The tables are missing or outdated: run `npx shelfdesk sync` or `npx shelfdesk migrate`.');
-        else show(streams, problems, { isWide: options.wide === true, isOne });
+        else {
+          const told = hasEnded ? problems.filter(({ problem }) => problem !== 'no_worker') : problems;
+          show(streams, told, { isWide: options.wide === true, isOne });
+        }
         for (const [where, those] of Map.groupBy(workers, ({ host, pid }) => `on ${host}, process ${pid}`))
           say(
             those.length > 1

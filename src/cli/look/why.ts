@@ -9,7 +9,7 @@ import { liveWorkers } from '../../engine/runs/workers.ts';
 import { exitCodes, ShelfdeskError } from '../../errors.ts';
 import { type By, type Life, lifeOf, rejectsOf } from '../../sources/helpdesk/ticket-life.ts';
 import { amount, count } from '../../words.ts';
-import { openChosen, servedBy } from '../choose-account.ts';
+import { demoHasEnded, openChosen, servedBy } from '../choose-account.ts';
 import type { Act, Deps } from '../command.ts';
 import { type Cell, cellText, duration, print, printJson, say, table } from '../output/terminal.ts';
 import { scheduleOf } from '../work/schedule.ts';
@@ -156,7 +156,8 @@ function* reasons(life: Omit<Why, 'why'>, { config, worker, tickets, messages }:
     yield `The list of tickets has ${count(tickets.holes.length, 'gap')}: a change there is not here. ${command(config.account, 'backfill tickets')} fills ${tickets.holes.length === 1 ? 'it' : 'them'}.`;
   for (const one of [tickets, messages])
     if (one?.last_error) yield `${one.stream}: ${one.last_error}. ${one.remedy ?? ''}`.trimEnd();
-  if (!worker)
+  if (config.demo && !config.demo.running) yield demoHasEnded;
+  else if (!worker)
     yield `No worker is alive: nothing is read until \`npx shelfdesk start\` or ${command(config.account, 'sync')}.`;
   const due =
     next.sweep_due && next.sweep_due.getTime() > systemClock.now()

@@ -88,13 +88,16 @@ async function list(deps: Deps, { json = false }: Asked): Promise<number> {
   else
     print(
       table(
-        ['account', 'sources', 'workers', 'settings here'],
-        accounts.map(one => [
-          one.account,
-          Object.values(one.sources).join(' ') || 'none read yet',
-          one.workers,
-          one.has_settings ? 'yes' : 'no',
-        ]),
+        ['account', 'source', 'address', 'workers', 'settings here'],
+        accounts.flatMap(one => {
+          const sources = Object.entries(one.sources);
+          return (sources.length > 0 ? sources : [['none read yet', '']]).map(([source, address]) => [
+            ...[one.account, source, address],
+            one.workers,
+            one.has_settings ? 'yes' : 'no',
+          ]);
+        }),
+        Number.POSITIVE_INFINITY,
       ),
     );
   const demo = isDemo(fleet) ? undefined : await oldDemo(pg);

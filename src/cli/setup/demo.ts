@@ -121,7 +121,7 @@ export function addDemo(program: Command, deps: Deps, act: Act): void {
               ),
             );
           }
-          const option = isSetUp() ? ` --account ${demoAccount}` : '';
+          const option = (await isSetUp()) ? ` --account ${demoAccount}` : '';
           if (stay) await runOn(fleet, warehouse, deps, { option, version: program.version()! });
           else print(`\n${next(option)}`);
           return result.exitCode;

@@ -13,6 +13,9 @@ export const counted = 'seen + deleted + credits';
 /** The least that the stream must count for a further commit. */
 export const acknowledgedOf = (claim: object): number => acknowledged.get(claim) ?? 0;
 
+/** Whether a commit of the claim has answered. */
+export const hasCommitted = (claim: object): boolean => acknowledged.has(claim);
+
 /** The stream counts so much after a commit. */
 export function acknowledge(claim: object, count: number): void {
   acknowledged.set(claim, Math.max(acknowledgedOf(claim), count));

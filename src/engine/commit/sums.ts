@@ -6,10 +6,10 @@ import { cover } from '../coverage/coverage.ts';
 import type { Client } from '../database/pool.ts';
 import { nameOfKey } from '../database/stream-key.ts';
 import type { Range } from '../reading/reading.ts';
-import { bindSource } from '../runs/accounts/accounts.ts';
+import { type Bound, bindSource } from '../runs/accounts/accounts.ts';
 import type { Claim } from '../runs/claims.ts';
 import type { Counts } from '../runs/runs.ts';
-import { acknowledge, acknowledgedOf, acknowledgeWithin, counted } from './acknowledged.ts';
+import { acknowledge, acknowledgedOf, acknowledgeWithin, counted, hasCommitted } from './acknowledged.ts';
 
 interface Noted {
   readonly counts: Counts;
@@ -66,10 +66,14 @@ async function write(client: Client, claim: Claim, noted: readonly Noted[]): Pro
   });
   const [written] = rows;
   if (written === undefined) throw fencedOff(claim);
-  if (claim.binds) await bindSource(client, claim.account, claim.binds);
+  const source = yetToBind(claim);
+  if (source !== undefined) await bindSource(client, claim.account, source);
   acknowledgeWithin(client, claim, written.counted);
   for (const { list, range } of joined(noted)) await cover(client, claim, list, range);
 }
+
+/** The source that the next commit of the claim binds the account to. */
+export const yetToBind = (claim: Claim): Bound | undefined => (hasCommitted(claim) ? undefined : claim.binds);
 
 /** What an empty page proves, in one statement instead of a transaction. Throws unless the claim is still ours. */
 export async function keepProof(

@@ -14,7 +14,7 @@ import {
   type Written,
   writeBatch,
 } from '../commit/commit.ts';
-import { keepProof } from '../commit/sums.ts';
+import { keepProof, yetToBind } from '../commit/sums.ts';
 import { type Context, type OpenSource, sourceOf, takeCredits } from '../context.ts';
 import type { Client } from '../database/pool.ts';
 import { parseJson } from '../exact-json.ts';
@@ -137,11 +137,12 @@ export function recordsOf<T extends Row>(
   };
   const { list = 'default', proof = {}, redundant = [], expected } = books;
   const { covered, tie, walk, gap, pages } = proof;
-  const provesOnly =
-    covered && !tie && walk === undefined && !gap && !pages && redundant.length === 0 && !claim.again && !claim.binds;
+  const provesOnly = covered && !tie && walk === undefined && !gap && !pages && redundant.length === 0 && !claim.again;
   const isEmpty = arrived === 0 && more === undefined && clockMoved === undefined;
   const alone =
-    provesOnly && isEmpty ? () => keepProof(ctx.pg, claim, list, covered, { credits, expected }) : undefined;
+    provesOnly && isEmpty && yetToBind(claim) === undefined
+      ? () => keepProof(ctx.pg, claim, list, covered, { credits, expected })
+      : undefined;
   const { version = '' } = stream.merge.declared.root;
   const versions = new Map(reply.records.map(record => [record.id, (record as Record<string, unknown>)[version]]));
   const rows = hasRows && clockMoved === undefined ? { batch, writer: claim, at: moment, versions } : undefined;
