@@ -14,6 +14,8 @@ export interface Certificates extends AsyncDisposable {
   readonly stranger: string;
   /** For `localhost` alone. */
   readonly server: { cert: string; key: string };
+  /** For `desk.example`. */
+  readonly named: { cert: string; key: string };
   readonly client: { cert: string; key: string };
 }
 
@@ -40,6 +42,7 @@ export async function makeCertificates(): Promise<Certificates> {
     authority: await authorityOf('authority'),
     stranger: await authorityOf('stranger'),
     server: await signed('server', 'subjectAltName=DNS:localhost\n'),
+    named: await signed('named', 'subjectAltName=DNS:desk.example\n'),
     client: await signed('client', 'extendedKeyUsage=clientAuth\n'),
     [Symbol.asyncDispose]: () => rm(folder, { recursive: true, force: true }),
   };

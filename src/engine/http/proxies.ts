@@ -1,5 +1,7 @@
 /** Which proxy a request goes through, as HTTP_PROXY, HTTPS_PROXY and NO_PROXY say, and the connections of each way. */
+import connect from 'undici/lib/api/api-connect.js';
 import Agent from 'undici/lib/dispatcher/agent.js';
+import Pool from 'undici/lib/dispatcher/pool.js';
 import ProxyAgent from 'undici/lib/dispatcher/proxy-agent.js';
 
 export interface Proxies {
@@ -56,6 +58,9 @@ export interface Ways extends AsyncDisposable {
   to(address: URL): Agent | ProxyAgent;
 }
 
+/** Only the whole package gives its pools the method that opens a tunnel. */
+const clientFactory = (proxy: URL, options: object) => Object.assign(new Pool(proxy, options), { connect });
+
 /** At most four connections to each host. */
 export function openWays(proxies: Proxies = noProxies): Ways {
   const connections = 4;
@@ -67,7 +72,7 @@ export function openWays(proxies: Proxies = noProxies): Ways {
       const proxy = proxyFor(address, proxies);
       if (proxy === undefined) return direct;
       const { href } = proxy.url;
-      const agent = through.get(href) ?? new ProxyAgent({ uri: href, connections });
+      const agent = through.get(href) ?? new ProxyAgent({ uri: href, connections, clientFactory });
       through.set(href, agent);
       return agent;
     },

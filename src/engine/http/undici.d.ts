@@ -14,6 +14,19 @@ declare module 'undici/lib/dispatcher/proxy-agent.js' {
   export default ProxyAgent;
 }
 
+declare module 'undici/lib/dispatcher/pool.js' {
+  import { Pool } from 'undici';
+
+  export default Pool;
+}
+
+declare module 'undici/lib/api/api-connect.js' {
+  import type { Pool } from 'undici';
+
+  const connect: Pool['connect'];
+  export default connect;
+}
+
 declare module 'undici/lib/api/api-request.js' {
   import type { Dispatcher } from 'undici';
 
