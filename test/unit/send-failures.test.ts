@@ -56,6 +56,8 @@ test.each(
   const [one, list] = [await failed(dialect, 'single', status, text), await failed(dialect, 'list', status, text)];
   expect([nameOf(one.error), nameOf(list.error)]).toEqual([ofOne, ofList]);
   expect([one.asked, list.asked]).toEqual([tries, tries]);
+  if (text === html)
+    expect(list.error.message).toMatch(/: 403, something before .+ refuses the request; gave up after 3 tries$/);
   if (ofOne !== 'refused' || !(one.error instanceof Retry)) return;
   expect(one.error.message).toBe(`GET /x/1: the source refuses this record (${status})`);
   expect(one.error.everywhere?.remedy).toMatch(/^Check /);

@@ -236,6 +236,12 @@ export const noInterface = ({ address, setting, label }: Place): Pick<Cause, 'wh
   remedy: `Check ${setting}: its host, and that it ends where the interface begins (${ending(setting, address)}).`,
 });
 
+/** 403, but not in the words of the interface. */
+export const refusedBetween = ({ label, address, proxy }: Place): Pick<Cause, 'what' | 'remedy'> => ({
+  what: `something before ${label} refuses the request`,
+  remedy: `Ask who runs ${proxy ? `the proxy ${hostOf(proxy.url)}` : 'the network between, a firewall or a proxy,'} whether it lets this machine reach ${hostOf(address)}. ${again}`,
+});
+
 /** A web page came in place of JSON. */
 export const webPage = ({ address, setting }: Place): Pick<Cause, 'what' | 'remedy'> => ({
   what: `${hostOf(address)} answers with a web page, not with JSON`,

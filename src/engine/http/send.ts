@@ -19,7 +19,16 @@ import {
 import { count } from '../../words.ts';
 import type { Awaited, Booked, Budget, Lane } from '../budget/budget.ts';
 import { streamKey } from '../database/stream-key.ts';
-import { aCopy, answerOf, type Cause, causeOfError, causeOfReply, noInterface, type Place } from './causes.ts';
+import {
+  aCopy,
+  answerOf,
+  type Cause,
+  causeOfError,
+  causeOfReply,
+  noInterface,
+  type Place,
+  refusedBetween,
+} from './causes.ts';
 import { acceptEncoding } from './decoded.ts';
 import type { Dialect, Said, Token } from './dialect.ts';
 import type { Fetch, RawReply } from './fetch.ts';
@@ -296,8 +305,13 @@ export function makeSend(deps: {
       : failed;
   }
 
-  /** A list that every such interface has is not there: the address is of something else. */
-  function elsewhere(request: Request<unknown>, { status }: Said, error: ShelfdeskError): ShelfdeskError {
+  /** What is not of the interface: a list that each has is not there, or a dialect does not know the words of a 403. */
+  function elsewhere(request: Request<unknown>, said: Said, error: ShelfdeskError): ShelfdeskError {
+    const { status } = said;
+    if (status === 403 && error instanceof Retry && !error.everywhere && !dialect.words?.(said)) {
+      const { what, remedy } = refusedBetween(place);
+      return new Retry(`${label(request)}: 403, ${what}`, error, undefined, remedy);
+    }
     if (status !== 404 || request.shape !== 'list' || request.ofOne) return error;
     const { what, remedy } = noInterface(place);
     const message = `${label(request)}: 404, ${what}`;
