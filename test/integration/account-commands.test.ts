@@ -3,9 +3,9 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
-import { accountTables } from '../../src/engine/runs/accounts/remove-account.ts';
 import { shelfdesk } from '../support/cli.ts';
 import { openFleet } from '../support/fleet.ts';
+import { describeLongOnLake } from '../support/lake.ts';
 import { long } from '../support/long.ts';
 import { noSandboxLimits } from '../support/mirror.ts';
 import { freshDatabase } from '../support/postgres.ts';
@@ -15,15 +15,15 @@ const unlimited = {
   HELPDESK_REQUESTS_PER_SECOND: String(noSandboxLimits.requestsPerSecond),
 };
 
-async function twoAccounts(stack: AsyncDisposableStack) {
+async function twoAccounts(stack: AsyncDisposableStack, names = ['ada', 'ben']) {
   const db = stack.use(await freshDatabase());
-  const fleet = await openFleet(stack, ['ada', 'ben'], {
-    env: { DATABASE_URL: db.url },
+  const fleet = await openFleet(stack, names, {
+    env: { DATABASE_URL: db.url, LAKE_EXTENSIONS: process.env.LAKE_EXTENSIONS ?? '' },
     world: name => ({ ...noSandboxLimits, tickets: 20, seed: name.charCodeAt(0) }),
     settings: () => unlimited,
   });
   const run = (...args: string[]) => shelfdesk(args, fleet.env, fleet.folder).finished;
-  for (const name of ['ada', 'ben']) expect((await run('--account', name, 'sync')).code).toBe(0);
+  for (const name of names) expect((await run('--account', name, 'sync')).code).toBe(0);
   return { db, fleet, run };
 }
 
@@ -34,7 +34,13 @@ test(
     await using stack = new AsyncDisposableStack();
     const { db, fleet, run } = await twoAccounts(stack);
     const rows = async <T>(sql: string, ...values: unknown[]) => (await db.pool.query(sql, values)).rows as T[];
-    const tables = await accountTables(db.pool);
+    const tables = (
+      await rows<{ name: string }>(
+        `select format('%I.%I', c.table_schema, c.table_name) as name
+         from information_schema.columns c join information_schema.tables t using (table_schema, table_name)
+         where c.column_name = 'account_id' and t.table_type = 'BASE TABLE'`,
+      )
+    ).map(({ name }) => name);
     expect(tables.length).toBeGreaterThan(40);
     const held = async (account: string) => {
       const found: Record<string, string> = {};
@@ -159,4 +165,42 @@ test('an address that nothing was read from binds nothing', long, async () => {
   expect((await db.pool.query('select from sync.sources')).rowCount).toBe(0);
   expect((await shelfdesk(['sync', 'users'], { ...env, HELPDESK_BASE_URL: url }, folder).finished).code).toBe(0);
   expect((await db.pool.query('select address from sync.sources')).rows).toEqual([{ address: url }]);
+});
+
+test('a demo in a warehouse of real data is named with the command that takes it out', long, async () => {
+  await using stack = new AsyncDisposableStack();
+  const { db, run } = await twoAccounts(stack, ['ada', 'demo']);
+  const says = "Account 'demo' is of a demo, and its rows count among yours.";
+  const told = async (...args: string[]) => {
+    const { stdout, stderr } = await run(...args);
+    return (stdout + stderr).replaceAll(/\s+/g, ' ');
+  };
+  for (const args of [['status'], ['doctor'], ['account', 'list']])
+    expect(await told(...args)).toMatch(new RegExp(`${says}.*npx shelfdesk account remove demo`));
+  // A real help desk of this name has other agents.
+  await db.pool.query(`update helpdesk.users set email = 'ada@desk.test' where account_id = 'demo'`);
+  expect(await told('status')).not.toContain(says);
+  await db.pool.query(`update helpdesk.users set email = 'ada@harbourlane.example' where account_id = 'demo'`);
+  expect((await run('account', 'remove', 'demo', '--yes')).code).toBe(0);
+  expect(await told('status')).not.toContain(says);
+  expect((await db.pool.query('select distinct account_id from helpdesk.tickets')).rows).toEqual([
+    { account_id: 'ada' },
+  ]);
+});
+
+await describeLongOnLake('with a lake', () => {
+  test('remove takes the account out of the lake', long, async () => {
+    await using stack = new AsyncDisposableStack();
+    const { run } = await twoAccounts(stack);
+    for (const args of [['on', '--to', 'copy', '--pii'], ['export']])
+      expect(await run('lake', ...args), args.join(' ')).toMatchObject({ code: 0 });
+    const question = 'select distinct account_id from helpdesk.tickets order by 1';
+    const accounts = async () => (await run('lake', 'sql', question)).stdout.match(/^(ada|ben)$/gm);
+    expect(await accounts()).toEqual(['ada', 'ben']);
+    expect(await run('account', 'remove', 'ada', '--yes')).toMatchObject({
+      code: 0,
+      stderr: expect.stringContaining('loses these rows, and all snapshots but its newest'),
+    });
+    expect(await accounts()).toEqual(['ben']);
+  });
 });
