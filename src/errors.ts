@@ -116,7 +116,7 @@ export class ReplyTooLarge extends Retry {
       `${what}: the reply is larger than ${inMegabytes(capBytes)} MB (SHELFDESK_REPLY_MEGABYTES); reading ended at ${inMegabytes(bytes)} MB`,
     );
     this.remedy =
-      'Fewer records a page are asked for, down to one; a single record that is too large is left out, as a reject. To store it, set SHELFDESK_REPLY_MEGABYTES higher where memory allows: a page needs about six times its size.';
+      'Fewer records a page are asked for, down to one; a single record that is too large is left out, as a reject. To store it, set SHELFDESK_REPLY_MEGABYTES higher where memory allows: a process needs eight times the size of its largest reply.';
     this.id = id;
     this.shown = shown;
   }

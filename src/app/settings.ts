@@ -360,9 +360,9 @@ const accountSettings = {
     says: 'Most kilobytes of rows in one answer to an agent.',
   },
   SHELFDESK_REPLY_MEGABYTES: {
-    schema: count(1).default(64),
-    default: '64',
-    says: 'Longest reply of a source, in megabytes after decompression. Reading ends there, and fewer records a page are asked for. A page of 100 tickets has less than one; a reply needs about six times its size in memory.',
+    schema: count(1).default(32),
+    default: '32',
+    says: 'Longest reply of a source, in megabytes after decompression. Reading ends there, and fewer records a page are asked for. A page of 100 tickets has less than one. A process needs eight times as much memory, and at least 512 MB.',
   },
   LOG_LEVEL: {
     schema: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'),

@@ -6,7 +6,7 @@ import { leaves } from './program.ts';
 
 const exits: Record<keyof typeof exitCodes, string> = {
   ok: 'Done. Also `start` after SIGTERM or Ctrl-C.',
-  failed: 'Failed, or the database is of a newer version. `health`: no worker is alive.',
+  failed: 'Failed, or the database is of a newer version. `status --check`: no worker is alive.',
   usage: 'Wrong usage or configuration. Nothing was read or written.',
   partial:
     'Partial: some records could not be had, or wait. Everything else is stored, and `status` says what is missing.',

@@ -47,7 +47,7 @@ describe('what is given', () => {
       databaseUrl: undefined,
       redisUrl: undefined,
       proxies: { http: undefined, https: undefined, none: '' },
-      replyBytes: 64_000_000,
+      replyBytes: 32_000_000,
       helpdesk: undefined,
       limits: { credits: 100, periodMs: 60_000, requestsPerSecond: 6, reserve: 10, sweepShare: 0.1 },
       sinceMs: 0,

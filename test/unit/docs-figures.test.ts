@@ -20,7 +20,7 @@ const documents = [
 
 /** Limits, pauses, settings, what follows from them by arithmetic, and a complaint of others: no outcomes. What is measured is not put here. */
 const promised = new Set(
-  '1 s|2 s|3.5 s|4 s|5 s|10 s|12 s|14 s|15 s|20 s|25 s|30 s|31 s|75 s|90 s|100 s|20 ms|300 ms|0.04 %|0.3 %|5 %|10 %|60 %|95 %'.split(
+  '1 s|2 s|3.5 s|4 s|5 s|10 s|12 s|14 s|15 s|20 s|25 s|30 s|31 s|75 s|90 s|100 s|20 ms|300 ms|512 MB|0.04 %|0.3 %|5 %|10 %|60 %|95 %'.split(
     '|',
   ),
 );

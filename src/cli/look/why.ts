@@ -59,7 +59,7 @@ export async function whyOf(db: pg.Pool, config: Config, name: string, shown: Sh
   const status = statusShown(await readStatus(db, [account], [servedBy(config)]), shown);
   const of = (stream: string) => status.find(one => one.stream === stream);
   const found = await lifeOf(db, account, name);
-  if (found === undefined) throw await unknown(db, { account, name, tickets: of('tickets'), shown });
+  if (found === undefined) throw await unknown(db, { config, name, tickets: of('tickets'), shown });
   const life = lifeShown(found, shown);
   const worker = (await liveWorkers(db, account)).length > 0;
   const slots = worker ? await scheduleOf(db, config) : [];
@@ -103,19 +103,20 @@ function lifeShown(life: Life, { text, fields }: Shown): Life {
 }
 
 interface Missing {
-  readonly account: string;
+  readonly config: Config;
   readonly name: string;
   readonly tickets: StreamStatus | undefined;
   readonly shown: Shown;
 }
 
-async function unknown(db: pg.Pool, { account, name, tickets, shown }: Missing): Promise<Error> {
+async function unknown(db: pg.Pool, { config, name, tickets, shown }: Missing): Promise<Error> {
+  const { account, demo } = config;
   const [reject] = (await rejectsOf(db, account, name)).filter(({ cleared_at }) => cleared_at === null);
   const complete = tickets?.complete_through;
   const remedy = reject
     ? `The ticket was rejected: ${shown.text(reject.reason)}. See ${command(account, `rejects show ${reject.id}`)}.`
     : complete
-      ? `Tickets are complete through ${cellText(complete)}, with ${count(tickets.holes.length, 'gap')}: see ${command(account, 'status')}. What came later, ${command(account, 'sync')} brings.`
+      ? `Tickets are complete through ${cellText(complete)}, with ${count(tickets.holes.length, 'gap')}: see ${command(account, 'status')}. ${demo && !demo.running ? demoHasEnded : `What came later, ${command(account, 'sync')} brings.`}`
       : `Tickets are not complete yet: see ${command(account, 'status')}; ${command(account, 'sync')} reads them.`;
   return new ShelfdeskError(`there is no ticket ${name} here, by id or by number`, remedy, exitCodes.failed);
 }
