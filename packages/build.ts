@@ -60,7 +60,16 @@ manifest(sandbox, {
 
 for (const folder of ['src', 'jobs']) keep(join(program, folder), join(worker, folder));
 assets('src', join(worker, 'src'));
-for (const name of ['migrations', 'docs', 'dbt', 'CHANGELOG.md', 'SECURITY.md', 'LICENSE', '.env.example']) {
+for (const name of [
+  'migrations',
+  'schema/views',
+  'docs',
+  'dbt',
+  'CHANGELOG.md',
+  'SECURITY.md',
+  'LICENSE',
+  '.env.example',
+]) {
   keep(join(root, name), join(worker, name));
 }
 // The README of a clone is about commands that the package lacks.

@@ -9,7 +9,7 @@ interface SearchIndex {
   readonly sql: string;
 }
 
-/** What each one finds, its name and its definition. schema/74-search.sql asks for them by name. */
+/** What each one finds, its name and its definition. schema/views/74-search.sql asks for them by name. */
 const indexes: readonly SearchIndex[] = [
   {
     name: 'messages_words',

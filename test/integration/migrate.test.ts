@@ -6,24 +6,26 @@ import { inspect, promisify } from 'node:util';
 import pg from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
 import { joinEmbedded } from '../../src/embedded/postgres.ts';
-import { migrate, pendingMigrations } from '../../src/engine/database/migrate.ts';
+import { migrate, ownSql, pendingMigrations, type Sql } from '../../src/engine/database/migrate.ts';
 import { makePool } from '../../src/engine/database/pool.ts';
+import { refuseUnfit } from '../../src/engine/database/refusals.ts';
 import { letIn } from '../../src/privacy/readers.ts';
 import { removeServer } from '../support/global.ts';
 import { long } from '../support/long.ts';
 import { emptyDatabase, freshDatabase } from '../support/postgres.ts';
 import { aName } from '../support/readers.ts';
+import { dumpSchema } from '../support/schema-dump.ts';
 
-const first = '0001_shelfdesk';
+const first = '0001_tables';
 const migrations = new URL('../../migrations/', import.meta.url);
 
 /** A folder with the project's first migration and others. */
-async function folderWith(files: Record<string, string>): Promise<string> {
+async function folderWith(files: Record<string, string>): Promise<Sql> {
   const folder = await mkdtemp(join(tmpdir(), 'shelfdesk-migrations-'));
   onTestFinished(() => rm(folder, { recursive: true }));
   await copyFile(new URL(`${first}.sql`, migrations), join(folder, `${first}.sql`));
   for (const [name, sql] of Object.entries(files)) await writeFile(join(folder, name), sql);
-  return folder;
+  return { ...ownSql, migrations: folder };
 }
 
 const names = async (pool: pg.Pool, sql: string): Promise<string[]> =>
@@ -45,7 +47,7 @@ test('eight programs that start at once on an empty database apply each migratio
   const { missing } = await pendingMigrations(db.pool);
   const results = await Promise.all(Array.from({ length: 8 }, () => migrate(db.url)));
   expect(results.flatMap(({ applied }) => applied)).toEqual(missing);
-  expect(await appliedTo(db.pool)).toEqual(missing);
+  expect([...(await appliedTo(db.pool)), 'schema/views']).toEqual(missing);
 });
 
 test('an older program refuses a newer database and changes nothing', async () => {
@@ -78,7 +80,9 @@ test('a migration that fails names itself and its line, and leaves nothing of it
   expect(await appliedTo(db.pool)).toEqual([first, '0002_good']);
 
   const mended = { ...broken, '0003_broken.sql': '-- Up Migration\ncreate table public.half ();\n' };
-  expect(await migrate(db.url, await folderWith(mended))).toEqual({ applied: ['0003_broken', '0004_later'] });
+  expect(await migrate(db.url, await folderWith(mended))).toEqual({
+    applied: ['0003_broken', '0004_later', 'schema/views'],
+  });
   expect(await publicTables(db.pool)).toEqual(['good', 'half', 'later']);
 });
 
@@ -133,108 +137,132 @@ test('an applied migration that was edited is refused by its name, and nothing i
   expect(await migrate(db.url, await folderWith(windows))).toEqual({ applied: [] });
 });
 
-test('messages and labels that become views keep rows, rights, search, and the views of others; a materialized view is named', async () => {
-  await using db = await emptyDatabase();
-  const names = (await readdir(migrations)).filter(name => /^000[1-7]_.*\.sql$/.test(name)).sort();
-  const upTo = async (last: string) =>
-    folderWith(
-      Object.fromEntries(
-        await Promise.all(
-          names
-            .filter(name => name < last)
-            .map(async name => [name, await readFile(new URL(name, migrations), 'utf8')]),
-        ),
-      ),
-    );
-  await migrate(db.url, await upTo('0006'));
+/** The views of the project with changed ones, in a folder of their own. */
+async function viewsWith(change: (text: string) => string): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'shelfdesk-views-'));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  for (const name of await readdir(ownSql.views))
+    await writeFile(join(folder, name), change(await readFile(join(ownSql.views, name), 'utf8')));
+  return folder;
+}
+
+const withViews = async (change: (text: string) => string): Promise<Sql> => ({
+  ...ownSql,
+  views: await viewsWith(change),
+});
+
+test('schema/tables is what the migrations make, and schema/views goes on both', async () => {
+  await using migrated = await freshDatabase();
+  await using read = await emptyDatabase();
+  const textOf = async (kind: string) => {
+    const folder = new URL(`../../schema/${kind}/`, import.meta.url);
+    const files = (await readdir(folder)).sort();
+    return (await Promise.all(files.map(file => readFile(new URL(file, folder), 'utf8')))).join('\n');
+  };
+  const tableOfMigrations =
+    'create schema sync; create table sync.migrations (id serial primary key, name varchar(255) not null, run_on timestamp not null)';
+  await read.pool.query(`begin; ${tableOfMigrations}; ${await textOf('tables')}; ${await textOf('views')}; commit`);
+  expect(await dumpSchema(read.pool)).toEqual(await dumpSchema(migrated.pool));
+});
+
+test('changed views are applied once, and keep rights and the views of others; what cannot stay is named', async () => {
+  await using db = await freshDatabase();
   const other = aName('bi');
   await db.pool.query(`
-    insert into sync.accounts (account_id) values ('acme');
-    insert into helpdesk.tickets (account_id, id, label_ids, updated_at, _first_seen_at, _synced_at, _observed_at, _payload)
-      values ('acme', 't1', '{l1,l2,l1}', now(), now(), now(), now(), '{}');
-    insert into helpdesk.messages (account_id, id, ticket_id, position, body, body_text, _first_seen_at, _synced_at, _observed_at, _payload)
-      select 'acme', id, 't1', n, body, text, now(), now(), now(), '{}'
-      from (values (1, 'm1', 'a plain text', 'a plain text'), (2, 'm2', '<p>a parcel</p>', 'a parcel'), (3, 'm3', null, null)) v (n, id, body, text);
-    create index messages_words on helpdesk.messages
-      using gin (account_id, date_trunc('hour', created_at at time zone 'UTC'), helpdesk.search_words(body_text));
-    delete from sync.changes;
     create role ${other}; create schema own authorization ${other};
-    grant usage on schema helpdesk to ${other}; grant select on all tables in schema helpdesk to ${other};
+    grant usage on schema analytics to ${other}; grant select on analytics.dim_label, analytics.dim_account to ${other};
     set role ${other};
-    create view own.texts with (security_barrier) as select id, body_text from helpdesk.messages;
-    create view own.labels as select ticket_id, label_id from helpdesk.ticket_labels;
+    create view own.report with (security_barrier) as select label_key, label_name from analytics.dim_label;
+    create view own.of_report as select label_key from own.report;
     reset role;
-    create materialized view own.stored as select id from helpdesk.messages`);
-  const rows = async (sql: string) => {
+    comment on column own.report.label_name is 'As people call it.'`);
+  const asOther = async (sql: string) => {
     const client = await db.pool.connect();
     try {
       await client.query(`set role ${other}`);
-      return (await client.query(sql)).rows;
+      const { rows, fields } = await client.query(sql);
+      return { rows, columns: fields.map(({ name }) => name) };
     } finally {
       client.release(true);
     }
   };
+  const ofLabels = /(create or replace view analytics\.dim_label with \(security_barrier\) as\nselect )/;
   try {
-    const all = await upTo('0008');
-    await expect(migrate(db.url, all)).rejects.toThrow(/materialized view own\.stored reads helpdesk\.messages/);
-    await db.pool.query('drop materialized view own.stored');
-    await migrate(db.url, all);
-    const texts = [
-      { id: 'm1', body_text: 'a plain text' },
-      { id: 'm2', body_text: 'a parcel' },
-      { id: 'm3', body_text: null },
-    ];
-    expect(await rows('select id, body_text from helpdesk.messages order by id')).toEqual(texts);
-    expect(await rows('select * from own.texts order by id')).toEqual(texts);
-    const labels = ['l1', 'l2'].map(label_id => ({ ticket_id: 't1', label_id }));
-    expect(await rows('select ticket_id, label_id from helpdesk.ticket_labels order by 2')).toEqual(labels);
-    expect(await rows('select * from own.labels order by 2')).toEqual(labels);
-    const owner = async (sql: string) => (await db.pool.query(sql)).rows;
-    expect(await owner('select id from internal.messages where body_text is not null')).toEqual([{ id: 'm2' }]);
-    expect(await owner(`select message_id from helpdesk.search_messages('plain')`)).toEqual([{ message_id: 'm1' }]);
-    expect(await owner('select * from sync.changes')).toEqual([]);
-    expect(await owner(`select reloptions from pg_class where oid = 'own.texts'::regclass`)).toEqual([
-      { reloptions: ['security_barrier=true'] },
+    // A column in front: the view cannot be replaced. Another one goes.
+    const moved = await withViews(text =>
+      text.replace(ofLabels, '$1true as is_new, ').replaceAll('analytics.dim_volume', 'analytics.dim_book'),
+    );
+    expect(await migrate(db.url, moved)).toEqual({ applied: ['schema/views'] });
+    expect(await migrate(db.url, moved)).toEqual({ applied: [] });
+    expect(await asOther('select * from own.of_report')).toEqual({ rows: [], columns: ['label_key'] });
+    expect((await asOther('select * from analytics.dim_label')).columns.slice(0, 2)).toEqual(['is_new', 'label_key']);
+    const { rows } = await db.pool.query(
+      `select c.reloptions, c.relowner::regrole::text as owner, col_description(c.oid, 2) as says, to_regclass('analytics.dim_volume') as old
+       from pg_class c where c.oid = 'own.report'::regclass`,
+    );
+    expect(rows).toEqual([
+      { reloptions: ['security_barrier=true'], owner: other, says: 'As people call it.', old: null },
     ]);
+    // A program whose views were in force before these does not put them back.
+    await expect(migrate(db.url)).rejects.toThrow('newer Shelfdesk: this one does not know schema/views');
+
+    const without = await withViews(text => text.replaceAll('label_key', 'label_code'));
+    await expect(migrate(db.url, without)).rejects.toMatchObject({
+      message: expect.stringContaining('view own.report, view own.of_report'),
+      remedy: expect.stringContaining('Nothing was changed'),
+    });
+    await db.pool.query('create materialized view own.stored as select label_key from analytics.dim_label');
+    const back = await withViews(text => text.replace(ofLabels, '$11 as number, '));
+    await expect(migrate(db.url, back)).rejects.toThrow('materialized view own.stored');
+    const gone = await withViews(text =>
+      text.replace(ofLabels, '$&true as is_new, ').replaceAll('analytics.dim_account', 'analytics.dim_desk'),
+    );
+    await db.pool.query(
+      'drop materialized view own.stored; create view own.accounts as select * from analytics.dim_account',
+    );
+    await expect(migrate(db.url, gone)).rejects.toThrow(
+      /view analytics\.dim_account goes, and something of yours reads it: .*own\.accounts/,
+    );
+    expect((await asOther('select * from analytics.dim_label')).columns[0]).toBe('is_new');
   } finally {
     await db.pool.query(`drop schema own cascade; drop owned by ${other}; drop role ${other}`);
   }
 });
 
-test('a view of others on the star is named before columns go; rights on it stay', async () => {
+test('views that fail name themselves, and change nothing', async () => {
+  await using db = await freshDatabase();
+  const before = await dumpSchema(db.pool);
+  const wrong = await withViews(text =>
+    text.replace(/create or replace view analytics\.dim_label .*\nselect/, '$& not_there,'),
+  );
+  await expect(migrate(db.url, wrong)).rejects.toThrow(
+    'the views cannot be made: view analytics.dim_label: column "not_there" does not exist',
+  );
+  expect(await dumpSchema(db.pool)).toEqual(before);
+});
+
+test('a function with another result is made anew, with the views that call it', async () => {
+  await using db = await freshDatabase();
+  await db.pool.query('create view public.of_label as select sync.label_of(source) as label from sync.streams');
+  const other = await withViews(text =>
+    text.replace(
+      /(function sync\.label_of\(source text\) returns) text([\s\S]*?)end;\n/,
+      '$1 varchar$2end::varchar;\n',
+    ),
+  );
+  expect(await migrate(db.url, other)).toEqual({ applied: ['schema/views'] });
+  const { rows } = await db.pool.query('select distinct label from public.of_label order by 1');
+  expect(rows).toContainEqual({ label: 'the help desk' });
+});
+
+test('a database of before the first release is refused', async () => {
   await using db = await emptyDatabase();
-  const names = (await readdir(migrations)).filter(name => /^00(0\d|10)_.*\.sql$/.test(name)).sort();
-  const read = async (chosen: string[]) =>
-    folderWith(
-      Object.fromEntries(
-        await Promise.all(
-          chosen.map(async name => [name, await readFile(new URL(name, migrations), 'utf8')] as [string, string]),
-        ),
-      ),
-    );
-  await migrate(db.url, await read(names.slice(0, -1)));
-  const other = aName('bi');
-  await db.pool.query(`
-    create role ${other}; create schema own;
-    grant select on analytics.fact_tickets, analytics.dim_agent to ${other};
-    create view own.report as select ticket_key, is_spam from analytics.fact_tickets`);
-  try {
-    const all = await read(names);
-    await expect(migrate(db.url, all)).rejects.toThrow(/the view own\.report reads analytics\.fact_tickets/);
-    await db.pool.query('drop view own.report');
-    await migrate(db.url, all);
-    const { rows } = await db.pool.query(
-      `select v, has_table_privilege('${other}', v, 'select') as may
-       from unnest('{analytics.fact_tickets,analytics.dim_user,analytics.fact_turns}'::text[]) v`,
-    );
-    expect(rows).toEqual([
-      { v: 'analytics.fact_tickets', may: true },
-      { v: 'analytics.dim_user', may: true },
-      { v: 'analytics.fact_turns', may: false },
-    ]);
-  } finally {
-    await db.pool.query(`drop owned by ${other}; drop role ${other}`);
-  }
+  await db.pool.query(`create schema sync; create table sync.migrations (id serial primary key, name varchar(255) not null, run_on timestamp not null);
+    insert into sync.migrations (name, run_on) values ('0001_shelfdesk', now())`);
+  await expect(refuseUnfit(db.pool, [])).rejects.toMatchObject({
+    message: expect.stringContaining('was made by a version of Shelfdesk before the first release'),
+    remedy: expect.stringContaining('Name an empty database in DATABASE_URL'),
+  });
 });
 
 test('long texts are kept in lz4 where the server has it', async () => {

@@ -225,7 +225,7 @@ test('the page of the interfaces names requests that are made, and checks of doc
 
 describe('what is promised', () => {
   test('problems.md has a row for each problem of sync.problems, and for no other', () => {
-    const view = read('schema/61-problems.sql');
+    const view = read('schema/views/61-problems.sql');
     const [, codes] = /Code of the problem: ([\w, ]+)\.'/.exec(view)!;
     const rows = cells(read('docs/reference/problems.md')).map(([code]) => code!);
     expect(rows.slice(1).sort()).toEqual(codes!.split(', ').sort());

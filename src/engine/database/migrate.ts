@@ -10,15 +10,27 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
 import { Away, exitCodes, isAway, isCanceled, ShelfdeskError } from '../../errors.ts';
-import { asRun, runner as runs } from './as-run.ts';
 import { keepChecksums, refuseIfEdited } from './checksums.ts';
 import { addMirrors, type Mirror } from './mirrors.ts';
 import { ownNames } from './pool.ts';
 import { connectSession, sessionTo } from './session/session.ts';
-import { takeOver } from './take-over.ts';
+import { applyViews, readViews, stateOfViews } from './views.ts';
 import { migrationLock } from './waits.ts';
 
-const ownFolder = fileURLToPath(new URL('../../../migrations/', import.meta.url));
+/** The files that a database is made of. */
+export interface Sql {
+  /** Change what holds rows, each once. */
+  readonly migrations: string;
+  /** Are applied whole when they change. */
+  readonly views: string;
+}
+
+export const ownSql: Sql = {
+  migrations: fileURLToPath(new URL('../../../migrations/', import.meta.url)),
+  views: fileURLToPath(new URL('../../../schema/views/', import.meta.url)),
+};
+/** Stands for the views among the names of migrations. */
+const theViews = 'schema/views';
 /** SQLSTATE of a missing right. */
 const mayNot = '42501';
 /** SQLSTATE of an undefined object. */
@@ -36,61 +48,55 @@ export interface Migrated {
   readonly busy?: string[];
 }
 
-/** Applies the missing migrations, and the tables of the sources. Tests pass another `folder`. */
-export async function migrate(
-  url: string,
-  folder: string = ownFolder,
-  sources: readonly Mirror[] = [],
-): Promise<Migrated> {
+/** Applies the missing migrations, the views, and the tables of the sources. Tests pass other files. */
+export async function migrate(url: string, sql: Sql = ownSql, sources: readonly Mirror[] = []): Promise<Migrated> {
   const client = await connect(url);
+  const folder = sql.migrations;
   try {
     // Lifts limits that the role may have for everyday work: the lock, or an index, may take longer. A backslash is a letter,
     // whatever an old program of the same server needs.
     await client.query('set statement_timeout = 0; set lock_timeout = 0; set standard_conforming_strings = on');
     await client.query('select pg_advisory_lock($1)', [migrationLock]);
-    const takenOver = folder === ownFolder ? await takeOver(client) : [];
-    await refuseIfOlder(client, folder);
+    await refuseIfOlder(client, sql);
     await refuseIfEdited(client, folder);
     // A worker without the right to change tables must find nothing to change.
-    if ((await pendingMigrations(client, folder)).missing.length === 0) {
-      const files = await addMirrors(client, sources);
-      await settleRoles(client);
-      await settleJit(client);
-      const leftOut = await analyzeLoaded(client);
-      await keepChecksums(client, folder);
-      return { applied: [...takenOver, ...files], ...leftOut };
-    }
-    const { runner } = await import('node-pg-migrate'); // Loaded only where a migration is missing.
-    const done = await runner({
-      dbClient: runs(client),
-      dir: folder,
-      direction: 'up',
-      migrationsSchema: 'sync',
-      migrationsTable: 'migrations',
-      createMigrationsSchema: true,
-      singleTransaction: false,
-      noLock: true, // The lock above is held already.
-      logger: silent,
-    }).catch(async error => {
-      // Keeps the checksums of the migrations before the one that failed.
-      await client
-        .query('rollback')
-        .then(() => keepChecksums(client, folder))
-        .catch(() => {});
-      throw error;
-    });
+    const { missing } = await pendingMigrations(client, sql);
+    if (missing.some(name => name !== theViews)) await applyMigrations(client, folder);
+    if (missing.includes(theViews)) await applyViews(client, await readViews(sql.views));
     const files = await addMirrors(client, sources);
     await settleRoles(client);
     await settleJit(client);
     const leftOut = await analyzeLoaded(client);
     await keepChecksums(client, folder);
-    return { applied: [...takenOver, ...done.map(({ name }) => name), ...files], ...leftOut };
+    return { applied: [...missing, ...files], ...leftOut };
   } catch (error) {
     if (error instanceof ShelfdeskError || isCanceled(error)) throw error;
-    throw isAway(error) ? new Away(error) : await explain(error as pg.DatabaseError, url, folder);
+    throw isAway(error) ? new Away(error) : await explain(error as pg.DatabaseError, url, sql);
   } finally {
     await client.end().catch(() => {}); // Ends an open transaction, and the lock with it.
   }
+}
+
+async function applyMigrations(client: pg.Client, folder: string): Promise<void> {
+  const { runner } = await import('node-pg-migrate'); // Loaded only where a migration is missing.
+  await runner({
+    dbClient: client,
+    dir: folder,
+    direction: 'up',
+    migrationsSchema: 'sync',
+    migrationsTable: 'migrations',
+    createMigrationsSchema: true,
+    singleTransaction: false,
+    noLock: true, // The lock of `migrate` is held already.
+    logger: silent,
+  }).catch(async error => {
+    // Keeps the checksums of the migrations before the one that failed.
+    await client
+      .query('rollback')
+      .then(() => keepChecksums(client, folder))
+      .catch(() => {});
+    throw error;
+  });
 }
 
 /**
@@ -191,25 +197,27 @@ async function connect(url: string): Promise<pg.Client> {
   }
 }
 
-/** The migrations that this program would apply, and those in the database that it does not know. */
+/** What this program would apply, and the migrations in the database that it does not know, or newer views. */
 export async function pendingMigrations(
   db: Queryable,
-  folder: string = ownFolder,
+  sql: Sql = ownSql,
 ): Promise<{ missing: string[]; unknown: string[] }> {
-  const known = (await readdir(folder)).filter(name => name.endsWith('.sql')).map(name => name.slice(0, -4));
+  const files = await readdir(sql.migrations);
+  const known = files.filter(name => name.endsWith('.sql')).map(name => name.slice(0, -4));
   const { rows: tables } = await db.query("select to_regclass('sync.migrations') is not null as there");
   const { rows } = tables[0].there
     ? await db.query<{ name: string }>('select name from sync.migrations order by id')
     : { rows: [] };
   const applied = new Set(rows.map(({ name }) => name));
+  const views = await stateOfViews(db, await readViews(sql.views));
   return {
-    missing: known.filter(name => !applied.has(name)).sort(),
-    unknown: [...applied].filter(name => !known.includes(name)),
+    missing: [...known.filter(name => !applied.has(name)).sort(), ...(views === 'missing' ? [theViews] : [])],
+    unknown: [...[...applied].filter(name => !known.includes(name)), ...(views === 'newer' ? [theViews] : [])],
   };
 }
 
-async function refuseIfOlder(client: pg.Client, folder: string): Promise<void> {
-  const { unknown } = await pendingMigrations(client, folder);
+async function refuseIfOlder(client: pg.Client, sql: Sql): Promise<void> {
+  const { unknown } = await pendingMigrations(client, sql);
   if (unknown.length === 0) return;
   throw new ShelfdeskError(
     `the database has been migrated by a newer Shelfdesk: this one does not know ${unknown.join(', ')}`,
@@ -222,9 +230,10 @@ async function refuseIfOlder(client: pg.Client, folder: string): Promise<void> {
  * Names the failed migration and its line. It is the first one missing now, because each migration is applied whole or
  * not at all.
  */
-async function explain(error: pg.DatabaseError, url: string, folder: string): Promise<ShelfdeskError> {
-  const name = await firstMissing(url, folder).catch(() => undefined);
-  const text = name && error.position ? asRun(await readFile(join(folder, `${name}.sql`), 'utf8')) : '';
+async function explain(error: pg.DatabaseError, url: string, sql: Sql): Promise<ShelfdeskError> {
+  const name = await firstMissing(url, sql).catch(() => undefined);
+  const text =
+    name && name !== theViews && error.position ? await readFile(join(sql.migrations, `${name}.sql`), 'utf8') : '';
   const line = error.position ? `, line ${text.slice(0, Number(error.position)).split('\n').length}` : '';
   const detail = error.detail ? ` (${error.detail})` : '';
   if (error.code === mayNot)
@@ -249,8 +258,8 @@ async function explain(error: pg.DatabaseError, url: string, folder: string): Pr
   );
 }
 
-async function firstMissing(url: string, folder: string): Promise<string | undefined> {
+async function firstMissing(url: string, sql: Sql): Promise<string | undefined> {
   const client = await connect(url);
-  const { missing } = await pendingMigrations(client, folder).finally(() => client.end());
+  const { missing } = await pendingMigrations(client, sql).finally(() => client.end());
   return missing[0];
 }

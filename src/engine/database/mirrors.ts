@@ -11,7 +11,6 @@ import type pg from 'pg';
 import { exitCodes, ShelfdeskError } from '../../errors.ts';
 import { type Mask, masksOf } from '../../privacy/declared.ts';
 import { announcedBy, type Source, type Stream } from '../../sources/source.ts';
-import { asRun } from './as-run.ts';
 
 /**
  * SQL over `pg_namespace`: true for a schema of mirrored tables. These have `_payload`. sync.sources may not exist yet.
@@ -57,7 +56,7 @@ async function apply(client: pg.Client, source: string, file: URL): Promise<stri
       'Restore the file, and put the change into a new file of the source.',
       exitCodes.failed,
     );
-  await client.query(asRun(text));
+  await client.query(text);
   await client.query('insert into sync.source_files (source, name, checksum) values ($1, $2, $3)', [
     source,
     name,

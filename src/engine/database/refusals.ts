@@ -14,8 +14,9 @@ type Queryable = Pick<pg.ClientBase, 'query'>;
 /** `150004` for 15.4. */
 const leastVersion = 150_000;
 const folder = fileURLToPath(new URL('../../../migrations/', import.meta.url));
-/** The first migration, and the first before 0001_shelfdesk replaced it. */
-const firsts = ['0001_shelfdesk', '0001_schemas'];
+const first = '0001_tables';
+/** The first migrations of versions that were never released. */
+const unreleased = ['0001_shelfdesk', '0001_schemas'];
 const queueSchema = 'bullmq';
 
 export interface Refusal {
@@ -39,6 +40,12 @@ export const wrongEncoding = (encoding: string, database: string): Refusal | und
         message: `database ${database} stores ${encoding}, which has no place for most letters`,
         remedy: `Make another one, \`create database shelfdesk encoding 'UTF8' template template0\`, and name it in DATABASE_URL.`,
       };
+
+const neverReleased = (database: string): Refusal => ({
+  message: `database ${database} was made by a version of Shelfdesk before the first release`,
+  remedy:
+    'Nothing was changed. Name an empty database in DATABASE_URL, or move `.shelfdesk` away: everything is read again from the sources.',
+});
 
 interface Taken {
   readonly name: string;
@@ -88,10 +95,13 @@ export async function refusalsOf(db: Queryable, sources: readonly Mirror[]): Pro
      from (select) one left join pg_class m on m.relname = 'migrations' and m.relnamespace = (select oid from pg_namespace where nspname = 'sync')`,
   );
   const { version_number, version, encoding, database, role, columns, is_closed } = rows[0]!;
-  const foreign = is_closed ? [] : await foreignSchemas(db, columns, sources);
+  const applied = is_closed ? undefined : await appliedOf(db, columns);
+  const isUnreleased = unreleased.some(name => applied?.has(name));
+  const foreign = is_closed || isUnreleased ? [] : await foreignSchemas(db, applied, sources);
   return [
     tooOld(version_number, version) ?? [],
     wrongEncoding(encoding, database) ?? [],
+    isUnreleased ? neverReleased(database) : [],
     ofOthers(foreign, database, role),
   ].flat();
 }
@@ -103,13 +113,16 @@ export async function refuseUnfit(db: Queryable, sources: readonly Mirror[]): Pr
 }
 
 /** Schemas that a migration is still to make, that are there, and that are not empty or belong to a role that this one is not. */
-async function foreignSchemas(db: Queryable, columns: readonly string[], sources: readonly Mirror[]): Promise<Taken[]> {
-  const applied = await appliedOf(db, columns);
+async function foreignSchemas(
+  db: Queryable,
+  applied: ReadonlySet<string> | undefined,
+  sources: readonly Mirror[],
+): Promise<Taken[]> {
   const wanted = new Set(applied === undefined ? ['sync'] : []);
-  const isNew = !firsts.some(name => applied?.has(name));
+  const isNew = !applied?.has(first);
   for (const file of (await readdir(folder)).filter(name => name.endsWith('.sql')).sort()) {
     const name = file.slice(0, -4);
-    if (applied?.has(name) || (!isNew && firsts.includes(name))) continue;
+    if (applied?.has(name)) continue;
     for (const schema of schemasIn(await readFile(join(folder, file), 'utf8'))) wanted.add(schema);
   }
   // It stands already if sync.migrations does.
@@ -142,7 +155,7 @@ async function appliedOf(db: Queryable, columns: readonly string[]): Promise<Rea
   if (!['id', 'name', 'run_on'].every(one => columns.includes(one))) return undefined;
   const { rows } = await db.query<{ name: string }>('select name::text from sync.migrations');
   const names = new Set(rows.map(({ name }) => name));
-  return names.size === 0 || firsts.some(name => names.has(name)) ? names : undefined;
+  return names.size === 0 || [first, ...unreleased].some(name => names.has(name)) ? names : undefined;
 }
 
 const schemasIn = (sql: string): string[] =>

@@ -113,7 +113,7 @@ select current_setting('server_version_num')::int as version_number, current_set
     where not (has_table_privilege(o.oid, 'select') and has_table_privilege(o.oid, 'insert')
       and has_table_privilege(o.oid, 'update') and has_table_privilege(o.oid, 'delete'))
       -- What only the owner writes.
-      and not (me.is_writer and o.name in ('sync.migrations', 'sync.readers', 'sync.secret_salt'))
+      and not (me.is_writer and o.name in ('sync.migrations', 'sync.view_sets', 'sync.readers', 'sync.secret_salt'))
     order by 1) as closed_tables,
   array(select o.name from ours o where not pg_has_role(o.relowner, 'usage') order by 1) as foreign_tables,
   me.is_writer,
