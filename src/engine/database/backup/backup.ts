@@ -17,7 +17,7 @@ import { type BackupHeader, type BackupTrailer, endOfTable } from './backup-file
 import { copyOut } from './copy.ts';
 
 /** What the target of a restore has already, because it is migrated first. */
-const ofMigrations = ['sync.migrations', 'sync.source_files'];
+const ofMigrations = ['sync.migrations', 'sync.view_sets', 'sync.source_files'];
 /** Digits that lose nothing, and no limit of a role's everyday work. */
 const settings: SessionSettings = {
   ...ownNames,
@@ -156,7 +156,7 @@ export async function copiedTables(client: pg.Client): Promise<CopiedTable[]> {
 async function readSequences(client: pg.Client): Promise<BackupHeader['sequences']> {
   const { rows } = await client.query(
     `select format('%I.%I', schemaname, sequencename) as name, last_value::text as value from pg_sequences
-     where schemaname = any ($1) and last_value is not null and sequencename <> 'migrations_id_seq' order by 1`,
+     where schemaname = any ($1) and last_value is not null and sequencename not in ('migrations_id_seq', 'view_sets_id_seq') order by 1`,
     [['analytics', 'internal', 'sync', ...(await sourceSchemas(client))]],
   );
   return rows;
