@@ -1,5 +1,14 @@
 -- Up Migration
 
+-- Names that only this project used.
+alter table sync.stored_run_streams rename column sleeps_until to deferred_until;
+alter view sync.run_streams rename column sleeps_until to deferred_until;
+alter view sync.status rename column sleeps_until to deferred_until;
+alter view sync.status rename column age_p50 to latency_p50;
+alter view sync.status rename column age_p95 to latency_p95;
+alter table sync.alarms rename column told_begin_at to begin_delivered_at;
+alter table sync.alarms rename column told_end_at to end_delivered_at;
+
 alter table sync.coverage add column since timestamptz, add column lookback interval, add column page_size integer,
   add column pages_vary boolean not null default false, add column ends_proven_through timestamptz;
 
@@ -201,7 +210,7 @@ select s.account_id, k.stream,
   case when l.state = 'interrupted' and l.finished_at is null
     then 'Nothing to do while a worker runs: it resumes there. Otherwise run `npx shelfdesk start`, or the same command again.' else l.remedy end as remedy,
   k.source,
-  l.sleeps_until,
+  l.deferred_until,
   sync.deletes_checked_at(s.account_id, s.stream_key) as deletes_checked_at,
   -- As sync.audit_confidence computes it over all fields, but only for the requested stream.
   (select case when count(*) > 0 then
@@ -218,13 +227,13 @@ select s.account_id, k.stream,
     when l.run_id is null then 'never_synced'
     when d.state = 'failed' or m.most then 'failing'
     when b.behind is null then 'catching_up'
-    when b.behind > t.target and not coalesce(d.sleeps_until > now(), false) then 'stale'
+    when b.behind > t.target and not coalesce(d.deferred_until > now(), false) then 'stale'
     when (w.waiting > 0 or h.gaps > 0)
       and not coalesce(e.complete_through > now() - greatest(t.target, b.behind), false) then 'catching_up'
-    when d.sleeps_until > now() and w.waiting > 0 then 'catching_up'
+    when d.deferred_until > now() and w.waiting > 0 then 'catching_up'
     else 'fresh' end as state,
-  sync.change_latency(s.account_id, s.stream_key, 50) as age_p50,
-  sync.change_latency(s.account_id, s.stream_key, 95) as age_p95,
+  sync.change_latency(s.account_id, s.stream_key, 50) as latency_p50,
+  sync.change_latency(s.account_id, s.stream_key, 95) as latency_p95,
   s.stream_key,
   sync.complete_from(s.account_id, s.stream_key) as complete_from
 from (
@@ -250,7 +259,7 @@ left join lateral (
   select r.run_id,
     case when r.state = 'waiting' and (select u.state from sync.runs u where u.id = r.run_id) = 'interrupted'
       then 'interrupted' else r.state end as state,
-    r.finished_at, r.error, r.remedy, r.sleeps_until
+    r.finished_at, r.error, r.remedy, r.deferred_until
   from sync.run_streams r
   -- Audits and verifications do not extend coverage, so their runs do not count here.
   where r.account_id = s.account_id and r.stream_key = s.stream_key
@@ -260,7 +269,7 @@ left join lateral (
 ) l on true
 -- A running run has no result yet.
 left join lateral (
-  select r.state, r.sleeps_until
+  select r.state, r.deferred_until
   from sync.stored_run_streams r
   where r.account_id = s.account_id and r.stream_key = s.stream_key and r.state not in ('waiting', 'running')
     and (select u.kind from sync.stored_runs u where u.id = r.run_id) not in ('audit', 'verify', 'sweep', 'backfill')
@@ -396,7 +405,7 @@ select s.account_id, s.source, s.stream, s.complete_through, s.gaps, s.waiting, 
   -- The lag grows with the clock, so this stands still.
   date_trunc('second', now() - s.behind) as reached,
   extract(epoch from s.target)::float8 as target_seconds,
-  s.sleeps_until,
+  s.deferred_until,
   s.complete_from
 from sync.status s;
 comment on view internal.lake_completeness is
@@ -412,7 +421,7 @@ comment on column internal.lake_completeness.deletes_checked_at is 'As in sync.s
 comment on column internal.lake_completeness.settled_state is 'The state, if it does not follow the clock.';
 comment on column internal.lake_completeness.reached is 'The newest part of the stream is stored up to this time, by the clock of the warehouse.';
 comment on column internal.lake_completeness.target_seconds is 'Freshness target.';
-comment on column internal.lake_completeness.sleeps_until is 'The daily quota defers the stream until this time.';
+comment on column internal.lake_completeness.deferred_until is 'The daily quota defers the stream until this time.';
 comment on column internal.lake_completeness.complete_from is 'As in sync.status.';
 
 create or replace function analytics.is_overdue(calendar text, since timestamptz, target_seconds int, until timestamptz, seconds float8) returns boolean
@@ -1233,7 +1242,7 @@ found as (
     and not exists (select from sync.most_rejected m where m.account_id = b.account_id and split_part(m.stream_key, '.', 1) = split_part(b.stream_key, '.', 1))
     and not exists (select from failing f where f.account_id = b.account_id and f.problem = 'outage' and f.source = split_part(b.stream_key, '.', 1))
     and not coalesce((
-    select r.state = 'failed' or r.sleeps_until > now() from sync.stored_run_streams r
+    select r.state = 'failed' or r.deferred_until > now() from sync.stored_run_streams r
     where r.account_id = b.account_id and r.stream_key = b.stream_key and r.state not in ('waiting', 'running', 'interrupted')
       and (select u.kind from sync.stored_runs u where u.id = r.run_id) not in ('sweep', 'audit', 'verify', 'backfill')
     order by r.run_id desc limit 1), false)
