@@ -63,7 +63,7 @@ create table sync.stored_run_streams (
   worker integer,
   job text,
   waits_for bigint,
-  sleeps_until timestamptz,
+  deferred_until timestamptz,
   note text,
   source text not null,
   stream_key text generated always as (source || '.' || stream) stored,

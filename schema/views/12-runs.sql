@@ -94,7 +94,7 @@ comment on column sync.stored_run_streams.exit_code is 'Exit code that the comma
 comment on column sync.stored_run_streams.worker is 'The process of sync.workers that works on the stream, or worked on it last.';
 comment on column sync.stored_run_streams.job is 'The queue job that works on the stream, or worked on it last.';
 comment on column sync.stored_run_streams.waits_for is 'The run that must first end its work on the same stream.';
-comment on column sync.stored_run_streams.sleeps_until is
+comment on column sync.stored_run_streams.deferred_until is
   'Time at which a worker resumes the stream after the daily quota deferred it; null if not deferred.';
 comment on column sync.stored_run_streams.answer is
   'An outage of the source that ended the stream, as: The help desk answers 503. Null otherwise.';
@@ -106,7 +106,7 @@ select s.run_id, s.account_id, s.stream, s.token,
   case when s.state = 'running' and not sync.is_alive(s.worker) then 'interrupted' else s.state end as state,
   s.expected, s.seen, s.inserted, s.updated, s.unchanged, s.deleted, s.rejected, s.cleaned, s.credits, s.carried_from,
   case when s.state = 'waiting' then s.waits_for end as waits_for,
-  s.worker, s.job, s.started_at, s.finished_at, s.error, s.remedy, s.exit_code, s.sleeps_until,
+  s.worker, s.job, s.started_at, s.finished_at, s.error, s.remedy, s.exit_code, s.deferred_until,
   s.source, s.stream_key
 from sync.stored_run_streams s;
 comment on view sync.run_streams is 'Progress and result of each run, stream by stream.';

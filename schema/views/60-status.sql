@@ -157,7 +157,7 @@ select s.account_id, k.stream,
   case when l.state = 'interrupted' and l.finished_at is null
     then 'Nothing to do while a worker runs: it resumes there. Otherwise run `npx shelfdesk start`, or the same command again.' else l.remedy end as remedy,
   k.source,
-  l.sleeps_until,
+  l.deferred_until,
   sync.deletes_checked_at(s.account_id, s.stream_key) as deletes_checked_at,
   -- As sync.audit_confidence computes it over all fields, but only for the requested stream.
   (select case when count(*) > 0 then
@@ -174,13 +174,13 @@ select s.account_id, k.stream,
     when l.run_id is null then 'never_synced'
     when d.state = 'failed' or m.most then 'failing'
     when b.behind is null then 'catching_up'
-    when b.behind > t.target and not coalesce(d.sleeps_until > now(), false) then 'stale'
+    when b.behind > t.target and not coalesce(d.deferred_until > now(), false) then 'stale'
     when (w.waiting > 0 or h.gaps > 0)
       and not coalesce(e.complete_through > now() - greatest(t.target, b.behind), false) then 'catching_up'
-    when d.sleeps_until > now() and w.waiting > 0 then 'catching_up'
+    when d.deferred_until > now() and w.waiting > 0 then 'catching_up'
     else 'fresh' end as state,
-  sync.change_latency(s.account_id, s.stream_key, 50) as age_p50,
-  sync.change_latency(s.account_id, s.stream_key, 95) as age_p95,
+  sync.change_latency(s.account_id, s.stream_key, 50) as latency_p50,
+  sync.change_latency(s.account_id, s.stream_key, 95) as latency_p95,
   s.stream_key,
   sync.complete_from(s.account_id, s.stream_key) as complete_from
 from (
@@ -206,7 +206,7 @@ left join lateral (
   select r.run_id,
     case when r.state = 'waiting' and (select u.state from sync.runs u where u.id = r.run_id) = 'interrupted'
       then 'interrupted' else r.state end as state,
-    r.finished_at, r.error, r.remedy, r.sleeps_until
+    r.finished_at, r.error, r.remedy, r.deferred_until
   from sync.run_streams r
   -- Audits and verifications do not extend coverage, so their runs do not count here.
   where r.account_id = s.account_id and r.stream_key = s.stream_key
@@ -216,7 +216,7 @@ left join lateral (
 ) l on true
 -- A running run has no result yet.
 left join lateral (
-  select r.state, r.sleeps_until
+  select r.state, r.deferred_until
   from sync.stored_run_streams r
   where r.account_id = s.account_id and r.stream_key = s.stream_key and r.state not in ('waiting', 'running')
     and (select u.kind from sync.stored_runs u where u.id = r.run_id) not in ('audit', 'verify', 'sweep', 'backfill')
@@ -253,9 +253,9 @@ comment on column sync.status.behind is
 comment on column sync.status.target is 'Freshness target from the settings; see sync.targets.';
 comment on column sync.status.state is
   'fresh; catching_up (within its target, but history or details are pending, the first load is running, or the daily quota is used up); stale (behind its target); failing (the last finished run failed, or most of what is read is rejected); never_synced; paused (by a person, or because the stream that it depends on is paused).';
-comment on column sync.status.age_p50 is
+comment on column sync.status.latency_p50 is
   'Median change latency of the last hour: age of a change when it was stored. Null without changes.';
-comment on column sync.status.age_p95 is
+comment on column sync.status.latency_p95 is
   '95th percentile of the change latency of the last hour. Null without changes.';
 
 create or replace view sync.ticket_completeness as

@@ -12,9 +12,9 @@ comment on column sync.alarms.began_at is
 comment on column sync.alarms.gone_at is
   'Since when the problem is no longer seen; null while it is. After one minute the alarm ends.';
 comment on column sync.alarms.ended_at is 'End of the alarm; null while it lasts.';
-comment on column sync.alarms.told_begin_at is
+comment on column sync.alarms.begin_delivered_at is
   'When the webhook accepted the notification of the start; null if it has not.';
-comment on column sync.alarms.told_end_at is
+comment on column sync.alarms.end_delivered_at is
   'When the webhook accepted the notification of the end; null if it has not.';
 comment on column sync.alarms.tries is 'Number of failed deliveries of the next notification.';
 comment on column sync.alarms.next_try_at is
@@ -235,7 +235,7 @@ found as (
     and not exists (select from sync.most_rejected m where m.account_id = b.account_id and split_part(m.stream_key, '.', 1) = split_part(b.stream_key, '.', 1))
     and not exists (select from failing f where f.account_id = b.account_id and f.problem = 'outage' and f.source = split_part(b.stream_key, '.', 1))
     and not coalesce((
-    select r.state = 'failed' or r.sleeps_until > now() from sync.stored_run_streams r
+    select r.state = 'failed' or r.deferred_until > now() from sync.stored_run_streams r
     where r.account_id = b.account_id and r.stream_key = b.stream_key and r.state not in ('waiting', 'running', 'interrupted')
       and (select u.kind from sync.stored_runs u where u.id = r.run_id) not in ('sweep', 'audit', 'verify', 'backfill')
     order by r.run_id desc limit 1), false)

@@ -88,7 +88,7 @@ select s.account_id, s.source, s.stream, s.complete_through, s.gaps, s.waiting, 
   -- The lag grows with the clock, so this stands still.
   date_trunc('second', now() - s.behind) as reached,
   extract(epoch from s.target)::float8 as target_seconds,
-  s.sleeps_until,
+  s.deferred_until,
   s.complete_from
 from sync.status s;
 comment on view internal.lake_completeness is
@@ -104,7 +104,7 @@ comment on column internal.lake_completeness.deletes_checked_at is 'As in sync.s
 comment on column internal.lake_completeness.settled_state is 'The state, if it does not follow the clock.';
 comment on column internal.lake_completeness.reached is 'The newest part of the stream is stored up to this time, by the clock of the warehouse.';
 comment on column internal.lake_completeness.target_seconds is 'Freshness target.';
-comment on column internal.lake_completeness.sleeps_until is 'The daily quota defers the stream until this time.';
+comment on column internal.lake_completeness.deferred_until is 'The daily quota defers the stream until this time.';
 comment on column internal.lake_completeness.complete_from is 'As in sync.status.';
 
 -- Each function is for tables with the columns that it names. PL/pgSQL plans only the branches that run, so one

@@ -36,10 +36,10 @@ create or replace view analytics.completeness as
 select c.account_id, c.stream, c.complete_through, c.gaps, c.waiting, c.open_rejects, c.deletes_checked_at,
   case
     when c.settled_state is not null then c.settled_state
-    when now() > c.reached + to_seconds(c.target_seconds) and not coalesce(c.sleeps_until > now(), false) then 'stale'
+    when now() > c.reached + to_seconds(c.target_seconds) and not coalesce(c.deferred_until > now(), false) then 'stale'
     when (c.waiting > 0 or c.gaps > 0)
       and not coalesce(c.complete_through > least(now() - to_seconds(c.target_seconds), c.reached), false) then 'catching_up'
-    when c.sleeps_until > now() and c.waiting > 0 then 'catching_up'
+    when c.deferred_until > now() and c.waiting > 0 then 'catching_up'
     else 'fresh' end as state,
   c.source, c.complete_from
 from internal.lake_completeness c;

@@ -12,7 +12,7 @@ export interface Waiting {
   /** As in sync.status: of a stream that fails nobody knows. */
   readonly state: string;
   /** End of the used-up daily quota. */
-  readonly sleeps_until: Date | null;
+  readonly deferred_until: Date | null;
 }
 
 /**
@@ -20,7 +20,7 @@ export interface Waiting {
  * resets.
  */
 export function timeLeft(
-  { source, stream, state, waiting, sleeps_until }: Waiting,
+  { source, stream, state, waiting, deferred_until }: Waiting,
   served: Pick<Served, 'sources'> | undefined,
   nowMs: number,
 ): number | null {
@@ -32,6 +32,6 @@ export function timeLeft(
   if (evenly) return Math.ceil((needed * periodMs) / (credits - reserve) / 1000);
   // All credits of a period may be spent immediately.
   const periods = Math.ceil(needed / credits) - 1;
-  const sleepsMs = Math.max(0, (sleeps_until?.getTime() ?? 0) - nowMs);
-  return Math.ceil((sleepsMs + periods * periodMs) / 1000 + (needed - periods * credits) / requestsPerSecond);
+  const deferredMs = Math.max(0, (deferred_until?.getTime() ?? 0) - nowMs);
+  return Math.ceil((deferredMs + periods * periodMs) / 1000 + (needed - periods * credits) / requestsPerSecond);
 }

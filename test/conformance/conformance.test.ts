@@ -326,7 +326,7 @@ test('deletions that a list cannot show are never assumed; plan, doctor and swee
   expect(await rows(db, 'select from crm.contacts where _deleted_at is not null')).toEqual([]);
   const sentence = 'Deletions of crm.contacts are not known: the list leaves out archived contacts.';
   expect((await run(of, db, 'plan')).stderr).toContain(sentence);
-  expect((await json(of, db, ['plan'])).cannot).toEqual([sentence]);
+  expect((await json(of, db, ['plan'])).limitations).toEqual([sentence]);
   expect((await run(of, db, 'doctor', '--all')).stdout).toContain(sentence.slice(0, -1));
   const swept = await run(of, db, 'sweep', 'contacts');
   expect(swept.code).toBe(2);

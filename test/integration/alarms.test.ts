@@ -122,8 +122,8 @@ test('once when it begins, once when it ends, with the remedy; what lasts no min
   await mendIt('once');
   for (const at of [9, 10, 11, 12]) await look(at);
   expect(hook.told).toEqual([begin, { ...begin, state: 'end', ended: iso(9) }]);
-  expect(await rows('select told_begin_at, told_end_at, next_try_at from sync.alarms')).toEqual([
-    { told_begin_at: new Date(iso(3)), told_end_at: new Date(iso(10)), next_try_at: null },
+  expect(await rows('select begin_delivered_at, end_delivered_at, next_try_at from sync.alarms')).toEqual([
+    { begin_delivered_at: new Date(iso(3)), end_delivered_at: new Date(iso(10)), next_try_at: null },
   ]);
 
   // Anew it is another one; and after five weeks the first is forgotten.
@@ -360,9 +360,9 @@ test('one whose webhook takes its time keeps nobody else waiting, not even for t
   expect(slow.told).toHaveLength(1);
   held[0]!.end();
   await eventually(async () =>
-    expect(await rows(`select told_begin_at is not null as told from sync.alarms where account_id = 'slow'`)).toEqual([
-      { told: true },
-    ]),
+    expect(
+      await rows(`select begin_delivered_at is not null as told from sync.alarms where account_id = 'slow'`),
+    ).toEqual([{ told: true }]),
   );
   await mendIt('slow');
   await mendIt('quick');

@@ -1,4 +1,4 @@
-/** Certainty: what random checks prove, and the run that makes them while nobody wants the credits. */
+/** Audit confidence: what random checks prove, and the run that makes them while nobody wants the credits. */
 
 import { expect, test } from 'vitest';
 import { auditStream } from '../../jobs/audit-stream.ts';
@@ -122,10 +122,10 @@ test('an audit finds what nothing announces, repairs it, names its kind and what
 
   // The views go by the clock of the database, which this help desk does not know.
   await s.pool.query('update sync.audit set checked_at = now()');
-  const certainty = await s.rows(
+  const confidence = await s.rows(
     `select stream, field, checked, differed, unread, at_most_percent::float8 as percent from sync.audit_confidence order by 1, 2`,
   );
-  expect(certainty).toEqual([
+  expect(confidence).toEqual([
     { stream: 'messages', field: '', checked: 28, differed: 1, unread: 1, percent: expect.closeTo(15.9, 0) },
     { stream: 'messages', field: 'row', checked: 28, differed: 1, unread: 1, percent: expect.closeTo(15.9, 0) },
     { stream: 'tickets', field: '', checked: 29, differed: 4, unread: 1, percent: expect.closeTo(28.8, 0) },
@@ -134,10 +134,10 @@ test('an audit finds what nothing announces, repairs it, names its kind and what
     { stream: 'tickets', field: 'subject', checked: 29, differed: 1, unread: 1, percent: expect.closeTo(15.3, 0) },
   ]);
   // Twice in one run may be one event.
-  const proposals = 'select stream, kind, times, setting from sync.recommendations';
-  expect(await s.rows(proposals)).toEqual([]);
+  const recommendations = 'select stream, kind, times, setting from sync.recommendations';
+  expect(await s.rows(recommendations)).toEqual([]);
   await s.rows(`update sync.audit set run_id = 1 where stream = 'tickets' and record_id = $1`, a!.id);
-  expect(await s.rows(proposals)).toEqual([
+  expect(await s.rows(recommendations)).toEqual([
     { stream: 'tickets', kind: 'label edits do not move updated_at', times: 2, setting: 'SWEEP_AGE_DAYS' },
   ]);
 });

@@ -18,7 +18,7 @@ const volumesAsked = (catalog: Catalog) => catalog.asked().filter(path => path.s
 const statusOf = (catalog: Catalog, stream: string) =>
   catalog
     .rows(
-      `select complete_through is not null as complete, waiting, open_rejects, last_state, sleeps_until, remedy from sync.status
+      `select complete_through is not null as complete, waiting, open_rejects, last_state, deferred_until, remedy from sync.status
        where stream = $1`,
       [stream],
     )
@@ -158,12 +158,12 @@ describe.concurrent('the requests of a day', () => {
       expect(first.streams.map(({ state }) => state)).toEqual([shelves, 'partial']);
       const until = untilOf(first.streams[1]!.error);
       expect(Date.parse(until ?? '')).toBeGreaterThan(Date.now());
-      const sleeps = expect.objectContaining({ sleeps_until: expect.any(Date) });
+      const sleeps = expect.objectContaining({ deferred_until: expect.any(Date) });
       expect(
-        await catalog.rows(`select sleeps_until from sync.run_streams where state = 'partial' order by stream`),
+        await catalog.rows(`select deferred_until from sync.run_streams where state = 'partial' order by stream`),
       ).toEqual(shelves === 'partial' ? [sleeps, sleeps] : [sleeps]);
       const status = await statusOf(catalog, 'volumes');
-      expect((status.sleeps_until as Date).toISOString().slice(0, 19)).toBe(until?.slice(0, 19));
+      expect((status.deferred_until as Date).toISOString().slice(0, 19)).toBe(until?.slice(0, 19));
       expect(status.remedy).toContain('resumes automatically');
       // The one that was refused is the last one.
       expect(catalog.asked().length).toBe(requestsPerDay + 1);
@@ -180,7 +180,7 @@ describe.concurrent('the requests of a day', () => {
       expect(await catalog.differences()).toEqual([]);
       expect(await rejects(catalog)).toEqual([]);
       expect(await statusOf(catalog, 'volumes')).toMatchObject({
-        sleeps_until: null,
+        deferred_until: null,
         waiting: 0,
         last_state: 'completed',
       });
@@ -206,13 +206,13 @@ describe.concurrent('the requests of a day', () => {
       expect(await again()).toMatchObject({ run: first.run, state: 'partial' });
       // A worker looks for it; here its run is only opened again.
       await pool.query(
-        `update sync.stored_run_streams set sleeps_until = now() - interval '1 minute' where run_id = $1`,
+        `update sync.stored_run_streams set deferred_until = now() - interval '1 minute' where run_id = $1`,
         [first.run],
       );
       await transaction(pool, client => wakeBackfills(client, 'default', 0, new Date()));
       expect(
-        await catalog.rows('select state, sleeps_until from sync.stored_run_streams where run_id = $1', [first.run]),
-      ).toEqual([{ state: 'waiting', sleeps_until: null }]);
+        await catalog.rows('select state, deferred_until from sync.stored_run_streams where run_id = $1', [first.run]),
+      ).toEqual([{ state: 'waiting', deferred_until: null }]);
       nextDay();
       expect(await again()).toMatchObject({ run: first.run, state: 'completed' });
       const asked = catalog.asked();
@@ -231,15 +231,15 @@ describe.concurrent('the requests of a day', () => {
       ) as StreamStatus;
     expect((await catalog.sync(undefined, ['shelves'])).exitCode).toBe(0);
     // As many as a second brings.
-    expect(await volumes()).toMatchObject({ waiting: 2, time_left_seconds: 2, sleeps_until: null });
+    expect(await volumes()).toMatchObject({ waiting: 2, time_left_seconds: 2, deferred_until: null });
     catalog.fault = () => ({ kind: 'status', status: 403, reason: 'dailyLimitExceeded' });
     expect((await catalog.sync(undefined, ['volumes'])).exitCode).toBe(3);
     const before = Date.now();
-    const { waiting, time_left_seconds, sleeps_until } = await volumes();
-    const sleepsSeconds = (sleeps_until!.getTime() - before) / 1000;
-    expect([waiting, sleepsSeconds > 600]).toEqual([2, true]);
-    expect(time_left_seconds).toBeGreaterThan(sleepsSeconds);
-    expect(time_left_seconds).toBeLessThan(sleepsSeconds + 10);
+    const { waiting, time_left_seconds, deferred_until } = await volumes();
+    const deferredSeconds = (deferred_until!.getTime() - before) / 1000;
+    expect([waiting, deferredSeconds > 600]).toEqual([2, true]);
+    expect(time_left_seconds).toBeGreaterThan(deferredSeconds);
+    expect(time_left_seconds).toBeLessThan(deferredSeconds + 10);
   });
 
   test('our own are spent: the catalog is not asked at all, until there are more', long, async () => {

@@ -197,7 +197,7 @@ describe.concurrent('commands', () => {
     const half = await shell('status', '--json');
     const found = Object.fromEntries(JSON.parse(half.stdout).streams.map((s: { stream: string }) => [s.stream, s]));
     expect(Object.keys(found)).toEqual(streams);
-    expect(found.tickets).toMatchObject({ waiting: 0, holes: [], open_rejects: 0, last_state: 'completed' });
+    expect(found.tickets).toMatchObject({ waiting: 0, gaps: [], open_rejects: 0, last_state: 'completed' });
     expect(found.tickets.complete_through).toMatch(/^\d{4}-/);
     expect(found.messages).toMatchObject({ waiting: 40, last_run: null, last_state: null });
     expect(found.users).toMatchObject({ complete_through: null, last_state: null });

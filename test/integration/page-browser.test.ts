@@ -168,8 +168,8 @@ describeInBrowser('the page', open => {
     await logIn(page, viewerToken);
     await page.goto(`${guarded}accounts/fresh`);
     expect(await page.getByRole('button').allTextContents()).toEqual(['Log out']);
-    const pressed = (await page.evaluate(`fetch('/accounts/fresh/deeds', { method: 'POST', body: new URLSearchParams({
-      deed: 'pause', csrf: document.querySelector('[name=csrf]').value }) }).then(reply => reply.status)`)) as number;
+    const pressed = (await page.evaluate(`fetch('/accounts/fresh/actions', { method: 'POST', body: new URLSearchParams({
+      action: 'pause', csrf: document.querySelector('[name=csrf]').value }) }).then(reply => reply.status)`)) as number;
     expect(pressed).toBe(403);
     const [last] = await world.rows('select who, outcome from sync.operations order by id desc limit 1');
     expect(last).toEqual({ who: 'viewer at 127.0.0.1', outcome: 'refused: viewers only look' });

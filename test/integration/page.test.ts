@@ -405,7 +405,7 @@ describe('a stranger', () => {
 
   test('presses nothing', async () => {
     const before = (await operations()).length;
-    const reply = await post('/accounts/fresh/deeds', { deed: 'pause', csrf: 'x' }, {}, guarded);
+    const reply = await post('/accounts/fresh/actions', { action: 'pause', csrf: 'x' }, {}, guarded);
     expect(reply.statusCode).toBe(401);
     expect((await operations()).length).toBe(before);
     expect(await world.rows(`select from sync.paused where account_id = 'fresh'`)).toEqual([]);
@@ -461,10 +461,10 @@ describe('a viewer', () => {
     expect(page.statusCode).toBe(200);
     expect(cardsOf(page.body)).toHaveProperty('tickets');
     expect(page.body.match(/<button[^>]*>[^<]*/g)).toEqual(['<button class="quiet">Log out']);
-    expect(page.body).not.toContain('id="deeds"');
+    expect(page.body).not.toContain('id="actions"');
     const reply = await post(
-      '/accounts/fresh/deeds',
-      { deed: 'pause tickets', csrf: csrfOf(page.body) },
+      '/accounts/fresh/actions',
+      { action: 'pause tickets', csrf: csrfOf(page.body) },
       { cookie },
       guarded,
     );
@@ -486,7 +486,7 @@ describe('a viewer', () => {
 describe('an operator', () => {
   test('pauses and resumes, by forms without a script', async () => {
     const { cookie, csrf } = await session(operatorToken);
-    const press = (deed: string) => post('/accounts/fresh/deeds', { deed, csrf }, { cookie }, guarded);
+    const press = (action: string) => post('/accounts/fresh/actions', { action, csrf }, { cookie }, guarded);
     const paused = await press('pause tickets');
     expect([paused.statusCode, paused.headers.location]).toEqual([303, '/accounts/fresh?did=pause']);
     const page = (await get(String(paused.headers.location), { cookie }, guarded)).body;
@@ -503,8 +503,8 @@ describe('an operator', () => {
 
   test('opens a run, cancels it and tries it again', async () => {
     const { csrf } = { csrf: csrfOf((await get('/accounts/fresh')).body) };
-    const press = async (deed: string) => {
-      const reply = await post('/accounts/fresh/deeds', { deed, csrf }, { accept: 'application/json' });
+    const press = async (action: string) => {
+      const reply = await post('/accounts/fresh/actions', { action, csrf }, { accept: 'application/json' });
       return [reply.statusCode, reply.json<{ says: string }>().says] as const;
     };
     const [status, says] = await press('run sync');
@@ -525,20 +525,20 @@ describe('an operator', () => {
 
   test('hears why something cannot be done, and what to do instead', async () => {
     const csrf = csrfOf((await get('/accounts/stale')).body);
-    const reply = await post('/accounts/stale/deeds', { deed: 'run sync', csrf });
+    const reply = await post('/accounts/stale/actions', { action: 'run sync', csrf });
     expect(reply.statusCode).toBe(409);
     expect(textOf(reply.body)).toMatch(/no worker is running for account 'stale'.*[\s\S]*npx shelfdesk start/i);
     expect(await lastOperation()).toMatchObject({ account_id: 'stale', outcome: expect.stringMatching(/^refused: /) });
-    for (const deed of ['explode', 'toString', 'run away', 'retry x', ''])
-      expect([400, 409]).toContain((await post('/accounts/stale/deeds', { deed, csrf })).statusCode);
-    expect((await post('/accounts/nobody/deeds', { deed: 'pause', csrf })).statusCode).toBe(404);
+    for (const action of ['explode', 'toString', 'run away', 'retry x', ''])
+      expect([400, 409]).toContain((await post('/accounts/stale/actions', { action, csrf })).statusCode);
+    expect((await post('/accounts/nobody/actions', { action: 'pause', csrf })).statusCode).toBe(404);
   });
 
   test('may be a program, by its token alone', async () => {
     const headers = { ...bearer(operatorToken), accept: 'application/json' };
-    const reply = await post('/accounts/gaps/deeds', { deed: 'pause' }, headers, guarded);
+    const reply = await post('/accounts/gaps/actions', { action: 'pause' }, headers, guarded);
     expect([reply.statusCode, reply.json()]).toEqual([200, { says: 'All of it is paused.' }]);
-    await post('/accounts/gaps/deeds', { deed: 'resume' }, headers, guarded);
+    await post('/accounts/gaps/actions', { action: 'resume' }, headers, guarded);
   });
 });
 
@@ -583,7 +583,7 @@ test('who leaves before he is listened to is not listened to for ever', async ()
 describe('another page cannot press', () => {
   const refused = async (fields: Record<string, string>, headers: Record<string, string>) => {
     const before = (await operations()).length;
-    const reply = await post('/accounts/rejects/deeds', { deed: 'pause', ...fields }, headers, guarded);
+    const reply = await post('/accounts/rejects/actions', { action: 'pause', ...fields }, headers, guarded);
     expect(reply.statusCode).toBe(403);
     expect((await operations()).length).toBe(before);
     expect(await world.rows(`select from sync.paused where account_id = 'rejects'`)).toEqual([]);
@@ -608,15 +608,21 @@ describe('another page cannot press', () => {
     const { cookie, csrf } = await session(operatorToken);
     await refused({ csrf }, { cookie, ...headers });
     const onLoopback = csrfOf((await get('/accounts/rejects')).body);
-    expect((await post('/accounts/rejects/deeds', { deed: 'pause', csrf: onLoopback }, headers)).statusCode).toBe(403);
+    expect((await post('/accounts/rejects/actions', { action: 'pause', csrf: onLoopback }, headers)).statusCode).toBe(
+      403,
+    );
     expect((await post('/login', { token: operatorToken }, headers, guarded)).statusCode).toBe(403);
   });
 
   test('its own does', async () => {
     const { cookie, csrf } = await session(operatorToken);
     const own = { cookie, origin: 'http://127.0.0.1:8090', 'sec-fetch-site': 'same-origin' };
-    expect((await post('/accounts/rejects/deeds', { deed: 'pause users', csrf }, own, guarded)).statusCode).toBe(303);
-    expect((await post('/accounts/rejects/deeds', { deed: 'resume users', csrf }, own, guarded)).statusCode).toBe(303);
+    expect((await post('/accounts/rejects/actions', { action: 'pause users', csrf }, own, guarded)).statusCode).toBe(
+      303,
+    );
+    expect((await post('/accounts/rejects/actions', { action: 'resume users', csrf }, own, guarded)).statusCode).toBe(
+      303,
+    );
   });
 
   test('nor by a name of its own that leads here', async () => {

@@ -202,8 +202,8 @@ describe('metrics', () => {
     expect(before.get('shelfdesk_stream_state{account="bolt",stream="tickets",state="never_synced"}')).toBe(1);
     expect(before.get('shelfdesk_credit_limit{account="acme",source="helpdesk"}')).toBe(100);
     expect(before.get('shelfdesk_credits_used_by_others{account="acme",source="helpdesk"}')).toBe(7);
-    expect(before.get('shelfdesk_change_age_p50_seconds{account="acme",stream="tickets"}')).toBe(10);
-    expect(before.get('shelfdesk_change_age_p95_seconds{account="acme",stream="tickets"}')).toBe(40);
+    expect(before.get('shelfdesk_change_latency_p50_seconds{account="acme",stream="tickets"}')).toBe(10);
+    expect(before.get('shelfdesk_change_latency_p95_seconds{account="acme",stream="tickets"}')).toBe(40);
     expect(before.get('shelfdesk_last_run_duration_seconds{account="acme",kind="fresh"}')).toBe(5);
     expect(before.get('bullmq_job_count{state="waiting", account="acme"}')).toBe(1);
     // Its minute is not over, and what has not ended is not counted.
@@ -218,7 +218,7 @@ describe('metrics', () => {
     expect(after.get('shelfdesk_runs_total{account="acme",kind="fresh",state="completed"}')).toBe(1);
     expect(after.get('shelfdesk_records_total{account="acme",stream="tickets",outcome="updated"}')).toBe(4);
     expect(after.get('shelfdesk_changes_total{account="acme",stream="tickets"}')).toBe(4);
-    expect(after.get('shelfdesk_change_age_seconds_total{account="acme",stream="tickets"}')).toBe(70);
+    expect(after.get('shelfdesk_change_latency_seconds_total{account="acme",stream="tickets"}')).toBe(70);
 
     nowMs += 60_000;
     const [one, two] = await Promise.all([metrics.text(), metrics.text()]);

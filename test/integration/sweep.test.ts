@@ -437,7 +437,7 @@ test('a large part gone at once is believed only when somebody says so', async (
   expect((await suspects(s)).length).toBe(40);
   const seems = async () => {
     const all = await readStatus(s.pool, ['default']);
-    return all.find(({ stream }) => stream === 'tickets')!.seem_deleted;
+    return all.find(({ stream }) => stream === 'tickets')!.unconfirmed_deletions;
   };
   expect(await seems()).toBeGreaterThan(22);
 

@@ -172,13 +172,13 @@ describe.concurrent('of its own accord', () => {
     await worker.leave();
     return both;
   };
-  const endAs = (both: Desk, run: number, how: { state: string; sleepsUntil?: Date }) =>
+  const endAs = (both: Desk, run: number, how: { state: string; deferredUntil?: Date }) =>
     both.rows(
-      `with s as (update sync.stored_run_streams set state = $2, finished_at = now(), sleeps_until = $3 where run_id = $1)
+      `with s as (update sync.stored_run_streams set state = $2, finished_at = now(), deferred_until = $3 where run_id = $1)
        update sync.stored_runs set state = $2, finished_at = now() where id = $1`,
       run,
       how.state,
-      how.sleepsUntil ?? null,
+      how.deferredUntil ?? null,
     );
   /** The run that reads what waits; it is worked on at once. */
   const opened = async (both: Both) => {
@@ -189,7 +189,7 @@ describe.concurrent('of its own accord', () => {
   const inAnHour = () => new Date(Date.now() + 3_600_000);
   const awake = (both: Desk) =>
     both.rows(
-      `update sync.stored_run_streams set sleeps_until = now() - interval '1 second' where sleeps_until is not null`,
+      `update sync.stored_run_streams set deferred_until = now() - interval '1 second' where deferred_until is not null`,
     );
 
   test('volumes that wait get a run, once, and are read by it', long, async () => {
@@ -220,7 +220,7 @@ describe.concurrent('of its own accord', () => {
   test('not while they sleep over a quota that is spent; then they go on', long, async () => {
     await using both = await withWaiting();
     const run = await both.open(['volumes']);
-    await endAs(both, run, { state: 'partial', sleepsUntil: inAnHour() });
+    await endAs(both, run, { state: 'partial', deferredUntil: inAnHour() });
     await opening(both);
     expect(await runsOf(both, 'hydrate', 'fresh')).toEqual([]);
     await awake(both);
@@ -258,7 +258,7 @@ describe.concurrent('of its own accord', () => {
   test('shelves that slept are woken by one run, whoever of several comes first', async () => {
     await using both = await openBoth();
     const run = await both.open(['shelves']);
-    await endAs(both, run, { state: 'partial', sleepsUntil: inAnHour() });
+    await endAs(both, run, { state: 'partial', deferredUntil: inAnHour() });
     const workers = [await both.worker(), await both.worker()];
     const look = () =>
       Promise.all(workers.flatMap(({ account, id }) => [0, 1, 2].map(() => openWaiting(account.ctx, id))));
@@ -276,7 +276,7 @@ describe.concurrent('of its own accord', () => {
 
   test('shelves that a person has read since they fell asleep are not woken', async () => {
     await using both = await openBoth();
-    await endAs(both, await both.open(['shelves']), { state: 'partial', sleepsUntil: new Date(Date.now() - 1000) });
+    await endAs(both, await both.open(['shelves']), { state: 'partial', deferredUntil: new Date(Date.now() - 1000) });
     await endAs(both, await both.open(['shelves']), { state: 'completed' });
     await opening(both);
     expect(await runsOf(both, 'fresh')).toEqual([]);

@@ -65,7 +65,7 @@ test('when it was listed, changed, read, swept and compared, by which run and fo
       { stream: 'tickets', difference: 'label edits do not move updated_at' },
       { stream: 'messages', fields: null },
     ],
-    suspected: null,
+    deletion_candidate: null,
     queue: { place: 1, of: 2 },
     next: { fresh: null, nightly: null, sweep_due: new Date(second(490) + 20 * 3_600_000).toISOString() },
     complete_through: { tickets: at(498).toISOString(), messages: at(495).toISOString() },

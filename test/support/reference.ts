@@ -37,12 +37,12 @@ export function commandsPage(program: Command): string {
       `## ${name}`,
       sentence(command.description()),
       `\`\`\`text\nnpx shelfdesk ${name} ${command.usage()}\n\`\`\``,
+      ...([...given, ...options].length > 0 ? [[...given, ...options].join('\n')] : []),
       ...(name === 'sandbox'
-        ? ['Its options: [the sandbox](../../packages/sandbox/README.md).']
-        : [...given, ...options].length > 0
-          ? [[...given, ...options].join('\n')]
-          : []),
-      ...(note === '' || name === 'sandbox' ? [] : [note]),
+        ? ['Faults and the admin port: [the sandbox](../../packages/sandbox/README.md).']
+        : note === ''
+          ? []
+          : [note]),
     ].join('\n\n');
   });
   const codes = Object.entries(exitCodes).map(([name, code]) => `- \`${code}\`: ${exits[name as keyof typeof exits]}`);

@@ -254,8 +254,7 @@ describe('what is promised', () => {
   test('DECISIONS are numbered and have their four parts', () => {
     const parts = read('docs/DECISIONS.md').split(/^## /m).slice(1);
     const numbers = parts.map(part => Number.parseInt(part, 10));
-    // Each number once, in their order. A decision keeps its number, whichever is written down first.
-    expect(numbers).toEqual([...new Set(numbers)].sort((one, other) => one - other));
+    expect(numbers).toEqual(parts.map((_, i) => i + 1));
     for (const part of parts) {
       const said = [...part.matchAll(/^- \*\*(.+?)\*\*: /gm)].map(([, what]) => what);
       expect(said, part.split('\n')[0]).toEqual(['What', 'Why', 'Weighed', 'Follows']);

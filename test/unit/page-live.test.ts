@@ -141,7 +141,7 @@ const stream = (name: string, more: Partial<Told['streams'][number]> = {}): Told
     target: 60,
   },
   ...{ complete_from: null, complete_through: new Date('2026-11-22T16:04:30Z'), waiting: 0, gaps: 0, open_rejects: 0 },
-  ...{ age_p50: null, age_p95: null, sleeps_until: null },
+  ...{ latency_p50: null, latency_p95: null, deferred_until: null },
   ...more,
 });
 test('in the table of all accounts what was never read is not 0 s behind', () => {

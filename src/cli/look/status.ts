@@ -38,9 +38,9 @@ export interface StreamStatus {
   /** fresh, catching_up, stale, failing, never_synced, paused. */
   state: string;
   /** Change latency of the last hour, p50 and p95; null without changes. */
-  age_p50_seconds: number | null;
-  age_p95_seconds: number | null;
-  holes: { list: string; from: Date; to: Date; reason: string | null }[];
+  latency_p50_seconds: number | null;
+  latency_p95_seconds: number | null;
+  gaps: { list: string; from: Date; to: Date; reason: string | null }[];
   waiting: number;
   /** Seconds until all pending records are read, at the configured limits. */
   time_left_seconds: number | null;
@@ -52,18 +52,18 @@ export interface StreamStatus {
   last_error: string | null;
   remedy: string | null;
   /** The daily quota is used up; a worker resumes at this time. */
-  sleeps_until: Date | null;
+  deferred_until: Date | null;
   /** Deletions up to this time are known. */
   deletes_checked_at: Date | null;
   /** Deletion candidates that a sweep left unmarked because they exceed its limit. */
-  seem_deleted: number;
+  unconfirmed_deletions: number;
   /** Audit confidence: field '' (any field) first, then each field that differed. */
-  certainty: Certainty[];
+  audit_confidence: AuditConfidence[];
   /** Recommendations for recurring kinds of difference. */
-  proposals: { kind: string; times: number; last_at: string; setting: string | null; remedy: string }[];
+  recommendations: { kind: string; times: number; last_at: string; setting: string | null; remedy: string }[];
 }
 
-export interface Certainty {
+export interface AuditConfidence {
   field: string;
   checked: number;
   differed: number;
@@ -159,23 +159,23 @@ export async function readStatus(
 ): Promise<StreamStatus[]> {
   const { rows } = await db.query<Omit<StreamStatus, 'time_left_seconds'>>(
     `select s.account_id as account, s.stream, s.complete_from, s.complete_through, extract(epoch from s.lag)::float8 as lag_seconds, s.waiting, s.open_rejects,
-       s.last_run, s.last_state, s.last_finished_at, s.last_success_at, s.last_error, s.remedy, s.source, s.sleeps_until,
+       s.last_run, s.last_state, s.last_finished_at, s.last_success_at, s.last_error, s.remedy, s.source, s.deferred_until,
        extract(epoch from s.behind)::float8 as behind_seconds, extract(epoch from s.target)::float8 as target_seconds, s.state,
-       extract(epoch from s.age_p50)::float8 as age_p50_seconds, extract(epoch from s.age_p95)::float8 as age_p95_seconds,
+       extract(epoch from s.latency_p50)::float8 as latency_p50_seconds, extract(epoch from s.latency_p95)::float8 as latency_p95_seconds,
        coalesce((
          select json_agg(json_build_object('list', h.list, 'from', h.gap_from, 'to', h.gap_to, 'reason', h.reason) order by h.gap_from)
-         from sync.gaps h where h.account_id = s.account_id and h.stream_key = s.stream_key), '[]') as holes,
+         from sync.gaps h where h.account_id = s.account_id and h.stream_key = s.stream_key), '[]') as gaps,
        s.deletes_checked_at, (
          select count(*) from sync.open_deletion_candidates o
-         where (o.account_id, o.stream_key) = (s.account_id, s.stream_key) and o.gone_at is not null and o.run_id is null) as seem_deleted,
+         where (o.account_id, o.stream_key) = (s.account_id, s.stream_key) and o.gone_at is not null and o.run_id is null) as unconfirmed_deletions,
        coalesce((
          select json_agg(json_build_object('field', y.field, 'checked', y.checked, 'differed', y.differed,
            'unread', y.unread, 'at_most_percent', y.at_most_percent, 'as_of', y.as_of) order by y.field)
          from sync.audit_confidence y
-         where (y.account_id, y.stream_key) = (s.account_id, s.stream_key) and (y.field = '' or y.differed > 0)), '[]') as certainty, coalesce((
+         where (y.account_id, y.stream_key) = (s.account_id, s.stream_key) and (y.field = '' or y.differed > 0)), '[]') as audit_confidence, coalesce((
          select json_agg(json_build_object('kind', p.kind, 'times', p.times, 'last_at', p.last_at, 'setting', p.setting,
            'remedy', p.remedy) order by p.times desc, p.kind)
-         from sync.recommendations p where (p.account_id, p.stream_key) = (s.account_id, s.stream_key)), '[]') as proposals
+         from sync.recommendations p where (p.account_id, p.stream_key) = (s.account_id, s.stream_key)), '[]') as recommendations
      from sync.status s join sync.streams k using (stream_key)
      where s.account_id = any($1)
      order by s.account_id, k.place`,
@@ -208,7 +208,14 @@ const neverSynced: Omit<StreamStatus, 'account' | 'stream' | 'source' | 'time_le
     target_seconds: null,
     state: 'never_synced',
   },
-  ...{ age_p50_seconds: null, age_p95_seconds: null, holes: [], waiting: 0, open_rejects: 0, seem_deleted: 0 },
+  ...{
+    latency_p50_seconds: null,
+    latency_p95_seconds: null,
+    gaps: [],
+    waiting: 0,
+    open_rejects: 0,
+    unconfirmed_deletions: 0,
+  },
   ...{
     last_run: null,
     last_state: null,
@@ -217,7 +224,7 @@ const neverSynced: Omit<StreamStatus, 'account' | 'stream' | 'source' | 'time_le
     last_error: null,
     remedy: null,
   },
-  ...{ sleeps_until: null, deletes_checked_at: null, certainty: [], proposals: [] },
+  ...{ deferred_until: null, deletes_checked_at: null, audit_confidence: [], recommendations: [] },
 };
 
 /** An error may quote the source. */
@@ -225,12 +232,12 @@ export const statusShown = (streams: readonly StreamStatus[], { text }: Shown): 
   streams.map(one => ({
     ...one,
     last_error: text(one.last_error),
-    holes: one.holes.map(gap => ({ ...gap, reason: text(gap.reason) })),
+    gaps: one.gaps.map(gap => ({ ...gap, reason: text(gap.reason) })),
   }));
 
-/** Remaining deferral in ms. `sleeps_until` stays set after it has passed. */
-const sleepsMs = ({ sleeps_until }: Pick<StreamStatus, 'sleeps_until'>) =>
-  Math.max(0, (sleeps_until?.getTime() ?? 0) - systemClock.now());
+/** Remaining deferral in ms. `deferred_until` stays set after it has passed. */
+const deferredMs = ({ deferred_until }: Pick<StreamStatus, 'deferred_until'>) =>
+  Math.max(0, (deferred_until?.getTime() ?? 0) - systemClock.now());
 
 const span = (seconds: number | null) => (seconds === null ? '' : duration(seconds * 1000));
 
@@ -255,11 +262,11 @@ const widestProblem = 30;
 function problemsOf(s: StreamStatus): string {
   const isOdd = s.last_state !== null && !['completed', 'running', 'waiting', 'paused'].includes(s.last_state);
   return [
-    ...(sleepsMs(s) > 0 ? [`deferred for ${duration(sleepsMs(s))}`] : []),
+    ...(deferredMs(s) > 0 ? [`deferred for ${duration(deferredMs(s))}`] : []),
     ...(isOdd ? [s.last_state] : []),
-    ...(s.holes.length > 0 ? [count(s.holes.length, 'gap')] : []),
+    ...(s.gaps.length > 0 ? [count(s.gaps.length, 'gap')] : []),
     ...(s.open_rejects > 0 ? [count(s.open_rejects, 'reject')] : []),
-    ...(s.seem_deleted > 0 ? [`${amount(s.seem_deleted)} perhaps deleted`] : []),
+    ...(s.unconfirmed_deletions > 0 ? [`${amount(s.unconfirmed_deletions)} perhaps deleted`] : []),
   ].join(', ');
 }
 
@@ -290,13 +297,13 @@ function wide(streams: readonly StreamStatus[]): string {
     s.state.replaceAll('_', ' '),
     span(s.behind_seconds),
     span(s.target_seconds),
-    span(s.age_p95_seconds),
-    s.holes.length,
+    span(s.latency_p95_seconds),
+    s.gaps.length,
     s.waiting,
     span(s.time_left_seconds),
     s.open_rejects,
     s.deletes_checked_at ?? (isSwept(s) ? 'never' : ''),
-    sleepsMs(s) > 0 ? `deferred until ${s.sleeps_until!.toISOString().slice(0, 16)}Z` : (s.last_state ?? 'never'),
+    deferredMs(s) > 0 ? `deferred until ${s.deferred_until!.toISOString().slice(0, 16)}Z` : (s.last_state ?? 'never'),
   ]);
   return table(columns, rows);
 }
@@ -330,12 +337,12 @@ function show(
         ['outage', 'run_failed', 'token_refused', 'most_rejected'].includes(one.problem) &&
         one.source === source,
     );
-  for (const { account, source, stream: name, holes, last_error, remedy, certainty } of streams) {
+  for (const { account, source, stream: name, gaps, last_error, remedy, audit_confidence } of streams) {
     const stream = isOne ? name : `${account} ${name}`;
     // One with a reason is a problem.
-    for (const gap of holes.filter(({ reason }) => reason === null))
+    for (const gap of gaps.filter(({ reason }) => reason === null))
       say(`${stream}: gap in the ${gap.list} list from ${String(gap.from)} to ${String(gap.to)}`);
-    for (const one of certainty) say(`${stream}: ${auditSentence({ source, stream: name }, one)}`);
+    for (const one of audit_confidence) say(`${stream}: ${auditSentence({ source, stream: name }, one)}`);
     if (last_error && !isTold(account, source))
       say(`${style('yellow', stream, process.stderr)}: ${last_error}. ${remedy ?? ''}`);
   }
@@ -359,7 +366,7 @@ const fewestForShare = 50;
 /** What audits found. Of a healthy stream with few samples only how many were equal. */
 export function auditSentence(
   stream: Named,
-  { field, checked, differed, unread, at_most_percent, as_of }: Certainty,
+  { field, checked, differed, unread, at_most_percent, as_of }: AuditConfidence,
 ): string {
   const besides = unread > 0 ? `; ${amount(unread)} could not be read` : '';
   if (differed === 0 && checked < fewestForShare)

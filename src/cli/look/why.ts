@@ -98,7 +98,10 @@ function lifeShown(life: Life, { text, fields }: Shown): Life {
     changes: life.changes.map(one => ({ ...one, fields: fields(one.fields) })),
     audits: life.audits.map(one => ({ ...one, fields: one.fields && fields(one.fields) })),
     rejects: life.rejects.map(one => ({ ...one, reason: text(one.reason) })),
-    suspected: life.suspected && { ...life.suspected, error: text(life.suspected.error) },
+    deletion_candidate: life.deletion_candidate && {
+      ...life.deletion_candidate,
+      error: text(life.deletion_candidate.error),
+    },
   };
 }
 
@@ -116,7 +119,7 @@ async function unknown(db: pg.Pool, { config, name, tickets, shown }: Missing): 
   const remedy = reject
     ? `The ticket was rejected: ${shown.text(reject.reason)}. See ${command(account, `rejects show ${reject.id}`)}.`
     : complete
-      ? `Tickets are complete through ${cellText(complete)}, with ${count(tickets.holes.length, 'gap')}: see ${command(account, 'status')}. ${demo && !demo.running ? demoHasEnded : `What came later, ${command(account, 'sync')} brings.`}`
+      ? `Tickets are complete through ${cellText(complete)}, with ${count(tickets.gaps.length, 'gap')}: see ${command(account, 'status')}. ${demo && !demo.running ? demoHasEnded : `What came later, ${command(account, 'sync')} brings.`}`
       : `Tickets are not complete yet: see ${command(account, 'status')}; ${command(account, 'sync')} reads them.`;
   return new ShelfdeskError(`there is no ticket ${name} here, by id or by number`, remedy, exitCodes.failed);
 }
@@ -129,15 +132,15 @@ interface Around {
 }
 
 function* reasons(life: Omit<Why, 'why'>, { config, worker, tickets, messages }: Around): Generator<string> {
-  const { ticket, queue, readings, rejects, suspected, next, complete_through, checked_at } = life;
+  const { ticket, queue, readings, rejects, deletion_candidate, next, complete_through, checked_at } = life;
   if (ticket.erased_at !== null)
     yield `Its customer was erased at ${cellText(ticket.erased_at)}: texts, names and addresses of it are not kept, here or in its history.`;
   if (ticket.deleted_at !== null) {
     yield `The source has it no more: it was deleted${ticket.deleted_after ? ` after ${cellText(ticket.deleted_after)}, and` : ''} by ${cellText(ticket.deleted_at)}.`;
     return;
   }
-  if (suspected)
-    yield `A list lacked it as of ${cellText(suspected.at)}: the next sweep asks for it by its id, and marks it as deleted only if it is gone${suspected.error ? ` (the last time: ${suspected.error})` : ''}.`;
+  if (deletion_candidate)
+    yield `A list lacked it as of ${cellText(deletion_candidate.at)}: the next sweep asks for it by its id, and marks it as deleted only if it is gone${deletion_candidate.error ? ` (the last time: ${deletion_candidate.error})` : ''}.`;
   for (const { id, stream, reason, next_try_at, cleared_at } of rejects) {
     if (cleared_at !== null) continue;
     const then = next_try_at ? `; it is tried again from ${cellText(next_try_at)} on` : '';
@@ -153,8 +156,8 @@ function* reasons(life: Omit<Why, 'why'>, { config, worker, tickets, messages }:
   if (complete_through.tickets)
     yield `Changes up to ${cellText(complete_through.tickets)} are here; ${next.fresh ? `the next sync is at ${cellText(next.fresh)}` : 'no later sync is scheduled'}.`;
   else yield 'The list of tickets has never been read to its end: what changed may not be here yet.';
-  if (tickets && tickets.holes.length > 0)
-    yield `The list of tickets has ${count(tickets.holes.length, 'gap')}: a change there is not here. ${command(config.account, 'backfill tickets')} fills ${tickets.holes.length === 1 ? 'it' : 'them'}.`;
+  if (tickets && tickets.gaps.length > 0)
+    yield `The list of tickets has ${count(tickets.gaps.length, 'gap')}: a change there is not here. ${command(config.account, 'backfill tickets')} fills ${tickets.gaps.length === 1 ? 'it' : 'them'}.`;
   for (const one of [tickets, messages])
     if (one?.last_error) yield `${one.stream}: ${one.last_error}. ${one.remedy ?? ''}`.trimEnd();
   if (config.demo && !config.demo.running) yield demoHasEnded;

@@ -44,12 +44,12 @@ const kinds = ['sync', 'backfill', 'sweep', 'verify'] as const;
 export interface PlanResult extends Planned {
   readonly account: string;
   /** When all tickets, and then all messages, are here; null if the run does not read them. */
-  readonly tickets_in_at: string | null;
-  readonly messages_in_at: string | null;
+  readonly tickets_stored_at: string | null;
+  readonly messages_stored_at: string | null;
   /** What the mirror cannot know of the streams of this run. */
-  readonly cannot: readonly string[];
+  readonly limitations: readonly string[];
   /** Nightly runs that start before the end of this run. Their sweep gets a tenth of the credits meanwhile. */
-  readonly nights_meanwhile: readonly string[];
+  readonly nightly_runs: readonly string[];
   /** Field rules, and what works no more, or with less, by each. */
   readonly field_rules: readonly { readonly rule: string; readonly lost: readonly string[] }[];
 }
@@ -208,10 +208,10 @@ async function planIn(ctx: Context, config: Config, asked: Question, { isSet, as
     account: ctx.account,
     ...planned,
     assumptions,
-    tickets_in_at: inAt('tickets'),
-    messages_in_at: inAt('messages'),
-    cannot: streams.filter(({ key }) => question.streams.includes(key)).flatMap(cannotOf),
-    nights_meanwhile: nightsIn(config, planned, ctx.clock.now()),
+    tickets_stored_at: inAt('tickets'),
+    messages_stored_at: inAt('messages'),
+    limitations: streams.filter(({ key }) => question.streams.includes(key)).flatMap(cannotOf),
+    nightly_runs: nightsIn(config, planned, ctx.clock.now()),
     field_rules: rulesIn(config.fieldRules).map(({ written, full }) => ({
       rule: written,
       lost: lostBy(config.fieldRules, full),
@@ -245,15 +245,15 @@ function show(planned: PlanResult): void {
   ]);
   const total = ['all', requests, credits, duration(seconds * 1000), planned.at, planned.done_at];
   print(table(['stream', 'requests', 'credits', 'time', 'from', 'until'], [...rows, total]));
-  const { tickets_in_at: tickets, messages_in_at: messages, fresh_waits_seconds: waits } = planned;
+  const { tickets_stored_at: tickets, messages_stored_at: messages, fresh_waits_seconds: waits } = planned;
   if (tickets !== null)
     say(`Tickets are complete at ${tickets}${messages === null ? '.' : `, their messages at ${messages}.`}`);
-  for (const [stream, { sleeps_until }] of Object.entries(planned.streams))
-    if (sleeps_until !== undefined)
-      say(`${stream} uses up the daily quota: a run ends there, and a worker resumes at ${sleeps_until}.`);
+  for (const [stream, { deferred_until }] of Object.entries(planned.streams))
+    if (deferred_until !== undefined)
+      say(`${stream} uses up the daily quota: a run ends there, and a worker resumes at ${deferred_until}.`);
   if (waits !== null) say(`Meanwhile fresh changes wait for credits: median ${waits.p50} s, p95 ${waits.p95} s.`);
-  if (planned.nights_meanwhile.length > 0)
-    say(`The nightly sweep (${planned.nights_meanwhile[0]}) gets a tenth of the credits until this run ends.`);
+  if (planned.nightly_runs.length > 0)
+    say(`The nightly sweep (${planned.nightly_runs[0]}) gets a tenth of the credits until this run ends.`);
   const told = counted.map(({ what, credits: each }) => `${what} (${each})`).join('; ');
   say(
     counted_with_credits === 0
@@ -261,7 +261,7 @@ function show(planned: PlanResult): void {
       : `Counted with ${count(counted_with_credits, 'credit')}: ${told}.`,
   );
   say(`Assumed: ${assumptions.join('; ')}.`);
-  for (const said of planned.cannot) say(said);
+  for (const said of planned.limitations) say(said);
   for (const { rule, lost } of planned.field_rules)
     say(`Field rule ${rule}${lost.length > 0 ? `: lost with it: ${lost.join(', ')}` : ''}.`);
   if (incomplete) say('Some amounts are unknown and were not requested: the run takes more than this.');

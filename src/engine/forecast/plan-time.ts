@@ -33,7 +33,7 @@ export interface Timed {
   readonly fromMs: Ms;
   readonly untilMs: Ms;
   /** The time when the quota resets, if the work is deferred. */
-  readonly sleepsUntilMs?: Ms;
+  readonly deferredUntilMs?: Ms;
 }
 
 export interface Timing {
@@ -95,7 +95,7 @@ export function timeOf(parts: readonly Part[], pace: Pace, nowMs: Ms): Timing {
     const fromMs = clockMs + skippedMs;
     clockMs += beginMs;
     let [count, credits] = [0, 0];
-    let sleepsUntilMs: number | undefined;
+    let deferredUntilMs: number | undefined;
     const readers = askedBy.map((asked, i) => readerOf(`${stream} ${i}`, asked, clockMs)).filter(hasWork);
     while (readers.length > 0) {
       const reader = readers.reduce((first, one) => (one.nextMs < first.nextMs ? one : first));
@@ -134,12 +134,12 @@ export function timeOf(parts: readonly Part[], pace: Pace, nowMs: Ms): Timing {
       } else {
         reader.nextMs = Math.max(clockMs + 1, acquired.waitUntilMs);
         // The work is deferred, and resumes at this time.
-        if (acquired.tooLong) sleepsUntilMs ??= reader.nextMs + skippedMs;
+        if (acquired.tooLong) deferredUntilMs ??= reader.nextMs + skippedMs;
       }
     }
     clockMs += pauseMs;
     const untilMs = clockMs + skippedMs;
-    timed.push({ stream, requests: count, credits, fromMs, untilMs, ...(sleepsUntilMs && { sleepsUntilMs }) });
+    timed.push({ stream, requests: count, credits, fromMs, untilMs, ...(deferredUntilMs && { deferredUntilMs }) });
   };
 
   for (const [i, part] of parts.entries()) {

@@ -58,7 +58,7 @@ export interface StreamPlanned {
   readonly from: string;
   readonly until: string;
   /** The daily quota is used up before the end; the run resumes at this time. */
-  readonly sleeps_until?: string;
+  readonly deferred_until?: string;
 }
 
 /** Used if no recent request tells the latency. */
@@ -147,13 +147,13 @@ function told(
   };
 }
 
-const streamOf = ({ requests, credits, fromMs, untilMs, sleepsUntilMs }: Timed): StreamPlanned => ({
+const streamOf = ({ requests, credits, fromMs, untilMs, deferredUntilMs }: Timed): StreamPlanned => ({
   requests,
   credits,
   seconds: secondsOf(untilMs - fromMs),
   from: isoOf(fromMs),
   until: isoOf(untilMs),
-  ...(sleepsUntilMs !== undefined && { sleeps_until: isoOf(sleepsUntilMs) }),
+  ...(deferredUntilMs !== undefined && { deferred_until: isoOf(deferredUntilMs) }),
 });
 
 const secondsOf = (ms: number): number => Math.round(ms / 100) / 10;

@@ -220,7 +220,7 @@ async function whyIncomplete(client: Client, handed: Candidate): Promise<string 
        left join sync.stored_runs r on r.id = any ($1)
        where c.account_id = $2 and c.stream_key = coalesce(k.source || '.' || k.follows, k.stream_key) and not c.redundant) top
      left join sync.stored_run_streams cut on $4 and cut.run_id = any ($1) and cut.stream_key = k.stream_key
-       and (cut.sleeps_until is not null or cut.error like 'the source''s clock jumped %')
+       and (cut.deferred_until is not null or cut.error like 'the source''s clock jumped %')
      cross join lateral (
        select coalesce(k.stream_key || ' was not read to the end: ' || cut.error,
          sync.why_incomplete($2, k.stream_key, case when $4 then least(t.at, top.at) else t.at end, $7)) as why) w

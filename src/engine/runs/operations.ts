@@ -245,9 +245,9 @@ export async function cancelRun(
   return operate(db, { account, who, action: 'cancel', subject: String(run) }, now, async client => {
     const { kind, state } = await runOf(client, account, run);
     const { rows } = await client.query<{ stream: string }>(
-      `update sync.stored_run_streams s set state = 'interrupted', token = token + 1, finished_at = $2, sleeps_until = null,
+      `update sync.stored_run_streams s set state = 'interrupted', token = token + 1, finished_at = $2, deferred_until = null,
          waits_for = null, note = null, error = $3, remedy = $4, exit_code = ${exitCodes.interrupted}
-       where run_id = $1 and (state in ('waiting', 'running') or ($5 and sleeps_until is not null))
+       where run_id = $1 and (state in ('waiting', 'running') or ($5 and deferred_until is not null))
        returning stream`,
       [
         run,
@@ -350,7 +350,7 @@ async function goOnWith(
   { run, id, streams, finishedAt }: { run: number; id: number; streams: readonly StreamKey[]; finishedAt: Date | null },
   now: Date,
 ): Promise<void> {
-  await client.query('update sync.stored_run_streams set sleeps_until = null where run_id = $1', [run]);
+  await client.query('update sync.stored_run_streams set deferred_until = null where run_id = $1', [run]);
   if (finishedAt !== null && now.getTime() - finishedAt.getTime() > resumeMs) return;
   await client.query(
     `update sync.stored_runs n set again_before = o.again_before from sync.stored_runs o where n.id = $2 and o.id = $1`,

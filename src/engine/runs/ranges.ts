@@ -20,9 +20,9 @@ export async function openBackfill(
   now: Date,
 ): Promise<{ run: number; resumed: boolean }> {
   return withAccount(db, run.account, async client => {
-    const { rows } = await client.query<{ id: number; state: RunState; sleeps: boolean }>(
+    const { rows } = await client.query<{ id: number; state: RunState; deferred: boolean }>(
       `select id, state, exists (
-         select from sync.stored_run_streams s where s.run_id = r.id and s.sleeps_until is not null) as sleeps
+         select from sync.stored_run_streams s where s.run_id = r.id and s.deferred_until is not null) as deferred
        from sync.stored_runs r
        where account_id = $1 and kind = 'backfill' and again = $2 and since is not distinct from $3 and until is not distinct from $4
          and (select array_agg(stream_key order by stream_key) from sync.stored_run_streams where run_id = r.id)
@@ -33,7 +33,7 @@ export async function openBackfill(
     );
     const [same] = rows;
     if (same?.state === 'running') return { run: same.id, resumed: true };
-    if (same === undefined || !(goesOn.includes(same.state) || same.sleeps))
+    if (same === undefined || !(goesOn.includes(same.state) || same.deferred))
       return { run: await openRun(client, { ...run, kind: 'backfill' }, now), resumed: false };
     await reopen(client, same.id, run.opener);
     return { run: same.id, resumed: true };
@@ -47,8 +47,8 @@ export async function reopen(client: Client, run: number, opener: number): Promi
   );
   await client.query(
     `update sync.stored_run_streams set state = 'waiting', finished_at = null, error = null, remedy = null, exit_code = null,
-       sleeps_until = null
-     where run_id = $1 and (state = any($2) or sleeps_until is not null)`,
+       deferred_until = null
+     where run_id = $1 and (state = any($2) or deferred_until is not null)`,
     [run, goesOn],
   );
 }
@@ -59,7 +59,7 @@ export async function wakeBackfills(client: Client, account: string, opener: num
     `select id from sync.stored_runs r
      where account_id = $1 and kind in ('backfill', 'verify') and state <> 'running' and finished_at > $3 and exists (
        select from sync.stored_run_streams s
-       where s.run_id = r.id and s.sleeps_until <= $2 and not sync.is_paused(s.account_id, s.stream_key))`,
+       where s.run_id = r.id and s.deferred_until <= $2 and not sync.is_paused(s.account_id, s.stream_key))`,
     [account, now, new Date(now.getTime() - resumeMs)],
   );
   for (const { id } of rows) await reopen(client, id, opener);

@@ -241,7 +241,7 @@ export async function isResting(
 ): Promise<boolean> {
   const { rows } = await client.query<{ rests: boolean }>(
     `select coalesce((
-       select coalesce(s.sleeps_until > $3, false) or (r.kind = 'hydrate' and r.state = 'failed' and r.finished_at > $4)
+       select coalesce(s.deferred_until > $3, false) or (r.kind = 'hydrate' and r.state = 'failed' and r.finished_at > $4)
        from sync.stored_run_streams s join sync.stored_runs r on r.id = s.run_id
        where s.account_id = $1 and s.stream_key = $2 and (s.finished_at is not null or r.finished_at is not null)
        order by s.run_id desc limit 1), false) as rests`,
@@ -254,9 +254,9 @@ export async function isResting(
 export async function wokenStreams(client: Client, account: string, now: Date): Promise<StreamKey[]> {
   const { rows } = await client.query<{ stream: StreamKey }>(
     `select k.stream_key as stream from sync.streams k cross join lateral (
-       select s.sleeps_until from sync.stored_run_streams s join sync.stored_runs r on r.id = s.run_id
+       select s.deferred_until from sync.stored_run_streams s join sync.stored_runs r on r.id = s.run_id
        where s.account_id = $1 and s.stream_key = k.stream_key and r.kind not in ('audit', 'verify') order by s.run_id desc limit 1) last
-     where k.follows is null and last.sleeps_until <= $2 and not sync.is_paused($1, k.stream_key)
+     where k.follows is null and last.deferred_until <= $2 and not sync.is_paused($1, k.stream_key)
      order by k.place`,
     [account, now],
   );
@@ -291,7 +291,7 @@ export interface Ended {
   error: string | null;
   remedy: string | null;
   exitCode: number;
-  sleepsUntil?: Date;
+  deferredUntil?: Date;
   /** `The help desk answers 503`, if an outage of the source ended the stream. */
   answer?: string;
   /** The other streams of the source continue, although its exit code says that the source refused. */
@@ -302,7 +302,7 @@ export interface Ended {
 export function outcome({ partial, error }: { partial?: string | undefined; error?: unknown }): Ended {
   if (error instanceof Spent) {
     const { message, remedy, exitCode, until } = error;
-    return { state: 'partial', error: message, remedy, exitCode, sleepsUntil: until };
+    return { state: 'partial', error: message, remedy, exitCode, deferredUntil: until };
   }
   if (error instanceof Interrupted) {
     return { state: 'interrupted', error: null, remedy: error.remedy, exitCode: error.exitCode };

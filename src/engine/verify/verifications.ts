@@ -30,9 +30,9 @@ export async function openVerification(
   now: Date,
 ): Promise<{ run: number; resumed: boolean; forecast: Forecast; left: number }> {
   return withAccount(db, run.account, async client => {
-    const { rows } = await client.query<{ id: number; state: RunState; sleeps: boolean; left: number } & Forecast>(
+    const { rows } = await client.query<{ id: number; state: RunState; deferred: boolean; left: number } & Forecast>(
       `select r.id, r.state, exists (
-         select from sync.stored_run_streams s where s.run_id = r.id and s.sleeps_until is not null) as sleeps, v.credits, v.seconds, greatest(0, v.credits - (
+         select from sync.stored_run_streams s where s.run_id = r.id and s.deferred_until is not null) as deferred, v.credits, v.seconds, greatest(0, v.credits - (
          select sum(s.credits) from sync.stored_run_streams s where s.run_id = r.id))::bigint as left
        from sync.stored_runs r join sync.verifications v on v.run_id = r.id
        where r.account_id = $1 and r.kind = 'verify' and v.sample is not distinct from $2 and v.repair = $3
@@ -44,7 +44,7 @@ export async function openVerification(
     );
     const [same] = rows;
     const goesOn = asked.sample === null ? ['running', 'interrupted', 'failed'] : ['running'];
-    if (same !== undefined && (goesOn.includes(same.state) || (same.sleeps && asked.sample === null))) {
+    if (same !== undefined && (goesOn.includes(same.state) || (same.deferred && asked.sample === null))) {
       if (same.state !== 'running') await reopen(client, same.id, run.opener);
       const { credits, seconds, left } = same;
       return { run: same.id, resumed: true, forecast: { credits, seconds }, left };

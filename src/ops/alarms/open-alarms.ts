@@ -76,7 +76,7 @@ export async function compareProblems(
       );
       await client.query(
         `delete from sync.alarms where account_id = any ($1) and (ended_at < $3
-         or ended_at is null and told_begin_at is null and next_try_at is null
+         or ended_at is null and begin_delivered_at is null and next_try_at is null
            and gone_at < began_at + $2 * interval '1 millisecond')`,
         [accounts, holdMs, new Date(now.getTime() - keptMs)],
       );
@@ -88,11 +88,11 @@ export async function compareProblems(
       );
       await client.query(
         `with ended as (
-         update sync.alarms set ended_at = gone_at, tries = case when told_begin_at is null then tries else 0 end,
-           next_try_at = case when told_begin_at is not null and account_id = any ($2) then $3 else next_try_at end
+         update sync.alarms set ended_at = gone_at, tries = case when begin_delivered_at is null then tries else 0 end,
+           next_try_at = case when begin_delivered_at is not null and account_id = any ($2) then $3 else next_try_at end
          where account_id = any ($1) and ended_at is null and gone_at <= case when problem = any ($5) then $6::timestamptz else $4 end)
        update sync.alarms set next_try_at = $3
-       where account_id = any ($2) and ended_at is null and gone_at is null and told_begin_at is null
+       where account_id = any ($2) and ended_at is null and gone_at is null and begin_delivered_at is null
          and next_try_at is null and began_at <= $4`,
         [accounts, told, now, holds, swings.problems, new Date(now.getTime() - swings.holdMs)],
       );
@@ -109,8 +109,8 @@ export async function takeAlarm(db: pg.Pool, accounts: readonly string[], now: D
        select id from sync.alarms where account_id = any ($1) and next_try_at <= $2
        order by next_try_at, id limit 1 for update skip locked)
      returning id, account_id as account, problem, nullif(stream, '') as stream, severity, says, remedy,
-       case when told_begin_at is null then 'begin' else 'end' end as state, began_at as since,
-       case when told_begin_at is not null then ended_at end as ended, tries`,
+       case when begin_delivered_at is null then 'begin' else 'end' end as state, began_at as since,
+       case when begin_delivered_at is not null then ended_at end as ended, tries`,
     [accounts, now, new Date(now.getTime() + leaseMs)],
   );
   return rows[0];
@@ -120,10 +120,10 @@ export async function takeAlarm(db: pg.Pool, accounts: readonly string[], now: D
 export async function noteTold(db: pg.Pool, { id, state }: Pick<Alarm, 'id' | 'state'>, now: Date): Promise<void> {
   await db.query(
     state === 'begin'
-      ? `update sync.alarms set told_begin_at = $2, tries = 0, last_error = null,
+      ? `update sync.alarms set begin_delivered_at = $2, tries = 0, last_error = null,
            next_try_at = case when ended_at is not null then $2::timestamptz end
-         where id = $1 and told_begin_at is null`
-      : `update sync.alarms set told_end_at = $2, last_error = null, next_try_at = null where id = $1`,
+         where id = $1 and begin_delivered_at is null`
+      : `update sync.alarms set end_delivered_at = $2, last_error = null, next_try_at = null where id = $1`,
     [id, now],
   );
 }

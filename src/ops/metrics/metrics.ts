@@ -24,9 +24,9 @@ export const gauges: readonly Family[] = [
   {
     labels: ['account', 'stream'],
     sql: `select account_id as account, stream, ${seconds('behind')} as behind, ${seconds('target')} as target,
-        ${seconds('complete_through')} as complete_through, waiting, gaps as holes, open_rejects,
+        ${seconds('complete_through')} as complete_through, waiting, gaps, open_rejects,
         ${seconds('last_success_at')} as last_success_at, ${seconds('deletes_checked_at')} as deletes_checked_at,
-        differ_at_most_percent::float8 / 100 as differ, ${seconds('age_p50')} as age_p50, ${seconds('age_p95')} as age_p95
+        differ_at_most_percent::float8 / 100 as differ, ${seconds('latency_p50')} as latency_p50, ${seconds('latency_p95')} as latency_p95
       from sync.status`,
     of: [
       {
@@ -41,7 +41,7 @@ export const gauges: readonly Family[] = [
         value: 'complete_through',
       },
       { name: 'shelfdesk_stream_waiting_records', help: 'Records that wait to be read by their id.', value: 'waiting' },
-      { name: 'shelfdesk_stream_holes', help: 'Ranges below the top that have not been read.', value: 'holes' },
+      { name: 'shelfdesk_stream_gaps', help: 'Unread ranges below the high-water mark.', value: 'gaps' },
       { name: 'shelfdesk_stream_rejects', help: 'Records that could not be stored.', value: 'open_rejects' },
       {
         name: 'shelfdesk_stream_last_success_timestamp_seconds',
@@ -59,14 +59,14 @@ export const gauges: readonly Family[] = [
         value: 'differ',
       },
       {
-        name: 'shelfdesk_change_age_p50_seconds',
+        name: 'shelfdesk_change_latency_p50_seconds',
         help: 'Half of the changes of the last hour were at most so old when they were here.',
-        value: 'age_p50',
+        value: 'latency_p50',
       },
       {
-        name: 'shelfdesk_change_age_p95_seconds',
+        name: 'shelfdesk_change_latency_p95_seconds',
         help: '95 % of the changes of the last hour were at most so old when they were here.',
-        value: 'age_p95',
+        value: 'latency_p95',
       },
     ],
   },
@@ -137,13 +137,17 @@ export const gauges: readonly Family[] = [
         select account_id, count(*) as workers from sync.live_workers where works group by account_id)
       select a.account_id as account, coalesce(w.workers, 0) as workers,
         (select count(*) from sync.alarms m where m.account_id = a.account_id and m.ended_at is null) as alarms,
-        (select count(*) from sync.open_deletion_candidates s where s.account_id = a.account_id) as suspects,
+        (select count(*) from sync.open_deletion_candidates s where s.account_id = a.account_id) as deletion_candidates,
         (select count(*) from sync.drift d where d.account_id = a.account_id) as drift
       from sync.accounts a left join alive w using (account_id)`,
     of: [
       { name: 'shelfdesk_workers', help: 'Processes that live and take jobs of the account.', value: 'workers' },
       { name: 'shelfdesk_alarms_open', help: 'Alarms that have begun and not ended.', value: 'alarms' },
-      { name: 'shelfdesk_suspects', help: 'Rows that a list should have shown and did not.', value: 'suspects' },
+      {
+        name: 'shelfdesk_deletion_candidates',
+        help: 'Deletion candidates: rows that a list should have shown and did not.',
+        value: 'deletion_candidates',
+      },
       {
         name: 'shelfdesk_drift_kinds',
         help: 'Ways in which the source differs from its documentation.',
@@ -214,7 +218,7 @@ export const counters: readonly Family[] = [
     of: [
       { name: 'shelfdesk_changes_total', help: 'Changes that came after the mirror began.', value: 'changes' },
       {
-        name: 'shelfdesk_change_age_seconds_total',
+        name: 'shelfdesk_change_latency_seconds_total',
         help: 'Sum of their ages when they were here; divided by their number, the mean.',
         value: 'age',
       },

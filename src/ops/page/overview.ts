@@ -28,9 +28,9 @@ export interface StreamFigures {
   readonly gaps: number;
   readonly open_rejects: number;
   /** Change latency of the last hour, in seconds. */
-  readonly age_p50: number | null;
-  readonly age_p95: number | null;
-  readonly sleeps_until: Date | null;
+  readonly latency_p50: number | null;
+  readonly latency_p95: number | null;
+  readonly deferred_until: Date | null;
 }
 
 export interface Gap {
@@ -142,7 +142,7 @@ const statusSql = `
   select s.account_id as account, s.stream, s.source, s.state, s.complete_from, s.complete_through,
     extract(epoch from s.behind)::float8 as behind, extract(epoch from s.target)::float8 as target,
     s.waiting, s.gaps, s.open_rejects,
-    extract(epoch from s.age_p50)::float8 as age_p50, extract(epoch from s.age_p95)::float8 as age_p95, s.sleeps_until
+    extract(epoch from s.latency_p50)::float8 as latency_p50, extract(epoch from s.latency_p95)::float8 as latency_p95, s.deferred_until
   from sync.status s join sync.streams k using (stream_key)`;
 
 const problemsSql = `

@@ -101,7 +101,7 @@ async function accountPage(
     ...{ parts, rows: accountRows, visitor, files, said },
     canLeave: door.asks,
     events: `/events?account=${encodeURIComponent(account)}&range=${range}`,
-    actions: visitor.role === 'operator' ? `${pathOf(account)}/deeds` : undefined,
+    actions: visitor.role === 'operator' ? `${pathOf(account)}/actions` : undefined,
   });
 }
 
@@ -163,7 +163,7 @@ function showRuns(app: FastifyInstance, { pages, door }: Behind, files: Files): 
         ...{ visitor, files },
         canLeave: door.asks,
         events: `/events?account=${encodeURIComponent(account)}&run=${id}`,
-        actions: visitor.role === 'operator' ? `${pathOf(account)}/deeds` : undefined,
+        actions: visitor.role === 'operator' ? `${pathOf(account)}/actions` : undefined,
       }),
     );
   });
@@ -173,13 +173,13 @@ function showRuns(app: FastifyInstance, { pages, door }: Behind, files: Files): 
 
 function takeActions(app: FastifyInstance, { pg, clock, pages, door }: Behind): void {
   app.post<{ Params: { account: string }; Body: URLSearchParams | undefined }>(
-    '/accounts/:account/deeds',
+    '/accounts/:account/actions',
     async (request, reply) => {
       const { account } = request.params;
       const visitor = request.visitor!;
       const who = `${visitor.role} at ${request.ip}`;
       const now = new Date(clock.now());
-      const asked = actionOf(request.body?.get('deed') ?? '');
+      const asked = actionOf(request.body?.get('action') ?? '');
       const answer = (status: number, says: string, remedy?: string) => {
         if (wantsJson(request))
           return reply.code(status).send({ says, ...(remedy && { remedy: remedy.replaceAll('`', '') }) });

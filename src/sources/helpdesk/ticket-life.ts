@@ -47,7 +47,7 @@ export interface Life {
     fields: Record<string, [unknown, unknown]> | null;
     repaired_at: Date | null;
   })[];
-  suspected: { at: Date; gone_at: Date | null; error: string | null } | null;
+  deletion_candidate: { at: Date; gone_at: Date | null; error: string | null } | null;
   rejects: {
     id: number;
     stream: string;
@@ -117,9 +117,9 @@ export async function lifeOf(db: pg.Pool, account: string, name: string): Promis
        where a.account_id = $1 and a.stream_key in ('helpdesk.tickets', 'helpdesk.messages') and a.record_id = $2 order by a.checked_at, a.id`,
       [account, id],
     ),
-    suspected:
+    deletion_candidate:
       (
-        await list<NonNullable<Life['suspected']>>(
+        await list<NonNullable<Life['deletion_candidate']>>(
           db,
           `select missing_since as at, gone_at, error from sync.open_deletion_candidates
            where account_id = $1 and stream_key = 'helpdesk.tickets' and record_id = $2`,

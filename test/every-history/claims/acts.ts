@@ -360,7 +360,7 @@ interface End {
   readonly stops?: 'the run' | 'its source';
 }
 
-const sleepsUntil = new Date(beginMs + 60 * minuteMs);
+const deferredUntil = new Date(beginMs + 60 * minuteMs);
 const ways: readonly (readonly [ActKind, string, End])[] = [
   ['finish', 'finishes', { state: 'completed', end: endOf(null, false, 0), tells: () => ({}) }],
   [
@@ -377,9 +377,9 @@ const ways: readonly (readonly [ActKind, string, End])[] = [
         'the quota of the source is used up; reading resumes at 2026-01-01T01:00:00Z',
         true,
         3,
-        sleepsUntil.getTime(),
+        deferredUntil.getTime(),
       ),
-      tells: ({ Spent }) => ({ error: new Spent(sleepsUntil) }),
+      tells: ({ Spent }) => ({ error: new Spent(deferredUntil) }),
     },
   ],
   [

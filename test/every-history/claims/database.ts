@@ -15,7 +15,7 @@ export interface Tables {
 const columns: Readonly<Record<string, string>> = {
   'sync.stored_runs': 'id, account_id, kind, state, started_at, finished_at, opened_by, retries, beside, again',
   'sync.stored_run_streams':
-    'run_id, account_id, source, stream, token, state, seen, inserted, updated, unchanged, deleted, rejected, cleaned, credits, expected, carried_from, started_at, finished_at, error, remedy, exit_code, worker, job, waits_for, sleeps_until',
+    'run_id, account_id, source, stream, token, state, seen, inserted, updated, unchanged, deleted, rejected, cleaned, credits, expected, carried_from, started_at, finished_at, error, remedy, exit_code, worker, job, waits_for, deferred_until',
   'sync.coverage': 'account_id, source, stream, list, covered, redundant',
   'sync.schedule_slots': 'account_id, schedule, slot, claimed_at, claimed_by, run_id, skipped',
   'sync.paused': 'account_id, source, stream, paused_at, paused_by',

@@ -79,8 +79,8 @@ export const endOf = (
   error: string | null,
   isHelped: boolean,
   exit: number | null,
-  sleepsUntilMs: number | null = null,
-) => JSON.stringify([error, isHelped, exit, sleepsUntilMs]);
+  deferredUntilMs: number | null = null,
+) => JSON.stringify([error, isHelped, exit, deferredUntilMs]);
 export const wasInterrupted = endOf(null, true, 130);
 const died = endOf('the process died', true, 1);
 export const isPaused = (claims: Claims, part: Pick<Part, 'account' | 'stream'>): boolean =>
@@ -115,7 +115,7 @@ export function partsOf(tables: Tables): Tabled {
           one.cleaned,
           one.expected,
         ].join(),
-        end: endOf(one.error, one.remedy !== null, one.exit_code, msOf(one.sleeps_until)),
+        end: endOf(one.error, one.remedy !== null, one.exit_code, msOf(one.deferred_until)),
         ...{ beganMs: msOf(one.started_at), endedMs: msOf(one.finished_at) },
       }))
       .sort((a, b) => a.run - b.run || (a.stream < b.stream ? -1 : 1)),

@@ -164,7 +164,7 @@ test('how far a stream is complete, of which tickets all messages are here, and 
   const { streams } = JSON.parse((await command(addStatus, config, 'status', '--json')).stdout);
   expect(streams.find(({ stream }: { stream: string }) => stream === 'tickets')).toMatchObject({
     deletes_checked_at: at(240).toISOString(),
-    certainty: [{ field: '', checked: 100, differed: 2, unread: 1 }, { field: 'label_ids' }],
-    proposals: [{ kind: 'label edits do not move updated_at', times: 2, setting: 'SWEEP_AGE_DAYS' }],
+    audit_confidence: [{ field: '', checked: 100, differed: 2, unread: 1 }, { field: 'label_ids' }],
+    recommendations: [{ kind: 'label edits do not move updated_at', times: 2, setting: 'SWEEP_AGE_DAYS' }],
   });
 });

@@ -108,7 +108,7 @@ test('cancel ends also a backfill that sleeps, which would wake up by itself', a
   expect(await states(s, run)).toMatchObject({ run: 'partial', tickets: 'partial' });
   expect(await cancelRun(s.pool, { ...me, run }, at(4))).toEqual({ kind: 'backfill', streams: ['tickets'] });
   expect(await states(s, run)).toEqual({ run: 'interrupted', tickets: 'interrupted', users: 'completed' });
-  expect(await s.rows('select run_id from sync.stored_run_streams where sleeps_until is not null')).toEqual([]);
+  expect(await s.rows('select run_id from sync.stored_run_streams where deferred_until is not null')).toEqual([]);
 });
 
 test('retry opens a run of the same kind and range for what was not read in full, and what was set aside is due', async () => {

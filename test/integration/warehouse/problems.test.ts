@@ -267,7 +267,7 @@ const cases: Record<string, Case> = {
       ),
     mend: name =>
       rows(
-        'update sync.alarms set told_begin_at = now(), next_try_at = null, last_error = null where account_id = $1',
+        'update sync.alarms set begin_delivered_at = now(), next_try_at = null, last_error = null where account_id = $1',
         name,
       ),
     says: /1 alarm: it answered with 500/,

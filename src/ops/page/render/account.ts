@@ -83,7 +83,7 @@ export function button(
   { about, quiet = false }: { about?: string; quiet?: boolean } = {},
 ): Html | null {
   if (role !== 'operator') return null;
-  return html`<button form="deeds" name="deed" value="${action}"${quiet ? html` class="quiet"` : null}>${label}${about === undefined ? null : html`<span class="aside"> ${about}</span>`}</button>`;
+  return html`<button form="actions" name="action" value="${action}"${quiet ? html` class="quiet"` : null}>${label}${about === undefined ? null : html`<span class="aside"> ${about}</span>`}</button>`;
 }
 
 export function partsOf(shown: Shown): Parts {
@@ -106,10 +106,10 @@ export function partsOf(shown: Shown): Parts {
 
 function dayOf(source: Source, { figures, known }: Shown): Html {
   const { name } = source;
-  const sleeping = figures.streams.find(one => one.source === name && one.sleeps_until !== null);
+  const sleeping = figures.streams.find(one => one.source === name && one.deferred_until !== null);
   return requestsOfDay(source, figures.requests.get(name) ?? [], {
     ...{ limit: known.perDay.get(name), at: figures.at },
-    sleepsUntil: sleeping?.sleeps_until ?? null,
+    deferredUntil: sleeping?.deferred_until ?? null,
   });
 }
 
@@ -173,7 +173,7 @@ ${one.complete_from === null ? null : html`<div><dt>complete from</dt><dd>${time
 <div><dt>behind</dt><dd>${one.behind === null ? '–' : lasting(one.behind)}${one.target === null ? null : html` <span class="soft">of ${lasting(one.target)}</span>`}${lag(one)}</dd></div>
 <div><dt>backlog</dt><dd>${amount(one.waiting)}${left === null ? null : html` <span class="soft">in ${lasting(left)}</span>`}</dd></div>
 <div><dt>gaps</dt><dd>${amount(one.gaps)}</dd></div>
-${one.age_p95 === null ? null : html`<div><dt>age of a change, p95</dt><dd>${lasting(one.age_p95)}</dd></div>`}
+${one.latency_p95 === null ? null : html`<div><dt>change latency, p95</dt><dd>${lasting(one.latency_p95)}</dd></div>`}
 ${one.open_rejects === 0 ? null : html`<div><dt>rejected</dt><dd>${amount(one.open_rejects)}</dd></div>`}
 </dl>
 ${paused === undefined ? null : html`<p class="small">Paused since ${time(paused.paused_at, at)} by ${text(paused.paused_by)}${paused.reason === null ? null : html`: ${text(paused.reason)}`}.</p>`}

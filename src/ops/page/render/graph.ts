@@ -158,7 +158,7 @@ function json(steps: readonly Step[]): string {
 export function requestsOfDay(
   { name, label, unit }: Pick<Source, 'name' | 'label' | 'unit'>,
   buckets: readonly Bucket[],
-  { limit, sleepsUntil, at }: { limit: number | undefined; sleepsUntil: Date | null; at: Date },
+  { limit, deferredUntil, at }: { limit: number | undefined; deferredUntil: Date | null; at: Date },
 ): Html {
   const sum = Math.round(buckets.reduce((all, bucket) => all + used(bucket) * bucket.minutes, 0));
   const refused = buckets.reduce((all, bucket) => all + bucket.refused, 0);
@@ -172,7 +172,7 @@ export function requestsOfDay(
   return html`
 <h2 id="requests-${name}">${unit === 'credit' ? 'Credits of' : 'Requests to'} ${label}</h2>
 <p><strong>${amount(sum)}</strong>${allowed === undefined ? ` ${sum === 1 ? unit : `${unit}s`}` : ` of ${count(allowed, unit)}`} in the last 24 hours${refused > 0 ? `, ${count(refused, 'request')} refused` : ''}.${
-    sleepsUntil !== null && sleepsUntil > at ? html` It resumes at ${time(sleepsUntil, at)}.` : null
+    deferredUntil !== null && deferredUntil > at ? html` It resumes at ${time(deferredUntil, at)}.` : null
   }</p>
 ${share === null ? null : html`<svg class="bar" viewBox="0 0 100 1" preserveAspectRatio="none" aria-hidden="true"><rect width="${share}" height="1"/></svg>`}
 <svg class="hours" viewBox="0 0 240 100" preserveAspectRatio="none" aria-hidden="true"><path d="${path}"/></svg>

@@ -95,7 +95,7 @@ export function framed({
 </header>
 <main id="main" tabindex="-1" data-events="${events}">
 <p id="said" role="alert"${said?.remedy === undefined ? null : html` class="refused"`}>${said === undefined ? null : html`${said.words}${said.remedy === undefined ? null : html` ${said.remedy}`}`}</p>
-${actions === undefined ? null : html`<form id="deeds" method="post" action="${actions}">${csrf}</form>`}
+${actions === undefined ? null : html`<form id="actions" method="post" action="${actions}">${csrf}</form>`}
 ${rows.map(row => {
   const there = row.filter(id => id in parts);
   const sections = there.map(

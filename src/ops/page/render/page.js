@@ -244,7 +244,7 @@ async function send(form, button) {
   }
 }
 
-document.getElementById('deeds')?.addEventListener('submit', event => {
+document.getElementById('actions')?.addEventListener('submit', event => {
   event.preventDefault();
   if (event.submitter?.getAttribute('aria-busy') !== 'true') send(event.target, event.submitter);
 });

@@ -121,7 +121,9 @@ function stream(one: ShownStream, at: Date): Html {
     note === null ? null : html`<p>${text(note)}</p>`,
     waits_for === null ? null : html`<p>It waits for run ${waits_for}, which reads the same.</p>`,
     one.carried_from === null ? null : html`<p>Run ${one.carried_from} had read it already.</p>`,
-    one.sleeps_until === null ? null : html`<p>The quota is used up; it resumes at ${time(one.sleeps_until, at)}.</p>`,
+    one.deferred_until === null
+      ? null
+      : html`<p>The quota is used up; it resumes at ${time(one.deferred_until, at)}.</p>`,
   ].filter(each => each !== null);
   return html`
 <tr data-key="stream-${name}"><th scope="row">${name}</th>${values.map((value, i) => cell(streamHeads[i]!, value, i > 1 ? 'n' : undefined))}</tr>${
