@@ -38,6 +38,8 @@ export function quotedBy(error: unknown): string | undefined {
 export interface Outage {
   readonly label: string;
   readonly answer: string;
+  /** When its first request failed. */
+  readonly sinceMs: number;
 }
 
 /** Errors by which a source answers nobody. */

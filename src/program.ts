@@ -87,6 +87,7 @@ Settings come from the environment and from .env: docs/reference/settings.md.`;
 
 async function main(given: readonly string[]): Promise<void> {
   const { args, says } = withNewName(given);
+  let isHelp = false;
   if (says !== undefined) say(says);
   const { version, description } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'));
   const program: Command = new Command('shelfdesk')
@@ -97,9 +98,15 @@ async function main(given: readonly string[]): Promise<void> {
     .showHelpAfterError('(see --help)')
     .configureHelp({
       subcommandTerm: one => [one.name(), ...one.registeredArguments.map(termOf)].join(' '),
+      formatHelp(command, helper) {
+        isHelp = true;
+        return Help.prototype.formatHelp.call(this, command, helper);
+      },
+      // A mistyped name is compared with all of them.
       visibleCommands(command) {
         const all = Help.prototype.visibleCommands.call(this, command);
-        return command === program && !args.includes('--all') ? all.filter(one => first.includes(one.name())) : all;
+        const isShort = isHelp && command === program && !args.includes('--all');
+        return isShort ? all.filter(one => first.includes(one.name())) : all;
       },
     })
     .addHelpText('after', () => (args.includes('--all') ? '' : moreHelp) + exitCodeHelp);

@@ -68,6 +68,7 @@ create table sync.stored_run_streams (
   source text not null,
   stream_key text generated always as (source || '.' || stream) stored,
   answer text,
+  failing_since timestamptz,
   constraint run_streams_pkey primary key (run_id, stream_key),
   constraint run_streams_run_id_fkey foreign key (run_id) references sync.stored_runs(id) on delete cascade
 );

@@ -98,6 +98,8 @@ comment on column sync.stored_run_streams.deferred_until is
   'Time at which a worker resumes the stream after the daily quota deferred it; null if not deferred.';
 comment on column sync.stored_run_streams.answer is
   'An outage of the source that ended the stream, as: The help desk answers 503. Null otherwise.';
+comment on column sync.stored_run_streams.failing_since is
+  'When the first request of the outage failed. Null otherwise.';
 comment on column sync.stored_run_streams.note is
   'Reason for a pause in the work, in words for people who watch the run; null while work proceeds.';
 

@@ -31,10 +31,12 @@ from (
   select r.account_id, r.source, r.stream, r.stream_key, t.path, t.reason,
     count(*) as rejects, min(r.first_seen_at) as since, max(r.last_seen_at) as last_seen_at
   from sync.rejects r
-  -- Neither the place in a list nor the id in a request makes another reason.
+  -- Neither the place in a list, nor the id or a parameter in a request, nor the size of a reply makes another reason.
   cross join lateral (
     select regexp_replace(r.path, '\.\d+(?=\.|$)', '[]', 'g') as path,
-      case when r.path is null then replace(r.reason, '/' || coalesce(r.ask_id, r.record_id, ''), '/…')
+      case when r.path is null then regexp_replace(regexp_replace(
+            case when coalesce(r.ask_id, r.record_id) is null then r.reason else replace(r.reason, '/' || coalesce(r.ask_id, r.record_id), '/…') end,
+          '([?&]\w+=)[^&: ]+', '\1…', 'g'), '; reading ended at [\d.]+ MB', '')
         else regexp_replace(split_part(r.reason, '; ', 1), '\.\d+(?=[.:])', '[]', 'g') end as reason) t
   where r.cleared_at is null
   group by r.account_id, r.source, r.stream, r.stream_key, t.path, t.reason) g;

@@ -55,14 +55,17 @@ last_runs as (
 failing as not materialized (
   select d.*, regexp_replace(d.error, '^[A-Z]+ /\S*: ', '') as cause, t.behind > t.target as is_late, n.of_night,
     case
-      when d.answer is not null and not (d.exit_code = 4 and p.proven) then 'outage'
+      -- The source has answered since, and the stream is read again when it is due.
+      when d.answer is not null and p.proven then null
+      when d.answer is not null then 'outage'
       when d.exit_code = 4 and not p.proven then case when not d.sweeps then 'token_refused' end
       when d.sweeps and d.error like '%seem to have been deleted at the source%' then 'mass_deletion_stopped'
       else 'run_failed' end as problem,
-    b.failing_since, b.was_refused
+    b.failing_since, b.was_refused, b.first_answer
   from last_runs d
   cross join lateral (
-     select coalesce(min(f.finished_at), d.finished_at) as failing_since, coalesce(bool_or(f.exit_code = 4), false) as was_refused
+     select coalesce(min(coalesce(f.failing_since, f.finished_at)), d.finished_at) as failing_since, coalesce(bool_or(f.exit_code = 4), false) as was_refused,
+       (array_agg(f.answer order by f.finished_at))[1] as first_answer
      from sync.stored_run_streams f
      where f.account_id = d.account_id and f.stream_key = d.stream_key and f.state = 'failed'
        and case when d.sweeps then (select u.kind from sync.stored_runs u where u.id = f.run_id) = 'sweep'
@@ -73,7 +76,7 @@ failing as not materialized (
            and case when d.sweeps then (select u.kind from sync.stored_runs u where u.id = g.run_id) = 'sweep'
              else (select u.kind from sync.stored_runs u where u.id = g.run_id) not in ('sweep', 'audit', 'verify', 'backfill') end
          order by g.run_id desc limit 1), 0)) b
-  -- Any later reply proves that the source accepts the token.
+  -- Any later reply proves that the source answers, and accepts the token.
   cross join lateral (
     select exists (
       select from sync.streams k join sync.stored_run_streams o on o.account_id = d.account_id and o.stream_key = k.stream_key
@@ -141,7 +144,9 @@ found as (
     case when r.problem not in ('run_failed', 'outage') or bool_or(r.is_late or r.of_night or r.problem = 'outage' and r.was_refused)
       then 'critical' else 'warning' end as severity,
     case r.problem
-      when 'outage' then format('%s since %s; nothing is lost%s.', (array_agg(r.answer order by r.finished_at desc, r.place))[1], sync.time_in_words(min(r.failing_since)),
+      when 'outage' then format(case when (array_agg(r.first_answer order by r.failing_since, r.place))[1] is distinct from (array_agg(r.answer order by r.finished_at desc, r.place))[1]
+          then '%s; no request has succeeded since %s; nothing is lost%s.' else '%s since %s; nothing is lost%s.' end,
+        (array_agg(r.answer order by r.finished_at desc, r.place))[1], sync.time_in_words(min(r.failing_since)),
         '; next try ' || (select sync.time_in_words(min(n.slot)) from next_slots n
           where n.account_id = r.account_id and n.schedule = any(array_agg(case r.kind when 'nightly' then 'nightly' else 'fresh' end))))
       when 'token_refused' then format('The source refuses our token: %s.', min(r.error))
@@ -200,7 +205,7 @@ found as (
         offset 0)) n
   where n.state = 'failed'
     -- What still fails has a problem of its own.
-    and not exists (select from failing f where f.account_id = n.account_id and f.run_id = n.id)
+    and not exists (select from failing f where f.account_id = n.account_id and f.run_id = n.id and f.problem is not null)
     or n.state = 'interrupted' and not exists (
     -- The person who canceled the run knows about it.
     select from sync.operations o
@@ -209,16 +214,20 @@ found as (
   group by n.account_id
   union all
   select n.account_id, null, 'nightly_late', 'warning',
-    format('The nightly run %s was due %s ago and is still running; its target is %s.',
-      n.run_id, sync.in_words(now() - n.slot), sync.in_words(n.target)),
+    format('The nightly run %s is running for %s; its target is %s.',
+      n.run_id, sync.in_words(now() - n.since), sync.in_words(n.target)),
     format('See what it does by `npx shelfdesk runs show %s%s`; if it needs that long, raise NIGHTLY_WITHIN_HOURS.',
       n.run_id, sync.option_of(n.account_id)),
-    n.slot + n.target
-  from nights n
-  where now() > n.slot + n.target and not exists (select from unattended u where u.account_id = n.account_id) and exists (
+    n.since + n.target
+  from (select n.*, greatest(n.slot, (select r.started_at from sync.stored_runs r where r.id = n.run_id)) as since from nights n) n
+  where now() > n.since + n.target and not exists (select from unattended u where u.account_id = n.account_id) and exists (
     select from sync.stored_runs r join sync.stored_run_streams s on s.run_id = r.id
     where r.id = n.run_id and r.state = 'running' and s.state in ('waiting', 'running')
       and not sync.is_paused(s.account_id, s.stream_key)
+      -- A first load takes as long as it takes.
+      and exists (
+        select from sync.stored_run_streams o
+        where o.account_id = s.account_id and o.stream_key = s.stream_key and o.state = 'completed' and o.run_id < s.run_id)
     offset 0)
   union all
   select b.account_id, b.stream_key, 'past_target', 'warning',
@@ -231,7 +240,7 @@ found as (
     from streams s join sync.streams k using (stream_key) join sync.targets t on (t.account_id, t.subject) = (s.account_id, s.stream_key)
     cross join lateral (select sync.behind(s.account_id, s.stream_key) as behind offset 0) l) b
   -- What holds it up has a problem of its own: a run that failed, an outage, rejects, a worker that is missing.
-  where b.behind > b.target and not exists (select from unattended u where u.account_id = b.account_id)
+  where b.behind > b.target and exists (select from alive w where w.account_id = b.account_id and w.works)
     and not exists (select from sync.most_rejected m where m.account_id = b.account_id and split_part(m.stream_key, '.', 1) = split_part(b.stream_key, '.', 1))
     and not exists (select from failing f where f.account_id = b.account_id and f.problem = 'outage' and f.source = split_part(b.stream_key, '.', 1))
     and not coalesce((

@@ -156,8 +156,8 @@ export async function isSetUp(folder = process.cwd(), environment: Environment =
   if (real.some(name => environment[name]) || existsSync(join(folder, '.env'))) return true;
   const embedded = join(folder, '.shelfdesk', 'postgres');
   if (!hasEmbedded(embedded)) return false;
-  const { holdsTables } = await import('../embedded/postgres.ts');
-  return holdsTables(embedded);
+  const { holdsRows } = await import('../embedded/postgres.ts');
+  return holdsRows(embedded);
 }
 
 /**
@@ -482,6 +482,7 @@ const typo = 2;
 
 /** The setting that a name with a typo may mean. */
 export function meantBy(name: string): string | undefined {
+  if (name.toUpperCase() in settings) return name.toUpperCase();
   const near = nearest(name, Object.keys(settings));
   return distance(name, near) <= typo ? near : undefined;
 }

@@ -25,6 +25,10 @@ export interface Warehouse extends AsyncDisposable {
 }
 
 /** The configured database, or the embedded one. The first process starts the embedded server, the last one stops it. */
+/** Where the embedded server of the warehouse, or of the demo, has its data. */
+export const embeddedFolder = ({ demo }: Pick<Config, 'demo'>, folder = process.cwd()): string =>
+  join(demo?.folder ?? join(folder, '.shelfdesk'), 'postgres');
+
 export async function openWarehouse(
   config: Pick<Config, 'databaseUrl' | 'demo'> & { accounts?: readonly unknown[] },
   options: { folder?: string; signal?: AbortSignal } = {},
@@ -35,7 +39,7 @@ export async function openWarehouse(
   if (url === undefined) {
     const { joinEmbedded } = await import('../embedded/postgres.ts');
     const embedded = await joinEmbedded({
-      folder: join(config.demo?.folder ?? join(options.folder ?? process.cwd(), '.shelfdesk'), 'postgres'),
+      folder: embeddedFolder(config, options.folder),
       ...(options.signal && { signal: options.signal }),
     });
     stack.defer(() => embedded.release());

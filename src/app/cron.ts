@@ -30,7 +30,8 @@ const fields: readonly Field[] = [
 /** Why an expression cannot be a schedule, as the end of a sentence that begins with the name of its setting. */
 export function cronFault(expression: string): string | undefined {
   const given = expression.split(/ +/);
-  if (given.length < 5 || given.length > 6 || /[^\S ]/.test(expression))
+  if (/[^\S ]/.test(expression)) return 'has a tab or a line break between its fields: write blanks';
+  if (given.length < 5 || given.length > 6)
     return 'must have five fields (minute, hour, day of month, month, weekday), or six with seconds first, or be empty';
   const all = given.length === 6 ? [second, ...fields] : fields;
   for (const [i, field] of all.entries()) {
@@ -60,6 +61,8 @@ function readOtherwise(text: string, { first, last, names = [] }: Field): string
     const [, range = '', from, to, step] = /^(\*|(\w+)-(\w+))(?:\/(\d+))?$/.exec(part) ?? [];
     const [least, most] = range === '*' ? [first, last] : [numberOf(from ?? ''), numberOf(to ?? '')];
     if (least > most) {
+      if (step !== undefined) return 'a range cannot go backwards; write two, each with its step';
+      if (last === 7 && from === '7') return `a range cannot go backwards; write 0-${to}`;
       const end = last === 7 ? 6 : last;
       const named = /^\D/.test(from!) ? names.map(one => one.toUpperCase()) : undefined;
       const forwards = named

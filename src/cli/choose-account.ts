@@ -17,6 +17,8 @@ import { tablesOf } from './warehouse.ts';
 /** For the account of a demo whose sandbox has ended. */
 export const demoHasEnded = 'The demo has ended. `npx shelfdesk demo --stay` runs it again.';
 
+export const hasEnded = ({ demo }: Pick<Fleet, 'demo'>): boolean => demo !== undefined && !demo.running;
+
 export const servedBy = (config: Config): Served => ({ config, sources: configuredSources(config) });
 
 export const servedOf = ({ accounts }: Fleet): Served[] => accounts.map(servedBy);

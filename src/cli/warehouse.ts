@@ -2,7 +2,8 @@
 
 import type pg from 'pg';
 import { type Config, isDemo, typosIn } from '../app/config.ts';
-import { openWarehouse, type Warehouse } from '../app/context.ts';
+import { embeddedFolder, openWarehouse, type Warehouse } from '../app/context.ts';
+import { hasEmbedded } from '../embedded/demo-place.ts';
 import { pendingMigrations } from '../engine/database/migrate.ts';
 import { refuseUnfit } from '../engine/database/refusals.ts';
 import { exitCodes, ShelfdeskError } from '../errors.ts';
@@ -24,6 +25,8 @@ export async function warehouseOf(
   const typos = typosIn();
   if (typos !== '') tell.warn(typos);
   await using stack = new OpenStack();
+  if (config.databaseUrl === undefined && !hasEmbedded(embeddedFolder(config)))
+    tell.info('Making an embedded PostgreSQL for the warehouse, which takes some seconds …');
   const warehouse = stack.use(await openWarehouse(config, { signal }));
   const whose = isDemo(config) ? 'that of the demo, an ' : '';
   if (warehouse.folder) tell.info(`Warehouse: ${whose}embedded PostgreSQL in ${warehouse.folder}`);

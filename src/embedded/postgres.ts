@@ -83,16 +83,17 @@ async function join(folder: string, settings: Settings, signal?: AbortSignal): P
 }
 
 /**
- * Whether migrations have made tables in the server's database. A command that only looks makes a server, too, and no
- * tables. True if the server cannot be asked: what is in the folder may be somebody's warehouse.
+ * Whether something was read into the server's database. A command that only looks makes a server, too, and `init` its tables.
+ * True if the server cannot be asked: what is in the folder may be somebody's warehouse.
  */
-export async function holdsTables(folder: string): Promise<boolean> {
+export async function holdsRows(folder: string): Promise<boolean> {
   try {
     const { url, release } = await joinEmbedded({ folder });
     const client = new pg.Client({ connectionString: url });
     try {
       await client.connect();
-      return (await client.query("select from pg_namespace where nspname = 'sync'")).rows.length > 0;
+      const { rows } = await client.query("select to_regclass('sync.sources') is not null as there");
+      return rows[0].there && (await client.query('select from sync.sources limit 1')).rows.length > 0;
     } finally {
       await client.end();
       await release();

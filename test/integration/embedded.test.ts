@@ -8,7 +8,7 @@ import { createInterface } from 'node:readline';
 import pg from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
 import { findPlace, type Place } from '../../src/embedded/place.ts';
-import { type Embedded, holdsTables, joinEmbedded } from '../../src/embedded/postgres.ts';
+import { type Embedded, holdsRows, joinEmbedded } from '../../src/embedded/postgres.ts';
 import { removeServer } from '../support/global.ts';
 import { long } from '../support/long.ts';
 
@@ -390,15 +390,17 @@ test('a folder that cannot be made is reported, not its system call', async () =
   });
 });
 
-test('a server that was made by looking holds no warehouse; one with tables does', long, async () => {
+test('a server that was made by looking, or by init, holds no warehouse; one that something was read into does', long, async () => {
   const folder = await serverFolder();
   const server = await joinEmbedded({ folder, settings });
-  expect(await holdsTables(folder)).toBe(false);
+  expect(await holdsRows(folder)).toBe(false);
   const client = new pg.Client({ connectionString: server.url });
   await client.connect();
-  await client.query('create schema sync');
+  await client.query('create schema sync; create table sync.sources (account_id text)');
+  expect(await holdsRows(folder)).toBe(false);
+  await client.query("insert into sync.sources values ('default')");
   await client.end();
-  expect(await holdsTables(folder)).toBe(true);
+  expect(await holdsRows(folder)).toBe(true);
   await server.release();
-  expect(await holdsTables(folder)).toBe(true);
+  expect(await holdsRows(folder)).toBe(true);
 });

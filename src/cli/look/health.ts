@@ -3,7 +3,7 @@ import { hostname } from 'node:os';
 import { pendingMigrations } from '../../engine/database/migrate.ts';
 import { workersOf } from '../../engine/runs/workers.ts';
 import { exitCodes, ShelfdeskError } from '../../errors.ts';
-import { chosenAccounts } from '../choose-account.ts';
+import { chosenAccounts, demoHasEnded, hasEnded } from '../choose-account.ts';
 import type { Deps } from '../command.ts';
 import { print, printJson } from '../output/terminal.ts';
 import { warehouseOf } from '../warehouse.ts';
@@ -18,7 +18,10 @@ export async function checkHealth(deps: Deps, { json = false }: { json?: boolean
   const names = accounts.map(({ account }) => account);
   const here = (await workersOf(warehouse.pg, names)).filter(({ host }) => host === hostname());
   if (here.length === 0)
-    throw new ShelfdeskError(`no worker of ${hostname()} is alive`, 'Start one with `npx shelfdesk start`.');
+    throw new ShelfdeskError(
+      `no worker of ${hostname()} is alive`,
+      hasEnded(deps.asked().fleet) ? demoHasEnded : 'Start one with `npx shelfdesk start`.',
+    );
   if (json) printJson({ workers: here });
   else print(`healthy: ${namesOf(here)} on ${hostname()}`);
   return exitCodes.ok;

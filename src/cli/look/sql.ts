@@ -10,9 +10,10 @@ import { judge } from '../../privacy/judge.ts';
 import { openAsker } from '../../privacy/sql-role.ts';
 import { sources } from '../../sources/index.ts';
 import { count } from '../../words.ts';
+import { demoHasEnded, hasEnded } from '../choose-account.ts';
 import { type Act, type Deps, note } from '../command.ts';
 import { print, printCsv, printJson, say, table } from '../output/terminal.ts';
-import { warehouseOf } from '../warehouse.ts';
+import { tablesOf } from '../warehouse.ts';
 
 export function addSql(program: Command, deps: Deps, act: Act): void {
   program
@@ -25,8 +26,13 @@ export function addSql(program: Command, deps: Deps, act: Act): void {
     .addOption(new Option('--csv', 'print CSV on stdout: null is empty, an empty text is ""').conflicts('json'))
     .action(
       act(async (query: string, options: { json?: boolean; csv?: boolean }) => {
-        await using warehouse = await warehouseOf(deps.asked().fleet, deps.signal);
-        const { fields, rows } = await ask(warehouse, query);
+        const { fleet } = deps.asked();
+        await using warehouse = await tablesOf(fleet, deps.signal);
+        const { fields, rows } = await ask(warehouse, query).catch(error => {
+          throw hasEnded(fleet) && /npx shelfdesk sync/.test(error.remedy)
+            ? new ShelfdeskError(error.message, demoHasEnded)
+            : error;
+        });
         const names = fields.map(field => field.name);
         if (options.json) printJson(rows.map(row => Object.fromEntries(names.map((name, i) => [name, row[i]]))));
         else if (options.csv) printCsv([names, ...rows]);

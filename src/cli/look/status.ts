@@ -17,7 +17,7 @@ import { type Problem, readProblems } from '../../ops/problems.ts';
 import { timeLeft } from '../../ops/time-left.ts';
 import { streams as declared, sources, streamsOf } from '../../sources/index.ts';
 import { amount, count, upperFirst } from '../../words.ts';
-import { chosenAccounts, demoHasEnded, servedBy } from '../choose-account.ts';
+import { chosenAccounts, demoHasEnded, hasEnded, servedBy } from '../choose-account.ts';
 import { type Act, type Deps, note } from '../command.ts';
 import { cellText, duration, print, printJson, say, style, table } from '../output/terminal.ts';
 import { warehouseOf } from '../warehouse.ts';
@@ -122,8 +122,8 @@ export function addStatus(program: Command, deps: Deps, act: Act): void {
         }
         for (const { account, error } of refused) say(`! ${account}: ${error.message}. ${error.remedy}`);
         const ofDemo = isOne && accounts[0] && isDemo(accounts[0]);
-        const hasEnded = ofDemo && !accounts[0]!.demo!.running;
-        if (hasEnded) say(demoHasEnded);
+        const isOver = ofDemo && hasEnded(accounts[0]!);
+        if (isOver) say(demoHasEnded);
         const old = db && !ofDemo ? await oldDemo(db) : undefined;
         if (old !== undefined) say(`! ${old.says} ${old.remedy}`);
         for (const { name, label, requires } of isOne && !ofDemo ? sources : [])
@@ -137,7 +137,7 @@ export function addStatus(program: Command, deps: Deps, act: Act): void {
         if (missing.length > 0)
           say('The tables are missing or outdated: run `npx shelfdesk sync` or `npx shelfdesk migrate`.');
         else {
-          const told = hasEnded ? problems.filter(({ problem }) => problem !== 'no_worker') : problems;
+          const told = isOver ? problems.filter(({ problem }) => problem !== 'no_worker') : problems;
           show(streams, told, { isWide: options.wide === true, isOne });
         }
         for (const [where, those] of Map.groupBy(workers, ({ host, pid }) => `on ${host}, process ${pid}`))
@@ -373,7 +373,7 @@ export function auditSentence(
     return `spot check: ${amount(checked)} of ${amount(checked)} equal${besides}`;
   const from = field === '' ? 'from the source' : `in ${field}`;
   const when = `${new Date(as_of).toISOString().slice(0, 19)}Z`;
-  const most = `at most ${at_most_percent} % of the ${drawnOf(stream)} differ, with 95 % confidence, as of ${when}`;
+  const most = `at most ${Math.ceil(10 * at_most_percent) / 10} % of the ${drawnOf(stream)} differ, with 95 % confidence, as of ${when}`;
   return differed === 0
     ? `spot check: ${amount(checked)} of ${amount(checked)} equal${besides}; ${most}`
     : `${amount(differed)} of ${amount(checked)} re-read records differed ${from}${besides}: ${most}`;

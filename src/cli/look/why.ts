@@ -9,7 +9,7 @@ import { liveWorkers } from '../../engine/runs/workers.ts';
 import { exitCodes, ShelfdeskError } from '../../errors.ts';
 import { type By, type Life, lifeOf, rejectsOf } from '../../sources/helpdesk/ticket-life.ts';
 import { amount, count } from '../../words.ts';
-import { demoHasEnded, openChosen, servedBy } from '../choose-account.ts';
+import { demoHasEnded, hasEnded, openChosen, servedBy } from '../choose-account.ts';
 import type { Act, Deps } from '../command.ts';
 import { type Cell, cellText, duration, print, printJson, say, table } from '../output/terminal.ts';
 import { scheduleOf } from '../work/schedule.ts';
@@ -113,13 +113,13 @@ interface Missing {
 }
 
 async function unknown(db: pg.Pool, { config, name, tickets, shown }: Missing): Promise<Error> {
-  const { account, demo } = config;
+  const { account } = config;
   const [reject] = (await rejectsOf(db, account, name)).filter(({ cleared_at }) => cleared_at === null);
   const complete = tickets?.complete_through;
   const remedy = reject
     ? `The ticket was rejected: ${shown.text(reject.reason)}. See ${command(account, `rejects show ${reject.id}`)}.`
     : complete
-      ? `Tickets are complete through ${cellText(complete)}, with ${count(tickets.gaps.length, 'gap')}: see ${command(account, 'status')}. ${demo && !demo.running ? demoHasEnded : `What came later, ${command(account, 'sync')} brings.`}`
+      ? `Tickets are complete through ${cellText(complete)}, with ${count(tickets.gaps.length, 'gap')}: see ${command(account, 'status')}. ${hasEnded(config) ? demoHasEnded : `What came later, ${command(account, 'sync')} brings.`}`
       : `Tickets are not complete yet: see ${command(account, 'status')}; ${command(account, 'sync')} reads them.`;
   return new ShelfdeskError(`there is no ticket ${name} here, by id or by number`, remedy, exitCodes.failed);
 }
@@ -160,7 +160,7 @@ function* reasons(life: Omit<Why, 'why'>, { config, worker, tickets, messages }:
     yield `The list of tickets has ${count(tickets.gaps.length, 'gap')}: a change there is not here. ${command(config.account, 'backfill tickets')} fills ${tickets.gaps.length === 1 ? 'it' : 'them'}.`;
   for (const one of [tickets, messages])
     if (one?.last_error) yield `${one.stream}: ${one.last_error}. ${one.remedy ?? ''}`.trimEnd();
-  if (config.demo && !config.demo.running) yield demoHasEnded;
+  if (hasEnded(config)) yield demoHasEnded;
   else if (!worker)
     yield `No worker is alive: nothing is read until \`npx shelfdesk start\` or ${command(config.account, 'sync')}.`;
   const due =

@@ -3,7 +3,7 @@
 import { createInterface } from 'node:readline/promises';
 import { Writable } from 'node:stream';
 import { stripVTControlCharacters, styleText } from 'node:util';
-import { exitCodes, machineRefusal } from '../../errors.ts';
+import { exitCodes, Interrupted, machineRefusal } from '../../errors.ts';
 import { count } from '../../words.ts';
 import { cursor } from './frame.ts';
 
@@ -91,6 +91,9 @@ export async function askToType(
     const answer = terminal.question(question, { signal });
     isMuted = hidden;
     return (await answer).trim();
+  } catch (error) {
+    // Ctrl-C at the question.
+    throw (error as Error).name === 'AbortError' ? new Interrupted() : error;
   } finally {
     if (isMuted) say();
     terminal.close();

@@ -8,9 +8,10 @@ import { parseJson } from '../../engine/exact-json.ts';
 import { addressesOf } from '../../engine/runs/accounts/accounts.ts';
 import { type Known, knownRecords, moveSource } from '../../engine/runs/accounts/move-account.ts';
 import { exitCodes, Gone, ShelfdeskError, UsageError } from '../../errors.ts';
+import { accountNames } from '../../ops/page/overview.ts';
 import { sources } from '../../sources/index.ts';
 import type { Source } from '../../sources/source.ts';
-import { count } from '../../words.ts';
+import { choiceOf, count } from '../../words.ts';
 import type { Deps } from '../command.ts';
 import { operator } from '../operator.ts';
 import { askToType, say } from '../output/terminal.ts';
@@ -30,6 +31,9 @@ export async function moveAccount(deps: Deps, { account, to, yes }: Move): Promi
   const { fleet } = deps.asked();
   await using warehouse = await tablesOf(fleet, deps.signal);
   const bound = await addressesOf(warehouse.pg, account);
+  const names = await accountNames(warehouse.pg);
+  if (!names.includes(account))
+    throw new UsageError(`there is no account '${account}'`, choiceOf(account, names, 'Choose from'));
   if (bound.size === 0)
     throw new UsageError(
       `account '${account}' is bound to no address yet`,

@@ -526,10 +526,10 @@ const isEven = ({ evenly }: Rules): boolean => evenly !== false;
  * time, and all that is in flight. Without other clients the result is never above 0.
  */
 function othersSeen(state: State, { headers, refused }: Reply, heldAtMs: number, rules: Rules): number {
-  if (headers.remaining === undefined && !refused) return 0;
-  const ours = sum(heldByLane(state, heldAtMs));
   // A refusal shows that other clients exist, even if nothing else does.
-  return Math.max(refused ? 1 : 0, (headers.limit ?? rules.credits) - (headers.remaining ?? 0) - ours);
+  if (headers.remaining === undefined) return Number(refused);
+  const ours = sum(heldByLane(state, heldAtMs));
+  return Math.max(Number(refused), (headers.limit ?? rules.credits) - headers.remaining - ours);
 }
 
 // ---- time passes ----

@@ -106,10 +106,11 @@ export async function refusalsOf(db: Queryable, sources: readonly Mirror[]): Pro
   ].flat();
 }
 
-/** Throws ShelfdeskError with the first refusal. */
+/** Throws ShelfdeskError with all refusals. */
 export async function refuseUnfit(db: Queryable, sources: readonly Mirror[]): Promise<void> {
-  const [first] = await refusalsOf(db, sources);
-  if (first) throw new ShelfdeskError(first.message, first.remedy, exitCodes.failed);
+  const all = await refusalsOf(db, sources);
+  const [message, remedy] = [all.map(one => one.message).join('; '), all.map(one => one.remedy).join(' ')];
+  if (all.length > 0) throw new ShelfdeskError(message, remedy, exitCodes.failed);
 }
 
 /** Schemas that a migration is still to make, that are there, and that are not empty or belong to a role that this one is not. */

@@ -33,6 +33,10 @@ export const hostOf = ({ hostname, port, protocol }: URL): string =>
 
 const again = 'It is tried again automatically.';
 
+/** The remedy where nothing is tried again. */
+export const withoutTries = (remedy: string): string =>
+  remedy.replace(/(?:It is tried again|The request is retried) automatically\. ?/, '').trim();
+
 /** Codes of connections that never came about. Through a proxy, the connection is the one to the proxy. */
 const unconnected: Readonly<Record<string, string>> = {
   ENOTFOUND: 'there is no host',
@@ -68,6 +72,10 @@ const certificates: Readonly<Record<string, string>> = {
 
 const noTls = /^(EPROTO|ERR_SSL_(WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG|HTTP_REQUEST))$/;
 
+/** Errors on the way to a proxy, before it was asked for anything. */
+const metAtProxy = new WeakSet<object>();
+export const noteAtProxy = (error: object): void => void metAtProxy.add(error);
+
 /** What undici says of the reply of a proxy. */
 const isOfProxy = /^Proxy response \((\d+)\)|^Proxy Authentication Required \((407)\)/;
 
@@ -78,6 +86,9 @@ export function causeOfError(error: unknown, place: Place): Cause {
   const { setting, address, proxy } = place;
   const host = hostOf(address);
   const refusal = isOfProxy.exec(message);
+  const met = (error as { cause?: unknown } | undefined)?.cause ?? error;
+  if (proxy && metAtProxy.has(met as object) && !(code in unconnected) && code !== 'UND_ERR_PRX_TLS')
+    return causeOfError(met, { label: 'the proxy', address: proxy.url, setting: proxy.setting });
   if (proxy && refusal) return causeAtProxy(Number(refusal[1] ?? refusal[2]), place);
   if (code in unconnected) return { ...causeUnconnected(code, place), short: short[code] ?? unconnected[code]! };
   if (proxy && code === 'UND_ERR_PRX_TLS')
@@ -131,7 +142,7 @@ export function causeOfError(error: unknown, place: Place): Cause {
 /** What a cache kept says nothing about now, neither of what is there nor of what is not. */
 export const aCopy = (seconds: number, { address, label }: Place): Cause =>
   passing(
-    `a cache before ${hostOf(address)} answered with a copy that is ${seconds} s old`,
+    `a cache before ${hostOf(address)} answered with a copy ${Number.isFinite(seconds) ? `that is ${seconds} s old` : 'of an age that cannot be read'}`,
     `Requests ask for no copy (Cache-Control: no-cache): let the proxy or the cache between pass them on, or reach ${label} without it.`,
     'a cache answered with an old copy',
   );
@@ -198,15 +209,21 @@ export function causeAtProxy(status: number, { address, proxy }: Place): Cause {
 
 /** A reply with this status is of something else than the interface that was asked; undefined: the dialect knows more. */
 export function causeOfReply(
-  { status, header, path }: { status: number; header: (name: string) => string | undefined; path: string },
+  {
+    status,
+    header,
+    text,
+    path,
+  }: { status: number; header: (name: string) => string | undefined; text: string; path: string },
   place: Place,
 ): Cause | undefined {
   if (status === 407)
     return { ...causeAtProxy(status, place), what: 'a proxy on the way wants a user name and a password' };
   if (status >= 300 && status < 400 && status !== 304) return causeOfRedirect(header('location'), path, place);
-  if (status === 401 && /^\s*(basic|negotiate|ntlm)\b/i.test(header('www-authenticate') ?? ''))
+  const [scheme] = /^\s*(basic|digest|negotiate|ntlm)\b/i.exec(header('www-authenticate') ?? '') ?? [];
+  if (status === 401 && (scheme !== undefined || text.trimStart().startsWith('<')))
     return lasting(
-      `something before ${place.label} asks for a user name and a password of its own (${header('www-authenticate')!.trim().split(/\W/)[0]})`,
+      `something before ${place.label} asks for a login of its own${scheme === undefined ? '' : ` (${scheme.trim()})`}`,
       `The token is not what it refuses. Check ${place.setting}, or ask who runs the proxy or the gateway in between.`,
     );
   return undefined;
@@ -220,10 +237,13 @@ function causeOfRedirect(location: string | undefined, path: string, { address, 
   const to = new URL(location, from);
   const ours = [...address.pathname.split('/'), 'api', 'rest'];
   const base = to.pathname.endsWith(path) ? to.pathname.slice(0, -path.length).split('/') : undefined;
+  const isSame = to.host === address.host;
   const isPlain = base?.every(part => ours.includes(part) || /^v\d{1,2}$/.test(part));
   return {
     ...lasting(
-      `${hostOf(address)} redirects to ${to.origin}`,
+      isSame
+        ? `${hostOf(address)} redirects to another path of itself`
+        : `${hostOf(address)} redirects to ${to.origin}`,
       `${isPlain ? `Set ${setting} to ${to.origin}${base!.join('/')}.` : `Set ${setting} to the address of the interface, if it has moved there.`} A redirect is not followed, because it would take the token along.`,
     ),
     quote: `${to.origin}${to.pathname}`,

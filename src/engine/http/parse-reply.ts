@@ -44,8 +44,11 @@ export function parse<T>(
   const unreadable: Unreadable[] = [];
   all.forEach((one, place) => {
     const checked = check(request.record, one, place, dialect.idTypes);
-    if ('readable' in checked) records.push(checked.readable);
-    else unreadable.push(checked);
+    if (!('readable' in checked)) unreadable.push(checked);
+    else if (raw.notUtf8 && String((checked.readable as { id?: unknown }).id).includes('\uFFFD'))
+      // Two ids that differ in such bytes would be one.
+      unreadable.push({ place, id: undefined, raw: one, reason: 'id: bytes that are not UTF-8', path: 'id' });
+    else records.push(checked.readable);
   });
   const total = request.shape === 'items' ? totalItems(body) : totalCount(single(raw.headers['total-count']));
   const more = { ...(next !== undefined && { next }), ...(raw.notUtf8 && { notUtf8: raw.notUtf8 }) };
@@ -55,8 +58,9 @@ export function parse<T>(
 /** A list in an object is another interface. Any other object may be an error that came with a status of success. */
 function otherShape(request: Request<unknown>, shape: keyof typeof shapes, body: unknown): ShelfdeskError {
   const message = `${label(request)}: the reply is JSON, but no ${shapes[shape]}`;
-  const isWrapped = shape === 'list' && isObject(body) && Object.values(body).some(Array.isArray);
-  if (!isWrapped) return new Retry(message);
+  const lists = isObject(body) ? Object.values(body).filter(Array.isArray) : [];
+  const isError = isObject(body) && ['message', 'error', 'errors'].some(name => name in body);
+  if (shape !== 'list' || isError || !lists.some(([first]) => isObject(first))) return new Retry(message);
   return new Fatal(
     `${message}: it has its list in a field of an object`,
     'This is the reply of another version of the interface, or of another service: check the address, and ask its support.',

@@ -3,6 +3,7 @@ import connect from 'undici/lib/api/api-connect.js';
 import Agent from 'undici/lib/dispatcher/agent.js';
 import Pool from 'undici/lib/dispatcher/pool.js';
 import ProxyAgent from 'undici/lib/dispatcher/proxy-agent.js';
+import { noteAtProxy } from './causes.ts';
 
 export interface Proxies {
   readonly http: URL | undefined;
@@ -59,7 +60,17 @@ export interface Ways extends AsyncDisposable {
 }
 
 /** Only the whole package gives its pools the method that opens a tunnel. */
-const clientFactory = (proxy: URL, options: object) => Object.assign(new Pool(proxy, options), { connect });
+const clientFactory = (proxy: URL, options: object) =>
+  Object.assign(new Pool(proxy, options), {
+    async connect(this: Pool, asked: Parameters<Pool['connect']>[0]) {
+      try {
+        return await connect.call(this, asked);
+      } catch (error) {
+        noteAtProxy(error as object);
+        throw error;
+      }
+    },
+  });
 
 /** At most four connections to each host. */
 export function openWays(proxies: Proxies = noProxies): Ways {

@@ -16,7 +16,6 @@ import {
   type ShelfdeskError,
   Spent,
 } from '../../errors.ts';
-import { count } from '../../words.ts';
 import type { Awaited, Booked, Budget, Lane } from '../budget/budget.ts';
 import { streamKey } from '../database/stream-key.ts';
 import {
@@ -28,6 +27,7 @@ import {
   noInterface,
   type Place,
   refusedBetween,
+  withoutTries,
 } from './causes.ts';
 import { acceptEncoding } from './decoded.ts';
 import type { Dialect, Said, Token } from './dialect.ts';
@@ -40,6 +40,13 @@ import type { FieldRules } from './rules/field-rules.ts';
 
 /** A reply that a cache kept no longer is as good as new: its time is only exact to a second. */
 const freshSeconds = 1;
+
+/** Of several caches the first figure counts. What cannot be read is no proof of freshness. */
+function ageOf(header: string | undefined): number {
+  if (header === undefined) return 0;
+  const [, seconds] = /^\s*(\d+)\s*(?:,|$)/.exec(header) ?? [];
+  return seconds === undefined ? Number.POSITIVE_INFINITY : Number(seconds);
+}
 /** Delays of 0.1 s, 0.3 s, … 30 s: a short failure costs nothing, and an outage of two minutes is survived. */
 const firstDelayMs = 100;
 const longestDelayMs = 30_000;
@@ -256,7 +263,7 @@ export function makeSend(deps: {
       await deps.token.renew(bearer);
       return once(request, options, call);
     }
-    const ageSeconds = Number(header('age'));
+    const ageSeconds = ageOf(header('age'));
     if (ageSeconds > freshSeconds && (isSuccess || raw.status === 404)) throw ended(request, aCopy(ageSeconds, place));
     if (!isSuccess) throw failure(request, said, asOf);
     const trueBy = date + 1000;
@@ -289,7 +296,9 @@ export function makeSend(deps: {
   }
 
   function failure(request: Request<unknown>, said: Said, asOf: number): ShelfdeskError {
-    const strange = causeOfReply({ ...said, path: request.path }, place);
+    // The interface itself may ask for a login, in its own words.
+    const isOurs = said.status === 401 && Boolean(dialect.words?.(said));
+    const strange = isOurs ? undefined : causeOfReply({ ...said, path: request.path }, place);
     if (strange !== undefined) {
       const failed = ended(request, { ...strange, what: `${said.status}, ${strange.what}` });
       return strange.quote === undefined || rules ? failed : quoting(failed, clean(strange.quote).slice(0, mostWords));
@@ -321,19 +330,21 @@ export function makeSend(deps: {
   async function patiently<T>(request: Request<T>, options: SendOptions, used: Used): Promise<Reply<T>> {
     const tries = options.tries ?? mostTries;
     const call: Call = { used, refusals: 0, pausedUntil: undefined, status: undefined, renewed: false };
+    let sinceMs: number | undefined;
     for (let attempt = 1; ; attempt++) {
       try {
         return await once(request, options, call);
       } catch (error) {
         if (error instanceof ReplyTooLarge) throw error;
-        const reason = shortly.get(error as Error) ?? messageOf(error).slice(label(request).length + 2);
+        sinceMs ??= clock.now();
+        const reason = shortly.get(error as Error) ?? messageOf(error).replace(`${label(request)}: `, '');
         const answer = answerOf(error, call.status, reason);
-        if (answer !== undefined) noteOutage(error as Error, { label: deps.label ?? 'the source', answer });
+        if (answer !== undefined) noteOutage(error as Error, { label: deps.label ?? 'the source', answer, sinceMs });
         if (!(error instanceof Retry) || error.everywhere) throw error;
         if (attempt >= tries) {
           if (call.pausedUntil) throw new Spent(call.pausedUntil, 'pause', deps.label);
-          const message = `${error.message}; gave up after ${count(attempt, 'try', 'tries')}`;
-          throw new Retry(message, error, undefined, error.remedy);
+          const message = attempt === 1 ? error.message : `${error.message}; gave up after ${attempt} tries`;
+          throw new Retry(message, error, undefined, withoutTries(error.remedy));
         }
         log.debug({ attempt, reason: error.message }, 'request failed, it is tried again');
         const delay = Math.min(longestDelayMs, firstDelayMs * 3 ** (attempt - 1));

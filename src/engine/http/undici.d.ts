@@ -21,10 +21,9 @@ declare module 'undici/lib/dispatcher/pool.js' {
 }
 
 declare module 'undici/lib/api/api-connect.js' {
-  import type { Pool } from 'undici';
+  import type { Dispatcher, Pool } from 'undici';
 
-  const connect: Pool['connect'];
-  export default connect;
+  export default function connect(this: Pool, options: Parameters<Pool['connect']>[0]): Promise<Dispatcher.ConnectData>;
 }
 
 declare module 'undici/lib/api/api-request.js' {

@@ -5,7 +5,7 @@ const refusals: readonly [code: RegExp, says: string, remedy: string][] = [
   [
     /\bNOPERM\b|user executing the script can't/,
     'Redis does not let this user do what the queue does',
-    'Let it use the keys and commands of the queue: `ACL SETUSER <user> ~bull:* &* +@all -@dangerous +info +client`. Or take REDIS_URL out: then the queue lives in PostgreSQL.',
+    'Let it use the keys and commands of the queue: `ACL SETUSER <user> resetkeys ~bull:* &* +@all -@dangerous +info +client`. Or take REDIS_URL out: then the queue lives in PostgreSQL.',
   ],
   [
     /\bNOAUTH\b/,
@@ -18,6 +18,11 @@ const refusals: readonly [code: RegExp, says: string, remedy: string][] = [
     /\b(MOVED|ASK|CROSSSLOT)\b/,
     'Redis is a cluster, which the queue does not speak',
     'Name a single Redis in REDIS_URL.',
+  ],
+  [
+    /\bNOREPLICAS\b/,
+    'Redis has too few replicas, and takes no writes',
+    'Start its replicas, or lower min-replicas-to-write.',
   ],
   [/\bREADONLY\b/, 'Redis is read-only', 'It is a replica: name the primary in REDIS_URL.'],
   [/\bOOM\b/, 'Redis is out of memory', 'Raise maxmemory of Redis, or make room there.'],

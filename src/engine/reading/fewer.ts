@@ -88,6 +88,8 @@ export function* inFewer<O extends ReadingOptions>(
   let place = options.walk && { walk: options.walk, records: options.walk.page * unitOf(perPage) };
   /** Of a whole list: why it is not claimed. */
   let lost: string | undefined;
+  /** Records one after the other that were too large. */
+  let many = 0;
   /** `since` of the last request in the order of the list itself, and as it was when a reply was too large. */
   let outer = Number.NEGATIVE_INFINITY;
   let failed = Number.NEGATIVE_INFINITY;
@@ -143,6 +145,7 @@ export function* inFewer<O extends ReadingOptions>(
     const answer: Answer = yield { ask, proof };
     proof = {};
     if (!('tooLarge' in answer) && !isUnreadable(manner, size, ask, answer)) {
+      many = 0;
       follow(answer);
       if (!step!.done && size.mayGrow && mayBegin(read, manner, step!.value, { start, failed })) {
         size.grow();
@@ -170,6 +173,9 @@ export function* inFewer<O extends ReadingOptions>(
     } else if (manner === 'by cursor') {
       const gap = { from: floorSecond(from), to: floorSecond(answer.asOf), reason: reasonOf(answer) };
       return { gap };
+    } else if (++many === mostLarge) {
+      const reason = `${mostLarge} one after the other: ${reasonOf(answer)}`;
+      return manner === 'whole' ? { gap: { from: floorSecond(from), to: floorSecond(answer.asOf), reason } } : {};
     } else {
       lost = reasonOf(answer);
       known = { ask: JSON.stringify(ask), page: standIn(manner, ask, answer) };

@@ -183,16 +183,17 @@ export async function finish(
   end: { partial?: string | undefined; error?: unknown; credits: number },
 ): Promise<void> {
   const ended = outcome(end);
-  const { state, error, remedy, exitCode, deferredUntil = null, answer = null } = ended;
+  const { state, error, remedy, exitCode, deferredUntil = null, answer = null, failingSince = null } = ended;
   await transaction(db, async client => {
     const { rowCount } = await client.query(
       `update sync.stored_run_streams set state = $4, finished_at = $5, error = $6, remedy = $7, exit_code = $8,
-         credits = credits + $9, deferred_until = $10, answer = $12
+         credits = credits + $9, deferred_until = $10, answer = $12, failing_since = $13
        where run_id = $1 and stream_key = $2 and token = $3 and state = 'running' and ${counted} >= $11`,
       [
         ...[claim.run, claim.stream, claim.token, state, now, error, remedy, exitCode, end.credits, deferredUntil],
         acknowledgedOf(claim),
         answer,
+        failingSince,
       ],
     );
     if (rowCount === 0) throw new FencedOff(`stream ${nameOfKey(claim.stream)} of run ${claim.run}`);

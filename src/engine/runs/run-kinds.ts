@@ -20,6 +20,9 @@ export const runKinds: Readonly<Record<RunKind, { readonly opens: string; readon
     opens: 'a worker, each hour, while credits are left over',
     does: 'compares a random sample with the source and repairs what differs',
   },
-  backfill: { opens: 'a command', does: 'fills the gaps of a range, and with --again reads the range again' },
+  backfill: {
+    opens: 'a command',
+    does: 'fills the gaps of a range, reads the range again with --again, or reads one ticket (`sync --ticket`)',
+  },
   verify: { opens: 'a command', does: 'compares the mirror with the source: a sample, or everything' },
 };

@@ -294,6 +294,8 @@ export interface Ended {
   deferredUntil?: Date;
   /** `The help desk answers 503`, if an outage of the source ended the stream. */
   answer?: string;
+  /** When the first request of the outage failed. */
+  failingSince?: Date;
   /** The other streams of the source continue, although its exit code says that the source refused. */
   denied?: boolean;
 }
@@ -312,14 +314,16 @@ export function outcome({ partial, error }: { partial?: string | undefined; erro
     const { exitCode, remedy } = error;
     const outage = outageIn(error);
     const answer = outage && cleanText(`${upperFirst(outage.label)} ${outage.answer}`).text;
-    const message = answer === undefined ? error.message : `${answer} (${error.message})`;
+    // The reason that stands in the answer is not said again.
+    const [, reason] = /^does not answer \((.*)\)$/s.exec(outage?.answer ?? '') ?? [];
+    const message = answer === undefined ? error.message : `${answer} (${error.message.replace(`: ${reason}`, '')})`;
     return {
       state: 'failed',
       error: cleanText(message).text,
       remedy,
       exitCode,
       denied,
-      ...(answer !== undefined && { answer }),
+      ...(answer !== undefined && { answer, failingSince: new Date(outage!.sinceMs) }),
     };
   }
   if (error !== undefined) {
@@ -383,10 +387,10 @@ export async function closeRun(
 async function endWaiting(client: Client, run: number, now: Date, exitCode: number): Promise<void> {
   await client.query(
     `update sync.stored_run_streams s
-     set state = last.state, finished_at = $2, error = last.error, remedy = last.remedy, exit_code = last.exit_code, answer = last.answer
+     set state = last.state, finished_at = $2, error = last.error, remedy = last.remedy, exit_code = last.exit_code, answer = last.answer, failing_since = last.failing_since
      from sync.stored_run_streams w join sync.streams k using (stream_key)
      cross join lateral (
-       select o.exit_code, o.state, o.error, o.remedy, o.answer
+       select o.exit_code, o.state, o.error, o.remedy, o.answer, o.failing_since
        from sync.stored_run_streams o join sync.streams p using (stream_key)
        where o.run_id = $1 and o.exit_code = $3 and (o.exit_code = ${exitCodes.interrupted} or p.source = k.source)
        order by o.finished_at desc limit 1) last

@@ -41,7 +41,7 @@ function refusing<T>(read: () => T): Read<T> {
 }
 
 /** The URL in its parts, each decoded. */
-function split(text: string, schemes: readonly string[], example: string): Parts {
+function split(text: string, schemes: readonly string[], example: string, known: readonly string[]): Parts {
   const must = `must be a URL that begins with ${schemes[0]}://`;
   if (/^["'`]/.test(text)) throw new Wrong(`stands in quotation marks: it ${must}`);
   if (/^jdbc:/i.test(text)) throw new Wrong(`${must}: write ${example}, without jdbc:`);
@@ -52,7 +52,10 @@ function split(text: string, schemes: readonly string[], example: string): Parts
   if (/[\r\n\t]/.test(rest)) throw new Wrong('has a line break or a tab in it: take it out');
   const end = rest.search(/[/?#]|$/);
   const [authority, after] = [rest.slice(0, end), rest.slice(end)];
-  if (!authority.includes('@') && after.includes('@') && !/^(\/[^@?#]*)?\?[\w.-]+=[^#]*$/.test(after))
+  const isQuery =
+    /^(\/[^@?#]*)?\?[\w.-]+=[^#]*$/.test(after) &&
+    [...after.matchAll(/[?&]([^=&]*)/g)].every(([, name]) => known.includes(name!));
+  if (!authority.includes('@') && after.includes('@') && !isQuery)
     throw new Wrong(`has a ${after[0]} in its user name or password: write it as ${encoded(after[0]!)}`);
   if (after.includes('#')) throw new Wrong(`has a # in it: write it as ${encoded('#')}`);
   const [, login, at = authority] = /^(.*)@([^@]*)$/s.exec(authority) ?? [];
@@ -189,7 +192,12 @@ const databaseNames = [
 const databaseExample = 'postgres://user:password@host:5432/database';
 
 function databaseAddress(text: string): DatabaseAddress {
-  const { user, password, at, path, parameters } = split(text, ['postgres', 'postgresql'], databaseExample);
+  const { user, password, at, path, parameters } = split(
+    text,
+    ['postgres', 'postgresql'],
+    databaseExample,
+    databaseNames,
+  );
   const of = (name: string) => parameters.get(name) || undefined;
   refuseUnknown(parameters, databaseNames);
   if ([at, of('host') ?? '', of('port') ?? ''].some(one => one.includes(',')))
@@ -236,7 +244,7 @@ function redisAddress(text: string): RedisAddress {
   if (socket.test(text) || text.startsWith('/')) return socketAddress(text.replace(socket, 'unix://'));
   const isRest = /^https:\/\/[^/]*upstash/i.test(text);
   if (isRest) throw new Wrong('is the REST address: it must be a URL that begins with redis:// or rediss://');
-  const parts = split(text, ['redis', 'rediss'], redisExample);
+  const parts = split(text, ['redis', 'rediss'], redisExample, redisNames);
   const { user, password, at, path, parameters, scheme } = parts;
   if (parameters.get('ssl_cert_reqs')?.toLowerCase() === 'none')
     throw new Wrong('has ssl_cert_reqs=none: write sslmode=require in its place (encrypted, not checked)');
@@ -268,7 +276,9 @@ function dbOf(text: string | undefined): number {
 }
 
 function socketAddress(text: string): RedisAddress {
-  const parts = split(text.startsWith('/') ? `unix://${text}` : text, ['unix'], 'unix:///run/redis/redis.sock?db=0');
+  const parts = split(text.startsWith('/') ? `unix://${text}` : text, ['unix'], 'unix:///run/redis/redis.sock?db=0', [
+    'db',
+  ]);
   refuseUnknown(parts.parameters, ['db']);
   if (parts.at !== '' || parts.path === '')
     throw new Wrong('names a socket without its whole path: write unix:///run/redis/redis.sock');
