@@ -390,17 +390,21 @@ test('a folder that cannot be made is reported, not its system call', async () =
   });
 });
 
-test('a server that was made by looking, or by init, holds no warehouse; one that something was read into does', long, async () => {
-  const folder = await serverFolder();
-  const server = await joinEmbedded({ folder, settings });
-  expect(await holdsRows(folder)).toBe(false);
-  const client = new pg.Client({ connectionString: server.url });
-  await client.connect();
-  await client.query('create schema sync; create table sync.sources (account_id text)');
-  expect(await holdsRows(folder)).toBe(false);
-  await client.query("insert into sync.sources values ('default')");
-  await client.end();
-  expect(await holdsRows(folder)).toBe(true);
-  await server.release();
-  expect(await holdsRows(folder)).toBe(true);
-});
+test(
+  'a server that was made by looking, or by init, holds no warehouse; one that something was read into does',
+  long,
+  async () => {
+    const folder = await serverFolder();
+    const server = await joinEmbedded({ folder, settings });
+    expect(await holdsRows(folder)).toBe(false);
+    const client = new pg.Client({ connectionString: server.url });
+    await client.connect();
+    await client.query('create schema sync; create table sync.sources (account_id text)');
+    expect(await holdsRows(folder)).toBe(false);
+    await client.query("insert into sync.sources values ('default')");
+    await client.end();
+    expect(await holdsRows(folder)).toBe(true);
+    await server.release();
+    expect(await holdsRows(folder)).toBe(true);
+  },
+);

@@ -398,6 +398,13 @@ test('a server without headers is believed to have what the settings say', () =>
   expect(ledger.state).toMatchObject({ source: null, others: [], limit: null });
 });
 
+test('a refusal without headers takes a tenth of the rate, not the whole period', () => {
+  const ledger = open(empty, broad);
+  ledger.reply(ledger.ask(1).id, {}, true, { freezeMs: 1000 });
+  ledger.at(1001);
+  expect(ledger.grantedAt(1)).toBeLessThan(5000);
+});
+
 test('nonsense in the headers changes nothing', () => {
   const ledger = open(empty, broad);
   ledger.reply(ledger.ask(1).id, { limit: Number.NaN, remaining: -5, used: Number.NaN, resetSeconds: -1 });

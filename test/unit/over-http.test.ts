@@ -141,13 +141,9 @@ test.each([
 
 test.each([
   [302, { location: 'https://new.example/api/v1/tickets?key=hush' }, ': 302, HOST redirects to https://new.example'],
-  [301, { location: '/desk/api/v1/tickets' }, ': 301, HOST redirects to http://HOST'],
+  [301, { location: '/desk/api/v1/tickets' }, ': 301, HOST redirects to another path of itself'],
   [307, {}, ': 307, HOST redirects to nowhere'],
-  [
-    401,
-    { 'www-authenticate': 'Basic realm="x"' },
-    ': 401, something before the help desk asks for a user name and a password of its own (Basic)',
-  ],
+  [401, { 'www-authenticate': 'Basic realm="x"' }, ': 401: the source does not accept the token'],
   [407, { 'proxy-authenticate': 'Basic' }, ': 407, a proxy on the way wants a user name and a password'],
   [404, {}, '404, there is no such interface of the help desk at HOST'],
   [
@@ -159,6 +155,26 @@ test.each([
   const told = await answered((_, response) => response.writeHead(status, headers).end('{"message":"no"}'));
   expect(told).toMatchObject({ name: 'Fatal', tries: 1, says: expect.stringContaining(says) });
   expect(JSON.stringify(told)).not.toContain('hush');
+});
+
+test.each([
+  [{ 'www-authenticate': 'Basic realm="x"' }, '', ' (Basic)'],
+  [{ 'www-authenticate': 'Digest realm="x"' }, '<html>hush</html>', ' (Digest)'],
+  [{}, '<html>hush</html>', ''],
+])('401 with %j and %j is of something in between', async (headers, text, scheme) => {
+  const told = await answered((_, response) => response.writeHead(401, headers).end(text));
+  const says = `: 401, something before the help desk asks for a login of its own${scheme}`;
+  expect(told).toMatchObject({ name: 'Fatal', tries: 1, says: expect.stringContaining(says) });
+});
+
+test('an error that comes with a status of success is tried again', async () => {
+  const told = await answered((_, response) => response.end('{"message":"Maintenance","errors":[]}'));
+  expect(told).toMatchObject({ name: 'Retry', tries: 3 });
+});
+
+test.each(['3600, 3600', 'old'])('Age: %s is no proof', async age => {
+  const told = await answered((_, response) => response.writeHead(200, { age }).end('[]'));
+  expect(told).toMatchObject({ name: 'Retry', says: expect.stringContaining('answered with a copy') });
 });
 
 test('a redirect names the address to set', async () => {

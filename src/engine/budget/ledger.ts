@@ -526,8 +526,8 @@ const isEven = ({ evenly }: Rules): boolean => evenly !== false;
  * time, and all that is in flight. Without other clients the result is never above 0.
  */
 function othersSeen(state: State, { headers, refused }: Reply, heldAtMs: number, rules: Rules): number {
-  // A refusal shows that other clients exist, even if nothing else does.
-  if (headers.remaining === undefined) return Number(refused);
+  // A refusal without figures shows that other clients exist, and not how many: each lowers our rate by a tenth.
+  if (headers.remaining === undefined) return refused ? Math.ceil((headers.limit ?? rules.credits) / 10) : 0;
   const ours = sum(heldByLane(state, heldAtMs));
   return Math.max(Number(refused), (headers.limit ?? rules.credits) - headers.remaining - ours);
 }

@@ -60,7 +60,7 @@ function otherShape(request: Request<unknown>, shape: keyof typeof shapes, body:
   const message = `${label(request)}: the reply is JSON, but no ${shapes[shape]}`;
   const lists = isObject(body) ? Object.values(body).filter(Array.isArray) : [];
   const isError = isObject(body) && ['message', 'error', 'errors'].some(name => name in body);
-  if (shape !== 'list' || isError || !lists.some(([first]) => isObject(first))) return new Retry(message);
+  if (shape !== 'list' || isError || lists.length === 0) return new Retry(message);
   return new Fatal(
     `${message}: it has its list in a field of an object`,
     'This is the reply of another version of the interface, or of another service: check the address, and ask its support.',
