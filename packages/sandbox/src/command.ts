@@ -111,7 +111,7 @@ function addOptions(command: Command): void {
     .option('--customers <n>', 'customers at the start (default: about a third of the tickets)', whole)
     .option(
       '--bulk <n>',
-      'about how many tickets a bulk action changes in one second (default: 1% of all, from 100 to 5,000)',
+      'about how many tickets a bulk action changes in one second (default: a hundredth of all, from 100 to 5,000)',
       whole,
     )
     .option('--volumes <n>', 'volumes of the book catalog at the start', whole, 300)
