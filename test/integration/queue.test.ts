@@ -5,7 +5,7 @@
 import { describe, expect, inject, test } from 'vitest';
 import { z } from 'zod';
 import { defineJob } from '../../src/engine/queue/job.ts';
-import { liveWorkers } from '../../src/engine/runs/workers.ts';
+import { liveWorkers } from '../../src/status/workers.ts';
 import { type Desk, type DeskOptions, eventually, openDesk } from '../support/desk.ts';
 import { long } from '../support/long.ts';
 import { differences } from '../support/mirror.ts';

@@ -1,8 +1,8 @@
 /** `status --check`: whether a worker of this machine, or container, lives and reaches the warehouse. For health checks. */
 import { hostname } from 'node:os';
 import { pendingMigrations } from '../../engine/database/migrate.ts';
-import { workersOf } from '../../engine/runs/workers.ts';
 import { exitCodes, ShelfdeskError } from '../../errors.ts';
+import { workersOf } from '../../status/workers.ts';
 import { chosenAccounts } from '../choose-account.ts';
 import type { Deps } from '../command.ts';
 import { print, printJson } from '../output/terminal.ts';

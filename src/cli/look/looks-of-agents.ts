@@ -3,12 +3,12 @@ import type { Looks } from '../../agents/server.ts';
 import type { Fleet } from '../../app/config.ts';
 import type { Warehouse } from '../../app/context.ts';
 import { UsageError } from '../../errors.ts';
-import { readClockProblems } from '../../ops/clock-problems.ts';
 import { accountNames } from '../../ops/page/overview.ts';
-import { readProblems } from '../../ops/problems.ts';
+import { readClockProblems } from '../../status/clock-problems.ts';
+import { readProblems } from '../../status/problems.ts';
+import { readStatus, statusShown } from '../../status/streams.ts';
 import { chosenAccount, chosenAccounts, servedBy } from '../choose-account.ts';
 import { planFromMirror, questionOf, settingsFor } from '../work/plan.ts';
-import { readStatus, statusShown } from './status.ts';
 import { whyOf } from './why.ts';
 
 interface Given {

@@ -5,15 +5,15 @@ import { type Shown, unmasked } from '../../agents/masked.ts';
 import type { Config } from '../../app/config.ts';
 import { systemClock } from '../../clock.ts';
 import { command } from '../../engine/runs/pauses.ts';
-import { liveWorkers } from '../../engine/runs/workers.ts';
 import { exitCodes, ShelfdeskError } from '../../errors.ts';
 import { type By, type Life, lifeOf, rejectsOf } from '../../sources/helpdesk/ticket-life.ts';
+import { readStatus, type StreamStatus, statusShown } from '../../status/streams.ts';
+import { liveWorkers } from '../../status/workers.ts';
 import { amount, count } from '../../words.ts';
 import { demoHasEnded, openChosen, servedBy } from '../choose-account.ts';
 import type { Act, Deps } from '../command.ts';
 import { type Cell, cellText, duration, print, printJson, say, table } from '../output/terminal.ts';
 import { scheduleOf } from '../work/schedule.ts';
-import { readStatus, type StreamStatus, statusShown } from './status.ts';
 
 /** Credits of one request for a ticket with its messages. */
 const creditsOfReading = 2;

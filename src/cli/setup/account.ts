@@ -11,11 +11,11 @@ import {
   type Held,
   rowsOf,
 } from '../../engine/runs/accounts/remove-account.ts';
-import { workersOf } from '../../engine/runs/workers.ts';
 import { exitCodes, UsageError } from '../../errors.ts';
 import { readLake } from '../../lake/state.ts';
 import { oldDemo } from '../../ops/old-demo.ts';
 import { accountNames } from '../../ops/page/overview.ts';
+import { workersOf } from '../../status/workers.ts';
 import { count } from '../../words.ts';
 import { servedOf } from '../choose-account.ts';
 import { type Act, type Deps, note } from '../command.ts';

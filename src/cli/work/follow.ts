@@ -23,11 +23,12 @@ import {
   readProgress,
   type StreamProgress,
 } from '../../engine/runs/runs.ts';
-import { isAlone, liveWorkers } from '../../engine/runs/workers.ts';
+import { isAlone } from '../../engine/runs/workers.ts';
 import { describeOutage, exitCodes, quotedBy, ShelfdeskError, UsageError } from '../../errors.ts';
 import { sendHandOffs, waysOf } from '../../ops/hand-offs/send-hand-offs.ts';
 import { sources, streams } from '../../sources/index.ts';
 import type { Stream } from '../../sources/source.ts';
+import { liveWorkers } from '../../status/workers.ts';
 import { amount, choiceOf, count } from '../../words.ts';
 import { inOrder, showProgress } from '../output/progress.ts';
 import { print, printJson, say, style, table } from '../output/terminal.ts';

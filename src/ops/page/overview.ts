@@ -6,7 +6,7 @@ import type pg from 'pg';
 import { type Client, transaction } from '../../engine/database/pool.ts';
 import type { SourceName } from '../../engine/http/request.ts';
 import { type LakeStatus, readLakeStatus } from '../../lake/state.ts';
-import { readClockProblems } from '../clock-problems.ts';
+import { readClockProblems } from '../../status/clock-problems.ts';
 import { type Bucket, creditBuckets, graphed, type Range, summed } from './credits.ts';
 
 export type State = 'fresh' | 'catching_up' | 'stale' | 'failing' | 'never_synced' | 'paused';

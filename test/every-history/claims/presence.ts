@@ -8,8 +8,10 @@ import type pg from 'pg';
 import type { Clock } from '../../../src/clock.ts';
 import { makePool } from '../../../src/engine/database/pool.ts';
 import type * as workers from '../../../src/engine/runs/workers.ts';
+import type * as living from '../../../src/status/workers.ts';
 
-export type PresenceProduct = Pick<typeof workers, 'attend' | 'liveWorkers' | 'workersOf' | 'isAlone'>;
+export type PresenceProduct = Pick<typeof workers, 'attend' | 'isAlone'> &
+  Pick<typeof living, 'liveWorkers' | 'workersOf'>;
 
 /** A way to the database that can be closed, or keep silent. */
 interface Door extends AsyncDisposable {

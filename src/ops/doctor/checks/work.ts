@@ -8,9 +8,9 @@ import { replay } from '../../../engine/load/replay.ts';
 import { command } from '../../../engine/runs/pauses.ts';
 import { endAbandonedRuns } from '../../../engine/runs/runs.ts';
 import { streams } from '../../../sources/index.ts';
+import { readProblems } from '../../../status/problems.ts';
 import { count } from '../../../words.ts';
 import { oldDemo } from '../../old-demo.ts';
-import { readProblems } from '../../problems.ts';
 import { countDrift, knownAccounts, liveProcesses, newDrift, openRuns } from '../doctor-state.ts';
 import { type Check, fail, ok, warn } from './check.ts';
 

@@ -2,7 +2,7 @@
 
 import type { LoggedRequest } from '../../../engine/runs/request-log.ts';
 import { runKinds } from '../../../engine/runs/run-kinds.ts';
-import type { ShownRun, ShownStream } from '../../../engine/runs/run-records.ts';
+import type { ShownRun, ShownStream } from '../../../status/runs.ts';
 import type { Role } from '../auth.ts';
 import { button, canRetry, type Parts } from './account.ts';
 import { amount, cell, count, type Html, html, lasting, prose, text, time } from './html.ts';

@@ -1,6 +1,6 @@
 /** Runs as people look them up: one line each, or all details of one. */
 import type pg from 'pg';
-import type { RunKind, StreamProgress } from './runs.ts';
+import type { RunKind, StreamProgress } from '../engine/runs/runs.ts';
 
 export interface ListedRun {
   run: number;
