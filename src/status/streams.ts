@@ -1,15 +1,15 @@
 /** Reads how complete and fresh each stream is. */
 import type pg from 'pg';
-import type { Shown } from '../agents/masked.ts';
 import { configuredSources } from '../app/context.ts';
 import { systemClock } from '../clock.ts';
 import { streamKey } from '../engine/database/stream-key.ts';
 import type { SourceName } from '../engine/http/request.ts';
 import { streamsOf } from '../sources/index.ts';
-import type { Served } from './known-accounts.ts';
+import type { Served } from './accounts.ts';
 import { timeLeft } from './time-left.ts';
 
-export interface StreamStatus {
+/** What sync.status says of a stream, and what checks found. */
+export interface Figures {
   account: string;
   stream: string;
   source: SourceName;
@@ -26,10 +26,9 @@ export interface StreamStatus {
   /** Change latency of the last hour, p50 and p95; null without changes. */
   age_p50_seconds: number | null;
   age_p95_seconds: number | null;
+  gaps: number;
   holes: { list: string; from: Date; to: Date; reason: string | null }[];
   waiting: number;
-  /** Seconds until all pending records are read, at the configured limits. */
-  time_left_seconds: number | null;
   open_rejects: number;
   last_run: number | null;
   last_state: string | null;
@@ -43,10 +42,25 @@ export interface StreamStatus {
   deletes_checked_at: Date | null;
   /** Deletion candidates that a sweep left unmarked because they exceed its limit. */
   seem_deleted: number;
+  /** Upper bound of the records that differ from the source, in percent; null without an audit. */
+  differ_at_most_percent: number | null;
   /** Audit confidence: field '' (any field) first, then each field that differed. */
   certainty: Certainty[];
   /** Recommendations for recurring kinds of difference. */
   proposals: { kind: string; times: number; last_at: string; setting: string | null; remedy: string }[];
+}
+
+/** The figures of `status --json`. */
+const shown = [
+  ...['account', 'stream', 'complete_from', 'complete_through', 'lag_seconds', 'waiting', 'open_rejects', 'last_run'],
+  ...['last_state', 'last_finished_at', 'last_success_at', 'last_error', 'remedy', 'source', 'sleeps_until'],
+  ...['behind_seconds', 'target_seconds', 'state', 'age_p50_seconds', 'age_p95_seconds', 'holes', 'deletes_checked_at'],
+  ...['seem_deleted', 'certainty', 'proposals'],
+] as const satisfies (keyof Figures)[];
+
+export interface StreamStatus extends Omit<Figures, 'gaps' | 'differ_at_most_percent'> {
+  /** Seconds until all pending records are read, at the configured limits. */
+  time_left_seconds: number | null;
 }
 
 export interface Certainty {
@@ -59,36 +73,58 @@ export interface Certainty {
   as_of: string;
 }
 
-/** Status of these accounts only; the warehouse may hold others. Without settings in `served` the time left is null. */
+/** How each figure is read, if not from the column of its name. */
+const readAs: Readonly<Partial<Record<keyof Figures, string>>> = {
+  account: 's.account_id',
+  differ_at_most_percent: 's.differ_at_most_percent::float8',
+  holes: `coalesce((
+    select json_agg(json_build_object('list', h.list, 'from', h.gap_from, 'to', h.gap_to, 'reason', h.reason) order by h.gap_from)
+    from sync.gaps h where h.account_id = s.account_id and h.stream_key = s.stream_key), '[]')`,
+  seem_deleted: `(
+    select count(*) from sync.open_deletion_candidates o
+    where (o.account_id, o.stream_key) = (s.account_id, s.stream_key) and o.gone_at is not null and o.run_id is null)`,
+  certainty: `coalesce((
+    select json_agg(json_build_object('field', y.field, 'checked', y.checked, 'differed', y.differed,
+      'unread', y.unread, 'at_most_percent', y.at_most_percent, 'as_of', y.as_of) order by y.field)
+    from sync.audit_confidence y
+    where (y.account_id, y.stream_key) = (s.account_id, s.stream_key) and (y.field = '' or y.differed > 0)), '[]')`,
+  proposals: `coalesce((
+    select json_agg(json_build_object('kind', p.kind, 'times', p.times, 'last_at', p.last_at, 'setting', p.setting,
+      'remedy', p.remedy) order by p.times desc, p.kind)
+    from sync.recommendations p where (p.account_id, p.stream_key) = (s.account_id, s.stream_key)), '[]')`,
+};
+
+const sqlOf = (figure: keyof Figures): string =>
+  readAs[figure] ??
+  figure.replace(/^(\w+?)(_seconds)?$/, (_, name, isSpan) =>
+    isSpan ? `extract(epoch from s.${name})::float8` : `s.${name}`,
+  );
+
+/**
+ * These figures of each stream, by account and in the order of a full sync. `accounts` null: of all. Each figure costs time, so
+ * everybody names what they show.
+ */
+export async function readStreams<F extends keyof Figures>(
+  db: Pick<pg.ClientBase, 'query'>,
+  accounts: readonly string[] | null,
+  ...figures: readonly F[]
+): Promise<Pick<Figures, F>[]> {
+  const { rows } = await db.query<Pick<Figures, F>>(
+    `select ${figures.map(one => `${sqlOf(one)} as ${one}`).join(', ')}
+     from sync.status s join sync.streams k using (stream_key)
+     where $1::text[] is null or s.account_id = any ($1) order by s.account_id, k.place`,
+    [accounts],
+  );
+  return rows;
+}
+
+/** All figures of these accounts. Without settings in `served` the time left is null. */
 export async function readStatus(
   db: pg.Pool,
   accounts: readonly string[],
   served: readonly Served[] = [],
 ): Promise<StreamStatus[]> {
-  const { rows } = await db.query<Omit<StreamStatus, 'time_left_seconds'>>(
-    `select s.account_id as account, s.stream, s.complete_from, s.complete_through, extract(epoch from s.lag)::float8 as lag_seconds, s.waiting, s.open_rejects,
-       s.last_run, s.last_state, s.last_finished_at, s.last_success_at, s.last_error, s.remedy, s.source, s.sleeps_until,
-       extract(epoch from s.behind)::float8 as behind_seconds, extract(epoch from s.target)::float8 as target_seconds, s.state,
-       extract(epoch from s.age_p50)::float8 as age_p50_seconds, extract(epoch from s.age_p95)::float8 as age_p95_seconds,
-       coalesce((
-         select json_agg(json_build_object('list', h.list, 'from', h.gap_from, 'to', h.gap_to, 'reason', h.reason) order by h.gap_from)
-         from sync.gaps h where h.account_id = s.account_id and h.stream_key = s.stream_key), '[]') as holes,
-       s.deletes_checked_at, (
-         select count(*) from sync.open_deletion_candidates o
-         where (o.account_id, o.stream_key) = (s.account_id, s.stream_key) and o.gone_at is not null and o.run_id is null) as seem_deleted,
-       coalesce((
-         select json_agg(json_build_object('field', y.field, 'checked', y.checked, 'differed', y.differed,
-           'unread', y.unread, 'at_most_percent', y.at_most_percent, 'as_of', y.as_of) order by y.field)
-         from sync.audit_confidence y
-         where (y.account_id, y.stream_key) = (s.account_id, s.stream_key) and (y.field = '' or y.differed > 0)), '[]') as certainty, coalesce((
-         select json_agg(json_build_object('kind', p.kind, 'times', p.times, 'last_at', p.last_at, 'setting', p.setting,
-           'remedy', p.remedy) order by p.times desc, p.kind)
-         from sync.recommendations p where (p.account_id, p.stream_key) = (s.account_id, s.stream_key)), '[]') as proposals
-     from sync.status s join sync.streams k using (stream_key)
-     where s.account_id = any($1)
-     order by s.account_id, k.place`,
-    [accounts],
-  );
+  const rows = await readStreams(db, accounts, ...shown);
   // A source that was configured later has no rows before its first sync.
   const unread = served.flatMap(({ config }) =>
     streamsOf(configuredSources(config))
@@ -127,11 +163,3 @@ const neverSynced: Omit<StreamStatus, 'account' | 'stream' | 'source' | 'time_le
   },
   ...{ sleeps_until: null, deletes_checked_at: null, certainty: [], proposals: [] },
 };
-
-/** An error may quote the source. */
-export const statusShown = (streams: readonly StreamStatus[], { text }: Shown): StreamStatus[] =>
-  streams.map(one => ({
-    ...one,
-    last_error: text(one.last_error),
-    holes: one.holes.map(gap => ({ ...gap, reason: text(gap.reason) })),
-  }));

@@ -1,24 +1,33 @@
 /** Reads which processes live. */
 import type pg from 'pg';
 
-/** Processes that take the jobs of this account. */
-export async function liveWorkers(db: pg.Pool, account: string): Promise<{ id: number; host: string; pid: number }[]> {
-  const { rows } = await db.query<{ id: number; host: string; pid: number }>(
-    'select id, host, pid from sync.workers where account_id = $1 and works and sync.is_alive(id) order by id',
-    [account],
-  );
-  return rows;
+export interface Worker {
+  readonly account: string;
+  readonly id: number;
+  /** True if it takes jobs; false if it only watches a run. */
+  readonly works: boolean;
+  readonly host: string;
+  readonly pid: number;
+  readonly version: string;
+  readonly started_at: Date;
 }
 
-/** The same for several accounts, by account. */
-export async function workersOf(
-  db: pg.Pool,
-  accounts: readonly string[],
-): Promise<{ account: string; id: number; host: string; pid: number }[]> {
-  const { rows } = await db.query<{ account: string; id: number; host: string; pid: number }>(
-    `select account_id as account, id, host, pid from sync.live_workers
-     where account_id = any($1) and works order by account_id, id`,
+/** Live processes of these accounts, by account; null: of all. */
+export async function liveProcesses(
+  db: Pick<pg.ClientBase, 'query'>,
+  accounts: readonly string[] | null,
+): Promise<readonly Worker[]> {
+  const { rows } = await db.query<Worker>(
+    `select account_id as account, id, works, host, pid, version, started_at from sync.live_workers
+     where $1::text[] is null or account_id = any ($1) order by account_id, id`,
     [accounts],
   );
   return rows;
 }
+
+/** Those that take jobs. */
+export const liveWorkers = async (...of: Parameters<typeof liveProcesses>): Promise<readonly Worker[]> =>
+  (await liveProcesses(...of)).filter(({ works }) => works);
+
+/** As the commands print it. */
+export const workerLine = ({ account, id, host, pid }: Worker) => ({ account, id, host, pid });

@@ -2,7 +2,7 @@
 import { hostname } from 'node:os';
 import { pendingMigrations } from '../../engine/database/migrate.ts';
 import { exitCodes, ShelfdeskError } from '../../errors.ts';
-import { workersOf } from '../../status/workers.ts';
+import { liveWorkers, workerLine } from '../../status/workers.ts';
 import { chosenAccounts } from '../choose-account.ts';
 import type { Deps } from '../command.ts';
 import { print, printJson } from '../output/terminal.ts';
@@ -16,10 +16,10 @@ export async function checkHealth(deps: Deps, { json = false }: { json?: boolean
     throw new ShelfdeskError('the tables are missing or outdated', 'Run `npx shelfdesk start` or `migrate`.');
   const { accounts } = await chosenAccounts(deps, warehouse.pg);
   const names = accounts.map(({ account }) => account);
-  const here = (await workersOf(warehouse.pg, names)).filter(({ host }) => host === hostname());
+  const here = (await liveWorkers(warehouse.pg, names)).filter(({ host }) => host === hostname());
   if (here.length === 0)
     throw new ShelfdeskError(`no worker of ${hostname()} is alive`, 'Start one with `npx shelfdesk start`.');
-  if (json) printJson({ workers: here });
+  if (json) printJson({ workers: here.map(workerLine) });
   else print(`healthy: ${namesOf(here)} on ${hostname()}`);
   return exitCodes.ok;
 }

@@ -8,10 +8,9 @@ import type { SourceName } from '../../engine/http/request.ts';
 import { exitCodes } from '../../errors.ts';
 import { oldDemo } from '../../ops/old-demo.ts';
 import { streams as declared, sources } from '../../sources/index.ts';
-import { readClockProblems } from '../../status/clock-problems.ts';
-import { type Problem, readProblems } from '../../status/problems.ts';
+import { type Problem, readAllProblems } from '../../status/problems.ts';
 import { type Certainty, readStatus, type StreamStatus } from '../../status/streams.ts';
-import { workersOf } from '../../status/workers.ts';
+import { liveWorkers, workerLine } from '../../status/workers.ts';
 import { amount, count, upperFirst } from '../../words.ts';
 import { chosenAccounts, demoHasEnded, servedBy } from '../choose-account.ts';
 import { type Act, type Deps, note } from '../command.ts';
@@ -49,8 +48,8 @@ export function addStatus(program: Command, deps: Deps, act: Act): void {
             )
           : [];
         const names = accounts.map(({ account }) => account);
-        const workers = db ? await workersOf(db, names) : [];
-        const problems = db ? [...(await readProblems(db, names)), ...(await readClockProblems(db, names))] : [];
+        const workers = db ? await liveWorkers(db, names) : [];
+        const problems = db ? await readAllProblems(db, names) : [];
         if (options.json) {
           const configured = accounts.map(one => {
             const set = configuredSources(one);
@@ -60,7 +59,7 @@ export function addStatus(program: Command, deps: Deps, act: Act): void {
           printJson({
             ...(isOne ? configured[0] : { accounts: configured, refused: wrong }),
             migrations: { missing, unknown },
-            workers,
+            workers: workers.map(workerLine),
             problems,
             streams,
           });

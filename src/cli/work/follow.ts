@@ -222,7 +222,7 @@ const webhooksMs = 30_000;
 async function handOff(config: Config, { pg, account, clock, log, signal }: Context, worker: number): Promise<void> {
   if (config.handOff === undefined || signal.aborted) return;
   try {
-    if ((await liveWorkers(pg, account)).some(({ id }) => id !== worker)) return;
+    if ((await liveWorkers(pg, [account])).some(({ id }) => id !== worker)) return;
     const ways = waysOf({ ...config, worker });
     const isWebhook = ({ channel }: { channel: string }) => channel === 'webhook';
     const limit = AbortSignal.any([signal, AbortSignal.timeout(webhooksMs)]);
@@ -271,7 +271,7 @@ function localWorker(
   return {
     async lookForWorkers() {
       if (working) return;
-      const [other] = await liveWorkers(ctx.pg, ctx.account);
+      const [other] = await liveWorkers(ctx.pg, [ctx.account]);
       if (other) {
         if (!said)
           say(`Worker ${other.id} on ${other.host}, process ${other.pid}, runs it; this command shows the progress.`);

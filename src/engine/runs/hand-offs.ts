@@ -33,7 +33,7 @@ export async function keepHandOffSettings(
   now: Date,
   works: boolean,
 ): Promise<number> {
-  if (!works && (await liveWorkers(db, account)).length > 0) return 0;
+  if (!works && (await liveWorkers(db, [account])).length > 0) return 0;
   if (settings !== undefined) {
     const { channels, notify, runs, rejectsAllowed, dueWithinMs, dueBy, timeZone } = settings;
     await requireTimeZone(db, timeZone);

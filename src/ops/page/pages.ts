@@ -6,7 +6,7 @@ import type { StreamKey } from '../../engine/database/stream-key.ts';
 import { nextSlots, timetables } from '../../engine/queue/schedule.ts';
 import { readRequests } from '../../engine/runs/request-log.ts';
 import { streams as declared, streamsOf } from '../../sources/index.ts';
-import { allAccounts, type Served } from '../../status/known-accounts.ts';
+import { allAccounts, type Served } from '../../status/accounts.ts';
 import { readRun } from '../../status/runs.ts';
 import { timeLeft } from '../../status/time-left.ts';
 import type { Role } from './auth.ts';

@@ -191,7 +191,7 @@ export const plantedInPresence: Readonly<
     foundIn: { most: 1 },
   },
   'a dead process counts as living': {
-    mistakes: living('account_id = $1 and works and sync.is_alive(id)', 'account_id = $1 and works'),
+    mistakes: living('sync.live_workers', 'sync.workers'),
     foundIn: { most: 1, first: ['works'] },
   },
   'who comes back has no lock': {
