@@ -27,7 +27,7 @@ export interface Figures {
   age_p50_seconds: number | null;
   age_p95_seconds: number | null;
   gaps: number;
-  holes: { list: string; from: Date; to: Date; reason: string | null }[];
+  holes: { list: string; from: string; to: string; reason: string | null }[];
   waiting: number;
   open_rejects: number;
   last_run: number | null;

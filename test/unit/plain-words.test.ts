@@ -30,7 +30,7 @@ const words: readonly (readonly [RegExp, string])[] = [
 /** Public names that keep the word: keys of --json, names of metrics, a route with its form field, a parameter of a list. */
 const kept: readonly (readonly [file: RegExp, text: RegExp])[] = [
   [
-    /^src\/(cli\/look\/(status|why)|status\/streams|agents\/masked|ops\/metrics\/metrics|sources\/helpdesk\/ticket-life)\.ts$/,
+    /^src\/(cli\/look\/(status|why)|status\/streams|agents\/masked|ops\/page\/(overview|render\/account)|ops\/metrics\/metrics|sources\/helpdesk\/ticket-life)\.ts$/,
     /holes|suspects|suspected|[cC]ertainty/,
   ],
   [/^src\/ops\/page\//, /\/deeds`|\/deeds'|'deed'|"deeds?"|'deeds'/],

@@ -40,7 +40,7 @@ function line(
   timeLeft: (stream: StreamFigures) => number | null,
 ): Html {
   const paused = streams.length > 0 && streams.every(({ state }) => state === 'paused');
-  const behind = streams.flatMap(one => one.behind ?? []);
+  const behind = streams.flatMap(one => one.behind_seconds ?? []);
   const sum = (of: (one: StreamFigures) => number) => streams.reduce((all, one) => all + of(one), 0);
   const found = (['critical', 'warning'] as const).filter(severity => problems[severity] > 0);
   const troubles = html`<span>${found.map(
