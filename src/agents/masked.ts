@@ -1,4 +1,5 @@
 /** What a masked reader sees of the facts about one ticket or stream: ids, times, states and numbers, and no text. */
+import type { StreamStatus } from '../status/streams.ts';
 
 /** How texts and changed fields are shown. */
 export interface Shown {
@@ -27,3 +28,11 @@ export const masked: Shown = {
 };
 
 export const unmasked: Shown = { text: text => text, fields: fields => fields };
+
+/** An error may quote the source. */
+export const statusShown = (streams: readonly StreamStatus[], { text }: Shown): StreamStatus[] =>
+  streams.map(one => ({
+    ...one,
+    last_error: text(one.last_error),
+    gaps: one.gaps.map(gap => ({ ...gap, reason: text(gap.reason) })),
+  }));

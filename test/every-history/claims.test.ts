@@ -1,6 +1,7 @@
 /** A slice of every history of the claims, and that each planted mistake is found. The whole: `npm run every-history`. */
 import { describe, expect, test } from 'vitest';
 import * as workers from '../../src/engine/runs/workers.ts';
+import * as living from '../../src/status/workers.ts';
 import { long } from '../support/long.ts';
 import { freshDatabase } from '../support/postgres.ts';
 import { plantedInClaims, plantedInPresence } from './claims/planted.ts';
@@ -45,19 +46,22 @@ describe('every history of the claims', () => {
 });
 
 describe('every history of who lives', () => {
+  const product = { ...workers, ...living };
+
   test('nothing is wrong after one event', async () => {
     await using db = await freshDatabase();
-    expect(await playPresence(db.url, workers, { most: 1 })).toEqual({ histories: 7 });
+    expect(await playPresence(db.url, product, { most: 1 })).toEqual({ histories: 7 });
   });
 
   test.for(presencePlays.slice(1, -1))('nothing is wrong after more: %j', long, async plays => {
     await using db = await freshDatabase();
-    expect(await playPresence(db.url, workers, plays)).not.toHaveProperty('complaint');
+    expect(await playPresence(db.url, product, plays)).not.toHaveProperty('complaint');
   });
 
   test.for(Object.entries(plantedInPresence))('is wrong where %s', long, async ([, { mistakes, foundIn }]) => {
     await using db = await freshDatabase();
     using mistaken = await withMistake<typeof workers>('src/engine/runs/workers.ts', mistakes);
-    expect(await playPresence(db.url, mistaken.module, foundIn)).toHaveProperty('complaint');
+    const read: typeof living = await mistaken.load('src/status/workers.ts');
+    expect(await playPresence(db.url, { ...mistaken.module, ...read }, foundIn)).toHaveProperty('complaint');
   });
 });

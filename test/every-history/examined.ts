@@ -1,6 +1,7 @@
 /** What the parts of the checker examine, and how each says what is wrong with a changed copy of it. */
 import { makePool } from '../../src/engine/database/pool.ts';
 import type * as workers from '../../src/engine/runs/workers.ts';
+import type * as living from '../../src/status/workers.ts';
 import { startOwnServer } from '../support/own-server.ts';
 import { databaseFor } from './claims/database.ts';
 import { playPresence, presencePlays } from './claims/presence.ts';
@@ -159,11 +160,14 @@ export const examined: Readonly<Record<string, Examined>> = {
     },
   },
   presence: {
-    files: ['src/engine/runs/workers.ts'],
+    files: ['src/engine/runs/workers.ts', 'src/status/workers.ts'],
     begin: ownServer,
     async complaintOf(load) {
       await using own = await ownDatabase();
-      const product = await load<typeof workers>('src/engine/runs/workers.ts');
+      const product = {
+        ...(await load<typeof workers>('src/engine/runs/workers.ts')),
+        ...(await load<typeof living>('src/status/workers.ts')),
+      };
       for (const plays of presencePlays) {
         const { complaint } = await playPresence(own.url, product, plays);
         if (complaint) return complaint.what;

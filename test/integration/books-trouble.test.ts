@@ -2,10 +2,10 @@
 import { describe, expect, test } from 'vitest';
 import type { Fault } from '../../packages/sandbox/src/server.ts';
 import { servedBy } from '../../src/cli/choose-account.ts';
-import { readStatus, type StreamStatus } from '../../src/cli/look/status.ts';
 import { transaction } from '../../src/engine/database/pool.ts';
 import { wakeBackfills } from '../../src/engine/runs/ranges.ts';
 import { Interrupted } from '../../src/errors.ts';
+import { readStatus, type StreamStatus } from '../../src/status/streams.ts';
 import { addShelf, addVolumes, bookDifferences, type Catalog, dayMs, openCatalog, placesOf } from '../support/books.ts';
 import { long } from '../support/long.ts';
 import { backfillOnce, differences, syncOnce } from '../support/mirror.ts';

@@ -5,7 +5,8 @@ import { join } from 'node:path';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { SandboxOptions } from '../../packages/sandbox/src/server.ts';
 import { systemClock } from '../../src/clock.ts';
-import { attend, liveWorkers } from '../../src/engine/runs/workers.ts';
+import { attend } from '../../src/engine/runs/workers.ts';
+import { liveWorkers } from '../../src/status/workers.ts';
 import { shelfdesk } from '../support/cli.ts';
 import { type Fleet, openFleet } from '../support/fleet.ts';
 import { long } from '../support/long.ts';
@@ -111,7 +112,7 @@ test('one process serves them all; one that cannot be served stops nobody, and i
     await eventually(async () =>
       expect(process.told()).toMatch(/^! SHELFDESK_CONFIG: line 1 of .* is not valid YAML/m),
     );
-    expect(await liveWorkers(pool, 'cem')).toHaveLength(1);
+    expect(await liveWorkers(pool, ['cem'])).toHaveLength(1);
     const { cem: _, ...others } = fleet.settings;
     fleet.write({
       ...others,
@@ -123,8 +124,8 @@ test('one process serves them all; one that cannot be served stops nobody, and i
     });
     process.kill('SIGHUP');
     await eventually(async () => {
-      expect(await liveWorkers(pool, 'dan')).toHaveLength(1);
-      expect(await liveWorkers(pool, 'cem')).toEqual([]);
+      expect(await liveWorkers(pool, ['dan'])).toHaveLength(1);
+      expect(await liveWorkers(pool, ['cem'])).toEqual([]);
     });
     // Its promises are as they were: that it is to rest, it can be told all the same.
     const problems = `select problem from sync.problems where account_id = 'cem' and problem in ('no_worker', 'paused')`;
@@ -183,7 +184,7 @@ test('a session that is lost and made again is there for all accounts again, but
   const another = await other.enter(me('ada'));
   await way.open();
   await eventually(async () => expect(await alive()).toEqual([ada.id, ben.id, another.id]));
-  expect((await liveWorkers(db.pool, 'ada')).map(({ id }) => id)).toEqual([ada.id, another.id]);
+  expect((await liveWorkers(db.pool, ['ada'])).map(({ id }) => id)).toEqual([ada.id, another.id]);
   const dan = await attendance.enter(me('dan'));
   expect(await alive()).toEqual([ada.id, ben.id, another.id, dan.id]);
   await ada[Symbol.asyncDispose]();

@@ -5,7 +5,7 @@
 import { describe, expect, inject, test } from 'vitest';
 import { z } from 'zod';
 import { defineJob } from '../../src/engine/queue/job.ts';
-import { liveWorkers } from '../../src/engine/runs/workers.ts';
+import { liveWorkers } from '../../src/status/workers.ts';
 import { type Desk, type DeskOptions, eventually, openDesk } from '../support/desk.ts';
 import { long } from '../support/long.ts';
 import { differences } from '../support/mirror.ts';
@@ -131,7 +131,7 @@ function conformance(redisUrl: string | undefined): void {
       seen: 200,
       credits: desk.sandbox.totals.credits,
     });
-    expect(await liveWorkers(desk.pool, 'default')).toEqual([]);
+    expect(await liveWorkers(desk.pool, ['default'])).toEqual([]);
 
     const second = await desk.worker();
     desk.slow = false;
@@ -505,7 +505,7 @@ function conformance(redisUrl: string | undefined): void {
         );
         took('stopped', redisUrl, stoppedMs);
         // It was never taken for dead: only its job was taken from it.
-        expect((await liveWorkers(desk.pool, 'default')).map(({ id }) => id)).toEqual([sleeper.id, heir.id]);
+        expect((await liveWorkers(desk.pool, ['default'])).map(({ id }) => id)).toEqual([sleeper.id, heir.id]);
         await eventually(() => expect(details(desk).filter(({ path }) => path === inHand)).toHaveLength(2));
         sleeper.kill('SIGCONT');
         await goesOn(desk, 3);
@@ -622,7 +622,7 @@ function conformance(redisUrl: string | undefined): void {
         await completed(desk, run);
         took('all connections ended, to the end of the run', redisUrl, endedMs);
         await isEqual(desk);
-        expect((await liveWorkers(desk.pool, 'default')).map(({ id }) => id)).toEqual([worker.id]);
+        expect((await liveWorkers(desk.pool, ['default'])).map(({ id }) => id)).toEqual([worker.id]);
         worker.kill('SIGTERM');
         expect(await worker.finished).toMatchObject({ code: 0, signal: null });
       });

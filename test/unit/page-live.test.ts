@@ -137,11 +137,17 @@ const stream = (name: string, more: Partial<Told['streams'][number]> = {}): Told
     stream: name,
     source: ['shelves', 'volumes'].includes(name) ? 'books' : 'helpdesk',
     state: 'fresh',
-    behind: 5,
-    target: 60,
+    behind_seconds: 5,
+    target_seconds: 60,
   },
-  ...{ complete_from: null, complete_through: new Date('2026-11-22T16:04:30Z'), waiting: 0, gaps: 0, open_rejects: 0 },
-  ...{ latency_p50: null, latency_p95: null, deferred_until: null },
+  ...{
+    complete_from: null,
+    complete_through: new Date('2026-11-22T16:04:30Z'),
+    waiting: 0,
+    gap_count: 0,
+    open_rejects: 0,
+  },
+  ...{ latency_p95_seconds: null, deferred_until: null },
   ...more,
 });
 test('in the table of all accounts what was never read is not 0 s behind', () => {
@@ -150,7 +156,7 @@ test('in the table of all accounts what was never read is not 0 s behind', () =>
     const { accounts } = fleetParts({ at, accounts: [line], refused: [], lake: undefined }, () => null);
     return /<td data-head="behind" class="n">(.*?)<\/td>/.exec(accounts!.html)![1];
   };
-  const unread = stream('users', { behind: null });
+  const unread = stream('users', { behind_seconds: null });
   expect([behind(unread), behind(unread, stream('tickets'))]).toEqual(['–', lasting(5)]);
 });
 
@@ -207,7 +213,7 @@ test.for<[string, Partial<Told>]>([
     {
       streams: [
         stream('customers'),
-        stream('tickets', { gaps: 2, complete_through: new Date('2021-05-01T00:00:00Z') }),
+        stream('tickets', { gap_count: 2, complete_through: new Date('2021-05-01T00:00:00Z') }),
       ],
     },
   ],

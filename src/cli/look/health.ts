@@ -1,8 +1,8 @@
 /** `status --check`: whether a worker of this machine, or container, lives and reaches the warehouse. For health checks. */
 import { hostname } from 'node:os';
 import { pendingMigrations } from '../../engine/database/migrate.ts';
-import { workersOf } from '../../engine/runs/workers.ts';
 import { exitCodes, ShelfdeskError } from '../../errors.ts';
+import { liveWorkers, workerLine } from '../../status/workers.ts';
 import { chosenAccounts, demoHasEnded, hasEnded } from '../choose-account.ts';
 import type { Deps } from '../command.ts';
 import { print, printJson } from '../output/terminal.ts';
@@ -16,13 +16,13 @@ export async function checkHealth(deps: Deps, { json = false }: { json?: boolean
     throw new ShelfdeskError('the tables are missing or outdated', 'Run `npx shelfdesk start` or `migrate`.');
   const { accounts } = await chosenAccounts(deps, warehouse.pg);
   const names = accounts.map(({ account }) => account);
-  const here = (await workersOf(warehouse.pg, names)).filter(({ host }) => host === hostname());
+  const here = (await liveWorkers(warehouse.pg, names)).filter(({ host }) => host === hostname());
   if (here.length === 0)
     throw new ShelfdeskError(
       `no worker of ${hostname()} is alive`,
       hasEnded(deps.asked().fleet) ? demoHasEnded : 'Start one with `npx shelfdesk start`.',
     );
-  if (json) printJson({ workers: here });
+  if (json) printJson({ workers: here.map(workerLine) });
   else print(`healthy: ${namesOf(here)} on ${hostname()}`);
   return exitCodes.ok;
 }

@@ -1,14 +1,14 @@
 /** What agents may look at besides SQL: the results of `status`, `why` and `plan`. */
+import { statusShown } from '../../agents/masked.ts';
 import type { Looks } from '../../agents/server.ts';
 import type { Fleet } from '../../app/config.ts';
 import type { Warehouse } from '../../app/context.ts';
 import { UsageError } from '../../errors.ts';
-import { readClockProblems } from '../../ops/clock-problems.ts';
-import { accountNames } from '../../ops/page/overview.ts';
-import { readProblems } from '../../ops/problems.ts';
+import { accountNames } from '../../status/accounts.ts';
+import { readAllProblems } from '../../status/problems.ts';
+import { readStatus } from '../../status/streams.ts';
 import { chosenAccount, chosenAccounts, servedBy } from '../choose-account.ts';
 import { planFromMirror, questionOf, settingsFor } from '../work/plan.ts';
-import { readStatus, statusShown } from './status.ts';
 import { whyOf } from './why.ts';
 
 interface Given {
@@ -29,7 +29,7 @@ export function looksOf({ warehouse, fleet, only }: Given): Looks {
     async status(account, shown) {
       const { accounts } = await chosenAccounts(askedFor(account), db);
       const names = accounts.map(one => one.account);
-      const problems = [...(await readProblems(db, names)), ...(await readClockProblems(db, names))];
+      const problems = await readAllProblems(db, names);
       return {
         streams: statusShown(await readStatus(db, names, accounts.map(servedBy)), shown),
         problems: problems.map(one => ({ ...one, says: shown.text(one.says) })),

@@ -10,10 +10,10 @@ import { makeLookingPool } from '../../engine/database/pool.ts';
 import { type OpenQueue, openQueues } from '../../engine/queue/queue.ts';
 import { exitCodes, UsageError } from '../../errors.ts';
 import { OpenStack } from '../../open-stack.ts';
-import type { Served } from '../../ops/known-accounts.ts';
 import type { ServedAgents } from '../../ops/page/agents.ts';
-import { queueNames } from '../../ops/page/overview.ts';
 import { demandSafe, type Serving, servePage } from '../../ops/page/server.ts';
+import type { Served } from '../../status/accounts.ts';
+import { readAccounts } from '../../status/accounts.ts';
 import { servedOf } from '../choose-account.ts';
 import { type Act, aborted, type Deps, note } from '../command.ts';
 import { say } from '../output/terminal.ts';
@@ -74,7 +74,7 @@ export async function openPage(
   const found = new Map<string, OpenQueue['bull']>();
   let holder = stack;
   const findQueues = async () => {
-    for (const [account, name] of await queueNames(pg))
+    for (const { account, queue: name } of await readAccounts(pg))
       if (!found.has(account)) found.set(account, holder.use(queues.open(name)).bull);
   };
   await findQueues();

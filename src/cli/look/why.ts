@@ -1,19 +1,19 @@
 /** `why <ticket>`: history of a ticket in the mirror, with runs and credits, and the reasons why it is not fresher. */
 import type { Command } from 'commander';
 import type pg from 'pg';
-import { type Shown, unmasked } from '../../agents/masked.ts';
+import { type Shown, statusShown, unmasked } from '../../agents/masked.ts';
 import type { Config } from '../../app/config.ts';
 import { systemClock } from '../../clock.ts';
 import { command } from '../../engine/runs/pauses.ts';
-import { liveWorkers } from '../../engine/runs/workers.ts';
 import { exitCodes, ShelfdeskError } from '../../errors.ts';
 import { type By, type Life, lifeOf, rejectsOf } from '../../sources/helpdesk/ticket-life.ts';
+import { readStatus, type StreamStatus } from '../../status/streams.ts';
+import { liveWorkers } from '../../status/workers.ts';
 import { amount, count } from '../../words.ts';
 import { demoHasEnded, hasEnded, openChosen, servedBy } from '../choose-account.ts';
 import type { Act, Deps } from '../command.ts';
 import { type Cell, cellText, duration, print, printJson, say, table } from '../output/terminal.ts';
 import { scheduleOf } from '../work/schedule.ts';
-import { readStatus, type StreamStatus, statusShown } from './status.ts';
 
 /** Credits of one request for a ticket with its messages. */
 const creditsOfReading = 2;
@@ -61,7 +61,7 @@ export async function whyOf(db: pg.Pool, config: Config, name: string, shown: Sh
   const found = await lifeOf(db, account, name);
   if (found === undefined) throw await unknown(db, { config, name, tickets: of('tickets'), shown });
   const life = lifeShown(found, shown);
-  const worker = (await liveWorkers(db, account)).length > 0;
+  const worker = (await liveWorkers(db, [account])).length > 0;
   const slots = worker ? await scheduleOf(db, config) : [];
   const slot = (name: string) => slots.find(({ schedule }) => schedule === name)?.next[0] ?? null;
   const next = { fresh: slot('fresh'), nightly: slot('nightly'), sweep_due: sweepDue(life, config) };

@@ -11,11 +11,11 @@ import {
   type Held,
   rowsOf,
 } from '../../engine/runs/accounts/remove-account.ts';
-import { workersOf } from '../../engine/runs/workers.ts';
 import { exitCodes, UsageError } from '../../errors.ts';
 import { readLake } from '../../lake/state.ts';
 import { oldDemo } from '../../ops/old-demo.ts';
-import { accountNames } from '../../ops/page/overview.ts';
+import { accountNames } from '../../status/accounts.ts';
+import { liveWorkers } from '../../status/workers.ts';
 import { count } from '../../words.ts';
 import { servedOf } from '../choose-account.ts';
 import { type Act, type Deps, note } from '../command.ts';
@@ -73,7 +73,7 @@ async function list(deps: Deps, { json = false }: Asked): Promise<number> {
   await using warehouse = await tablesOf(fleet, deps.signal);
   const { pg } = warehouse;
   const names = await accountNames(pg);
-  const workers = await workersOf(pg, names);
+  const workers = await liveWorkers(pg, names);
   const set = servedOf(fleet).flatMap(({ config, sources }) => (sources.size > 0 ? [config.account] : []));
   const accounts = await Promise.all(
     names.map(async name => ({

@@ -23,11 +23,12 @@ import {
   readProgress,
   type StreamProgress,
 } from '../../engine/runs/runs.ts';
-import { isAlone, liveWorkers } from '../../engine/runs/workers.ts';
+import { isAlone } from '../../engine/runs/workers.ts';
 import { describeOutage, exitCodes, quotedBy, ShelfdeskError, UsageError } from '../../errors.ts';
 import { sendHandOffs, waysOf } from '../../ops/hand-offs/send-hand-offs.ts';
 import { sources, streams } from '../../sources/index.ts';
 import type { Stream } from '../../sources/source.ts';
+import { liveWorkers } from '../../status/workers.ts';
 import { amount, choiceOf, count } from '../../words.ts';
 import { inOrder, showProgress } from '../output/progress.ts';
 import { print, printJson, say, style, table } from '../output/terminal.ts';
@@ -221,7 +222,7 @@ const webhooksMs = 30_000;
 async function handOff(config: Config, { pg, account, clock, log, signal }: Context, worker: number): Promise<void> {
   if (config.handOff === undefined || signal.aborted) return;
   try {
-    if ((await liveWorkers(pg, account)).some(({ id }) => id !== worker)) return;
+    if ((await liveWorkers(pg, [account])).some(({ id }) => id !== worker)) return;
     const ways = waysOf({ ...config, worker });
     const isWebhook = ({ channel }: { channel: string }) => channel === 'webhook';
     const limit = AbortSignal.any([signal, AbortSignal.timeout(webhooksMs)]);
@@ -270,7 +271,7 @@ function localWorker(
   return {
     async lookForWorkers() {
       if (working) return;
-      const [other] = await liveWorkers(ctx.pg, ctx.account);
+      const [other] = await liveWorkers(ctx.pg, [ctx.account]);
       if (other) {
         if (!said)
           say(`Worker ${other.id} on ${other.host}, process ${other.pid}, runs it; this command shows the progress.`);

@@ -4,7 +4,8 @@
  */
 import type { Context } from '../../engine/context.ts';
 import type { Member } from '../../engine/queue/reconcile.ts';
-import { finishedSince, isMostlyRejected } from '../../engine/runs/runs.ts';
+import { isMostlyRejected } from '../../engine/runs/runs.ts';
+import { readRuns } from '../../status/runs.ts';
 import { amount, count } from '../../words.ts';
 import { waitText } from '../output/progress.ts';
 import { openVoice } from '../output/voice.ts';
@@ -34,10 +35,14 @@ export function reporterOf({
     }
     const nextMs = Math.max(beganMs, clock.now() - lateMs);
     const workers = members.map(({ worker }) => worker);
-    const runs = await finishedSince(pg, workers, new Date(sinceMs));
-    for (const { account, run, kind, state, finished_at, error, remedy, ...counts } of runs) {
+    const ended = await readRuns(pg, { account: null, endedAfter: new Date(sinceMs) }, new Date(nextMs));
+    const runs = ended
+      .filter(({ streams }) => streams.some(({ worker }) => worker !== null && workers.includes(worker)))
+      .sort((one, other) => one.finished_at!.getTime() - other.finished_at!.getTime());
+    for (const { account, run, kind, state, finished_at, error, remedy, ...all } of runs) {
       if (told.has(run)) continue;
-      const { seen, inserted, updated, deleted, rejected, credits } = counts;
+      const { seen, inserted, updated, unchanged, deleted, rejected, cleaned, credits } = all;
+      const counts = { seen, inserted, updated, unchanged, deleted, rejected, cleaned, credits };
       const found = inserted + updated + deleted + rejected > 0;
       if (state === 'completed' && !found && (kind === 'fresh' || kind === 'hydrate')) continue;
       // It waits for its next try, and the line of the last one stands above.

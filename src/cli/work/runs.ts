@@ -7,10 +7,10 @@ import type { Job } from '../../engine/queue/job.ts';
 import { cancelRun, retryRun } from '../../engine/runs/operations.ts';
 import { command } from '../../engine/runs/pauses.ts';
 import { runKinds } from '../../engine/runs/run-kinds.ts';
-import { type ListedRun, listRuns, readRun, type ShownRun } from '../../engine/runs/run-records.ts';
 import { isMostlyRejected, type RunKind } from '../../engine/runs/runs.ts';
 import { exitCodes, ShelfdeskError } from '../../errors.ts';
 import { findStream } from '../../sources/index.ts';
+import { forecastCredits, type Run, type RunOrigin, readRun, readRuns, runState } from '../../status/runs.ts';
 import { amount, count } from '../../words.ts';
 import { openChosen } from '../choose-account.ts';
 import { type Act, type Deps, note } from '../command.ts';
@@ -50,8 +50,9 @@ export function addRuns(program: Command, deps: Deps, act: Act): void {
     .action(
       act(async (options: ListOptions) => {
         await using opened = await open();
-        const found = await listRuns(opened.db, opened.account, options, now());
-        if (options.json) printJson(found);
+        const { kind, state, limit } = options;
+        const found = await readRuns(opened.db, { account: opened.account, kind, state, limit }, now());
+        if (options.json) printJson(found.map(listed));
         else if (found.length > 0) print(list(found));
         if (found.length === 0) say(nothingFound(options));
         return exitCodes.ok;
@@ -71,7 +72,7 @@ export function addRuns(program: Command, deps: Deps, act: Act): void {
             `account '${opened.account}' has no run ${run}`,
             `See ${command(opened.account, 'runs list')}.`,
           );
-        if (options.json) printJson(found);
+        if (options.json) printJson(printed(found));
         else show(found, opened.account);
         return exitCodes.ok;
       }),
@@ -106,6 +107,18 @@ export function addRuns(program: Command, deps: Deps, act: Act): void {
 }
 
 const now = () => new Date(systemClock.now());
+
+/** As `--json` prints a run. */
+const printed = <R extends Run>({ account, paused, unchanged, cleaned, ...run }: R) => ({
+  ...run,
+  state: runState({ state: run.state, paused }),
+  forecast_credits: forecastCredits(run),
+});
+
+function listed(run: Run) {
+  const { since, until, again, forecast, opened_by, ...one } = printed(run);
+  return { ...one, streams: run.streams.map(({ stream }) => stream) };
+}
 
 const nothingFound = ({ kind, state }: ListOptions) =>
   kind === undefined && state === undefined ? 'No runs yet.' : 'No run matches.';
@@ -145,7 +158,7 @@ export async function runRetry(
   });
 }
 
-function list(found: readonly ListedRun[]): string {
+function list(found: readonly Run[]): string {
   const columns = [
     'run',
     'kind',
@@ -159,11 +172,11 @@ function list(found: readonly ListedRun[]): string {
     'rejected',
     'credits',
   ];
-  const forecast = found.some(one => one.forecast_credits !== null);
+  const forecast = found.some(one => forecastCredits(one) !== null);
   const rows = found.map(one => [
     one.run,
     one.retries === null ? one.kind : `${one.kind}, retries ${one.retries}`,
-    isMostlyRejected(one) ? `${one.state}, most rejected` : one.state,
+    isMostlyRejected(one) ? `${runState(one)}, most rejected` : runState(one),
     `${one.started_at.toISOString().slice(0, 19)}Z`,
     duration(one.seconds * 1000),
     one.seen,
@@ -172,17 +185,18 @@ function list(found: readonly ListedRun[]): string {
     one.deleted,
     one.rejected,
     one.credits,
-    ...(forecast ? [one.forecast_credits] : []),
+    ...(forecast ? [forecastCredits(one)] : []),
     one.error,
   ]);
   return table([...columns, ...(forecast ? ['forecast'] : []), 'error'], rows, 40);
 }
 
-function show(run: ShownRun, account: string): void {
+function show(run: Run & RunOrigin, account: string): void {
+  const forecast = forecastCredits(run);
   const said: [string, Cell][] = [
     ['run', run.run],
     ['kind', `${run.kind}: ${runKinds[run.kind].does}`],
-    ['state', run.state],
+    ['state', runState(run)],
     ['started', run.started_at],
     ['finished', run.finished_at],
     ['took', duration(run.seconds * 1000)],
@@ -191,7 +205,7 @@ function show(run: ShownRun, account: string): void {
     ['until', run.until],
     ['again', run.again ? 'yes: synced ranges are re-read' : null],
     ['credits', amount(run.credits)],
-    ['forecast', run.forecast_credits === null ? null : count(run.forecast_credits, 'credit')],
+    ['forecast', forecast === null ? null : count(forecast, 'credit')],
     ['retries', run.retries === null ? null : `run ${run.retries}`],
     ['retried by', run.retried_by.length > 0 ? run.retried_by.map(id => `run ${id}`).join(', ') : null],
   ];
@@ -229,7 +243,7 @@ function show(run: ShownRun, account: string): void {
   print(`\n${table(['at', 'who', 'did', 'outcome'], done)}`);
 }
 
-function openerOf({ schedule, slot, opened_by, host, pid, operations }: ShownRun): string {
+function openerOf({ schedule, slot, opened_by, host, pid, operations }: Run & RunOrigin): string {
   const by = operations.find(({ outcome }) => outcome.startsWith('done: run'))?.who;
   const where = host === null ? `process ${opened_by}, no longer running` : `process ${opened_by} on ${host} (${pid})`;
   if (schedule !== null) return `the schedule: ${schedule} of ${slot!.toISOString().slice(0, 16)}Z, ${where}`;

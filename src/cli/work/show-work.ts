@@ -6,8 +6,8 @@ import type { Ground } from '../../app/account.ts';
 import type { Config } from '../../app/config.ts';
 import type { Rounds } from '../../app/serve.ts';
 import { systemClock } from '../../clock.ts';
-import { workingRuns } from '../../engine/runs/run-records.ts';
 import { isAway } from '../../errors.ts';
+import { readRuns } from '../../status/runs.ts';
 import { type Progress, showProgress } from '../output/progress.ts';
 import { isTerminal } from '../output/voice.ts';
 import { limitsOf, waitsIn } from './follow.ts';
@@ -29,7 +29,17 @@ export function showWork(
   const shown = new Map<number, Progress>();
 
   async function look(): Promise<void> {
-    const runs = await workingRuns(warehouse.pg, [...configs.keys()], new Date(clock.now() - afterMs));
+    const now = new Date(clock.now());
+    // Not those that only a pause keeps open.
+    const runs = (await readRuns(warehouse.pg, { account: null, open: true }, now))
+      .reverse()
+      .filter(
+        ({ account, state, started_at, streams }) =>
+          configs.has(account) &&
+          state === 'running' &&
+          now.getTime() - started_at.getTime() > afterMs &&
+          streams.some(one => one.state === 'running'),
+      );
     // A terminal has room for one run.
     for (const { run, account } of isTerminal() ? runs.slice(0, shown.size === 0 ? 1 : 0) : runs) {
       const member = [...members].find(({ ctx }) => ctx.account === account);

@@ -4,9 +4,9 @@
  */
 import type pg from 'pg';
 import { isAway, messageOf, UsageError } from '../../errors.ts';
+import { liveWorkers } from '../../status/workers.ts';
 import type { Client } from '../database/pool.ts';
 import { type CertifiedStream, certify, type HandedRun, handOffId } from './certificate.ts';
-import { liveWorkers } from './workers.ts';
 
 /** The settings of an account. */
 export interface HandOffSettings {
@@ -33,7 +33,7 @@ export async function keepHandOffSettings(
   now: Date,
   works: boolean,
 ): Promise<number> {
-  if (!works && (await liveWorkers(db, account)).length > 0) return 0;
+  if (!works && (await liveWorkers(db, [account])).length > 0) return 0;
   if (settings !== undefined) {
     const { channels, notify, runs, rejectsAllowed, dueWithinMs, dueBy, timeZone } = settings;
     await requireTimeZone(db, timeZone);

@@ -7,6 +7,7 @@ import type pg from 'pg';
 import { exitCodes, UsageError } from '../../errors.ts';
 import type { Declaring } from '../../privacy/declared.ts';
 import { eraseNamed, type Named, type Removed } from '../../privacy/erase.ts';
+import { liveWorkers } from '../../status/workers.ts';
 import { choiceOf, count } from '../../words.ts';
 import { type Client, transaction } from '../database/pool.ts';
 import { nameOfKey, type StreamKey, sourceAndStream } from '../database/stream-key.ts';
@@ -420,11 +421,8 @@ async function mirrored(client: Client, account: string): Promise<StreamKey[]> {
 
 /** The process that opens the run. A run without a live opener would count as abandoned. */
 async function livingWorker(client: Client, account: string): Promise<number> {
-  const { rows } = await client.query<{ id: number }>(
-    'select id from sync.workers where account_id = $1 and works and sync.is_alive(id) order by id limit 1',
-    [account],
-  );
-  if (rows[0]) return rows[0].id;
+  const [worker] = await liveWorkers(client, [account]);
+  if (worker) return worker.id;
   throw new UsageError(`no worker is running for account '${account}'`, 'Start one: `npx shelfdesk start`.');
 }
 

@@ -409,30 +409,3 @@ export async function readProgress(db: pg.Pool, run: number): Promise<{ state: R
   );
   return { state: rows[0]!.run_state, streams: rows.map(({ run_state: _, ...stream }) => stream) };
 }
-
-export interface Finished extends Counts {
-  account: string;
-  run: number;
-  kind: RunKind;
-  state: RunState;
-  finished_at: Date;
-  error: string | null;
-  remedy: string | null;
-}
-
-/** Runs that ended after `since` and that one of these workers worked on, with the sums of their streams. */
-export async function finishedSince(db: pg.Pool, workers: readonly number[], since: Date): Promise<Finished[]> {
-  const { rows } = await db.query<Finished>(
-    `select r.account_id as account, r.id as run, r.kind, r.state, r.finished_at, t.*
-     from sync.stored_runs r cross join lateral (
-       select sum(seen)::int8 as seen, sum(inserted)::int8 as inserted, sum(updated)::int8 as updated,
-         sum(unchanged)::int8 as unchanged, sum(deleted)::int8 as deleted, sum(rejected)::int8 as rejected,
-         sum(cleaned)::int8 as cleaned, sum(credits)::int8 as credits, max(error) as error, max(remedy) as remedy,
-         bool_or(worker = any($1)) as ours
-       from sync.stored_run_streams s where s.run_id = r.id) t
-     where r.finished_at > $2 and t.ours
-     order by r.finished_at`,
-    [workers, since],
-  );
-  return rows;
-}

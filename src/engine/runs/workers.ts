@@ -253,28 +253,6 @@ async function lossOf(session: Session, clock: Clock, gone: AbortSignal): Promis
   }
 }
 
-/** Processes that take the jobs of this account. */
-export async function liveWorkers(db: pg.Pool, account: string): Promise<{ id: number; host: string; pid: number }[]> {
-  const { rows } = await db.query<{ id: number; host: string; pid: number }>(
-    'select id, host, pid from sync.workers where account_id = $1 and works and sync.is_alive(id) order by id',
-    [account],
-  );
-  return rows;
-}
-
-/** The same for several accounts, by account. */
-export async function workersOf(
-  db: pg.Pool,
-  accounts: readonly string[],
-): Promise<{ account: string; id: number; host: string; pid: number }[]> {
-  const { rows } = await db.query<{ account: string; id: number; host: string; pid: number }>(
-    `select account_id as account, id, host, pid from sync.live_workers
-     where account_id = any($1) and works order by account_id, id`,
-    [accounts],
-  );
-  return rows;
-}
-
 /** Whether this is the only live process: no other one takes jobs, or watches a run that it would then work on. */
 export async function isAlone(db: pg.Pool, account: string, me: number): Promise<boolean> {
   const { rows } = await db.query<{ alone: boolean }>(

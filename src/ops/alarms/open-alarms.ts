@@ -5,6 +5,7 @@
  */
 import type pg from 'pg';
 import { transaction, withPlansOfFunctions } from '../../engine/database/pool.ts';
+import { readProblems } from '../../status/problems.ts';
 
 /** 'SHAL': held during the transaction that compares problems with alarms. */
 const lockKey = 0x53_48_41_4c;
@@ -56,10 +57,15 @@ export async function compareProblems(
     async client => {
       const { rows } = await client.query<{ mine: boolean }>('select pg_try_advisory_xact_lock($1) as mine', [lockKey]);
       if (!rows[0]!.mine) return;
+      const found = (await readProblems(client, accounts))
+        .filter(({ severity, problem }) => severity === 'critical' || problems.includes(problem))
+        .map(({ account, since: _, ...one }) => ({
+          ...{ ...one, account_id: account, source: one.source ?? '', stream: one.stream ?? '' },
+          stream_key: one.stream === null ? (one.source ?? '') : `${one.source}.${one.stream}`,
+        }));
       await client.query(
         `with found as materialized (
-         select account_id, coalesce(source, '') as source, coalesce(stream, '') as stream, coalesce(stream_key, source, '') as stream_key, problem, severity, says, remedy from sync.problems
-         where account_id = any ($1) and (severity = 'critical' or problem = any ($2))),
+         select * from json_to_recordset($2) as f (account_id text, source text, stream text, stream_key text, problem text, severity text, says text, remedy text)),
        lasting as (
          update sync.alarms a set gone_at = null, severity = f.severity, says = f.says, remedy = f.remedy
          from found f
@@ -72,7 +78,7 @@ export async function compareProblems(
        insert into sync.alarms (account_id, problem, source, stream, severity, says, remedy, began_at)
        select account_id, problem, source, stream, severity, says, remedy, $3 from found
        on conflict (account_id, problem, stream_key) where ended_at is null do nothing`,
-        [accounts, problems, now],
+        [accounts, JSON.stringify(found), now],
       );
       await client.query(
         `delete from sync.alarms where account_id = any ($1) and (ended_at < $3

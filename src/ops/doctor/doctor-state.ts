@@ -33,16 +33,6 @@ export async function openRuns(
   return rows;
 }
 
-/** Living processes of all accounts. */
-export async function liveProcesses(
-  db: pg.Pool,
-): Promise<{ account: string; host: string; pid: number; version: string; works: boolean }[]> {
-  const { rows } = await db.query(
-    `select account_id as account, host, pid, version, works from sync.live_workers order by id`,
-  );
-  return rows;
-}
-
 /** Kinds of drift that were first seen after this time, if the mirror is older. */
 export async function newDrift(
   db: pg.Pool,

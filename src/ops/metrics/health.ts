@@ -6,6 +6,9 @@
 import type pg from 'pg';
 import type { Clock } from '../../clock.ts';
 import { pendingMigrations } from '../../engine/database/migrate.ts';
+import { accountNames } from '../../status/accounts.ts';
+import { readProblems } from '../../status/problems.ts';
+import { readStreams } from '../../status/streams.ts';
 import { count } from '../../words.ts';
 
 /** A server that has not answered by then counts as unavailable. Probes give up after a few seconds, too. */
@@ -82,15 +85,6 @@ export async function answer(
   }
 }
 
-interface Broken {
-  account: string;
-  stream: string | null;
-  problem: string;
-  says: string;
-  remedy: string;
-  since: string | null;
-}
-
 /**
  * 503 while a stream is behind its target or a critical problem is open (sync.problems), for one account or for all.
  * The body names each problem with its remedy, and the state of each stream. 404 for an account without data: a
@@ -110,29 +104,12 @@ export async function healthz(watched: Watched, account?: string): Promise<Healt
   return { status: well ? 200 : 503, body: { status: well ? 'ok' : 'broken', ...stands } };
 }
 
-async function standing(
-  db: pg.Pool,
-  account: string | undefined,
-): Promise<{ isHere: boolean; broken: Broken[]; streams: unknown[] }> {
-  const here = await db.query('select from sync.accounts where $1::text is null or account_id = $1 limit 1', [
-    account ?? null,
-  ]);
-  const broken = await db.query<Broken>(
-    `select account_id as account, stream, problem, says, remedy, since from sync.problems
-     where (severity = 'critical' or problem = 'past_target') and ($1::text is null or account_id = $1)
-     order by account_id, since`,
-    [account ?? null],
-  );
-  const streams = await db.query(
-    `select account_id as account, stream, state, extract(epoch from behind)::float8 as behind_seconds,
-       extract(epoch from target)::float8 as target_seconds
-     from sync.status where $1::text is null or account_id = $1
-     order by account_id, stream`,
-    [account ?? null],
-  );
-  return {
-    isHere: account === undefined || here.rows.length === 1,
-    broken: broken.rows,
-    streams: streams.rows,
-  };
+async function standing(db: pg.Pool, account: string | undefined) {
+  const accounts = account === undefined ? null : [account];
+  const isHere = accounts === null || (await accountNames(db)).includes(accounts[0]!);
+  const broken = (await readProblems(db, accounts))
+    .filter(({ severity, problem }) => severity === 'critical' || problem === 'past_target')
+    .map(({ source: _, severity: __, ...problem }) => problem);
+  const streams = await readStreams(db, accounts, 'account', 'stream', 'state', 'behind_seconds', 'target_seconds');
+  return { isHere, broken, streams };
 }

@@ -8,40 +8,56 @@
 import type { Queue } from 'bullmq';
 import type pg from 'pg';
 import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
+import { accountNames } from '../../status/accounts.ts';
+import { readProblems } from '../../status/problems.ts';
+import { type Figures, readStreams } from '../../status/streams.ts';
+import { liveWorkers } from '../../status/workers.ts';
 import { exposed } from './bullmq-metrics.ts';
 import { answer, type Watched } from './health.ts';
 
 interface Family {
   readonly labels: readonly string[];
-  /** Each row gives labels and values by column name. Null values are left out. */
-  readonly sql: string;
+  /** Each row gives labels and values by column name. Null values are left out, and values of the same labels are added up. */
+  readonly rows: string | ((db: pg.Pool) => Promise<readonly object[]>);
   readonly of: readonly { readonly name: string; readonly help: string; readonly value: string }[];
 }
 
 const seconds = (column: string) => `extract(epoch from ${column})::float8`;
 
+const figures = [
+  ...[
+    'behind_seconds',
+    'target_seconds',
+    'complete_through',
+    'waiting',
+    'gap_count',
+    'open_rejects',
+    'last_success_at',
+  ],
+  ...['deletes_checked_at', 'differ_at_most_percent', 'latency_p50_seconds', 'latency_p95_seconds'],
+] as const satisfies (keyof Figures)[];
+
 export const gauges: readonly Family[] = [
   {
     labels: ['account', 'stream'],
-    sql: `select account_id as account, stream, ${seconds('behind')} as behind, ${seconds('target')} as target,
-        ${seconds('complete_through')} as complete_through, waiting, gaps, open_rejects,
-        ${seconds('last_success_at')} as last_success_at, ${seconds('deletes_checked_at')} as deletes_checked_at,
-        differ_at_most_percent::float8 / 100 as differ, ${seconds('latency_p50')} as latency_p50, ${seconds('latency_p95')} as latency_p95
-      from sync.status`,
+    rows: async db => {
+      const found = await readStreams(db, null, 'account', 'stream', ...figures);
+      return found.map(one => ({ ...one, differ: one.differ_at_most_percent && one.differ_at_most_percent / 100 }));
+    },
     of: [
       {
         name: 'shelfdesk_stream_behind_seconds',
         help: 'How far the newest part of the stream is behind; history that is still missing does not count.',
-        value: 'behind',
+        value: 'behind_seconds',
       },
-      { name: 'shelfdesk_stream_target_seconds', help: 'How far it may be behind.', value: 'target' },
+      { name: 'shelfdesk_stream_target_seconds', help: 'How far it may be behind.', value: 'target_seconds' },
       {
         name: 'shelfdesk_stream_complete_through_timestamp_seconds',
         help: 'Up to this time the stream is complete, history and all.',
         value: 'complete_through',
       },
       { name: 'shelfdesk_stream_waiting_records', help: 'Records that wait to be read by their id.', value: 'waiting' },
-      { name: 'shelfdesk_stream_gaps', help: 'Unread ranges below the high-water mark.', value: 'gaps' },
+      { name: 'shelfdesk_stream_gaps', help: 'Unread ranges below the high-water mark.', value: 'gap_count' },
       { name: 'shelfdesk_stream_rejects', help: 'Records that could not be stored.', value: 'open_rejects' },
       {
         name: 'shelfdesk_stream_last_success_timestamp_seconds',
@@ -61,23 +77,23 @@ export const gauges: readonly Family[] = [
       {
         name: 'shelfdesk_change_latency_p50_seconds',
         help: 'Half of the changes of the last hour were at most so old when they were here.',
-        value: 'latency_p50',
+        value: 'latency_p50_seconds',
       },
       {
         name: 'shelfdesk_change_latency_p95_seconds',
         help: '95 % of the changes of the last hour were at most so old when they were here.',
-        value: 'latency_p95',
+        value: 'latency_p95_seconds',
       },
     ],
   },
   {
     labels: ['account', 'stream', 'state'],
-    sql: 'select account_id as account, stream, state, 1 as holds from sync.status',
+    rows: async db => (await readStreams(db, null, 'account', 'stream', 'state')).map(one => ({ ...one, holds: 1 })),
     of: [{ name: 'shelfdesk_stream_state', help: '1 for the state that the stream is in.', value: 'holds' }],
   },
   {
     labels: [],
-    sql: `select ${seconds('behind')} as behind, pending, (state = 'failing')::int as failing, usual_seconds as took from sync.lake_status`,
+    rows: `select ${seconds('behind')} as behind, pending, (state = 'failing')::int as failing, usual_seconds as took from sync.lake_status`,
     of: [
       { name: 'shelfdesk_lake_behind_seconds', help: 'Time since the moment that the lake shows.', value: 'behind' },
       { name: 'shelfdesk_lake_pending', help: 'Notes of changes that the lake does not have yet.', value: 'pending' },
@@ -87,12 +103,12 @@ export const gauges: readonly Family[] = [
   },
   {
     labels: ['account', 'problem', 'severity'],
-    sql: 'select account_id as account, problem, severity, count(*) as n from sync.problems group by 1, 2, 3',
+    rows: async db => (await readProblems(db, null)).map(one => ({ ...one, n: 1 })),
     of: [{ name: 'shelfdesk_problems', help: 'Problems that hold now; sync.problems says more.', value: 'n' }],
   },
   {
     labels: ['account', 'source'],
-    sql: `select distinct on (account_id, source) account_id as account, source, credit_limit, others
+    rows: `select distinct on (account_id, source) account_id as account, source, credit_limit, others
       from sync.credit_minutes where minute > $1::timestamptz - interval '1 hour'
       order by account_id, source, minute desc`,
     of: [
@@ -110,7 +126,7 @@ export const gauges: readonly Family[] = [
   },
   {
     labels: ['account', 'kind'],
-    sql: `select account_id as account, kind, count(*) as open, ${seconds('$1::timestamptz - min(started_at)')} as age
+    rows: `select account_id as account, kind, count(*) as open, ${seconds('$1::timestamptz - min(started_at)')} as age
       from sync.stored_runs where state = 'running' group by 1, 2`,
     of: [
       { name: 'shelfdesk_runs_open', help: 'Runs that have not ended.', value: 'open' },
@@ -119,7 +135,7 @@ export const gauges: readonly Family[] = [
   },
   {
     labels: ['account', 'kind'],
-    sql: `select a.account_id as account, k.kind, ${seconds('r.finished_at - r.started_at')} as took,
+    rows: `select a.account_id as account, k.kind, ${seconds('r.finished_at - r.started_at')} as took,
         ${seconds('r.finished_at')} as finished_at
       from sync.accounts a cross join (values ('sync'), ('nightly'), ('fresh'), ('backfill'), ('sweep')) k (kind)
       cross join lateral (
@@ -133,15 +149,20 @@ export const gauges: readonly Family[] = [
   },
   {
     labels: ['account'],
-    sql: `with alive as materialized (
-        select account_id, count(*) as workers from sync.live_workers where works group by account_id)
-      select a.account_id as account, coalesce(w.workers, 0) as workers,
+    rows: async db => {
+      const none = (await accountNames(db)).map(account => ({ account, workers: 0 }));
+      return [...none, ...(await liveWorkers(db, null)).map(({ account }) => ({ account, workers: 1 }))];
+    },
+    of: [{ name: 'shelfdesk_workers', help: 'Processes that live and take jobs of the account.', value: 'workers' }],
+  },
+  {
+    labels: ['account'],
+    rows: `select a.account_id as account,
         (select count(*) from sync.alarms m where m.account_id = a.account_id and m.ended_at is null) as alarms,
         (select count(*) from sync.open_deletion_candidates s where s.account_id = a.account_id) as deletion_candidates,
         (select count(*) from sync.drift d where d.account_id = a.account_id) as drift
-      from sync.accounts a left join alive w using (account_id)`,
+      from sync.accounts a`,
     of: [
-      { name: 'shelfdesk_workers', help: 'Processes that live and take jobs of the account.', value: 'workers' },
       { name: 'shelfdesk_alarms_open', help: 'Alarms that have begun and not ended.', value: 'alarms' },
       {
         name: 'shelfdesk_deletion_candidates',
@@ -157,7 +178,7 @@ export const gauges: readonly Family[] = [
   },
   {
     labels: [],
-    sql: 'select pg_database_size(current_database()) as bytes',
+    rows: 'select pg_database_size(current_database()) as bytes',
     of: [{ name: 'shelfdesk_database_bytes', help: 'Size of the database.', value: 'bytes' }],
   },
 ];
@@ -166,7 +187,7 @@ export const gauges: readonly Family[] = [
 export const counters: readonly Family[] = [
   {
     labels: ['account', 'source', 'lane'],
-    sql: `select account_id as account, source, lane, sum(credits)::float8 as credits
+    rows: `select account_id as account, source, lane, sum(credits)::float8 as credits
       from sync.credit_minutes cross join lateral (
         values ('interactive', interactive), ('fresh', fresh), ('backfill', backfill), ('sweep', sweep)) l (lane, credits)
       where minute + interval '1 minute' > $1 and minute + interval '1 minute' <= $2
@@ -175,7 +196,7 @@ export const counters: readonly Family[] = [
   },
   {
     labels: ['account', 'source'],
-    sql: `select account_id as account, source, sum(refused)::float8 as refused, sum(waited_ms)::float8 / 1000 as waited
+    rows: `select account_id as account, source, sum(refused)::float8 as refused, sum(waited_ms)::float8 / 1000 as waited
       from sync.credit_minutes where minute + interval '1 minute' > $1 and minute + interval '1 minute' <= $2
       group by 1, 2`,
     of: [
@@ -189,13 +210,13 @@ export const counters: readonly Family[] = [
   },
   {
     labels: ['account', 'kind', 'state'],
-    sql: `select account_id as account, kind, state, count(*) as runs from sync.stored_runs
+    rows: `select account_id as account, kind, state, count(*) as runs from sync.stored_runs
       where finished_at > $1 and finished_at <= $2 group by 1, 2, 3`,
     of: [{ name: 'shelfdesk_runs_total', help: 'Runs that have ended.', value: 'runs' }],
   },
   {
     labels: ['account', 'stream', 'outcome'],
-    sql: `select s.account_id as account, s.stream, outcome, sum(records)::float8 as records
+    rows: `select s.account_id as account, s.stream, outcome, sum(records)::float8 as records
       from sync.stored_runs r join sync.stored_run_streams s on s.run_id = r.id cross join lateral (
         values ('inserted', s.inserted), ('updated', s.updated), ('unchanged', s.unchanged), ('deleted', s.deleted),
           ('rejected', s.rejected), ('cleaned', s.cleaned)) o (outcome, records)
@@ -211,7 +232,7 @@ export const counters: readonly Family[] = [
   },
   {
     labels: ['account', 'stream'],
-    sql: `select account_id as account, stream, sum(changes)::float8 as changes,
+    rows: `select account_id as account, stream, sum(changes)::float8 as changes,
         sum(changes * latency_seconds)::float8 as age
       from sync.change_latencies where minute + interval '1 minute' > $1 and minute + interval '1 minute' <= $2
       group by 1, 2`,
@@ -226,7 +247,7 @@ export const counters: readonly Family[] = [
   },
   {
     labels: ['account', 'action'],
-    sql: `select account_id as account, action, count(*) as n from sync.operations
+    rows: `select account_id as account, action, count(*) as n from sync.operations
       where at > $1 and at <= $2 group by 1, 2`,
     of: [{ name: 'shelfdesk_operations_total', help: 'What people did by hand.', value: 'n' }],
   },
@@ -292,7 +313,7 @@ export function makeMetrics(
     for (const { family, metrics } of showing) {
       const rows = await ask(pg, family, [new Date(clock.now())]);
       for (const metric of metrics) metric.reset();
-      each(family, rows, (i, labels, value) => metrics[i]!.set(labels, value));
+      each(family, rows, (i, labels, value) => metrics[i]!.inc(labels, value));
     }
     const untilMs = Math.max(countedMs, clock.now() - settledMs);
     const ended = await Promise.all(
@@ -333,7 +354,6 @@ export function makeMetrics(
 }
 
 type Labels = Record<string, string>;
-type Values = Readonly<Record<string, string | number | null>>;
 
 const newGauge = ({ name, help }: Family['of'][number], { labels }: Family, registry: Registry) =>
   new Gauge({ name, help, labelNames: [...labels], registers: [registry] });
@@ -341,17 +361,19 @@ const newCounter = ({ name, help }: Family['of'][number], { labels }: Family, re
   new Counter({ name, help, labelNames: [...labels], registers: [registry] });
 
 /** Passes as many parameters as the query has. */
-async function ask(db: pg.Pool, { sql }: Family, given: readonly Date[]): Promise<Values[]> {
-  const many = given.filter((_, i) => sql.includes(`$${i + 1}`));
-  return (await db.query<Values>(sql, many)).rows;
+async function ask(db: pg.Pool, { rows }: Family, given: readonly Date[]): Promise<readonly object[]> {
+  if (typeof rows !== 'string') return rows(db);
+  const many = given.filter((_, i) => rows.includes(`$${i + 1}`));
+  return (await db.query(rows, many)).rows;
 }
 
-function each(family: Family, rows: readonly Values[], tell: (i: number, labels: Labels, value: number) => void): void {
-  for (const row of rows) {
+function each(family: Family, rows: readonly object[], tell: (i: number, labels: Labels, value: number) => void): void {
+  for (const row of rows as readonly Record<string, string | number | Date | null>[]) {
     const labels = Object.fromEntries(family.labels.map(label => [label, String(row[label])]));
     family.of.forEach(({ value }, i) => {
       const told = row[value];
-      if (told !== null && told !== undefined) tell(i, labels, Number(told));
+      if (told !== null && told !== undefined)
+        tell(i, labels, told instanceof Date ? told.getTime() / 1000 : Number(told));
     });
   }
 }

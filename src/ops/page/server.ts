@@ -9,7 +9,7 @@ import type { Logger } from 'pino';
 import type { WebConfig } from '../../app/config.ts';
 import type { Clock } from '../../clock.ts';
 import { describeOutage, isAway, ShelfdeskError, UsageError } from '../../errors.ts';
-import type { Served } from '../known-accounts.ts';
+import type { Served } from '../../status/accounts.ts';
 import { forStrangers, healthz, livez, readyz } from '../metrics/health.ts';
 import { type Metrics, makeMetrics } from '../metrics/metrics.ts';
 import { mountAgents, type ServedAgents } from './agents.ts';

@@ -1,6 +1,7 @@
 /** `npm run every-history -- claims [--only text] [--states n] [--races]`: every history of the claims, world by world. */
 import { parseArgs } from 'node:util';
 import * as workers from '../../../src/engine/runs/workers.ts';
+import * as living from '../../../src/status/workers.ts';
 import { startOwnServer } from '../../support/own-server.ts';
 import { exploreClaims, raceClaims } from '../claims.ts';
 import { playPresence, presencePlays } from './presence.ts';
@@ -44,7 +45,7 @@ if (!values.races)
   }
 if (!values.races && !values.only)
   for (const plays of presencePlays) {
-    const { histories, complaint } = await playPresence(server.url, workers, plays);
+    const { histories, complaint } = await playPresence(server.url, { ...workers, ...living }, plays);
     const of = `${number(histories)} histories of who lives, ${plays.most} events after ${plays.first ?? 'nothing'}`;
     console.log(`${complaint ? 'WRONG' : 'all is well'}: ${of}`);
     if (!complaint) continue;

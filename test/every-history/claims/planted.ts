@@ -17,6 +17,7 @@ const runs = inFile('src/engine/runs/runs.ts');
 const sums = inFile('src/engine/commit/sums.ts');
 const slots = inFile('src/engine/runs/slots.ts');
 const workers = inFile('src/engine/runs/workers.ts');
+const living = inFile('src/status/workers.ts');
 const crash = { world: 'a page, several at once, and what a power cut takes back' };
 const slot = { world: 'slots of the schedule, and a sweep that is open' };
 const stream = { world: 'a stream, two workers, two deliveries' };
@@ -190,7 +191,7 @@ export const plantedInPresence: Readonly<
     foundIn: { most: 1 },
   },
   'a dead process counts as living': {
-    mistakes: workers('account_id = $1 and works and sync.is_alive(id)', 'account_id = $1 and works'),
+    mistakes: living('sync.live_workers', 'sync.workers'),
     foundIn: { most: 1, first: ['works'] },
   },
   'who comes back has no lock': {

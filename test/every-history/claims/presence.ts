@@ -8,8 +8,10 @@ import type pg from 'pg';
 import type { Clock } from '../../../src/clock.ts';
 import { makePool } from '../../../src/engine/database/pool.ts';
 import type * as workers from '../../../src/engine/runs/workers.ts';
+import type * as living from '../../../src/status/workers.ts';
 
-export type PresenceProduct = Pick<typeof workers, 'attend' | 'liveWorkers' | 'workersOf' | 'isAlone'>;
+export type PresenceProduct = Pick<typeof workers, 'attend' | 'isAlone'> &
+  Pick<typeof living, 'liveWorkers' | 'workerLine'>;
 
 /** A way to the database that can be closed, or keep silent. */
 interface Door extends AsyncDisposable {
@@ -241,12 +243,15 @@ async function play(url: string, pool: pg.Pool, product: PresenceProduct, histor
          id in (select id from sync.live_workers) as listed from sync.workers order by id`,
     );
     const { rows: locks } = await pool.query('select n from generate_series(1, 9) n where sync.is_alive(n) order by 1');
-    const named = async (account: string) => (await product.liveWorkers(pool, account)).map(({ id, pid }) => [id, pid]);
+    const named = async (account: string) =>
+      (await product.liveWorkers(pool, [account])).map(({ id, pid }) => [id, pid]);
     return JSON.stringify({
       rows: rows.map(row => Object.values(row)),
       alive: locks.map(({ n }) => n),
       takeJobs: [await named('default'), await named('other')],
-      together: (await product.workersOf(pool, ['default', 'third', 'other'])).map(one => Object.values(one)),
+      together: (await product.liveWorkers(pool, ['default', 'third', 'other'])).map(one =>
+        Object.values(product.workerLine(one)),
+      ),
       alone: [await product.isAlone(pool, 'default', ids[0]!), await product.isAlone(pool, 'other', ids[1]!)],
       seesAll: mine.map(one => one.seesAll()),
     });

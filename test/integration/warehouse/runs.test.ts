@@ -29,11 +29,12 @@ import {
   othersWait,
   readProgress,
 } from '../../../src/engine/runs/runs.ts';
-import { bePresent, liveWorkers, type Presence } from '../../../src/engine/runs/workers.ts';
+import { bePresent, type Presence } from '../../../src/engine/runs/workers.ts';
 import { Fatal, FencedOff, Interrupted, isAway, Retry } from '../../../src/errors.ts';
 import { hydrate } from '../../../src/sources/helpdesk/messages/detail-loop.ts';
 import { messages } from '../../../src/sources/helpdesk/messages/messages.ts';
 import { tickets } from '../../../src/sources/helpdesk/tickets.ts';
+import { liveWorkers } from '../../../src/status/workers.ts';
 import { keyOf, keysOf } from '../../support/keys.ts';
 import { at, message, open, type Scripted, scripted, second, take, ticket } from '../../support/scripted.ts';
 import { wayTo } from '../../support/way.ts';
@@ -469,7 +470,7 @@ describe('who is alive', () => {
       expect(await endPresences(s)).toEqual([{ ended: true }]);
       await eventually(async () => expect(await isAlive(s, one.id)).toBe(true));
     }
-    expect(await liveWorkers(s.pool, 'default')).toEqual([{ id: one.id, host: 'here', pid: 1 }]);
+    expect(await liveWorkers(s.pool, ['default'])).toMatchObject([{ id: one.id, host: 'here', pid: 1 }]);
     await one[Symbol.asyncDispose]();
     expect(await isAlive(s, one.id)).toBe(false);
     expect(await s.rows('select id from sync.workers')).toEqual([]);
@@ -502,7 +503,7 @@ describe('who is alive', () => {
     await eventually(async () => expect(await isAlive(s, one.id)).toBe(true));
     // It locks, and then it enters itself.
     await eventually(async () =>
-      expect(await liveWorkers(s.pool, 'default')).toEqual([
+      expect(await liveWorkers(s.pool, ['default'])).toMatchObject([
         { id: one.id, host: 'far', pid: 2 },
         { id: other.id, host: 'here', pid: 1 },
       ]),
@@ -517,7 +518,7 @@ describe('who is alive', () => {
     await eventually(async () => expect(await isAlive(s, one.id)).toBe(false));
     await one.works();
     await way.open();
-    await eventually(async () => expect(await liveWorkers(s.pool, 'default')).toHaveLength(1));
+    await eventually(async () => expect(await liveWorkers(s.pool, ['default'])).toHaveLength(1));
   });
 
   test('a process that was not told that its session ended asks, and is back', async () => {
@@ -527,7 +528,7 @@ describe('who is alive', () => {
     way.halve('theirs');
     await eventually(async () => expect(await isAlive(s, one.id)).toBe(false));
     await eventually(async () => expect(await isAlive(s, one.id)).toBe(true));
-    expect(await liveWorkers(s.pool, 'default')).toEqual([{ id: one.id, host: 'far', pid: 2 }]);
+    expect(await liveWorkers(s.pool, ['default'])).toMatchObject([{ id: one.id, host: 'far', pid: 2 }]);
   });
 
   test('it waits for its own session that lives on at the server, and neither forgets it nor hangs on it', async () => {
@@ -569,7 +570,7 @@ describe('who is alive', () => {
     await using _stranger = await present(s, { account: 'other', pid: 4 });
     await s.rows(`insert into sync.workers (account_id, works, host, pid, version, started_at)
       values ('default', true, 'here', 5, '0', now())`);
-    const pids = async () => (await liveWorkers(s.pool, 'default')).map(({ pid }) => pid);
+    const pids = async () => (await liveWorkers(s.pool, ['default'])).map(({ pid }) => pid);
     expect(await pids()).toEqual([2, 3]);
     await watcher.works();
     expect(await pids()).toEqual([1, 2, 3]);

@@ -1,6 +1,6 @@
 /** Judges clocks: this machine's against the database's, and those of a source. */
 import { clockRemedies } from '../../../engine/budget/clock-off.ts';
-import type { OffClock } from '../../off-clocks.ts';
+import type { OffClock } from '../../../status/off-clocks.ts';
 import { type Finding, fail, ok, warn } from './check.ts';
 
 /** Tolerated difference. */

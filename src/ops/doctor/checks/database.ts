@@ -14,9 +14,9 @@ import { queueConnections } from '../../../engine/queue/queue.ts';
 import { addressesOf, boundElsewhere } from '../../../engine/runs/accounts/accounts.ts';
 import { UsageError } from '../../../errors.ts';
 import { sources } from '../../../sources/index.ts';
+import { liveProcesses } from '../../../status/workers.ts';
 import { count } from '../../../words.ts';
 import type { DoctorContext } from '../doctor-context.ts';
-import { liveProcesses } from '../doctor-state.ts';
 import { type Check, fail, ok, warn } from './check.ts';
 import { judgeClocks } from './clocks.ts';
 
@@ -196,7 +196,7 @@ export const databaseChecks: readonly Check[] = [
     needs: ['tables'],
     async run({ server, warehouse, fleetIfAny, look }) {
       const { most, others } = (await server()).connections;
-      const living = await liveProcesses((await warehouse()).pg);
+      const living = await liveProcesses((await warehouse()).pg, null);
       const processes = new Set(living.map(({ host, pid }) => `${host} ${pid}`)).size;
       const accounts = fleetIfAny?.accounts.length ?? 1;
       const ofQueue = look.servers!.redisUrl === undefined ? queueConnections(accounts) : 0;

@@ -5,9 +5,10 @@ import { isOlder, redisFailure, redisVersions, requireRedis } from '../../../eng
 import { noJobs } from '../../../engine/queue/worker.ts';
 import { command } from '../../../engine/runs/pauses.ts';
 import { waitingWork } from '../../../engine/runs/runs.ts';
+import { liveProcesses } from '../../../status/workers.ts';
 import { count } from '../../../words.ts';
 import type { AccountContext } from '../doctor-context.ts';
-import { hasQueueTables, liveProcesses, openRuns } from '../doctor-state.ts';
+import { hasQueueTables, openRuns } from '../doctor-state.ts';
 import { type Check, fail, ok, skipped, warn } from './check.ts';
 
 const noRedis = 'REDIS_URL is not set: the queue lives in PostgreSQL';
@@ -111,7 +112,7 @@ export const queueChecks: readonly Check[] = [
     needs: ['tables'],
     async run({ look, warehouse, host }) {
       const { databaseUrl, redisUrl } = look.servers!;
-      const living = await liveProcesses((await warehouse()).pg);
+      const living = await liveProcesses((await warehouse()).pg, null);
       const hosts = new Set([host, ...living.map(one => one.host)]);
       if (databaseUrl === undefined && redisUrl !== undefined)
         return warn(

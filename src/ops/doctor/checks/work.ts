@@ -8,10 +8,11 @@ import { replay } from '../../../engine/load/replay.ts';
 import { command } from '../../../engine/runs/pauses.ts';
 import { endAbandonedRuns } from '../../../engine/runs/runs.ts';
 import { streams } from '../../../sources/index.ts';
+import { readProblems } from '../../../status/problems.ts';
+import { liveProcesses } from '../../../status/workers.ts';
 import { count } from '../../../words.ts';
 import { oldDemo } from '../../old-demo.ts';
-import { readProblems } from '../../problems.ts';
-import { countDrift, knownAccounts, liveProcesses, newDrift, openRuns } from '../doctor-state.ts';
+import { countDrift, knownAccounts, newDrift, openRuns } from '../doctor-state.ts';
 import { type Check, fail, ok, warn } from './check.ts';
 
 const area = 'the work' as const;
@@ -60,7 +61,7 @@ export const workChecks: readonly Check[] = [
     looks: 'versions of all live processes',
     needs: ['tables'],
     async run({ warehouse, version }) {
-      const living = await liveProcesses((await warehouse()).pg);
+      const living = await liveProcesses((await warehouse()).pg, null);
       const others = living.filter(one => one.version !== version);
       const processes = new Set(living.map(({ host, pid }) => `${host} ${pid}`)).size;
       if (others.length === 0) return ok(`${count(processes, 'process lives', 'processes live')}, of this version`);
@@ -170,9 +171,8 @@ export const workChecks: readonly Check[] = [
     needs: ['tables'],
     async run({ warehouse, account, config }) {
       // An ended demo has no worker, and needs none.
-      const hasEnded = config.demo !== undefined && !config.demo.running;
       const all = await readProblems((await warehouse()).pg, [account]);
-      const found = hasEnded ? all.filter(({ problem }) => problem !== 'no_worker') : all;
+      const found = config.demo && !config.demo.running ? all.filter(({ problem }) => problem !== 'no_worker') : all;
       if (found.length > 0)
         return found.map(({ severity, says, remedy }) => (severity === 'critical' ? fail : warn)(says, remedy));
       if (config.alarm !== undefined) return ok('none');

@@ -5,18 +5,12 @@
 
 import { isMostlyRejected } from '../../../engine/runs/runs.ts';
 import type { Source } from '../../../sources/source.ts';
+import type { Problem } from '../../../status/problems.ts';
+import type { Run, RunStream } from '../../../status/runs.ts';
+import type { Figures } from '../../../status/streams.ts';
 import type { Role } from '../auth.ts';
 import { graphed, type Range, summed } from '../credits.ts';
-import type {
-  AccountFigures,
-  Gap,
-  Operation,
-  Paused,
-  Problem,
-  RunFigures,
-  RunStream,
-  StreamFigures,
-} from '../overview.ts';
+import type { AccountFigures, Operation, Paused, StreamFigures } from '../overview.ts';
 import type { TargetFigures } from '../targets.ts';
 import { graph, requestsOfDay, type Scale, unknownScale } from './graph.ts';
 import { amount, cell, count, type Html, html, lasting, prose, text, time } from './html.ts';
@@ -149,6 +143,8 @@ function problems(found: readonly Problem[], at: Date): Html {
   )}</ul></div>`;
 }
 
+const shownGaps = 30;
+
 // --- streams --------------------------------------------------------------------------------------------------------
 
 function streams(shown: Shown): Html {
@@ -158,10 +154,10 @@ function streams(shown: Shown): Html {
   return html`<h2>Streams</h2><div class="cards">${figures.streams.map(one => card(one, shown))}</div>`;
 }
 
-function card(one: StreamFigures, { figures, known, role }: Shown): Html {
+function card(one: AccountFigures['streams'][number], { figures, known, role }: Shown): Html {
   const { at } = figures;
   const { stream } = one;
-  const gaps = figures.gaps.filter(gap => gap.stream === stream);
+  const gaps = one.gaps.toSorted((a, b) => (a.to < b.to ? 1 : -1)).slice(0, shownGaps);
   const paused = figures.paused.find(each => each.stream === stream);
   const left = known.timeLeft(one);
   return html`
@@ -170,10 +166,10 @@ function card(one: StreamFigures, { figures, known, role }: Shown): Html {
 <dl>
 ${one.complete_from === null ? null : html`<div><dt>complete from</dt><dd>${time(one.complete_from, at)}</dd></div>`}
 <div><dt>complete through</dt><dd>${one.complete_through === null ? 'never read' : time(one.complete_through, at)}</dd></div>
-<div><dt>behind</dt><dd>${one.behind === null ? '–' : lasting(one.behind)}${one.target === null ? null : html` <span class="soft">of ${lasting(one.target)}</span>`}${lag(one)}</dd></div>
+<div><dt>behind</dt><dd>${one.behind_seconds === null ? '–' : lasting(one.behind_seconds)}${one.target_seconds === null ? null : html` <span class="soft">of ${lasting(one.target_seconds)}</span>`}${lag(one)}</dd></div>
 <div><dt>backlog</dt><dd>${amount(one.waiting)}${left === null ? null : html` <span class="soft">in ${lasting(left)}</span>`}</dd></div>
-<div><dt>gaps</dt><dd>${amount(one.gaps)}</dd></div>
-${one.latency_p95 === null ? null : html`<div><dt>change latency, p95</dt><dd>${lasting(one.latency_p95)}</dd></div>`}
+<div><dt>gaps</dt><dd>${amount(one.gap_count)}</dd></div>
+${one.latency_p95_seconds === null ? null : html`<div><dt>age of a change, p95</dt><dd>${lasting(one.latency_p95_seconds)}</dd></div>`}
 ${one.open_rejects === 0 ? null : html`<div><dt>rejected</dt><dd>${amount(one.open_rejects)}</dd></div>`}
 </dl>
 ${paused === undefined ? null : html`<p class="small">Paused since ${time(paused.paused_at, at)} by ${text(paused.paused_by)}${paused.reason === null ? null : html`: ${text(paused.reason)}`}.</p>`}
@@ -183,16 +179,16 @@ ${paused === undefined ? button(role, `pause ${stream}`, 'Pause', { about: strea
 }
 
 /** Share of the target that is used up. Beyond the target the bar is full, and the state is shown in words. */
-function lag({ behind, target, state }: StreamFigures): Html | null {
+function lag({ behind_seconds: behind, target_seconds: target, state }: StreamFigures): Html | null {
   if (behind === null || target === null || target <= 0) return null;
   const share = Math.min(100, (behind / target) * 100).toFixed(0);
   return html`<svg class="bar is-${state}" viewBox="0 0 100 1" preserveAspectRatio="none" aria-hidden="true"><rect width="${share}" height="1"/></svg>`;
 }
 
-function gapsOf(gaps: readonly Gap[], stream: string, at: Date): Html {
+function gapsOf(gaps: Figures['gaps'], stream: string, at: Date): Html {
   return html`<details data-key="gaps-${stream}"><summary>Where the gaps are</summary><ul>${gaps.map(
-    ({ list, gap_from, gap_to, reason }) =>
-      html`<li>${text(list)}: ${time(gap_from, at, { seconds: true })} to ${time(gap_to, at, { seconds: true })}${reason === null ? null : html`. ${text(reason)}`}</li>`,
+    ({ list, from, to, reason }) =>
+      html`<li>${text(list)}: ${time(new Date(from), at, { seconds: true })} to ${time(new Date(to), at, { seconds: true })}${reason === null ? null : html`. ${text(reason)}`}</li>`,
   )}</ul></details>`;
 }
 
@@ -229,14 +225,14 @@ function ofDay({ day, at }: Shown['figures']): Html {
   return timeline(lines, { id: 'runs-h', from, to: at, at, says });
 }
 
-function run(one: RunFigures, { at, role, link }: Pick<Shown, 'role' | 'link'> & { at: Date }): Html {
+function run(one: Run, { at, role, link }: Pick<Shown, 'role' | 'link'> & { at: Date }): Html {
   const { run: id, kind, state, retries } = one;
   const isOpen = one.finished_at === null && state === 'running';
   const figures = [one.seen, one.inserted, one.updated, one.deleted, one.rejected, one.credits].map(amount);
   const values = [
     html`<span class="run is-${isMostlyRejected(one) ? 'failed' : state}">${state}${isMostlyRejected(one) ? ', most rejected' : null}</span>`,
     time(one.started_at, at),
-    lasting(one.took),
+    lasting(one.seconds),
   ];
   const said = one.streams.filter(
     ({ error, note, waits_for }) => error !== null || note !== null || waits_for !== null,

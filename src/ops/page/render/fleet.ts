@@ -40,7 +40,7 @@ function line(
   timeLeft: (stream: StreamFigures) => number | null,
 ): Html {
   const paused = streams.length > 0 && streams.every(({ state }) => state === 'paused');
-  const behind = streams.flatMap(one => one.behind ?? []);
+  const behind = streams.flatMap(one => one.behind_seconds ?? []);
   const sum = (of: (one: StreamFigures) => number) => streams.reduce((all, one) => all + of(one), 0);
   const found = (['critical', 'warning'] as const).filter(severity => problems[severity] > 0);
   const troubles = html`<span>${found.map(
@@ -48,5 +48,5 @@ function line(
       html`${i > 0 ? ', ' : null}<b class="severity is-${severity}">${problems[severity]} ${severity}</b>`,
   )}</span>`;
   return html`
-<tr data-key="account-${account}"><th scope="row"><a href="${pathOf(account)}">${text(account)}</a></th>${cell('state', badge(stateOf(streams)))}<td>${sentence({ at, streams, works: workers > 0, paused, timeLeft })}</td>${cell('behind', behind.length === 0 ? '–' : lasting(Math.max(...behind)), 'n')}${cell('backlog', amount(sum(one => one.waiting)), 'n')}${cell('gaps', amount(sum(one => one.gaps)), 'n')}${cell('problems', [found.length === 0 ? html`<span class="soft">none</span>` : troubles])}${cell('workers', workers, 'n')}</tr>`;
+<tr data-key="account-${account}"><th scope="row"><a href="${pathOf(account)}">${text(account)}</a></th>${cell('state', badge(stateOf(streams)))}<td>${sentence({ at, streams, works: workers > 0, paused, timeLeft })}</td>${cell('behind', behind.length === 0 ? '–' : lasting(Math.max(...behind)), 'n')}${cell('backlog', amount(sum(one => one.waiting)), 'n')}${cell('gaps', amount(sum(one => one.gap_count)), 'n')}${cell('problems', [found.length === 0 ? html`<span class="soft">none</span>` : troubles])}${cell('workers', workers, 'n')}</tr>`;
 }

@@ -2,7 +2,7 @@
 
 import type { LoggedRequest } from '../../../engine/runs/request-log.ts';
 import { runKinds } from '../../../engine/runs/run-kinds.ts';
-import type { ShownRun, ShownStream } from '../../../engine/runs/run-records.ts';
+import { forecastCredits, type Run, type RunOrigin, type RunStream, runState } from '../../../status/runs.ts';
 import type { Role } from '../auth.ts';
 import { button, canRetry, type Parts } from './account.ts';
 import { amount, cell, count, type Html, html, lasting, prose, text, time } from './html.ts';
@@ -10,7 +10,7 @@ import { timeline } from './timeline.ts';
 
 /** `link`: path of the account's page. */
 export function runParts(
-  run: ShownRun,
+  run: Run & RunOrigin,
   requests: readonly LoggedRequest[],
   { at, role, link }: { at: Date; role: Role; link: string },
 ): Parts {
@@ -22,8 +22,9 @@ export function runParts(
   };
 }
 
-function about(run: ShownRun, at: Date, role: Role, link: string): Html {
-  const { run: id, kind, state, started_at, finished_at, seconds, credits, forecast_credits } = run;
+function about(run: Run & RunOrigin, at: Date, role: Role, link: string): Html {
+  const { run: id, kind, started_at, finished_at, seconds, credits } = run;
+  const [state, forecast] = [runState(run), forecastCredits(run)];
   const isOpen = finished_at === null;
   const rows: [string, Html | string | null][] = [
     ['began', time(started_at, at, { seconds: true })],
@@ -32,7 +33,7 @@ function about(run: ShownRun, at: Date, role: Role, link: string): Html {
     ['since', run.since === null ? null : time(run.since, at, { seconds: true })],
     ['until', run.until === null ? null : time(run.until, at, { seconds: true })],
     ['re-reads synced ranges', run.again ? 'yes' : null],
-    ['credits', `${amount(credits)}${forecast_credits === null ? '' : ` of ${amount(forecast_credits)} forecast`}`],
+    ['credits', `${amount(credits)}${forecast === null ? '' : ` of ${amount(forecast)} forecast`}`],
     ['retries', run.retries === null ? null : linkTo(link, run.retries)],
     ['retried by', run.retried_by.length === 0 ? null : html`${run.retried_by.map(one => linkTo(link, one))}`],
   ];
@@ -51,7 +52,7 @@ ${
 
 const linkTo = (link: string, run: number): Html => html`<a href="${link}/runs/${run}">run ${run}</a> `;
 
-function streams(run: ShownRun, at: Date): Html {
+function streams(run: Run, at: Date): Html {
   const all = run.streams;
   return html`
 <h2 id="streams-h">Streams</h2>
@@ -74,7 +75,7 @@ const streamHeads = [
 const logHeads = ['at', 'stream', 'request', 'reply', 'took', 'credits'] as const;
 
 /** When each stream was read. */
-function ofStreams({ streams: all, started_at: from, finished_at }: ShownRun, at: Date): Html | null {
+function ofStreams({ streams: all, started_at: from, finished_at }: Run, at: Date): Html | null {
   const lines = all.flatMap(({ stream: name, started_at, finished_at: to, state }) =>
     started_at === null ? [] : [{ name, bars: [{ from: started_at, to, state }] }],
   );
@@ -84,7 +85,7 @@ function ofStreams({ streams: all, started_at: from, finished_at }: ShownRun, at
   return timeline(lines, { id: 'streams-h', from, to, at, says });
 }
 
-function log(requests: readonly LoggedRequest[], { finished_at }: ShownRun, at: Date): Html {
+function log(requests: readonly LoggedRequest[], { finished_at }: Run, at: Date): Html {
   const none = finished_at === null ? 'None yet.' : 'They are kept for a day.';
   return html`
 <h2 id="log-h">Last requests</h2>
@@ -106,7 +107,7 @@ ${
 }`;
 }
 
-function stream(one: ShownStream, at: Date): Html {
+function stream(one: RunStream, at: Date): Html {
   const { stream: name, expected, started_at, error, remedy, note, waits_for } = one;
   const state = one.paused ? 'paused' : one.state;
   const read =
@@ -133,7 +134,7 @@ function stream(one: ShownStream, at: Date): Html {
   }`;
 }
 
-function people({ operations }: ShownRun, at: Date): Html {
+function people({ operations }: RunOrigin, at: Date): Html {
   return html`
 <h2>Actions</h2>
 <ul>${operations.map(

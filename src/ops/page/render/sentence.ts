@@ -36,7 +36,7 @@ export function sentence({ at, streams, works, paused, timeLeft }: Told): Html {
   const older = read.filter(
     one => !known.includes(one) && known.length > 0 && upTo.getTime() - one.complete_through!.getTime() > grainMs,
   );
-  const gaps = lists.reduce((sum, one) => sum + one.gaps, 0);
+  const gaps = lists.reduce((sum, one) => sum + one.gap_count, 0);
   const byMinute = Map.groupBy(older, one => Math.floor(one.complete_through!.getTime() / grainMs));
   const asides: Part[] = [
     ...[...byMinute.values()].map(

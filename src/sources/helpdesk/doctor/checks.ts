@@ -6,7 +6,7 @@ import { ShelfdeskError } from '../../../errors.ts';
 import { type Check, fail, ok, skipped, warn } from '../../../ops/doctor/checks/check.ts';
 import { judgeSource } from '../../../ops/doctor/checks/clocks.ts';
 import type { AccountContext } from '../../../ops/doctor/doctor-context.ts';
-import { readClocks } from '../../../ops/off-clocks.ts';
+import { readClocks } from '../../../status/off-clocks.ts';
 import { count } from '../../../words.ts';
 import { behaviourChecks, creditsDue } from './behaviour.ts';
 import { oldestTickets } from './oldest-tickets.ts';

@@ -1,7 +1,7 @@
 /** Estimates the time until all pending records are read, at the configured limits. */
 import type { SourceName } from '../engine/http/request.ts';
 import { streams } from '../sources/index.ts';
-import type { Served } from './known-accounts.ts';
+import type { Served } from './accounts.ts';
 
 /** A stream of an account. */
 export interface Waiting {

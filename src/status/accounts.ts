@@ -1,4 +1,5 @@
 /** Lists the accounts: those with settings in this process, and those in the warehouse. */
+import type pg from 'pg';
 import type { Config } from '../app/config.ts';
 import type { Connection } from '../sources/source.ts';
 
@@ -24,3 +25,14 @@ export function allAccounts(
   const all = [...new Set([...setAccounts(served, refused), ...held])].sort();
   return all.length > 0 ? all : served.map(({ config }) => config.account);
 }
+
+/** The accounts of the warehouse, by name, with the names of their job queues. */
+export async function readAccounts(db: Pick<pg.ClientBase, 'query'>): Promise<{ account: string; queue: string }[]> {
+  const { rows } = await db.query<{ account: string; queue: string }>(
+    'select account_id as account, queue from sync.accounts order by account_id',
+  );
+  return rows;
+}
+
+export const accountNames = async (db: Pick<pg.ClientBase, 'query'>): Promise<string[]> =>
+  (await readAccounts(db)).map(({ account }) => account);

@@ -1,5 +1,6 @@
-/** Reads sync.problems, for the commands that show them. */
+/** Reads the problems that hold now. */
 import type pg from 'pg';
+import { readClockProblems } from './clock-problems.ts';
 
 export interface Problem {
   readonly account: string;
@@ -14,13 +15,22 @@ export interface Problem {
   readonly since: Date | null;
 }
 
-/** Problems of these accounts, by account, most severe first, then oldest first. */
-export async function readProblems(db: pg.Pool, accounts: readonly string[]): Promise<readonly Problem[]> {
+/** Problems of these accounts (null: of all), by account, most severe first, then oldest first. */
+export async function readProblems(
+  db: Pick<pg.ClientBase, 'query'>,
+  accounts: readonly string[] | null,
+): Promise<readonly Problem[]> {
   const { rows } = await db.query<Problem>(
     `select account_id as account, stream, source, problem, severity, says, remedy, since from sync.problems
-     where account_id = any ($1)
+     where $1::text[] is null or account_id = any ($1)
      order by account_id, array_position(array['critical', 'warning', 'info'], severity), since, problem, stream_key`,
     [accounts],
   );
   return rows;
 }
+
+/** With the clocks that are off, which only a process with a clock of its own can tell. */
+export const readAllProblems = async (
+  db: Pick<pg.ClientBase, 'query'>,
+  accounts: readonly string[],
+): Promise<readonly Problem[]> => [...(await readProblems(db, accounts)), ...(await readClockProblems(db, accounts))];

@@ -1,0 +1,129 @@
+/** Runs as people look them up. */
+import type pg from 'pg';
+import type { Counts, RunKind, StreamProgress } from '../engine/runs/runs.ts';
+
+export interface RunStream extends Omit<StreamProgress, 'account_id'> {
+  paused: boolean;
+  token: number;
+  worker: number | null;
+  started_at: Date | null;
+  finished_at: Date | null;
+  deferred_until: Date | null;
+}
+
+/** Its counts are those of its streams. */
+export interface Run extends Counts {
+  account: string;
+  run: number;
+  kind: RunKind;
+  /** As in sync.runs. */
+  state: string;
+  /** Only a pause keeps the run from continuing. */
+  paused: boolean;
+  started_at: Date;
+  finished_at: Date | null;
+  /** Until now, while the run is open. */
+  seconds: number;
+  streams: RunStream[];
+  forecast: { readonly credits?: number } | null;
+  /** The run that this one retries. */
+  retries: number | null;
+  /** The most severe error of its streams. */
+  error: string | null;
+  remedy: string | null;
+  since: Date | null;
+  until: Date | null;
+  again: boolean;
+  /** The process that opened it. */
+  opened_by: number | null;
+}
+
+export const runState = ({ state, paused }: Pick<Run, 'state' | 'paused'>): string => (paused ? 'paused' : state);
+
+/** The forecast of the run; null if none was made. */
+export const forecastCredits = ({ forecast }: Pick<Run, 'forecast'>): number | null => forecast?.credits ?? null;
+
+export interface RunsAsked {
+  /** Null: runs of all accounts. */
+  readonly account: string | null;
+  readonly run?: number | undefined;
+  readonly kind?: string | undefined;
+  /** As `runState` tells it. */
+  readonly state?: string | undefined;
+  readonly open?: boolean;
+  readonly endedAfter?: Date;
+  readonly limit?: number | undefined;
+}
+
+const counts = ['seen', 'inserted', 'updated', 'unchanged', 'deleted', 'rejected', 'cleaned', 'credits'];
+const told = ['expected', ...counts, 'carried_from', 'waits_for', 'error', 'remedy', 'exit_code', 'token', 'worker'];
+const times = ['started_at', 'finished_at', 'deferred_until'] as const;
+
+/** The newest first. */
+export async function readRuns(db: Pick<pg.ClientBase, 'query'>, asked: RunsAsked, now: Date): Promise<Run[]> {
+  const { account, run, kind, state, open = false, endedAfter, limit } = asked;
+  const { rows } = await db.query<Run>(
+    `select r.account_id as account, r.id as run, r.kind, r.state, r.finished_at is null and t.paused as paused, r.started_at, r.finished_at,
+       extract(epoch from coalesce(r.finished_at, $1) - r.started_at)::float8 as seconds, t.streams,
+       ${counts.map(name => `t.${name}`).join(', ')}, o.forecast, o.retries, e.error, e.remedy, r.since, r.until, r.again, r.opened_by
+     from sync.stored_runs o join sync.runs r using (id)
+     cross join lateral (
+       select ${counts.map(name => `coalesce(sum(s.${name}), 0)::int8 as ${name}`).join(', ')},
+         coalesce(bool_and(sync.is_paused(s.account_id, s.stream_key)) filter (where s.finished_at is null), false) as paused,
+         coalesce(json_agg(json_build_object('stream', s.stream, 'state', s.state,
+           'paused', s.finished_at is null and sync.is_paused(s.account_id, s.stream_key), 'note', n.note,
+           ${[...told, ...times].map(name => `'${name}', s.${name}`).join(', ')}) order by k.place), '[]') as streams
+       from sync.run_streams s join sync.stored_run_streams n using (run_id, stream_key) join sync.streams k using (stream_key)
+       where s.run_id = o.id) t
+     left join lateral (
+       select s.error, s.remedy from sync.stored_run_streams s
+       where s.run_id = o.id and s.error is not null
+       order by array_position(array[4, 1, 2, 130, 3], s.exit_code), s.finished_at limit 1) e on true
+     where ($2::text is null or o.account_id = $2) and ($3::bigint is null or o.id = $3) and ($4::text is null or o.kind = $4)
+       and ($5::text is null or $5 = case when r.finished_at is null and t.paused then 'paused' else r.state end)
+       and (not $6 or o.finished_at is null) and ($7::timestamptz is null or o.finished_at > $7)
+     order by o.id desc limit $8`,
+    [now, account, run, kind, state, open, endedAfter, limit],
+  );
+  const date = (time: unknown) => (time === null ? null : new Date(time as string));
+  for (const one of rows.flatMap(({ streams }) => streams)) for (const name of times) one[name] = date(one[name]);
+  return rows;
+}
+
+/** Where a run comes from, and what people did with it. */
+export interface RunOrigin {
+  /** The slot of the schedule that opened it; null: a command, the page, or the reconciler. */
+  schedule: string | null;
+  slot: Date | null;
+  /** Of the process that opened it: known while it lives, and for a short time after. */
+  host: string | null;
+  pid: number | null;
+  /** Runs that retry this one. */
+  retried_by: number[];
+  operations: { at: string; who: string; action: string; subject: string; outcome: string }[];
+}
+
+/** Undefined if the account has no such run. */
+export async function readRun(
+  db: pg.Pool,
+  account: string,
+  run: number,
+  now: Date,
+): Promise<(Run & RunOrigin) | undefined> {
+  const [found] = await readRuns(db, { account, run }, now);
+  if (found === undefined) return undefined;
+  const { rows } = await db.query<RunOrigin>(
+    `select p.schedule, p.slot, w.host, w.pid,
+       array(select n.id from sync.stored_runs n where n.account_id = $1 and n.retries = $2 order by 1) as retried_by,
+       coalesce((
+         select json_agg(json_build_object('at', d.at, 'who', d.who, 'action', d.action, 'subject', d.subject,
+           'outcome', d.outcome) order by d.id)
+         from sync.operations d
+         where d.account_id = $1 and (d.action in ('cancel', 'retry') and d.subject = $2::bigint::text
+           or d.outcome = 'done: run ' || $2::bigint::text)), '[]') as operations
+     from (select) o left join sync.workers w on w.id = $3
+     left join sync.schedule_slots p on p.account_id = $1 and p.run_id = $2`,
+    [account, run, found.opened_by],
+  );
+  return { ...found, ...rows[0]! };
+}

@@ -1,0 +1,33 @@
+/** Reads which processes live. */
+import type pg from 'pg';
+
+export interface Worker {
+  readonly account: string;
+  readonly id: number;
+  /** True if it takes jobs; false if it only watches a run. */
+  readonly works: boolean;
+  readonly host: string;
+  readonly pid: number;
+  readonly version: string;
+  readonly started_at: Date;
+}
+
+/** Live processes of these accounts, by account; null: of all. */
+export async function liveProcesses(
+  db: Pick<pg.ClientBase, 'query'>,
+  accounts: readonly string[] | null,
+): Promise<readonly Worker[]> {
+  const { rows } = await db.query<Worker>(
+    `select account_id as account, id, works, host, pid, version, started_at from sync.live_workers
+     where $1::text[] is null or account_id = any ($1) order by account_id, id`,
+    [accounts],
+  );
+  return rows;
+}
+
+/** Those that take jobs. */
+export const liveWorkers = async (...of: Parameters<typeof liveProcesses>): Promise<readonly Worker[]> =>
+  (await liveProcesses(...of)).filter(({ works }) => works);
+
+/** As the commands print it. */
+export const workerLine = ({ account, id, host, pid }: Worker) => ({ account, id, host, pid });
