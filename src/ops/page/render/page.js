@@ -231,7 +231,12 @@ async function send(form, button) {
   button.setAttribute('aria-busy', 'true');
   try {
     const body = new URLSearchParams(new FormData(form, button));
-    const reply = await fetch(form.action, { method: 'POST', body, headers: { Accept: 'application/json' } });
+    // `form.action` is the button of that name.
+    const reply = await fetch(form.getAttribute('action'), {
+      method: 'POST',
+      body,
+      headers: { Accept: 'application/json' },
+    });
     if (reply.status === 401) return location.reload();
     const { says, remedy } = await reply.json();
     said.classList.toggle('refused', !reply.ok);
