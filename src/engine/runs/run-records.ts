@@ -83,7 +83,9 @@ export async function listRuns(db: pg.Pool, account: string, filter: RunFilter, 
 export interface ShownStream extends Omit<StreamProgress, 'account_id'> {
   paused: boolean;
   token: number;
+  /** The process and the job that read it, or read it last; null while it waits for the next. */
   worker: number | null;
+  job: string | null;
   started_at: Date | null;
   finished_at: Date | null;
   sleeps_until: Date | null;
@@ -129,7 +131,7 @@ export async function readRun(db: pg.Pool, account: string, run: number, now: Da
   const { rows: streams } = await db.query<ShownStream>(
     `select s.stream, s.state, sync.is_paused(s.account_id, s.stream_key) and s.finished_at is null as paused, s.expected, s.seen,
        s.inserted, s.updated, s.unchanged, s.deleted, s.rejected, s.cleaned, s.credits, s.carried_from, s.waits_for, o.note,
-       s.error, s.remedy, s.exit_code, s.token, s.worker, s.started_at, s.finished_at, s.sleeps_until
+       s.error, s.remedy, s.exit_code, s.token, s.worker, s.job, s.started_at, s.finished_at, s.sleeps_until
      from sync.run_streams s join sync.stored_run_streams o using (run_id, stream_key) join sync.streams k using (stream_key)
      where s.run_id = $1 order by k.place`,
     [run],

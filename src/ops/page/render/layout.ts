@@ -89,9 +89,7 @@ export function framed({
     html`<a class="skip" href="#main">To the figures</a>
 <header class="top">
 <a class="home" href="/">${logo} Shelfdesk</a>${heading}
-<p class="who"><span id="live">As of this moment; times are UTC.</span> <span>${visitor.role}</span>${
-      visitor.role === 'operator' ? html` <a href="/queue">Queue</a>` : null
-    }${canLeave ? html` <form method="post" action="/logout">${csrf}<button class="quiet">Log out</button></form>` : null}</p>
+<p class="who"><span id="live">As of this moment; times are UTC.</span> <span>${visitor.role}</span>${canLeave ? html` <form method="post" action="/logout">${csrf}<button class="quiet">Log out</button></form>` : null}</p>
 </header>
 <main id="main" tabindex="-1" data-events="${events}">
 <p id="said" role="alert"${said?.remedy === undefined ? null : html` class="refused"`}>${said === undefined ? null : html`${said.words}${said.remedy === undefined ? null : html` ${said.remedy}`}`}</p>
