@@ -55,13 +55,13 @@ export interface WebConfig {
 }
 
 /** How the lake is reached, and when it is exported. Where it is stands in sync.lake. */
-export interface LakeConfig extends Omit<LakePlace, 'path'> {
+interface LakeConfig extends Omit<LakePlace, 'path'> {
   /** Cron expression in UTC; empty: never. */
   readonly schedule: string;
 }
 
 /** How agents are answered. */
-export interface AgentsConfig {
+interface AgentsConfig {
   /** What the page serves at /mcp; `mcp` itself has an option. */
   page: 'off' | 'masked' | 'unmasked';
   limits: Limits;
@@ -90,7 +90,7 @@ export interface Config extends SourceConfig {
   logLevel: string;
 }
 
-export interface Promises {
+interface Promises {
   /** Highest lag of each stream by its name, and whether it differs from the default. */
   targets: Readonly<Record<string, { ms: number; isSet: boolean }>>;
   /** Longest time from the due time to the end of the nightly run. */

@@ -21,11 +21,11 @@ export interface Removed {
 }
 
 /** The people of the first source that knows people by id. Every version of Shelfdesk has such a source. */
-export const peopleIn = (streams: readonly Declaring[]): People =>
+const peopleIn = (streams: readonly Declaring[]): People =>
   streams.map(rulesOf).find(rules => rules?.people !== undefined)!.people!;
 
 /** Whether an id belongs to a stored or an erased person. */
-export async function isKnown(client: Client, account: string, people: People, id: string): Promise<boolean> {
+async function isKnown(client: Client, account: string, people: People, id: string): Promise<boolean> {
   const { rowCount } = await client.query('select from sync.erased where account_id = $1 and customer_id = $2', [
     account,
     id,
@@ -34,7 +34,7 @@ export async function isKnown(client: Client, account: string, people: People, i
 }
 
 /** Whether the account mirrors, or has mirrored, the source of these people. */
-export async function hasPeople(client: Client, account: string, { source }: People): Promise<boolean> {
+async function hasPeople(client: Client, account: string, { source }: People): Promise<boolean> {
   const { rows } = await client.query<{ bound: boolean }>(
     `select exists (select from sync.sources where (account_id, source) = ($1, $2))
        or exists (select from sync.coverage where (account_id, source) = ($1, $2)) as bound`,

@@ -33,7 +33,7 @@ import { open } from './scripted.ts';
 import { listStream, openHelpdesk, sourcesOf } from './sources.ts';
 
 /** One request as the source saw it. */
-export interface Exchange {
+interface Exchange {
   readonly path: string;
   readonly query: URLSearchParams;
   readonly status: number;

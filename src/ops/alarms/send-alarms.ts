@@ -175,7 +175,7 @@ async function post({ ways, signal }: Deps, { url, format }: AlarmConfig, alarm:
 }
 
 /** The JSON that docs/how-to/alarms.md documents. */
-export function jsonOf({ id, account, problem, stream, state, severity, says, remedy, since, ended }: Alarm) {
+function jsonOf({ id, account, problem, stream, state, severity, says, remedy, since, ended }: Alarm) {
   const times = { since: since.toISOString(), ended: ended?.toISOString() ?? null };
   return { alarm: id, account, problem, stream, state, severity, says, remedy, ...times };
 }

@@ -45,7 +45,7 @@ export const mostTries = 10;
 const tryMs = 60_000;
 const mostAddresses = 10_000;
 
-export type Login = { readonly role: Role; readonly session: string } | 'wrong' | 'wait';
+type Login = { readonly role: Role; readonly session: string } | 'wrong' | 'wait';
 
 export interface Door {
   /** False if no token is set. */

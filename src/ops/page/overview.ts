@@ -9,7 +9,7 @@ import { type LakeStatus, readLakeStatus } from '../../lake/state.ts';
 import { readClockProblems } from '../clock-problems.ts';
 import { type Bucket, creditBuckets, graphed, type Range, summed } from './credits.ts';
 
-export type State = 'fresh' | 'catching_up' | 'stale' | 'failing' | 'never_synced' | 'paused';
+type State = 'fresh' | 'catching_up' | 'stale' | 'failing' | 'never_synced' | 'paused';
 type Severity = 'critical' | 'warning' | 'info';
 
 export interface StreamFigures {
@@ -98,7 +98,7 @@ export interface Operation {
   readonly outcome: string;
 }
 
-export interface Worker {
+interface Worker {
   readonly id: number;
   readonly host: string;
   readonly pid: number;

@@ -21,8 +21,7 @@ const icon =
 const logo = html`<svg class="logo" viewBox="0 0 16 16" aria-hidden="true"><path d="M2 2h3v12H2zM6.500 2h3v12h-3zM11 3l3-1v11l-3 1z"/></svg>`;
 
 /** A complete document with inline style, for visitors without access to other files. */
-export const alone = (title: string, inside: Html): string =>
-  document(title, html`<style>${{ html: style }}</style>`, inside);
+const alone = (title: string, inside: Html): string => document(title, html`<style>${{ html: style }}</style>`, inside);
 
 function document(title: string, head: Html, inside: Html): string {
   return html`<!DOCTYPE html>

@@ -120,7 +120,7 @@ export const totalCount = (depth: number): Question => ({
   },
 });
 
-export const questions: readonly Question[] = [
+const questions: readonly Question[] = [
   {
     question: 'since_inclusive',
     name: 'since',
