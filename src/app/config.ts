@@ -124,6 +124,7 @@ export interface Times {
 type Environment = Record<string, string | undefined>;
 
 /** Account `default` from the plain variables. Throws UsageError with the setting and its place; secrets are never shown. */
+// @internal Tests read settings of a folder and an environment of their own.
 export function readConfig(folder = process.cwd(), environment: Environment = process.env): Config {
   return configOf(environmentOf(folder, environment));
 }

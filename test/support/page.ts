@@ -4,10 +4,10 @@ import { pino } from 'pino';
 import { configuredSources } from '../../src/app/context.ts';
 import { systemClock } from '../../src/clock.ts';
 import { makePool } from '../../src/engine/database/pool.ts';
-import { bePresent } from '../../src/engine/runs/workers.ts';
 import { makeApp, type Site, servePage } from '../../src/ops/page/server.ts';
 import { configFor } from './mirror.ts';
 import { freshDatabase } from './postgres.ts';
+import { bePresent } from './present.ts';
 
 export const operatorToken = 'operators-hush-hush';
 export const viewerToken = 'viewers-hush-hush';

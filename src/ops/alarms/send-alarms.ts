@@ -102,6 +102,7 @@ export function keepAlarms(deps: Deps, accounts: () => readonly Told[]): AsyncDi
 }
 
 /** Runs one complete check: compares problems with alarms, then sends what is due. */
+// @internal Tests look once, on a clock of theirs.
 export async function lookAfterAlarms(deps: Deps, all: readonly Told[]): Promise<void> {
   const webhooks = await compare(deps, all);
   const done = await Promise.allSettled([...webhooks.values()].map(({ to, accounts }) => tellAll(deps, to, accounts)));

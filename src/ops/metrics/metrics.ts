@@ -20,6 +20,7 @@ interface Family {
 
 const seconds = (column: string) => `extract(epoch from ${column})::float8`;
 
+// @internal Tests hold them against the documents, the alerts and the dashboard.
 export const gauges: readonly Family[] = [
   {
     labels: ['account', 'stream'],
@@ -159,6 +160,7 @@ export const gauges: readonly Family[] = [
 ];
 
 /** $1 and $2: counts what ended after $1 and not after $2. */
+// @internal As gauges.
 export const counters: readonly Family[] = [
   {
     labels: ['account', 'source', 'lane'],

@@ -29,12 +29,13 @@ import {
   othersWait,
   readProgress,
 } from '../../../src/engine/runs/runs.ts';
-import { bePresent, liveWorkers, type Presence } from '../../../src/engine/runs/workers.ts';
+import { liveWorkers, type Presence } from '../../../src/engine/runs/workers.ts';
 import { Fatal, FencedOff, Interrupted, isAway, Retry } from '../../../src/errors.ts';
 import { hydrate } from '../../../src/sources/helpdesk/messages/detail-loop.ts';
 import { messages } from '../../../src/sources/helpdesk/messages/messages.ts';
 import { tickets } from '../../../src/sources/helpdesk/tickets.ts';
 import { keyOf, keysOf } from '../../support/keys.ts';
+import { bePresent } from '../../support/present.ts';
 import { at, message, open, type Scripted, scripted, second, take, ticket } from '../../support/scripted.ts';
 import { wayTo } from '../../support/way.ts';
 

@@ -100,6 +100,7 @@ const moves = (type: 'reply' | 'note', cure: string): Question => ({
 });
 
 /** `depth`: the number of records that paging reaches. */
+// @internal Tests ask with a depth of a few tickets.
 export const totalCount = (depth: number): Question => ({
   question: 'total_count_whole',
   name: 'Total-Count',
@@ -179,6 +180,7 @@ const questions: readonly Question[] = [
 
 export const behaviourChecks: readonly Check[] = questions.map(asCheck);
 
+// @internal As totalCount.
 export function asCheck(question: Question): Check {
   return {
     name: question.name,
