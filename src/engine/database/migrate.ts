@@ -13,7 +13,7 @@ import { Away, exitCodes, isAway, isCanceled, ShelfdeskError } from '../../error
 import { asRun, runner as runs } from './as-run.ts';
 import { keepChecksums, refuseIfEdited } from './checksums.ts';
 import { addMirrors, type Mirror } from './mirrors.ts';
-import { ownNames } from './pool.ts';
+import { ownNames, type Queryable } from './pool.ts';
 import { connectSession, sessionTo } from './session/session.ts';
 import { takeOver } from './take-over.ts';
 import { migrationLock } from './waits.ts';
@@ -27,8 +27,6 @@ const isNot = '42704';
 export const makeRoles =
   'create role shelfdesk_owner; create role shelfdesk_writer; create role shelfdesk_reader; create role shelfdesk_reader_pii; create role shelfdesk_sql';
 const silent = { info: () => {}, warn: () => {}, error: () => {} };
-
-type Queryable = Pick<pg.ClientBase, 'query'>;
 
 export interface Migrated {
   readonly applied: string[];

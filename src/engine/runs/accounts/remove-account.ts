@@ -5,10 +5,8 @@
  */
 import type pg from 'pg';
 import { UsageError } from '../../../errors.ts';
-import { type Client, transaction } from '../../database/pool.ts';
+import { type Client, type Queryable, transaction } from '../../database/pool.ts';
 import { withAccount } from '../runs.ts';
-
-type Queryable = Pick<pg.ClientBase, 'query'>;
 
 /** Rows in one transaction. */
 const batch = 5000;
