@@ -4,7 +4,7 @@
  */
 import type pg from 'pg';
 
-export const vocabulary = 30_000;
+const vocabulary = 30_000;
 
 export interface Size {
   readonly tickets: number;

@@ -9,7 +9,7 @@ export const messagesEach = 5;
 const rounds = 3;
 const again = ['backfill', 'messages', '--again', '--since', '2025-01-01', '--until', '2028-01-01'];
 
-export interface Hydration {
+interface Hydration {
   readonly tickets: number;
   /** Bytes of all bodies. */
   readonly text: number;

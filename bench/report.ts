@@ -52,7 +52,7 @@ const askedOf = ({ atLeast, atMost }: Figure): string =>
   ].join(', ');
 
 /** 12,345 · 123 · 12.3 · 1.23 · 0.012 */
-export function plain(value: number): string {
+function plain(value: number): string {
   const size = Math.abs(value);
   const digits = size >= 100 || Number.isInteger(value) ? 0 : size >= 10 ? 1 : size >= 0.1 || size === 0 ? 2 : 4;
   return value.toLocaleString('en-US', { minimumFractionDigits: digits, maximumFractionDigits: digits });

@@ -27,7 +27,7 @@ const lists = streams.flatMap(one =>
 const plans = plansFor(streamsOf(new Set(['helpdesk'])));
 
 /** Seconds from each change to the tables. */
-export interface Ages {
+interface Ages {
   readonly tickets: number[];
   readonly messages: number[];
 }

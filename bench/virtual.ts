@@ -148,11 +148,11 @@ function network({
   rng: Rng;
 }): (by: Actor) => Fetch {
   const net = actor('net');
-  return by => (url, headers, method) =>
+  return by => (url, headers) =>
     new Promise(resolve => {
       const takesMs = Math.round(latencyMs(rng()));
       const sentMs = scheduler.nowMs;
-      const asked = { method, url: url.pathname + url.search, headers: { ...headers, host: url.host } };
+      const asked = { method: 'GET', url: url.pathname + url.search, headers: { ...headers, host: url.host } };
       scheduler.at(sentMs + Math.round(takesMs * rng()), net, 'arrives', () => {
         const { status, text, headers: said } = services.handle(asked);
         const lower = Object.fromEntries(Object.entries(said).map(([name, value]) => [name.toLowerCase(), value]));

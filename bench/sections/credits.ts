@@ -1,8 +1,7 @@
 /** Credits of whole runs of the program, as the source counts them, over the least that could do. */
 
-import { transaction } from '../../src/engine/database/pool.ts';
 import { plansFor } from '../../src/engine/queue/schedule.ts';
-import { lockAccount, openRun } from '../../src/engine/runs/runs.ts';
+import { openRun, withAccount } from '../../src/engine/runs/runs.ts';
 import { claimSlot } from '../../src/engine/runs/slots.ts';
 import { streamsOf } from '../../src/sources/index.ts';
 import { account } from '../../test/sim/process.ts';
@@ -83,14 +82,9 @@ async function load(report: Report, desk: Desk, more = ''): Promise<void> {
   const streams = ['helpdesk.users', 'helpdesk.customers', 'helpdesk.tickets', 'helpdesk.messages'] as const;
   const used = await spent(desk, async () => {
     await desk.direct(pg =>
-      transaction(pg, async client => {
-        await lockAccount(client, account);
-        await openRun(
-          client,
-          { account, kind: 'sync', streams, opener: desk.worker.id },
-          new Date(desk.scheduler.nowMs),
-        );
-      }),
+      withAccount(pg, account, client =>
+        openRun(client, { account, kind: 'sync', streams, opener: desk.worker.id }, new Date(desk.scheduler.nowMs)),
+      ),
     );
   });
   const of = `${tickets.size.toLocaleString('en-US')} tickets, ${customers.size.toLocaleString('en-US')} customers`;

@@ -1,7 +1,7 @@
 /** The guide that a model reads first: how to ask, and what there is, from the comments of the database. At most 4 KB. */
 import { nameOf, type Relation, type Schema } from '../analytics/catalog.ts';
 
-export const mostBytes = 4096;
+const mostBytes = 4096;
 
 const rules = (
   isMasked: boolean,

@@ -1,11 +1,9 @@
 /** Manages business calendars and their assignment to inboxes. Triggers maintain the open spans. */
 import type pg from 'pg';
-import { transaction } from '../engine/database/pool.ts';
+import { type Queryable, transaction } from '../engine/database/pool.ts';
 import { noteOperation } from '../engine/runs/operations.ts';
 import { command } from '../engine/runs/pauses.ts';
 import { UsageError } from '../errors.ts';
-
-type Queryable = Pick<pg.ClientBase, 'query'>;
 
 export interface Hours {
   /** 1 Monday to 7 Sunday. */

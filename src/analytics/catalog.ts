@@ -4,7 +4,7 @@
  */
 import type pg from 'pg';
 
-export interface Column {
+interface Column {
   readonly name: string;
   readonly type: string;
   /** Undefined for views, because PostgreSQL does not know. */

@@ -84,6 +84,7 @@ const joinTest = ({ columns, to, fields }: Join) => ({
 });
 
 /** Values that a comment names: `open, hold or closed. Other values are stored unchanged.` */
+// @internal Tests read sentences that no comment of today has.
 export function valuesIn(comment: string): string[] | undefined {
   const [, list] = /(?:^|: )(\w+(?:, \w+)* or \w+)\. Other values are stored unchanged/.exec(comment) ?? [];
   return list?.split(/, | or /);

@@ -16,6 +16,7 @@ interface Edge {
 }
 
 /** Relations of the diagram, and the joins between them. */
+// @internal The pictures of the documents are drawn from the same relations.
 export function drawn(schemas: readonly Schema[], diagram: Diagram): { relations: Relation[]; edges: Edge[] } {
   const relations = schemas.flatMap(schema => schema.relations.filter(relation => diagrams[diagram](relation, schema)));
   const edges = relations.flatMap(from =>
@@ -41,6 +42,7 @@ export function mermaid(schemas: readonly Schema[], diagram: Diagram): string {
 
 const id = (relation: Relation): string => nameOf(relation).replace('.', '_');
 
+// @internal The pictures of the documents name joins alike.
 export const named = (join: Join): string => join.columns.filter(column => column !== 'account_id').join(', ');
 
 function entity(relation: Relation): string[] {

@@ -25,6 +25,7 @@ export function versionAndBuild(): string {
 }
 
 /** Eight hexadecimal digits that differ for any two states of the folders `src` and `jobs`. */
+// @internal The build of the packages notes it in them.
 export function fingerprintOf(root: string): string {
   const hash = createHash('sha256');
   for (const folder of ['src', 'jobs']) {

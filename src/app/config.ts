@@ -55,13 +55,13 @@ export interface WebConfig {
 }
 
 /** How the lake is reached, and when it is exported. Where it is stands in sync.lake. */
-export interface LakeConfig extends Omit<LakePlace, 'path'> {
+interface LakeConfig extends Omit<LakePlace, 'path'> {
   /** Cron expression in UTC; empty: never. */
   readonly schedule: string;
 }
 
 /** How agents are answered. */
-export interface AgentsConfig {
+interface AgentsConfig {
   /** What the page serves at /mcp; `mcp` itself has an option. */
   page: 'off' | 'masked' | 'unmasked';
   limits: Limits;
@@ -90,7 +90,7 @@ export interface Config extends SourceConfig {
   logLevel: string;
 }
 
-export interface Promises {
+interface Promises {
   /** Highest lag of each stream by its name, and whether it differs from the default. */
   targets: Readonly<Record<string, { ms: number; isSet: boolean }>>;
   /** Longest time from the due time to the end of the nightly run. */
@@ -124,6 +124,7 @@ export interface Times {
 type Environment = Record<string, string | undefined>;
 
 /** Account `default` from the plain variables. Throws UsageError with the setting and its place; secrets are never shown. */
+// @internal Tests read settings of a folder and an environment of their own.
 export function readConfig(folder = process.cwd(), environment: Environment = process.env): Config {
   return configOf(environmentOf(folder, environment));
 }

@@ -372,7 +372,7 @@ const accountSettings = {
 } as const satisfies Record<string, Setting>;
 
 /** Settings that do not belong to a source. */
-export const ownSettings = { ...processSettings, ...accountSettings };
+const ownSettings = { ...processSettings, ...accountSettings };
 
 /** All settings, including those of the sources. */
 export const settings: Readonly<Record<string, Setting>> = {

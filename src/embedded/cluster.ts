@@ -105,6 +105,7 @@ export async function look(place: Pick<Place, 'home'>): Promise<Server> {
 }
 
 /** No text: the file does not exist. No pid: PostgreSQL has created the file but not written it yet. */
+// @internal Tests find the processes of a cluster that they started or kill.
 export async function pidFile(place: Pick<Place, 'home'>): Promise<{ text?: string; pid?: number }> {
   const text = await readFile(join(dataOf(place), 'postmaster.pid'), 'utf8').catch(unless('ENOENT'));
   if (text === undefined) return {};
@@ -180,6 +181,7 @@ async function removeStalePidFile(place: Place): Promise<void> {
 }
 
 /** A port that is free now. If another program takes it first, the start fails and is retried. */
+// @internal Tests start servers of their own.
 export function freePort(): Promise<number> {
   return new Promise((done, fail) => {
     const server = createServer();

@@ -28,7 +28,7 @@ interface File {
 const chunk = 500;
 
 /** The unit of an account whose stored values field rules have rewritten. */
-export const ruled = 'rules';
+const ruled = 'rules';
 
 export interface Erasure {
   readonly files: number;

@@ -5,7 +5,7 @@ import type pg from 'pg';
 import { UsageError } from '../errors.ts';
 import { catalogSchema } from './duckdb.ts';
 
-export interface DataFile {
+interface DataFile {
   readonly path: string;
   readonly rows: number;
   /** A Parquet file with the places of deleted rows: column pos, from 0. Null if none is deleted. */

@@ -1,13 +1,11 @@
 /** Erases people from a stream with a declaration (declared.ts): from its rows, and from their traces in other tables. */
-import type { Client } from '../engine/database/pool.ts';
+import type { Queryable } from '../engine/database/pool.ts';
 import { sourceAndStream } from '../engine/database/stream-key.ts';
 import { cleanText } from '../engine/json-text.ts';
 import { carries, patternsOf } from './contact-normalisation.ts';
 import type { Declaration } from './declared.ts';
 import { besides, emptyAudit, emptyChanges, emptyRejects } from './personal-data-scan.ts';
 import type { PersonalRules } from './redact.ts';
-
-type Queryable = Pick<Client, 'query'>;
 
 export interface Cleared {
   /** Number of cleared or deleted rows per table. */

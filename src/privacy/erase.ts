@@ -21,11 +21,11 @@ export interface Removed {
 }
 
 /** The people of the first source that knows people by id. Every version of Shelfdesk has such a source. */
-export const peopleIn = (streams: readonly Declaring[]): People =>
+const peopleIn = (streams: readonly Declaring[]): People =>
   streams.map(rulesOf).find(rules => rules?.people !== undefined)!.people!;
 
 /** Whether an id belongs to a stored or an erased person. */
-export async function isKnown(client: Client, account: string, people: People, id: string): Promise<boolean> {
+async function isKnown(client: Client, account: string, people: People, id: string): Promise<boolean> {
   const { rowCount } = await client.query('select from sync.erased where account_id = $1 and customer_id = $2', [
     account,
     id,
@@ -34,7 +34,7 @@ export async function isKnown(client: Client, account: string, people: People, i
 }
 
 /** Whether the account mirrors, or has mirrored, the source of these people. */
-export async function hasPeople(client: Client, account: string, { source }: People): Promise<boolean> {
+async function hasPeople(client: Client, account: string, { source }: People): Promise<boolean> {
   const { rows } = await client.query<{ bound: boolean }>(
     `select exists (select from sync.sources where (account_id, source) = ($1, $2))
        or exists (select from sync.coverage where (account_id, source) = ($1, $2)) as bound`,
@@ -46,7 +46,10 @@ export async function hasPeople(client: Client, account: string, { source }: Peo
 /** A customer of the help desk, or everybody with a contact value, in any source. */
 export type Named = { readonly customer: string } | { readonly contact: string };
 
-/** Erases a person that an operator names. Throws UsageError if nobody is meant. */
+/**
+ * Erases a person that an operator names, everybody who shares a contact value with them, and their messages. Throws
+ * UsageError if nobody is meant.
+ */
 export async function eraseNamed(
   client: Client,
   account: string,
@@ -77,29 +80,12 @@ export async function eraseNamed(
       `${people.whereIds} What is not here yet, ${command(account, 'sync customers')} brings.`,
     );
   }
-  return erase(client, account, { customers: [customer], tickets: [] }, now, streams);
-}
-
-/** Erases these people, everybody who shares a contact value with them, and their messages. */
-export async function erase(
-  client: Client,
-  account: string,
-  asked: Pick<Clues, 'customers' | 'tickets'>,
-  now: Date,
-  streams: readonly Declaring[],
-): Promise<Removed> {
-  const people = peopleIn(streams);
   await alone(client, account);
-  const forms = await formsIn(client, await people.contactsOf(client, account, asked.customers));
+  const forms = await formsIn(client, await people.contactsOf(client, account, [customer]));
   const same = await sharing(client, account, people, forms);
-  const customers = [...asked.customers, ...same.filter(id => !asked.customers.includes(id))];
-  const kept = await note(client, account, { customers, asked: asked.customers, forms }, now);
-  const { rows } = await remove(
-    client,
-    account,
-    { customers, tickets: asked.tickets, forms, kept, people, streams },
-    now,
-  );
+  const customers = [customer, ...same.filter(id => id !== customer)];
+  const kept = await note(client, account, { customers, asked: [customer], forms }, now);
+  const { rows } = await remove(client, account, { customers, tickets: [], forms, kept, people, streams }, now);
   return { customers, rows: { ...rows, failures: await cutOlderWords(client, account) } };
 }
 

@@ -5,12 +5,10 @@
  */
 
 import { ofErased } from '../engine/commit/rejects.ts';
-import type { Client } from '../engine/database/pool.ts';
+import type { Queryable } from '../engine/database/pool.ts';
 import { carries, digitsOf, patternsOf } from './contact-normalisation.ts';
 import type { Remains, TheirRejects } from './redact.ts';
 import { concerning } from './screen.ts';
-
-type Queryable = Pick<Client, 'query'>;
 
 /** Names in old values and comparisons, of any source, that hold no personal data. */
 export const besides = ['_deleted_at', '_deleted_after', '_removed_at', 'row', 'position'];

@@ -3,13 +3,12 @@
  * ends. If the account has no erased people, the merge itself notices that (commit.ts); otherwise this file looks up
  * the ids and contact values of the page.
  */
-import type pg from 'pg';
+
+import type { Queryable } from '../engine/database/pool.ts';
 import { ExactNumber, parseJson } from '../engine/exact-json.ts';
 import { cleanText } from '../engine/json-text.ts';
 import type { Ms } from '../engine/reading/reading.ts';
 import { type Clues, concerns, type Erased, isAnybody, nobody, type PersonalRules } from './redact.ts';
-
-type Queryable = Pick<pg.ClientBase, 'query'>;
 
 /**
  * The page shows erased people under unknown ids. The caller erases their stored data first and then stores the page

@@ -90,7 +90,7 @@ export interface Source<Part extends object = object, Whole = Part> {
 }
 
 /** Data about one source of an account, from the warehouse. */
-export interface Known {
+interface Known {
   readonly address: URL;
   /** Names of the synced lists of each stream, by the stream's short name. */
   readonly lists: ReadonlyMap<string, readonly string[]>;
@@ -98,7 +98,7 @@ export interface Known {
 
 /** The parsed values of all settings. Each source reads its own values. */
 // biome-ignore lint/suspicious/noExplicitAny: each source types the values of its own settings
-export type Values = any;
+type Values = any;
 
 /** The account of the settings, and the place where people change them. */
 export interface SettingsOf {
@@ -173,7 +173,7 @@ export interface StreamJobs {
 }
 
 /** The records that a list has announced and that are fetched by id, each with one request. */
-export interface Pending {
+interface Pending {
   /** Name of one such record, such as `ticket`. The plural ends in s. */
   readonly unit: string;
   /** Cost of one request, in the unit of the source's limit. */
@@ -269,7 +269,7 @@ interface Described {
  * One list of a stream. Once the first list shows a record for which `shows` is true, this list is redundant and is not
  * read.
  */
-export interface List<T> {
+interface List<T> {
   readonly name: string;
   shows?(record: T): boolean;
 }
@@ -317,7 +317,7 @@ export interface ListStream<T extends Row> extends Described {
   parameters?(ask: Pick<Ask, 'since'>, shownBy: Ms): unknown[];
 }
 
-export interface Named extends Row {
+interface Named extends Row {
   name?: string | null | undefined;
 }
 

@@ -5,7 +5,9 @@ import type { Counts, RunKind, StreamProgress } from '../engine/runs/runs.ts';
 export interface RunStream extends Omit<StreamProgress, 'account_id'> {
   paused: boolean;
   token: number;
+  /** The process and the job that read it, or read it last; null while it waits for the next. */
   worker: number | null;
+  job: string | null;
   started_at: Date | null;
   finished_at: Date | null;
   deferred_until: Date | null;
@@ -56,7 +58,18 @@ export interface RunsAsked {
 }
 
 const counts = ['seen', 'inserted', 'updated', 'unchanged', 'deleted', 'rejected', 'cleaned', 'credits'];
-const told = ['expected', ...counts, 'carried_from', 'waits_for', 'error', 'remedy', 'exit_code', 'token', 'worker'];
+const told = [
+  'expected',
+  ...counts,
+  'carried_from',
+  'waits_for',
+  'error',
+  'remedy',
+  'exit_code',
+  'token',
+  'worker',
+  'job',
+];
 const times = ['started_at', 'finished_at', 'deferred_until'] as const;
 
 /** The newest first. */

@@ -2,7 +2,7 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-export interface Contact {
+interface Contact {
   id: string;
   name?: string | null;
   email?: string | null;
@@ -10,7 +10,7 @@ export interface Contact {
   updated_at: string;
 }
 
-export interface Deal {
+interface Deal {
   id: string;
   contact_id?: string | null;
   title?: string | null;

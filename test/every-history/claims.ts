@@ -19,7 +19,7 @@ import type { Explored } from './ledger/breadth-first.ts';
 
 export { claimsWorlds };
 
-export const product: Product = {
+const product: Product = {
   ...claimsOfProduct,
   ...runs,
   ...commit,
@@ -63,7 +63,7 @@ interface Node {
 }
 
 /** The tables of a world before anything happens. */
-export async function beginWorld(
+async function beginWorld(
   db: ClaimsDatabase,
   world: ClaimsWorld,
   { openRun }: Pick<Product, 'openRun'> = product,
@@ -109,7 +109,7 @@ export async function beginWorld(
 }
 
 /** Carries out one act from these tables, and says what went wrong. */
-export async function perform(
+async function perform(
   db: ClaimsDatabase,
   product: Product,
   before: Claims,
@@ -240,7 +240,7 @@ function permutations(of: readonly number[]): number[][] {
   return of.flatMap(one => permutations(of.filter(other => other !== one)).map(rest => [one, ...rest]));
 }
 
-export async function exploreClaimsWorld(
+async function exploreClaimsWorld(
   db: ClaimsDatabase,
   world: ClaimsWorld,
   options: ClaimsOptions = {},

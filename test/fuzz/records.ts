@@ -4,7 +4,7 @@
  */
 
 /** Text that stands in JSON as it is. */
-export class Raw {
+class Raw {
   readonly json: string;
   constructor(json: string) {
     this.json = json;
@@ -12,7 +12,7 @@ export class Raw {
 }
 
 /** The fields of a record in their order; a name may come twice. */
-export type Fields = [name: string, value: unknown][];
+type Fields = [name: string, value: unknown][];
 
 /** The same numbers for the same seed. */
 export class Chance {
@@ -209,7 +209,7 @@ function randomText(chance: Chance, longest: number): string {
   ).join('');
 }
 
-export function oddMarkup(chance: Chance): string {
+function oddMarkup(chance: Chance): string {
   const n = chance.next() < 0.05 ? 20_000 : 1 + chance.below(60);
   const one = chance.pick(markup);
   const other = chance.pick(markup);

@@ -8,13 +8,13 @@ import {
   type SeenRequest,
   startSandbox,
 } from '../../packages/sandbox/src/server.ts';
-import { inFlight } from '../../src/engine/load/commit-queue.ts';
 import { retryRun } from '../../src/engine/runs/operations.ts';
 import { Interrupted } from '../../src/errors.ts';
 import { settingsFor, shelfdesk } from '../support/cli.ts';
 import { long } from '../support/long.ts';
 import { backfillOnce, configFor, differences, noSandboxLimits, syncOnce } from '../support/mirror.ts';
 import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
+import { inFlight } from '../support/workers.ts';
 
 const begin = Date.UTC(2025, 0, 1);
 const hour = (n: number): number => begin + n * 3_600_000;

@@ -157,9 +157,9 @@ test('a process that was killed with a request in flight holds up nobody, though
   const child = spawnChild(
     db.url,
     {},
-    `const { bePresent } = await import(${workers});
+    `const { attend } = await import(${workers});
     const me = { account: 'acme', works: true, host: 'here', pid: process.pid, version: '0' };
-    const { id } = await bePresent(${JSON.stringify(db.url)}, me, systemClock);
+    const { id } = await (await attend(${JSON.stringify(db.url)}, systemClock)).enter(me);
     const present = makeBudget({ ...settings, sender: () => id });
     const grant = await present.acquire(1, 'backfill');
     await present.settle(grant, { headers: { limit: 100, remaining: 60, used: 1, resetSeconds: 60 }, refused: false });

@@ -2,12 +2,12 @@
 import { describe, expect, test } from 'vitest';
 import { between, makeRng } from '../../packages/sandbox/src/random.ts';
 import { startSandbox } from '../../packages/sandbox/src/server.ts';
-import { inFlight } from '../../src/engine/load/commit-queue.ts';
 import { settingsFor, shelfdesk } from '../support/cli.ts';
 import { amount } from '../support/long.ts';
 import { differences, noSandboxLimits } from '../support/mirror.ts';
 import { freshDatabase } from '../support/postgres.ts';
 import { describeOnRedis } from '../support/redis.ts';
+import { inFlight } from '../support/workers.ts';
 
 const kills = amount(8, 4);
 /** SPEC I8: what was completed longer ago is not taken over as it is. */

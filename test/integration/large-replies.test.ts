@@ -54,8 +54,7 @@ async function desk(capBytes: number) {
   const s = await scripted({
     lookbackMs: 1000,
     begins: 1000,
-    fetch: (url, headers, method) =>
-      fetch(new URL(url.pathname + url.search, `http://127.0.0.1:${port}`), headers, method),
+    fetch: (url, headers) => fetch(new URL(url.pathname + url.search, `http://127.0.0.1:${port}`), headers),
   });
   return Object.assign(s, {
     lists_: lists,

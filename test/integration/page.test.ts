@@ -6,7 +6,6 @@ import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { addWeb } from '../../src/cli/look/web.ts';
 import { systemClock } from '../../src/clock.ts';
-import { type OpenQueue, openQueue } from '../../src/engine/queue/queue.ts';
 import { cookieName, mostTries, sessionMs } from '../../src/ops/page/auth.ts';
 import { creditBuckets } from '../../src/ops/page/credits.ts';
 import { pathOf } from '../../src/ops/page/render/fleet.ts';
@@ -25,7 +24,6 @@ import {
   tokens,
   viewerToken,
 } from '../support/page.ts';
-import { describeOnRedis } from '../support/redis.ts';
 
 let world: PageWorld;
 let open: FastifyInstance;
@@ -230,6 +228,7 @@ describe('the figures are those of SQL', () => {
         ),
       );
       if (error !== null) expect(shown).toContain(error);
+      expect(shown).toContain(`Job run-1-helpdesk.${stream}-1 of worker 7; its token is 2, which each attempt raises.`);
     }
     expect(shown).toContain(`Retry run ${run!.id}`);
     expect(body).toContain(`/events?account=failing&amp;run=${run!.id}`);
@@ -368,15 +367,7 @@ describe('a stranger', () => {
     '/events?account=fresh',
     '/credits.json?account=fresh',
   ];
-  const more = [
-    '/queue',
-    '/queue/',
-    '/queue/api/queues',
-    '/queue/static/js/main.js',
-    '/healthz',
-    '/metrics',
-    '/nothing',
-  ];
+  const more = ['/healthz', '/metrics', '/nothing'];
   let strange: FastifyInstance;
   beforeAll(async () => {
     let nowMs = systemClock.now();
@@ -475,11 +466,6 @@ describe('a viewer', () => {
       ...{ action: 'pause', subject: 'tickets', outcome: 'refused: viewers only look' },
     });
     expect(await world.rows(`select from sync.paused where account_id = 'fresh'`)).toEqual([]);
-  });
-
-  test('does not see the queue', async () => {
-    for (const path of ['/queue', '/queue/api/queues'])
-      expect((await get(path, bearer(viewerToken), guarded)).statusCode).toBe(403);
   });
 });
 
@@ -754,46 +740,5 @@ describe('the command', () => {
     child.kill('SIGTERM');
     while (!(await reader.read()).done);
     expect(await finished).toMatchObject({ code: 0 });
-  });
-});
-
-describe('the board of the queue', () => {
-  async function shows(queue: OpenQueue) {
-    const queues = new Map<string, OpenQueue['bull']>();
-    // An account that comes after the page.
-    const findQueues = async () => void queues.set('fresh', queue.bull);
-    const app = await world.app(tokens, { queues, findQueues });
-    await queue.add('sync-stream', 'one', { run: 1 });
-    const reply = await get('/queue/api/queues', bearer(operatorToken), app);
-    expect(reply.statusCode).toBe(200);
-    expect(reply.json()).toMatchObject({
-      queues: [{ displayName: 'fresh', readOnlyMode: true, counts: { waiting: 1 } }],
-    });
-    expect((await get('/queue', bearer(operatorToken), app)).headers['content-security-policy']).toContain(
-      "script-src 'self'",
-    );
-    const cleaned = await app.inject({
-      method: 'PUT',
-      url: '/queue/api/queues/shelfdesk-x/clean/completed',
-      headers: { ...here, ...bearer(operatorToken) },
-    });
-    expect(cleaned.statusCode).toBe(405);
-  }
-
-  test('on PostgreSQL', async () => {
-    await using queue = await openQueue({ name: 'paged', redisUrl: undefined, databaseUrl: world.url });
-    await shows(queue);
-  });
-
-  describeOnRedis('on Redis', redis => {
-    test('too', async () => {
-      await using queue = await openQueue({
-        name: `paged-${process.pid}`,
-        redisUrl: redis.url,
-        databaseUrl: world.url,
-      });
-      await shows(queue);
-      await queue.bull.obliterate({ force: true });
-    });
   });
 });

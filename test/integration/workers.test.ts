@@ -2,14 +2,13 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { type SandboxOptions, type SeenRequest, startSandbox } from '../../packages/sandbox/src/server.ts';
-import { inFlight } from '../../src/engine/load/commit-queue.ts';
 import { settingsFor, shelfdesk } from '../support/cli.ts';
 import { killWorkers } from '../support/killing.ts';
 import { long, proof } from '../support/long.ts';
 import { differences, noSandboxLimits } from '../support/mirror.ts';
 import { freshDatabase } from '../support/postgres.ts';
 import { describeOnRedis } from '../support/redis.ts';
-import { type Asked, askedAgain, askedOf, startWorker, type WorkerProcess } from '../support/workers.ts';
+import { type Asked, askedAgain, askedOf, inFlight, startWorker, type WorkerProcess } from '../support/workers.ts';
 
 type Env = Record<string, string>;
 

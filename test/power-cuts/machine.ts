@@ -15,7 +15,7 @@ import { findPlace, run } from '../../src/embedded/place.ts';
 import { removeServer } from '../support/global.ts';
 
 /** What the server had committed when it stood still, and could not say afterwards. */
-export interface Cut<T> {
+interface Cut<T> {
   /** Committed before the cut, and unknown after it. */
   readonly lostTransactions: number;
   /** Bytes of the log that were written and not flushed. */

@@ -7,12 +7,7 @@ import type { Queue } from './queue.ts';
 import { type Asked, namesOf, type Runs } from './runs.ts';
 import type { Scheduler } from './scheduler.ts';
 
-export type Scripted =
-  | Asked
-  | keyof typeof happenings
-  | 'a person is erased'
-  | 'fields are left out'
-  | 'the catalog changes';
+type Scripted = Asked | keyof typeof happenings | 'a person is erased' | 'fields are left out' | 'the catalog changes';
 export type Script = readonly (readonly [seconds: number, what: Scripted])[];
 export type Event = [atMs: number, label: string, act: () => void];
 

@@ -38,12 +38,12 @@ const net = actor('net');
 
 export function networkOf({ scheduler, services, rng, slow, edge, arrived }: NetworkOptions): (by: Actor) => Fetch {
   const someMs = () => (rng() * 100 < slow ? between(rng, 1000, 12_000) : between(rng, 1, 120));
-  return by => (url, headers, method) =>
+  return by => (url, headers) =>
     new Promise<RawReply>((resolve, reject) => {
       const sentMs = scheduler.nowMs;
       const [there, writing, back] = [someMs(), between(rng, 0, 40), someMs()];
-      const asked = { method, url: url.pathname + url.search, headers: { ...headers, host: url.host } };
-      const shown = `${method} ${decodeURIComponent(asked.url)}`;
+      const asked = { method: 'GET', url: url.pathname + url.search, headers: { ...headers, host: url.host } };
+      const shown = `GET ${decodeURIComponent(asked.url)}`;
       scheduler.note(`${by.name} sends ${shown}`);
       scheduler.at(sentMs + there, net, `arrives: ${shown}`, () => {
         const { status, headers: said, text, broken, delay_ms = 0, dated } = services.handle(asked);

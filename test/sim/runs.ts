@@ -1,10 +1,9 @@
 /** Runs, as people and schedules ask for them: opened while everything goes wrong, and brought to a good end at rest. */
 import type pg from 'pg';
 import { pick, type Rng } from '../../packages/sandbox/src/random.ts';
-import { transaction } from '../../src/engine/database/pool.ts';
 import { openSweep } from '../../src/engine/deletions/swept-ranges.ts';
 import { openBackfill } from '../../src/engine/runs/ranges.ts';
-import { lockAccount, openRun, openSync, type RunKind } from '../../src/engine/runs/runs.ts';
+import { openRun, openSync, type RunKind, withAccount } from '../../src/engine/runs/runs.ts';
 import { streams } from '../../src/sources/index.ts';
 import { keysOf } from '../support/keys.ts';
 import type { Check } from './check.ts';
@@ -88,10 +87,7 @@ export class Runs {
         return opened.run;
       }
       if (kind === 'backfill') return (await openBackfill(this.#around.calm, { ...given, range }, now)).run;
-      return transaction(this.#around.calm, async client => {
-        await lockAccount(client, account);
-        return openRun(client, { ...given, kind }, now);
-      });
+      return withAccount(this.#around.calm, account, client => openRun(client, { ...given, kind }, now));
     };
     const run = await open();
     for (const process of this.#around.processes()) process.ring();

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 
 const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
 
-export interface Reply {
+interface Reply {
   readonly result?: Record<string, unknown> & {
     readonly content?: readonly { readonly text: string }[];
     readonly isError?: boolean;
@@ -14,7 +14,7 @@ export interface Reply {
 }
 
 /** What a tool answers. */
-export interface Told {
+interface Told {
   readonly isError: boolean;
   /** All of it, as it came. */
   readonly text: string;

@@ -23,7 +23,7 @@ const version = '6.2.0';
 const artifact = 'org.alloytools.alloy.dist';
 
 /** The jar; undefined if Alloy cannot be had, or there is no Java to run it. */
-export async function findAlloy(): Promise<string | undefined> {
+async function findAlloy(): Promise<string | undefined> {
   const hasJava = await run('java', ['-version']).then(
     () => true,
     () => false,

@@ -20,7 +20,7 @@ They are generated, and a test holds all but one; \`npm run docs\` writes them a
 const widest = 110;
 
 /** A day is told as a day, and not as the midnight of whoever looks. */
-export const asText: pg.CustomTypesConfig = {
+const asText: pg.CustomTypesConfig = {
   getTypeParser: ((oid: number) => (text: string) => (numbers.has(oid) ? Number(text) : text)) as never,
 };
 const numbers = new Set([20, 21, 23, 700, 701, 1700]);

@@ -4,7 +4,7 @@ import type pg from 'pg';
 import type { World } from '../../packages/sandbox/src/helpdesk/world/world.ts';
 import { pick, type Rng } from '../../packages/sandbox/src/random.ts';
 
-export interface Arrival {
+interface Arrival {
   readonly atMs: number;
   /** From the change to the new version of its ticket in Postgres. */
   readonly ticketMs: number;

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { parse } from 'yaml';
 import { root } from './docker.ts';
 
-export interface Service {
+interface Service {
   image: string;
   build?: string;
   pull_policy?: string;

@@ -80,9 +80,9 @@ function withBooks(here: InProcess): void {
     clock,
     random: () => 0,
     log,
-    fetch: async (url, headers, method) => {
+    fetch: async (url, headers) => {
       here.nowMs += 40;
-      const asked = { method, url: url.pathname + url.search, headers: { ...headers, host: url.host } };
+      const asked = { method: 'GET', url: url.pathname + url.search, headers: { ...headers, host: url.host } };
       const { status, text, headers: said } = services.handle(asked);
       const lower = Object.fromEntries(Object.entries(said).map(([name, value]) => [name.toLowerCase(), value]));
       return { status, headers: lower, text };

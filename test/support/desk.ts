@@ -46,13 +46,13 @@ export interface DeskOptions extends Omit<SandboxOptions, 'before' | 'fault'> {
 }
 
 /** What BullMQ says of a job of ours. */
-export interface Stand {
+interface Stand {
   state: string;
   attemptsMade: number;
   failedReason: string | undefined;
 }
 
-export interface Worker extends AsyncDisposable {
+interface Worker extends AsyncDisposable {
   /** Its number in sync.workers. */
   readonly id: number;
   readonly account: Account;
@@ -93,13 +93,13 @@ export interface Desk extends AsyncDisposable {
 }
 
 /** Who is, or was, at work on a stream. */
-export interface Hands {
+interface Hands {
   token: number;
   worker: number | null;
   job: string | null;
 }
 
-export interface Process {
+interface Process {
   readonly id: number;
   /** What it wrote to stderr so far. */
   told(): string;

@@ -14,13 +14,13 @@ export interface Look {
 }
 
 /** An answer that the ticket is gone: after the one time, and by the other. */
-export interface Gone {
+interface Gone {
   readonly goneAfterMs: number;
   readonly goneByMs: number;
 }
 
 /** A reading of whole lists as of this time: it would have shown any change of the ticket. */
-export interface Swept {
+interface Swept {
   readonly sweptMs: number;
 }
 /** In the order in which the mirror heard of it, which is not that of a clock that is set back. */

@@ -33,7 +33,7 @@ import { open } from './scripted.ts';
 import { listStream, openHelpdesk, sourcesOf } from './sources.ts';
 
 /** One request as the source saw it. */
-export interface Exchange {
+interface Exchange {
   readonly path: string;
   readonly query: URLSearchParams;
   readonly status: number;
@@ -131,12 +131,12 @@ export async function inProcess(
     random: () => 0,
     log,
     rules: options.fieldRules,
-    fetch: async (url, headers, method) => {
+    fetch: async (url, headers) => {
       const path = decodeURIComponent(url.pathname.replace('/api/v1', ''));
       nowMs += latencyMs / 2;
       const instead = here.before(path, url.searchParams);
       const target = typeof instead === 'string' ? `/api/v1${instead}` : url.pathname + url.search;
-      const asked = { method, url: target, headers: { ...headers, host: url.host } };
+      const asked = { method: 'GET', url: target, headers: { ...headers, host: url.host } };
       const reply = services.handle(asked);
       const refused = { status: instead as number, text: '{"message":"No"}' };
       const said = typeof instead === 'number' ? refused : typeof instead === 'object' ? instead : reply;

@@ -1,6 +1,6 @@
 /**
  * Three workers on a world that changes, one of them killed now and then; what has become of it when they were left in
- * peace to finish. For the test and for the measurement, which takes longer.
+ * peace to finish.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';

@@ -1,9 +1,9 @@
 /** A Redis for one purpose, where others beside it would disturb. */
 import { spawn } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { freePort } from '../../src/embedded/cluster.ts';
 
 export interface OwnRedis extends AsyncDisposable {
   readonly port: number;
@@ -37,15 +37,4 @@ export async function startOwnRedis(
   });
   const opened = stack.move();
   return { port, [Symbol.asyncDispose]: () => opened.disposeAsync() };
-}
-
-export function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer();
-    server.once('error', reject);
-    server.listen(0, '127.0.0.1', () => {
-      const { port } = server.address() as { port: number };
-      server.close(() => resolve(port));
-    });
-  });
 }

@@ -4,10 +4,10 @@ import { pino } from 'pino';
 import { configuredSources } from '../../src/app/context.ts';
 import { systemClock } from '../../src/clock.ts';
 import { makePool } from '../../src/engine/database/pool.ts';
-import { bePresent } from '../../src/engine/runs/workers.ts';
 import { makeApp, type Site, servePage } from '../../src/ops/page/server.ts';
 import { configFor } from './mirror.ts';
 import { freshDatabase } from './postgres.ts';
+import { bePresent } from './present.ts';
 
 export const operatorToken = 'operators-hush-hush';
 export const viewerToken = 'viewers-hush-hush';
@@ -92,8 +92,8 @@ async function seed(pool: ReturnType<typeof makePool>, name: string): Promise<vo
        insert into sync.stored_runs (account_id, kind, state, started_at, finished_at)
        values ($1, 'sync', $2, now() - interval '7 minutes', now() - interval '4 minutes') returning id)
      insert into sync.stored_run_streams
-       (run_id, account_id, source, stream, state, seen, inserted, updated, credits, error, remedy, exit_code, started_at, finished_at)
-     select id, $1, 'helpdesk', s, $2, 1200, 1100, 90, 1234, $3, $4, $5, now() - interval '7 minutes', now() - interval '4 minutes'
+       (run_id, account_id, source, stream, state, token, worker, job, seen, inserted, updated, credits, error, remedy, exit_code, started_at, finished_at)
+     select id, $1, 'helpdesk', s, $2, 2, 7, 'run-1-helpdesk.' || s || '-1', 1200, 1100, 90, 1234, $3, $4, $5, now() - interval '7 minutes', now() - interval '4 minutes'
      from r, unnest('{users,customers,tickets,messages}'::text[]) s`,
     failed ? 'failed' : 'completed',
     failed ? `GET /tickets: 500 ${markup} ${rightToLeft}` : null,

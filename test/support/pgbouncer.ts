@@ -5,7 +5,7 @@ import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { describe } from 'vitest';
-import { freePort } from './own-redis.ts';
+import { freePort } from '../../src/embedded/cluster.ts';
 
 declare module 'vitest' {
   interface TaskMeta {

@@ -12,7 +12,7 @@ declare module 'vitest' {
   }
 }
 
-export function redisForTests(): { url: string } | undefined {
+function redisForTests(): { url: string } | undefined {
   const url = inject('redisUrl');
   return url === undefined ? undefined : { url };
 }

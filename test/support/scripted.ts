@@ -69,7 +69,7 @@ export const message = (id: string, more: Record<string, unknown> = {}) => ({
 });
 
 /** Records, or the reply's text as it shall come. A function says it anew each time. */
-export type Says = readonly unknown[] | string | ((query: URLSearchParams) => readonly unknown[] | string);
+type Says = readonly unknown[] | string | ((query: URLSearchParams) => readonly unknown[] | string);
 
 export interface Scripted extends AsyncDisposable {
   readonly url: string;

@@ -7,14 +7,12 @@ import { books } from '../../src/sources/books/books.ts';
 import type { BooksSettings } from '../../src/sources/books/open.ts';
 import { customers } from '../../src/sources/helpdesk/customers.ts';
 import { helpdesk } from '../../src/sources/helpdesk/helpdesk.ts';
-import { messages } from '../../src/sources/helpdesk/messages/messages.ts';
 import type { AuditSettings, HelpdeskSettings } from '../../src/sources/helpdesk/open.ts';
 import { tickets } from '../../src/sources/helpdesk/tickets.ts';
 import { users } from '../../src/sources/helpdesk/users.ts';
 import type { ListStream, Row, Source } from '../../src/sources/source.ts';
 
-/** The streams of the help desk as they are declared. */
-export const desk = { users, customers, tickets, messages };
+/** The lists of the help desk as they are declared. */
 export const deskLists: readonly ListStream<Row>[] = [users, customers, tickets];
 
 export function listStream(name: string): ListStream<Row> {

@@ -36,7 +36,7 @@ function dueAt(since: number, seconds: number, lasts: Business): number {
   return since + high * 1000;
 }
 
-export const clock: Business = (since, until) => (until - since) / 1000;
+const clock: Business = (since, until) => (until - since) / 1000;
 
 export const targetRows = (
   all: readonly Counted[],

@@ -1,9 +1,14 @@
 /** `start` as processes of their own, killed at random, and which requests were paid for more than once. */
+
 import { setTimeout as delay, setImmediate } from 'node:timers/promises';
 import type { World } from '../../packages/sandbox/src/helpdesk/world/world.ts';
 import { pick, type Rng } from '../../packages/sandbox/src/random.ts';
 import type { SeenRequest } from '../../packages/sandbox/src/server.ts';
+import { mostTogether } from '../../src/engine/load/commit-queue.ts';
 import { type Finished, shelfdesk } from './cli.ts';
+
+/** A crash costs these replies at most: those that are committed, those that wait, and the one that is asked for. */
+export const inFlight = 2 * mostTogether + 1;
 
 export interface WorkerProcess {
   /** Its number in sync.workers, once it is at work. */

@@ -25,13 +25,13 @@ export interface ServerOptions {
   chargesRefused: boolean;
   headers: boolean;
 }
-export interface Answer {
+interface Answer {
   refused: boolean;
   headers: RateHeaders;
 }
 
 /** Counts credits over all clients, and requests in every sliding and every fixed second. */
-export function makeServer(options: ServerOptions, limits: Rules = rules) {
+function makeServer(options: ServerOptions, limits: Rules = rules) {
   const { credits, periodMs, requestsPerSecond } = limits;
   let uses: { atMs: number; cost: number }[] = [];
   let seconds: number[] = [];
@@ -214,7 +214,7 @@ export function play(scene: Scene): Outcome {
 }
 
 /** A small generator of random numbers, so that a seed replays a failure. */
-export function mulberry(seed: number): () => number {
+function mulberry(seed: number): () => number {
   let a = seed >>> 0;
   return () => {
     a = (a + 0x6d2b79f5) >>> 0;

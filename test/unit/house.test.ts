@@ -351,6 +351,14 @@ describe('shape', () => {
     expect(files.filter(({ code }) => ofAccounts.test(code)).map(({ path }) => path)).toEqual([]);
   });
 
+  test('an export for tests alone says what they need it for; knip finds those that say nothing', () => {
+    const said = files.flatMap(({ path, text }) =>
+      [...text.matchAll(/@internal\b(.*)/g)].map(([, why]) => [path, why!.trim()] as const),
+    );
+    expect(said.length).toBeGreaterThan(0);
+    expect(said.filter(([, why]) => !/^[A-Z].* .*\.$/.test(why))).toEqual([]);
+  });
+
   test('no class extends another one, but for errors', () => {
     const extending = files.flatMap(({ path, code }) =>
       [...code.matchAll(/\bclass (\w+) extends (\w+)/g)].map(([, name, parent]) => [path, name, parent] as const),

@@ -10,11 +10,13 @@ import type { Asked, Reply } from './http/request-reply.ts';
 let yaml: string | undefined;
 let json: string | undefined;
 
+// @internal Tests validate the document itself.
 export function openapiYaml(): string {
   yaml ??= readFileSync(new URL('openapi.yaml', import.meta.url), 'utf8');
   return yaml;
 }
 
+// @internal Every test of a sandbox holds its replies against the document.
 export function openapiJson(): string {
   json ??= JSON.stringify((createRequire(import.meta.url)('yaml') as typeof import('yaml')).parse(openapiYaml()));
   return json;

@@ -27,7 +27,7 @@ interface Choice extends Row {
 }
 
 /** A comma-separated list of words; empty by default. */
-export interface Several extends Row {
+interface Several extends Row {
   of: readonly string[];
 }
 

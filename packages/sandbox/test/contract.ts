@@ -25,7 +25,7 @@ interface Response {
   content?: Record<string, { schema: Json }>;
 }
 
-export interface Operation {
+interface Operation {
   operationId: string;
   parameters?: unknown[];
   responses: Record<string, unknown>;

@@ -52,6 +52,7 @@ const esc = String.fromCharCode(27);
 const isColour = new RegExp(`${esc}\\[[\\d;]*m`, 'g');
 
 /** Rows that the lines fill at this width. The terminal may have become narrower since they were drawn. */
+// @internal Tests need no terminal for it.
 export const heightOf = (lines: readonly string[], columns: number): number =>
   lines.reduce((rows, line) => rows + Math.max(1, Math.ceil(line.replaceAll(isColour, '').length / columns)), 0);
 

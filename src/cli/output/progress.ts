@@ -169,6 +169,7 @@ const mark = (stream: StreamProgress) =>
 
 type StreamForecast = ForecastTotals['streams'][string] | undefined;
 
+// @internal Tests show states that no run stays in.
 export function lineOf(stream: StreamProgress, stand: Stand | undefined, forecast: StreamForecast): Line {
   const { stream: name, state, waits_for } = stream;
   if (isOver(stream)) {
@@ -225,6 +226,7 @@ function sentence({ share, words: [first, ...rest] }: Stand): string {
   return [share === undefined ? first : `${first} (${percentOf(share)} %)`, ...rest].join(', ');
 }
 
+// @internal Tests show waits and speeds that no run keeps.
 export function standing(
   stream: StreamProgress,
   now: {

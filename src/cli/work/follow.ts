@@ -89,6 +89,7 @@ const whyNot = (stream: Stream): string =>
 export const sweptNames = streams.filter(({ jobs }) => jobs.sweep !== undefined).map(({ name }) => name);
 
 /** The key of a stream as people name it: by the key, or by a short name that only one source has. Throws UsageError. */
+// @internal Tests name streams of sources that share a name, which no source of today does.
 export function keyNamed(name: string, among: readonly Pick<Stream, 'key' | 'name'>[]): StreamKey {
   const named = among.filter(one => one.key === name || one.name === name);
   if (named.length > 1) throw ambiguous(name, named);

@@ -14,7 +14,7 @@ export function askedFor({ kind: _, ...question }: Question): AskedFor {
 }
 
 /** Forecast of a run; undefined before a first load without a plan, when nothing is known. */
-export async function forecastFor(ctx: Context, question: Question): Promise<ForecastTotals | undefined> {
+async function forecastFor(ctx: Context, question: Question): Promise<ForecastTotals | undefined> {
   const { kind } = question;
   const asked = { kind, question: askedFor(question) };
   const planned = await freshPlan(ctx.pg, ctx.account, asked, new Date(ctx.clock.now()));

@@ -31,7 +31,7 @@ export interface Booked extends ClocksTold {
   until?: Date;
 }
 
-export type OnWait = (ms: number, awaits: Awaited) => void;
+type OnWait = (ms: number, awaits: Awaited) => void;
 
 export interface Budget {
   /**

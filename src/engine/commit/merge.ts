@@ -174,6 +174,7 @@ export const pathOf = ({ name, field, path, unstored }: Column): readonly string
 /** The outermost of them. */
 export const fieldOf = (column: Column): string => pathOf(column)[0]!;
 /** A column whose text tells of nobody: a state, a currency, the id of another record. */
+// @internal A test declares columns that tell of nobody.
 export const plain = (column: Column): Column => ({ ...column, mayTell: false });
 /** A column that `_payload` lacks. */
 export const apart = (column: Column): Column => ({ ...column, apart: true });
@@ -395,6 +396,7 @@ function isNewer({ name, version, oneReader, passOver }: Table): string {
  * its reply, less the lookback, is as of the date of the row or later. Until then it stays at the end of the list, outside
  * the synced range, and is read again.
  */
+// @internal Each case of the rule is played in SQL, and a planted defect replaces it.
 export function laterVersion(version: string, table: string): string {
   const [trueBy, past] = [rowTrueBy('t'), rowTrueBy('excluded')];
   const lookback = `(select sync.lookback_of($2, '${sourceOfKey(table)}'))`;

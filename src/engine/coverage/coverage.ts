@@ -3,16 +3,14 @@
  * what is wanted minus what is covered; PostgreSQL's multiranges do the arithmetic.
  */
 
-import type pg from 'pg';
 import { Fatal } from '../../errors.ts';
-import type { Client } from '../database/pool.ts';
+import type { Client, Queryable } from '../database/pool.ts';
 import { nameOfKey, type StreamKey, sourceAndStream, sourceOfKey } from '../database/stream-key.ts';
 import type { Ms, Range, Walk } from '../reading/reading.ts';
 import type { Claim } from '../runs/claims.ts';
 import { command } from '../runs/pauses.ts';
 import { wasBeside } from '../runs/runs.ts';
 
-type Queryable = Pick<pg.ClientBase, 'query'>;
 type Key = Pick<Claim, 'account' | 'stream'>;
 
 const isRead = 'exists (select from sync.coverage where account_id = $1 and not isempty(covered))';

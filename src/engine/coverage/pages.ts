@@ -1,11 +1,9 @@
 /** What is known of the pages of each list, and how far its ends are proven (see reading/ends.ts). */
-import type pg from 'pg';
-import type { Client } from '../database/pool.ts';
+import type { Client, Queryable } from '../database/pool.ts';
 import { sourceOfKey } from '../database/stream-key.ts';
 import type { Ms, Pages } from '../reading/reading.ts';
 import type { Claim } from '../runs/claims.ts';
 
-type Queryable = Pick<pg.ClientBase, 'query'>;
 type Key = Pick<Claim, 'account' | 'stream'>;
 
 export interface KnownPages {

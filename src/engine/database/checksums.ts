@@ -2,15 +2,15 @@
  * Checksums of migrations, stored when they are applied. An edited migration would leave databases that differ under
  * one name, so it is refused.
  */
+
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type pg from 'pg';
 import { exitCodes, ShelfdeskError } from '../../errors.ts';
-
-type Queryable = Pick<pg.ClientBase, 'query'>;
+import type { Queryable } from './pool.ts';
 
 /** SHA-256 of the text, in hexadecimal. Line ends do not count: Git may change them. */
+// @internal The checksums that are kept beside the migrations are made by it.
 export const checksumOf = (text: string): string =>
   createHash('sha256').update(text.replaceAll('\r\n', '\n')).digest('hex');
 

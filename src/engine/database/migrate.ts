@@ -12,7 +12,7 @@ import pg from 'pg';
 import { Away, exitCodes, isAway, isCanceled, ShelfdeskError } from '../../errors.ts';
 import { keepChecksums, refuseIfEdited } from './checksums.ts';
 import { addMirrors, type Mirror } from './mirrors.ts';
-import { ownNames } from './pool.ts';
+import { ownNames, type Queryable } from './pool.ts';
 import { connectSession, sessionTo } from './session/session.ts';
 import { applyViews, readViews, stateOfViews } from './views.ts';
 import { migrationLock } from './waits.ts';
@@ -39,8 +39,6 @@ const isNot = '42704';
 export const makeRoles =
   'create role shelfdesk_owner; create role shelfdesk_writer; create role shelfdesk_reader; create role shelfdesk_reader_pii; create role shelfdesk_sql';
 const silent = { info: () => {}, warn: () => {}, error: () => {} };
-
-type Queryable = Pick<pg.ClientBase, 'query'>;
 
 export interface Migrated {
   readonly applied: string[];

@@ -32,6 +32,8 @@ export const eachDigit: pg.CustomTypesConfig = {
 };
 
 export type Client = pg.ClientBase;
+/** A pool, or a session of it. */
+export type Queryable = Pick<Client, 'query'>;
 
 /** The socket of a session. The types of node-postgres leave it out. */
 export const streamOf = ({ connection }: pg.Client): Duplex => (connection as unknown as { stream: Duplex }).stream;

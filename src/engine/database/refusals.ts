@@ -2,14 +2,13 @@
  * What no mirror can be made in: an old server, another encoding, schemas of somebody else. Found before anything is made,
  * so that a database of others stays as it is.
  */
+
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type pg from 'pg';
 import { exitCodes, ShelfdeskError } from '../../errors.ts';
 import type { Mirror } from './mirrors.ts';
-
-type Queryable = Pick<pg.ClientBase, 'query'>;
+import type { Queryable } from './pool.ts';
 
 /** `150004` for 15.4. */
 const leastVersion = 150_000;

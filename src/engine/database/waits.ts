@@ -53,6 +53,7 @@ from pg_locks l left join lateral (
 where l.pid = any ($1) and not l.granted`;
 
 /** `Waits for a lock on helpdesk.tickets, which process 4711 (role ana, psql, since 2026-11-29 12:03 UTC) holds.` */
+// @internal Tests word waits that are hard to bring about.
 export function sentenceOf({ kind, relation, key, holder, role, program, backend, since }: Omit<Wait, 'pid'>): string {
   const what =
     key === migrationLock

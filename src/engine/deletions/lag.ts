@@ -3,7 +3,7 @@ import type { OpenSource } from '../context.ts';
 import type { Ms } from '../reading/reading.ts';
 
 /** No copy of a source is further behind than this, whatever the lookback. */
-export const longestBehindMs = 10 * 60_000;
+const longestBehindMs = 10 * 60_000;
 
 /** How far a copy of the source may be behind. */
 export const behindMs = ({ lookbackMs }: Pick<OpenSource, 'lookbackMs'>): Ms => Math.min(lookbackMs, longestBehindMs);

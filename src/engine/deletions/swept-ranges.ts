@@ -4,14 +4,12 @@
  */
 
 import type pg from 'pg';
-import type { Client } from '../database/pool.ts';
+import type { Client, Queryable } from '../database/pool.ts';
 import { sourceAndStream } from '../database/stream-key.ts';
 import type { Ms } from '../reading/reading.ts';
 import type { Claim } from '../runs/claims.ts';
 import { reopen, resumeMs } from '../runs/ranges.ts';
 import { type NewRun, openRun, type RunState, withAccount } from '../runs/runs.ts';
-
-export type Queryable = Pick<pg.ClientBase, 'query'>;
 
 /** A sweep that ended longer ago than this does not answer a new request. */
 const goOnMs = 3_600_000;

@@ -51,7 +51,7 @@ export interface Planned extends Omit<ForecastTotals, 'streams'> {
   readonly incomplete: boolean;
 }
 
-export interface StreamPlanned {
+interface StreamPlanned {
   readonly requests: number;
   readonly credits: number;
   readonly seconds: number;

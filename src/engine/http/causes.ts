@@ -192,7 +192,7 @@ export function noAnswer(error: unknown, proxy: Place['proxy']): string {
 }
 
 /** The proxy itself answers with this status. */
-export function causeAtProxy(status: number, { address, proxy }: Place): Cause {
+function causeAtProxy(status: number, { address, proxy }: Place): Cause {
   const name = proxy ? `the proxy ${hostOf(proxy.url)}` : 'a proxy on the way';
   const setting = proxy?.setting ?? 'HTTPS_PROXY';
   if (status === 407)

@@ -19,7 +19,7 @@ export interface Said {
 }
 
 /** The source refuses all requests for now. */
-export interface Refusal {
+interface Refusal {
   /** The pause in ms; without it, the headers or the budget tell. */
   readonly freezeMs?: number;
   /** The quota of a period is used up. */

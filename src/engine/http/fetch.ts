@@ -19,12 +19,12 @@ export interface RawReply {
   tooLarge?: TooLarge;
 }
 
-/** Sends one request without a body; the simulation replaces it. Throws on resets and time-outs. Follows no redirect. */
-export type Fetch = (url: URL, headers: Record<string, string>, method: 'GET' | 'POST') => Promise<RawReply>;
+/** Sends one GET; the simulation replaces it. Throws on resets and time-outs. Follows no redirect. */
+export type Fetch = (url: URL, headers: Record<string, string>) => Promise<RawReply>;
 
 /** Sends over these connections. No body is read further than `capBytes`, decoded. */
 export function fetchOver(ways: Pick<Ways, 'to'>, capBytes: number): Fetch {
-  return async (url, headers, method) => {
+  return async (url, headers) => {
     const { origin, pathname, search } = url;
     // A timer that ends with the request: AbortSignal.timeout() would live on for half a minute after each reply,
     // thousands of timers in a fast first load.
@@ -32,7 +32,7 @@ export function fetchOver(ways: Pick<Ways, 'to'>, capBytes: number): Fetch {
     const timer = setTimeout(() => deadline.abort(new Error(`time-out after ${timeoutMs / 1000} s`)), timeoutMs);
     try {
       const reply = await sendRequest.call(ways.to(url), {
-        ...{ origin, path: pathname + search, method, headers },
+        ...{ origin, path: pathname + search, method: 'GET', headers },
         signal: deadline.signal,
       });
       const { statusCode: status, headers: said } = reply;

@@ -11,7 +11,7 @@ import { applyRules, concernsKind, type FieldRules } from './rules/field-rules.t
 /** The part of a request that people see. It carries no secret: token and key are not part of a request. */
 export function label(request: Request<unknown>): string {
   const query = new URLSearchParams(request.query).toString();
-  return `${request.method ?? 'GET'} ${request.path}${query && `?${decodeURIComponent(query)}`}`;
+  return `GET ${request.path}${query && `?${decodeURIComponent(query)}`}`;
 }
 
 /** The body must be JSON of the requested shape. A truncated body or an HTML page is retried. */
@@ -22,9 +22,6 @@ export function parse<T>(
   ruling: Ruling | undefined,
   place: Place,
 ): Pick<Reply<T>, 'text' | 'records' | 'unreadable' | 'arrived' | 'total' | 'next' | 'notUtf8'> {
-  if (request.shape === 'nothing') {
-    return { text: raw.text, records: [], unreadable: [], arrived: 0, total: undefined };
-  }
   if (raw.undecoded?.lasts)
     throw new Fatal(
       `${label(request)}: ${raw.undecoded.message}`,

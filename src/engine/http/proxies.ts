@@ -12,6 +12,7 @@ export interface Proxies {
   readonly none: string;
 }
 
+// @internal Tests open sources without a proxy, whatever the environment says.
 export const noProxies: Proxies = { http: undefined, https: undefined, none: '' };
 
 /** A proxy cannot reach this machine itself. */

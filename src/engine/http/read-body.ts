@@ -51,7 +51,7 @@ export async function withinCap<R>(
  * The id of the first record in the beginning of a body; undefined if it does not show one. A record is the body itself (`single`),
  * or the first object of its first list.
  */
-export function firstId(head: string, shape: 'single' | 'list' | 'items' | 'nothing'): string | undefined {
+export function firstId(head: string, shape: 'single' | 'list' | 'items'): string | undefined {
   const begin = shape === 'single' ? 0 : head.indexOf('[') + 1;
   const record = /^\s*\{/.exec(head.slice(begin));
   if (record === null || (shape !== 'single' && begin === 0)) return undefined;

@@ -9,18 +9,16 @@ import { ExactNumber } from '../exact-json.ts';
 export type SourceName = string;
 
 export interface Request<T> {
-  /** Default: GET. */
-  readonly method?: 'GET' | 'POST';
   /** Relative to the base address of the account, e.g. `/tickets/ab12`. */
   readonly path: string;
   readonly query: Readonly<Record<string, string>>;
   /** Credits, known before the request: 1, +1 for each embedded type, +1 for a count (spec, Limits). */
   readonly cost: number;
   /**
-   * A JSON array of records; one JSON object; an object with the records in `items`, which is missing if there are
-   * none; or any body of a success.
+   * A JSON array of records; one JSON object; or an object with the records in `items`, which is missing if there are
+   * none.
    */
-  readonly shape: 'list' | 'single' | 'items' | 'nothing';
+  readonly shape: 'list' | 'single' | 'items';
   /**
    * For a list: the field of the body that holds the records, `data` or `data.items`; undefined: the body is the list.
    */

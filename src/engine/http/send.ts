@@ -223,7 +223,7 @@ export function makeSend(deps: {
     inFlight++;
     try {
       const url = urlOf(deps.baseUrl, request.path, { ...request.query, ...dialect.query(request) });
-      raw = await deps.fetch(url, headers, request.method ?? 'GET');
+      raw = await deps.fetch(url, headers);
     } catch (error) {
       call.used.credits += request.cost;
       await budget.settle(grant, { headers: {}, refused: false });
@@ -237,7 +237,7 @@ export function makeSend(deps: {
     call.status = raw.status;
     const header = (name: string) => single(raw.headers[name]);
     const said: Said = { status: raw.status, header, text: raw.text, withToken: bearer !== undefined };
-    const isSuccess = raw.status === 200 || (raw.status === 204 && request.shape === 'nothing');
+    const isSuccess = raw.status === 200;
     const refusal = isSuccess ? undefined : dialect.refusal(said, call.refusals + 1);
     const refused = refusal !== undefined;
     // Only now: a sum that goes down again could take back what was stored with another reply.

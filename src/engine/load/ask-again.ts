@@ -16,7 +16,7 @@ export const isDue = (kind: RunKind, nextMs: Ms, nowMs: Ms): boolean =>
 export type Told = 'stored' | 'rejected' | 'unknown';
 
 /** After this many rejects in a row, without a record that could be stored, it is looked whether most is rejected. */
-export const manyInARow = 20;
+const manyInARow = 20;
 
 /** Counts rejects in a row. True if it is time to look. */
 export function countInARow(): (isRejected: boolean) => boolean {

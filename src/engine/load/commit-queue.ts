@@ -61,9 +61,8 @@ export interface Entry {
 }
 
 /** The most replies in one transaction. */
+// @internal Tests count what a crash may cost.
 export const mostTogether = 10;
-/** A crash costs these replies at most: those that are committed, those that wait, and the one that is asked for. */
-export const inFlight = 2 * mostTogether + 1;
 /** Larger replies go alone: the rows and their rejects are in memory until the commit. */
 const mostSize = 2_000_000;
 
@@ -146,6 +145,7 @@ async function writeSets(client: Client, group: readonly ReplyWithRows[], all: r
  * Replies in a row that one merge can write. Each record is shown in one version. Pages were true at the same times, to the
  * second. A record of a page that brings a set goes alone: its members may be in two replies.
  */
+// @internal Tests group replies that a source rarely sends in a row.
 export function inOneMerge(entries: readonly ReplyWithRows[]): [ReplyWithRows, ...ReplyWithRows[]][] {
   const groups: [ReplyWithRows, ...ReplyWithRows[]][] = [];
   let shown = new Map<string, unknown>();

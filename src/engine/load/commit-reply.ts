@@ -166,4 +166,4 @@ const lateMs = 10_000;
 const isLate = ({ send }: OpenSource, asOf: Ms): boolean => (send.sourceNow() ?? asOf) - asOf > lateMs;
 
 /** Tries for a page with an unreadable record that cannot be fetched by id. */
-export const mostTries = 3;
+const mostTries = 3;

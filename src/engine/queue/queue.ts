@@ -68,7 +68,7 @@ export interface JobQueue extends AsyncDisposable {
 }
 
 export interface OpenQueue extends JobQueue {
-  /** BullMQ's own object, for the queue board and metrics. */
+  /** BullMQ's own object, for metrics. */
   readonly bull: Queue;
   /** Removes all failed jobs and events: those of older versions quote the source. Nothing waits for them. */
   forget(): Promise<void>;

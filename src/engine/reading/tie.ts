@@ -18,7 +18,7 @@ import {
 } from './reading.ts';
 
 /** Tries for a page that is out of order, and readings of a tie until two agree. */
-export const mostReadings = 5;
+const mostReadings = 5;
 
 export interface TieReading {
   /** The pages of a forward reading. */

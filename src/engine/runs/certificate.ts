@@ -1,7 +1,7 @@
 /** The certificate of a hand-off: what is complete, as of the end of a run. Pure. */
 
 /** Counts of a stream, over all runs that the hand-off is about. */
-export interface Rows {
+interface Rows {
   readonly seen: number;
   readonly inserted: number;
   readonly updated: number;

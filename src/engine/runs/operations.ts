@@ -15,7 +15,7 @@ import { command, minute, pausedOf, unlessLeftOut, unlessPaused, what } from './
 import { resumeMs } from './ranges.ts';
 import { closeRun, isOpen, openRun, type RunKind, type RunState, withAccount } from './runs.ts';
 
-export type Action =
+type Action =
   | 'run'
   | 'pause'
   | 'resume'

@@ -1,10 +1,8 @@
 /** Pauses: a paused stream or account is not read until people resume it. */
 
-import type pg from 'pg';
 import { UsageError } from '../../errors.ts';
+import type { Queryable } from '../database/pool.ts';
 import { nameOfKey, type StreamKey } from '../database/stream-key.ts';
-
-type Queryable = Pick<pg.ClientBase, 'query'>;
 
 export interface Paused {
   /** Null: the whole account. */

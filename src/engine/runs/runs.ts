@@ -103,10 +103,6 @@ export const wasBeside = (o: string, r: string): string =>
 const lockSql = (account: string) =>
   `select from sync.accounts where account_id = ${pg.escapeLiteral(account)} for update`;
 
-export async function lockAccount(client: Client, account: string): Promise<void> {
-  await client.query(lockSql(account));
-}
-
 /**
  * A transaction under the lock. It takes the lock with the statement that begins it. It is durable: a number of a run or
  * a token that a power cut took back would be given to another worker.

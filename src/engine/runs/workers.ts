@@ -61,22 +61,6 @@ export interface Attendance extends AsyncDisposable {
   enter(me: Process): Promise<Presence>;
 }
 
-/** This process alone, for one account. */
-export async function bePresent(url: string, me: Process, clock: Clock): Promise<Presence> {
-  const attendance = await attend(url, clock);
-  const presence = await attendance.enter(me).catch(async error => {
-    await attendance[Symbol.asyncDispose]();
-    throw error;
-  });
-  return {
-    ...presence,
-    async [Symbol.asyncDispose]() {
-      await presence[Symbol.asyncDispose]();
-      await attendance[Symbol.asyncDispose]();
-    },
-  };
-}
-
 interface Entry {
   readonly id: number;
   readonly me: Process;

@@ -44,12 +44,6 @@ export interface Look {
   readonly expected?: number | undefined;
 }
 
-/** When the request was sent, by our clock, and as of when the reply is true, by the source's clock. */
-export interface Asked {
-  readonly askedMs: Ms;
-  readonly asOfMs: Ms;
-}
-
 /**
  * behind: changes since the last complete sync are merged, and count as no difference. undecided, unjudged: see
  * `Examined`.

@@ -56,7 +56,7 @@ export async function compare(
 
 const made = new WeakMap<Compared, string>();
 
-export function comparisonOf(merge: Compared): string {
+function comparisonOf(merge: Compared): string {
   const sql = made.get(merge) ?? build(merge);
   made.set(merge, sql);
   return sql;

@@ -1,15 +1,13 @@
 /** Comparisons with the source: how stored rows stand beside a reply, and the findings. */
 
-import type pg from 'pg';
 import type { Audit } from '../../sources/source.ts';
 import { isAhead } from '../commit/merge.ts';
-import type { Client } from '../database/pool.ts';
+import type { Client, Queryable } from '../database/pool.ts';
 import { type StreamKey, sourceAndStream } from '../database/stream-key.ts';
 import type { SourceName } from '../http/request.ts';
 import type { Ms } from '../reading/reading.ts';
 import type { Claim } from '../runs/claims.ts';
 
-export type Queryable = Pick<pg.ClientBase, 'query'>;
 export type Key = Pick<Claim, 'account' | 'run' | 'stream'>;
 
 /** How the stored row of a record compares with a reply. */

@@ -3,10 +3,10 @@
  * state of its parent.
  */
 import { type Declared, keepChanges, rowsOf, shortName, type Table } from '../commit/merge.ts';
-import type { Client } from '../database/pool.ts';
+import type { Client, Queryable } from '../database/pool.ts';
 import type { Ms } from '../reading/reading.ts';
 import type { Claim } from '../runs/claims.ts';
-import type { Finding, Queryable } from './findings.ts';
+import type { Finding } from './findings.ts';
 import { isMissing } from './verifications.ts';
 
 /** A table of parts, and the table of the records that they belong to. */

@@ -1,12 +1,11 @@
 /** Verifications: their requests, their progress, and their findings. */
 
 import type pg from 'pg';
+import type { Queryable } from '../database/pool.ts';
 import { type StreamKey, sourceAndStream } from '../database/stream-key.ts';
 import type { Claim } from '../runs/claims.ts';
 import { reopen } from '../runs/ranges.ts';
 import { type NewRun, openRun, type RunState, withAccount } from '../runs/runs.ts';
-
-export type Queryable = Pick<pg.ClientBase, 'query'>;
 
 export interface Asked {
   /** The number of random tickets and customers; null: everything. */

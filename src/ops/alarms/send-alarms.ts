@@ -102,6 +102,7 @@ export function keepAlarms(deps: Deps, accounts: () => readonly Told[]): AsyncDi
 }
 
 /** Runs one complete check: compares problems with alarms, then sends what is due. */
+// @internal Tests look once, on a clock of theirs.
 export async function lookAfterAlarms(deps: Deps, all: readonly Told[]): Promise<void> {
   const webhooks = await compare(deps, all);
   const done = await Promise.allSettled([...webhooks.values()].map(({ to, accounts }) => tellAll(deps, to, accounts)));
@@ -175,7 +176,7 @@ async function post({ ways, signal }: Deps, { url, format }: AlarmConfig, alarm:
 }
 
 /** The JSON that docs/how-to/alarms.md documents. */
-export function jsonOf({ id, account, problem, stream, state, severity, says, remedy, since, ended }: Alarm) {
+function jsonOf({ id, account, problem, stream, state, severity, says, remedy, since, ended }: Alarm) {
   const times = { since: since.toISOString(), ended: ended?.toISOString() ?? null };
   return { alarm: id, account, problem, stream, state, severity, says, remedy, ...times };
 }

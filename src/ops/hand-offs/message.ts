@@ -5,6 +5,7 @@ import { createHmac } from 'node:crypto';
 const keyOf = (secret: string): Buffer => Buffer.from(secret.replace(/^whsec_/, ''), 'base64');
 
 /** The signature covers id, time and body, so that none can be replaced, or repeated much later. */
+// @internal A test holds it against the example of the specification.
 export function signatureOf(secret: string, id: string, seconds: number, body: string): string {
   return `v1,${createHmac('sha256', keyOf(secret)).update(`${id}.${seconds}.${body}`).digest('base64')}`;
 }

@@ -8,6 +8,7 @@ export async function exposed(queues: ReadonlyMap<string, Pick<Queue, 'exportPro
 }
 
 /** Groups samples of the same metric from several texts, as the format requires. */
+// @internal Tests merge texts of queues that are not there.
 export function merged(texts: readonly string[]): string {
   const metrics = new Map<string, { words: string[]; samples: string[] }>();
   for (const line of texts.flatMap(text => text.split('\n'))) {

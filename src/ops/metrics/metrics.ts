@@ -37,6 +37,7 @@ const figures = [
   ...['deletes_checked_at', 'differ_at_most_percent', 'latency_p50_seconds', 'latency_p95_seconds'],
 ] as const satisfies (keyof Figures)[];
 
+// @internal Tests hold them against the documents, the alerts and the dashboard.
 export const gauges: readonly Family[] = [
   {
     labels: ['account', 'stream'],
@@ -184,6 +185,7 @@ export const gauges: readonly Family[] = [
 ];
 
 /** $1 and $2: counts what ended after $1 and not after $2. */
+// @internal As gauges.
 export const counters: readonly Family[] = [
   {
     labels: ['account', 'source', 'lane'],

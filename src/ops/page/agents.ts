@@ -9,7 +9,7 @@ export interface ServedAgents extends OverHttp {
   seesAll(role: Role): boolean;
 }
 
-export const agentsPath = '/mcp';
+const agentsPath = '/mcp';
 
 export function mountAgents(app: FastifyInstance, agents: ServedAgents): void {
   void app.register(async scope => {

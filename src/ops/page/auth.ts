@@ -41,11 +41,12 @@ export const cookieName = 'shelfdesk';
 /** One working day. */
 export const sessionMs = 12 * 3_600_000;
 /** Most wrong tokens per address and minute. Further attempts are refused. */
+// @internal Tests try as often, and once more.
 export const mostTries = 10;
 const tryMs = 60_000;
 const mostAddresses = 10_000;
 
-export type Login = { readonly role: Role; readonly session: string } | 'wrong' | 'wait';
+type Login = { readonly role: Role; readonly session: string } | 'wrong' | 'wait';
 
 export interface Door {
   /** False if no token is set. */

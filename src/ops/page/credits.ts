@@ -22,7 +22,7 @@ export type Range = 'hour' | 'day' | 'week';
 
 /** From bottom to top of the graph. */
 export const lanes = ['interactive', 'fresh', 'backfill', 'sweep'] as const;
-export type Lane = (typeof lanes)[number];
+type Lane = (typeof lanes)[number];
 
 /** Credits per minute, as the mean of the step's elapsed minutes. */
 export interface Bucket extends Readonly<Record<Lane, number>> {

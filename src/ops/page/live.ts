@@ -12,6 +12,7 @@ const lookMs = 2000;
 const share = 5;
 const heartbeatMs = 15_000;
 /** Most listeners. Further ones are refused. */
+// @internal Tests listen as often, and once more.
 export const mostListeners = 200;
 
 export interface Listener {

@@ -24,7 +24,6 @@ import {
   makeDoor,
   sessionMs,
 } from './auth.ts';
-import { boardOf, boardPolicy } from './board.ts';
 import { makeLive } from './live.ts';
 import { makePages } from './pages.ts';
 import { loginPage, messagePage, styleHash } from './render/layout.ts';
@@ -75,7 +74,6 @@ const checkMs = 1000;
 
 /** Probes without a token. They tell strangers only what works and what does not. */
 const openPaths: ReadonlySet<string> = new Set(['/livez', '/readyz']);
-const board = '/queue';
 
 const policy =
   `default-src 'none'; script-src 'self'; style-src 'self' ${styleHash}; img-src data:; connect-src 'self'; ` +
@@ -110,6 +108,7 @@ export async function servePage(site: Site, port: number): Promise<Serving> {
 }
 
 /** Without a socket, for tests. `close` also ends event streams. */
+// @internal Tests ask the page without a socket.
 export async function makeApp(site: Site): Promise<{ app: FastifyInstance; close: () => Promise<void> }> {
   demandSafe(site.web);
   const { clock, log } = site;
@@ -163,17 +162,6 @@ export async function makeApp(site: Site): Promise<{ app: FastifyInstance; close
   addRoutes(app, { pg: site.pg, clock, door, live, pages: makePages(site) });
   mountProbes(app, site, metrics);
   if (site.agents) mountAgents(app, site.agents);
-  const boarded = boardOf(site.queues, board);
-  await app.register(async scope => {
-    scope.addHook('onRequest', async (request, reply) => {
-      reply.header('content-security-policy', boardPolicy);
-      if (request.method !== 'GET' && request.method !== 'HEAD') return refuse(reply, 405, 'It can only be looked at.');
-      if (request.visitor?.role !== 'operator') return refuse(reply, 403, 'The queue is for operators.');
-      await site.findQueues();
-      boarded.show();
-    });
-    await scope.register(boarded.plugin, { prefix: board });
-  });
   await app.ready();
   return {
     app,

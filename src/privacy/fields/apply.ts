@@ -18,7 +18,7 @@ export interface Applying {
 }
 
 /** The tables of the sources that a rule concerns. */
-export function tablesOf(of: FieldRules, streams: readonly Stream[]): Kept[] {
+function tablesOf(of: FieldRules, streams: readonly Stream[]): Kept[] {
   const merged = streams.flatMap((stream): Kept[] => {
     const { root, others } = stream.merge.declared;
     return [root, ...others].map(table => ({

@@ -95,6 +95,7 @@ export async function nextRange(
 }
 
 /** The number of rows from the first one on that fit into a transaction: at least one. */
+// @internal Tests fit rows that are too large to store.
 export function fitting(sizes: readonly number[]): number {
   let bytes = 0;
   const first = sizes.findIndex(size => {

@@ -1,9 +1,8 @@
 /**
- * Every operation of the book catalog (spec, 4 Endpoints) as a pure function that returns a request value. The
+ * Each operation of the book catalog that the mirror reads (spec, 4 Endpoints) as a pure function that returns a request value. The
  * specification names paths only; parameters come from the field notes. Each operation costs one request of the daily
  * quota. The sender adds key, token and country (dialect.ts).
  */
-import { z } from 'zod';
 import type { Request } from '../../engine/http/request.ts';
 import { type Shelf, shelf, type Volume, volume } from './records.ts';
 
@@ -55,46 +54,10 @@ export function getVolume(volumeId: string): Request<Volume> {
   };
 }
 
-export function searchVolumes(q: string, page: Page): Request<Volume> {
-  return { ...get('', '/volumes', { q, ...pageOf(page) }), shape: 'items', kind: 'volumes', record: volume };
-}
-
-export function addVolume(shelfId: string, volumeId: string): Request<unknown> {
-  return post(shelfId, 'addVolume', { volumeId });
-}
-
-export function removeVolume(shelfId: string, volumeId: string): Request<unknown> {
-  return post(shelfId, 'removeVolume', { volumeId });
-}
-
-/** `volumePosition` counts from 0. */
-export function moveVolume(shelfId: string, volumeId: string, volumePosition: number): Request<unknown> {
-  return post(shelfId, 'moveVolume', { volumeId, volumePosition: String(volumePosition) });
-}
-
-export function clearVolumes(shelfId: string): Request<unknown> {
-  return post(shelfId, 'clearVolumes', {});
-}
-
 type Asked = Omit<Request<unknown>, 'shape' | 'kind' | 'record'>;
 
 function get(owner: string, path: string, query: Record<string, string> = {}): Asked {
   return { path, query, cost: 1, ...(owner === myLibrary && { as: 'user' }) };
-}
-
-/** Parameters are in the query, without a body. The reply has no content (field notes: 200 `{}` or 204). */
-function post(shelfId: string, verb: string, query: Record<string, string>): Request<unknown> {
-  const path = `${shelfOf(myLibrary, shelfId)}/${verb}`;
-  return {
-    method: 'POST',
-    path,
-    query,
-    cost: 1,
-    as: 'user',
-    shape: 'nothing',
-    kind: 'none',
-    record: z.unknown(),
-  };
 }
 
 function shelvesOf(owner: string): string {

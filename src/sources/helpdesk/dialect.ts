@@ -8,7 +8,7 @@ import { isObject } from '../../engine/http/request.ts';
 import { Fatal, Gone, Retry } from '../../errors.ts';
 
 /** Spec, Authentication. */
-export const tokenMade =
+const tokenMade =
   'A token is made by installing the API app in the settings of the help desk (apps tab); each installed app has its own.';
 
 export const helpdeskDialect: Dialect = {

@@ -1,11 +1,9 @@
 /**
- * Every GET of the help desk (spec, Endpoints) as a pure function that builds a request value. The cost is known before
+ * Each GET of the help desk that the mirror reads (spec, Endpoints) as a pure function that builds a request value. The cost is known before
  * the request: 1 credit, +1 for each embedded type, +1 for a count.
  */
 import type { Request } from '../../engine/http/request.ts';
 import {
-  type Attachment,
-  attachment,
   type Customer,
   customer,
   type Ticket,
@@ -31,30 +29,24 @@ interface ListQuery {
   since_created_at?: number;
   /** Requests the Total-Count header for one more credit. */
   count?: boolean;
-  fields?: readonly string[];
 }
 
 export interface TicketsQuery extends ListQuery {
   id?: readonly string[];
   inbox_id?: readonly string[];
-  state?: readonly ('open' | 'hold' | 'closed')[];
+  state?: readonly ('open' | 'hold')[];
   /** The word `null` selects unassigned tickets. */
   user_id?: readonly string[];
-  label_id?: readonly string[];
   type?: readonly string[];
   spam?: boolean;
   trash?: boolean;
   since_updated_at?: number;
-  sort?: 'updated_at' | '-updated_at' | 'created_at' | '-created_at' | 'user_id,-updated_at';
+  sort?: 'updated_at' | '-updated_at' | 'created_at';
 }
 
 export interface CustomersQuery extends ListQuery {
-  'contacts.type'?: 'email' | 'twitter' | 'phone';
-  'contacts.value'?: string;
   sort?: 'created_at';
 }
-
-export type Embed = 'user' | 'inbox' | 'customer' | 'labels' | 'messages';
 
 export function listTickets(query: TicketsQuery): Request<Ticket> {
   return {
@@ -80,10 +72,7 @@ export function getTicket(id: string): Request<Ticket> {
 }
 
 /** Request for one ticket with all its messages and further embedded types. */
-export function getTicketInDetail(
-  id: string,
-  more: readonly Exclude<Embed, 'messages'>[] = [],
-): Request<TicketInDetail> {
+export function getTicketInDetail(id: string, more: readonly ('labels' | 'inbox')[] = []): Request<TicketInDetail> {
   const embed = ['messages', ...more];
   return {
     path: `/tickets/${encodeURIComponent(id)}`,
@@ -92,17 +81,6 @@ export function getTicketInDetail(
     shape: 'single',
     kind: 'tickets',
     record: ticketInDetail,
-  };
-}
-
-export function getAttachment(id: string): Request<Attachment> {
-  return {
-    path: `/attachments/${encodeURIComponent(id)}`,
-    query: {},
-    cost: 1,
-    shape: 'single',
-    kind: 'attachments',
-    record: attachment,
   };
 }
 

@@ -37,6 +37,7 @@ const details = () => import('./messages/detail-loop.ts');
 const replay = async (replaying: Replaying) => (await import('./replay.ts')).replay(replaying);
 
 /** Builds the source. `desk`: its streams, which a test may replace by streams with smaller pages. */
+// @internal Tests page by a few tickets.
 export function makeHelpdesk(desk: Desk): Source<HelpdeskPart> {
   const verify: StreamJobs['verify'] = {
     read: async (ctx, claim) => (await import('./verify/verify.ts')).verifyStream(ctx, claim, desk),

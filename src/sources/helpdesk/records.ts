@@ -109,10 +109,8 @@ export const customer = z.looseObject({
 export type Ticket = z.infer<typeof ticket>;
 export type TicketInDetail = z.infer<typeof ticketInDetail>;
 export type Message = z.infer<typeof message>;
-export type Attachment = z.infer<typeof attachment>;
 export type User = z.infer<typeof user>;
 export type Customer = z.infer<typeof customer>;
-export type Contact = z.infer<typeof contact>;
 
 /** The enumerations in the spec. Any other value is drift: counted, never rejected. */
 export const known = {

@@ -76,7 +76,7 @@ export const helpdeskSettings = {
   },
 } as const satisfies Record<string, Setting>;
 
-export interface HelpdeskConfig {
+interface HelpdeskConfig {
   baseUrl: URL;
   token: string;
 }

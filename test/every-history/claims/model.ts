@@ -25,7 +25,7 @@ export interface Part {
   readonly beganMs: number | null;
   readonly endedMs: number | null;
 }
-export interface Run {
+interface Run {
   readonly account: string;
   readonly id: number;
   readonly kind: string;

@@ -105,7 +105,7 @@ const events = {
   leave: 'the process leaves the first account',
   other: 'another process comes',
 } as const;
-export type Event = keyof typeof events;
+type Event = keyof typeof events;
 
 /** What must be true. */
 interface Truth {

@@ -52,7 +52,7 @@ export function same(what: string, is: unknown, should: unknown): void {
   throw new Error(`${what}: ${JSON.stringify(is)}, and the model says ${JSON.stringify(should)}`);
 }
 
-export const enroll = (keeping: Keeping, db: pg.Pool | pg.ClientBase, account: string) =>
+const enroll = (keeping: Keeping, db: pg.Pool | pg.ClientBase, account: string) =>
   keeping.register(db, account, toMs(0), [{ stream, list: 'default' }], date(0), lookback * 1000);
 
 const versions: Compare = async (keeping, pool) => {
@@ -181,7 +181,7 @@ const settled: Compare = async (keeping, pool) => {
     }
 };
 
-export const note = (keeping: Keeping, client: pg.ClientBase, claim: Claim, tie: KnownTie, list = 'default') =>
+const note = (keeping: Keeping, client: pg.ClientBase, claim: Claim, tie: KnownTie, list = 'default') =>
   keeping.noteTie(client, claim, list, {
     ids: tie.members.map(id => `r${id}`),
     from: toMs(tie.from),
@@ -239,7 +239,7 @@ const tieOf = ({ from, to, toldBy, members }: KnownTie) => ({
   ids: members.map(id => `r${id}`),
 });
 
-export async function mirrorOf(
+async function mirrorOf(
   db: pg.Pool | pg.ClientBase,
   account: string,
   list = 'default',

@@ -29,7 +29,7 @@ export interface Explored {
   readonly complaint?: Complaint;
 }
 
-export interface Complaint {
+interface Complaint {
   readonly what: string;
   /** The steps from the beginning, one sentence each. */
   readonly story: readonly string[];

@@ -29,7 +29,7 @@ export interface Answer {
 export const inPeriod = (uses: readonly Use[], nowMs: number, periodMs: number): Use[] =>
   uses.filter(use => use.atMs > nowMs - periodMs);
 
-export const windowStart = (world: World, nowMs: number): number =>
+const windowStart = (world: World, nowMs: number): number =>
   Math.floor((nowMs - world.phaseMs) / world.rules.periodMs) * world.rules.periodMs + world.phaseMs;
 
 export const sumOf = (uses: readonly { readonly cost: number }[]): number => {

@@ -35,13 +35,13 @@ export type Doing =
     };
 
 /** A request whose sender died. The server may still count it. */
-export interface Orphan {
+interface Orphan {
   readonly cost: number;
   readonly untilMs: number;
 }
 
 /** A process that died with a request in flight, and whom nobody has looked for yet. */
-export interface Unseen {
+interface Unseen {
   readonly sender: number;
   readonly untilMs: number;
 }

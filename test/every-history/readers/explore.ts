@@ -28,7 +28,7 @@ export interface Explored {
 }
 
 /** What does not hold, and the shortest history that shows it. */
-export interface Found {
+interface Found {
   readonly wrong: string;
   readonly story: readonly string[];
 }
@@ -70,7 +70,7 @@ export function explore<State>(
 }
 
 /** The shortest history that goes wrong: all of one move, all of two, and so on. */
-export function shortest<State>(game: Game<State>): Found {
+function shortest<State>(game: Game<State>): Found {
   interface Told {
     readonly state: State;
     readonly what: string;

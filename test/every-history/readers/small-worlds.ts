@@ -49,7 +49,7 @@ export const upTo = (records: number) => Array.from({ length: records + 1 }, (_,
 
 export const all: readonly Kind[] = ['touch', 'create', 'delete', 'late', 'ahead', 'behind'];
 const lookback = 1;
-export const perPage = 2;
+const perPage = 2;
 
 export interface Size {
   readonly times: readonly (readonly number[])[];
@@ -110,7 +110,7 @@ const limitsOf = (
 ): Limits => ({ changes, ticks, kills, kinds, late, ahead, beside, walk, records: Math.max(4, times.length) });
 
 /** Which changes there are, how late they show, and how far ahead they are dated. */
-export function changesTitle({ kinds, late, ahead }: Pick<Limits, 'kinds' | 'late' | 'ahead'>): string {
+function changesTitle({ kinds, late, ahead }: Pick<Limits, 'kinds' | 'late' | 'ahead'>): string {
   const has = (...some: readonly Kind[]) => some.some(kind => kinds.includes(kind));
   return [
     kinds.length === all.length ? 'all kinds' : `only ${kinds.join(' ')}`,

@@ -5,7 +5,7 @@
 import type { Ask, Cuts, Page, Proof } from '../../../src/engine/reading/reading.ts';
 
 /** Second 0. Far from 1970, where some readers begin. */
-export const epoch = Date.UTC(2026, 2, 1);
+const epoch = Date.UTC(2026, 2, 1);
 export const toMs = (second: number): number => epoch + second * 1000;
 export const toSecond = (ms: number): number => Math.floor((ms - epoch) / 1000);
 
@@ -21,7 +21,7 @@ const shortOf = (second: number): number =>
 export const secondName = (second: number): string =>
   second === undated ? 'undated' : second < -1000 ? new Date(toMs(second)).toISOString().slice(0, 19) : String(second);
 
-export interface Version {
+interface Version {
   /** What the list is ordered by: when it was updated, as the source says. */
   readonly time: number;
   /** Counts the changes of the world. */
@@ -168,7 +168,7 @@ export interface Shown {
 }
 
 /** The records of a request, in their order, and how many there are on all pages. */
-export function answer(world: World, ask: Ask, rules: Rules, behind = 0): { rows: Shown[]; total: number } {
+function answer(world: World, ask: Ask, rules: Rules, behind = 0): { rows: Shown[]; total: number } {
   const { inclusive, ties } = rules;
   const since = ask.since === undefined ? -Infinity : toSecond(ask.since);
   const updatedSince = ask.updatedSince === undefined ? -Infinity : toSecond(ask.updatedSince);

@@ -4,7 +4,7 @@ import { withCare, writeBatch } from '../../../src/engine/commit/commit.ts';
 import { transaction } from '../../../src/engine/database/pool.ts';
 import { singleBatch } from '../../../src/engine/load/batch.ts';
 import { eraseCustomer } from '../../../src/engine/runs/operations.ts';
-import { erase as eraseRows } from '../../../src/privacy/erase.ts';
+import { eraseNamed } from '../../../src/privacy/erase.ts';
 import { tickets } from '../../../src/sources/helpdesk/tickets.ts';
 import { users } from '../../../src/sources/helpdesk/users.ts';
 import { streams } from '../../../src/sources/index.ts';
@@ -222,7 +222,7 @@ test('the worker may ask and erase without being the owner; readers see neither 
   };
   expect(await as('shelfdesk_writer', `select sync.any_erased('default'), sync.contact_hash('x')`)).toBe(1);
   await client.query('begin; set local role shelfdesk_writer');
-  const { customers } = await eraseRows(client, 'default', { customers: ['c1'], tickets: [] }, at(10), streams);
+  const { customers } = await eraseNamed(client, 'default', { customer: 'c1' }, at(10), streams);
   await client.query('commit');
   expect(customers).toEqual(['c1']);
   expect(await secrets(s)).toEqual([]);

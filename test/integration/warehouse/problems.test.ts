@@ -2,8 +2,8 @@
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import { keepTargets } from '../../../src/engine/runs/freshness-targets.ts';
-import { bePresent } from '../../../src/engine/runs/workers.ts';
 import { freshDatabase, type TestDatabase } from '../../support/postgres.ts';
+import { bePresent } from '../../support/present.ts';
 
 let db: TestDatabase;
 beforeAll(async () => {

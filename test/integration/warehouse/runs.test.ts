@@ -29,13 +29,14 @@ import {
   othersWait,
   readProgress,
 } from '../../../src/engine/runs/runs.ts';
-import { bePresent, type Presence } from '../../../src/engine/runs/workers.ts';
+import type { Presence } from '../../../src/engine/runs/workers.ts';
 import { Fatal, FencedOff, Interrupted, isAway, Retry } from '../../../src/errors.ts';
 import { hydrate } from '../../../src/sources/helpdesk/messages/detail-loop.ts';
 import { messages } from '../../../src/sources/helpdesk/messages/messages.ts';
 import { tickets } from '../../../src/sources/helpdesk/tickets.ts';
 import { liveWorkers } from '../../../src/status/workers.ts';
 import { keyOf, keysOf } from '../../support/keys.ts';
+import { bePresent } from '../../support/present.ts';
 import { at, message, open, type Scripted, scripted, second, take, ticket } from '../../support/scripted.ts';
 import { wayTo } from '../../support/way.ts';
 

@@ -314,7 +314,7 @@ export interface ModelRow {
   readonly created: Ms;
 }
 
-export const seconds = (ms: Ms): Ms => Math.floor(ms / 1000) * 1000;
+const seconds = (ms: Ms): Ms => Math.floor(ms / 1000) * 1000;
 
 /** A number that looks like chance, and is not. */
 function scatter(a: number, b: number): number {

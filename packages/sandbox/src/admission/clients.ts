@@ -33,7 +33,7 @@ export interface ClientUse extends ClientName {
   last_at: number;
 }
 
-export type Why = 'own use' | 'told' | 'early' | 'foreign use';
+type Why = 'own use' | 'told' | 'early' | 'foreign use';
 
 interface RefusedRequest {
   at: number;

@@ -113,6 +113,7 @@ const PLAIN_FAULTS = [
   z.strictObject({ kind: z.literal('credits'), credits: whole('how many are used', 1) }),
 ] as const;
 
+// @internal The README names each of them: a test compares.
 export const FAULT_KINDS = PLAIN_FAULTS.map(({ shape }) => shape.kind.value);
 
 /** Schema of a fault in JSON. */

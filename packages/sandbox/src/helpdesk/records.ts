@@ -4,6 +4,7 @@
  * them and set the order of keys.
  */
 
+// @internal The OpenAPI document and the generated world have all of them: tests compare.
 export const TICKET_STATES = ['open', 'hold', 'closed', 'snoozed', 'archived'] as const;
 export type TicketState = (typeof TICKET_STATES)[number];
 

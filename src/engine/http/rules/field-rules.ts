@@ -258,6 +258,7 @@ function changedOne(of: FieldRules, action: Exclude<Action, { name: 'leave out' 
 }
 
 /** As sync.contact_form in SQL: all spellings of an address have one hash, so that tables join by it. */
+// @internal Tests hold it against sync.contact_form.
 export function formOf(value: string): string {
   const text = value.replace(/^ +| +$/g, '');
   if (/^\+?[0-9 ()./-]{3,}$/.test(text)) return (text.startsWith('+') ? '+' : '') + text.replace(/[^0-9]/g, '');

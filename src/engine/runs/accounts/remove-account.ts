@@ -5,10 +5,8 @@
  */
 import type pg from 'pg';
 import { UsageError } from '../../../errors.ts';
-import { type Client, transaction } from '../../database/pool.ts';
+import { type Client, type Queryable, transaction } from '../../database/pool.ts';
 import { withAccount } from '../runs.ts';
-
-type Queryable = Pick<pg.ClientBase, 'query'>;
 
 /** Rows in one transaction. */
 const batch = 5000;
@@ -17,7 +15,7 @@ const batch = 5000;
 const ours = `n.nspname in ('sync', 'analytics', 'internal') or n.nspname in (select s.name from sync.source_schemas s)`;
 
 /** Tables with an account_id. Those of streams first: what their triggers write goes after them. */
-export async function accountTables(db: Queryable): Promise<string[]> {
+async function accountTables(db: Queryable): Promise<string[]> {
   const { rows } = await db.query<{ name: string }>(
     `select format('%I.%I', n.nspname, c.relname) as name
      from pg_class c join pg_namespace n on n.oid = c.relnamespace

@@ -320,6 +320,7 @@ export const databaseChecks: readonly Check[] = [
   },
 ];
 
+// @internal Tests judge disks that this machine does not have.
 export function judgeDisk(freeBytes: number, databaseBytes: number, folder: string) {
   const says = `${gigabytes(freeBytes)} free in ${folder}, the database has ${gigabytes(databaseBytes)}`;
   const remedy = `Make room there, or move the warehouse to a server (DATABASE_URL). While the disk is full the work waits.`;

@@ -173,6 +173,7 @@ const answers = ({ redis }: AccountContext) =>
 
 const percent = (share: number) => `${Math.round(share * 100)} %`;
 
+// @internal Tests judge versions that this machine does not have.
 export function judgeVersion(version: string) {
   if (isOlder(version, redisVersions.least))
     return fail(`Redis ${version} is too old for BullMQ`, `Upgrade it to ${redisVersions.advised} or newer.`);

@@ -109,7 +109,7 @@ function localTime(timeZone: string): (ms: number) => number {
  * Slots that the local time suggests around a clock change, compared with the actual slots. The scheduler computes
  * both.
  */
-export function traps(times: Times, { atMs, byMs }: ClockChange): { schedule: string; day: string; what: string }[] {
+function traps(times: Times, { atMs, byMs }: ClockChange): { schedule: string; day: string; what: string }[] {
   const local = localTime(times.timeZone);
   const [from, to] = [atMs - aroundMs, atMs + aroundMs];
   const promised = timetables({ ...times, timeZone: 'UTC' }, streams).map(one => slotsOf(one, local(from), local(to)));

@@ -17,6 +17,7 @@ export function html(strings: TemplateStringsArray, ...parts: Part[]): Html {
 
 const signs: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' };
 
+// @internal Tests look for foreign text as the page writes it.
 export function escaped(part: Part): string {
   if (part === null || part === false) return '';
   if (typeof part === 'object') return 'html' in part ? part.html : part.map(escaped).join('');

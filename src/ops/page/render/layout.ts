@@ -21,8 +21,7 @@ const icon =
 const logo = html`<svg class="logo" viewBox="0 0 16 16" aria-hidden="true"><path d="M2 2h3v12H2zM6.500 2h3v12h-3zM11 3l3-1v11l-3 1z"/></svg>`;
 
 /** A complete document with inline style, for visitors without access to other files. */
-export const alone = (title: string, inside: Html): string =>
-  document(title, html`<style>${{ html: style }}</style>`, inside);
+const alone = (title: string, inside: Html): string => document(title, html`<style>${{ html: style }}</style>`, inside);
 
 function document(title: string, head: Html, inside: Html): string {
   return html`<!DOCTYPE html>
@@ -89,9 +88,7 @@ export function framed({
     html`<a class="skip" href="#main">To the figures</a>
 <header class="top">
 <a class="home" href="/">${logo} Shelfdesk</a>${heading}
-<p class="who"><span id="live">As of this moment; times are UTC.</span> <span>${visitor.role}</span>${
-      visitor.role === 'operator' ? html` <a href="/queue">Queue</a>` : null
-    }${canLeave ? html` <form method="post" action="/logout">${csrf}<button class="quiet">Log out</button></form>` : null}</p>
+<p class="who"><span id="live">As of this moment; times are UTC.</span> <span>${visitor.role}</span>${canLeave ? html` <form method="post" action="/logout">${csrf}<button class="quiet">Log out</button></form>` : null}</p>
 </header>
 <main id="main" tabindex="-1" data-events="${events}">
 <p id="said" role="alert"${said?.remedy === undefined ? null : html` class="refused"`}>${said === undefined ? null : html`${said.words}${said.remedy === undefined ? null : html` ${said.remedy}`}`}</p>

@@ -119,6 +119,7 @@ function stream(one: RunStream, at: Date): Html {
   const values = [html`<span class="run is-${state}">${state}</span>`, began, read, ...figures];
   const said = [
     error === null ? null : html`<p>${text(error)}. <span class="soft">${prose(remedy ?? '')}</span></p>`,
+    jobOf(one),
     note === null ? null : html`<p>${text(note)}</p>`,
     waits_for === null ? null : html`<p>It waits for run ${waits_for}, which reads the same.</p>`,
     one.carried_from === null ? null : html`<p>Run ${one.carried_from} had read it already.</p>`,
@@ -132,6 +133,13 @@ function stream(one: RunStream, at: Date): Html {
       ? null
       : html`<tr class="said" data-key="said-${name}"><td colspan="${streamHeads.length + 1}">${said}</td></tr>`
   }`;
+}
+
+/** Who works on it, or worked on it last. */
+function jobOf({ job, worker, token, state }: RunStream): Html | null {
+  const attempts = html`its token is ${amount(token)}, which each attempt raises`;
+  if (job !== null) return html`<p>Job <code>${job}</code> of worker ${worker}; ${attempts}.</p>`;
+  return state === 'waiting' && token > 0 ? html`<p>A worker gave it back; ${attempts}.</p>` : null;
 }
 
 function people({ operations }: RunOrigin, at: Date): Html {

@@ -81,5 +81,5 @@ const oldest = (some: readonly StreamFigures[]): Date =>
 const listed = (names: readonly string[]): string =>
   names.length < 2 ? names.join('') : `${names.slice(0, -1).join(', ')} and ${names.at(-1)}`;
 
-export const joined = (parts: readonly Part[], by: string): Part[] =>
+const joined = (parts: readonly Part[], by: string): Part[] =>
   parts.flatMap((part, at) => (at === 0 ? [part] : [by, part]));

@@ -1,7 +1,7 @@
 /** Renders when work was done: a line for each kind of run or stream, a bar from beginning to end, the colour of its state. */
 import { type Html, html, time } from './html.ts';
 
-export interface Bar {
+interface Bar {
   readonly from: Date;
   /** Null while the work lasts. */
   readonly to: Date | null;

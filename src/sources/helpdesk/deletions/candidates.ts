@@ -3,17 +3,14 @@
  * adds its candidates. A candidate gets a tombstone only after the source answered 404 to a fetch by id.
  */
 
-import type pg from 'pg';
 import { keepChanges } from '../../../engine/commit/merge.ts';
-import type { Client } from '../../../engine/database/pool.ts';
+import type { Client, Queryable } from '../../../engine/database/pool.ts';
 import { sourceAndStream } from '../../../engine/database/stream-key.ts';
 import { cleanText, storableIds } from '../../../engine/json-text.ts';
 import { farFuture, type Ms } from '../../../engine/reading/reading.ts';
 import type { Claim } from '../../../engine/runs/claims.ts';
 import type { Candidates } from '../../source.ts';
 import { tableOf } from './walks.ts';
-
-type Queryable = Pick<pg.ClientBase, 'query'>;
 
 const keyOf = ({ account, stream }: Pick<Claim, 'account' | 'stream'>) => [account, stream];
 

@@ -1,8 +1,7 @@
 /** Stores the progress of sweeps: the ranges still to read, and the position of the walk through all customers. */
 
-import type { Client } from '../../../engine/database/pool.ts';
+import type { Client, Queryable } from '../../../engine/database/pool.ts';
 import { sourceAndStream } from '../../../engine/database/stream-key.ts';
-import type { Queryable } from '../../../engine/deletions/swept-ranges.ts';
 import type { Ms, Range, Walk } from '../../../engine/reading/reading.ts';
 import type { Claim } from '../../../engine/runs/claims.ts';
 

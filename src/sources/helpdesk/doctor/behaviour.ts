@@ -100,6 +100,7 @@ const moves = (type: 'reply' | 'note', cure: string): Question => ({
 });
 
 /** `depth`: the number of records that paging reaches. */
+// @internal Tests ask with a depth of a few tickets.
 export const totalCount = (depth: number): Question => ({
   question: 'total_count_whole',
   name: 'Total-Count',
@@ -120,7 +121,7 @@ export const totalCount = (depth: number): Question => ({
   },
 });
 
-export const questions: readonly Question[] = [
+const questions: readonly Question[] = [
   {
     question: 'since_inclusive',
     name: 'since',
@@ -179,6 +180,7 @@ export const questions: readonly Question[] = [
 
 export const behaviourChecks: readonly Check[] = questions.map(asCheck);
 
+// @internal As totalCount.
 export function asCheck(question: Question): Check {
   return {
     name: question.name,

@@ -53,7 +53,7 @@ export const endsIn = async (planning: Planning, stream: ListStream<Row>, list: 
 const keyOf = ({ ctx }: Planning, stream: StreamKey) => ({ account: ctx.account, stream });
 
 /** Sends a counting request in the interactive lane and notes its credits. */
-export async function inquire<T extends Row>(
+async function inquire<T extends Row>(
   planning: Planning,
   stream: ListStream<T>,
   { list, ask, what }: { list: string; ask: Ask; what: string },
@@ -76,7 +76,7 @@ export async function inquireTotal(planning: Planning, stream: ListStream<Row>, 
 // --- lists -------------------------------------------------------------------------------------------------------------
 
 /** The new tickets of a list, whose messages must be read. */
-export interface Brought {
+interface Brought {
   /** The tickets that a counting request returned. They show which names must be read. */
   readonly records: readonly Row[];
   /** Number of tickets whose messages must be read. */

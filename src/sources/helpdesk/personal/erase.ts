@@ -3,7 +3,7 @@
  * sync does not change them.
  */
 
-import type { Client } from '../../../engine/database/pool.ts';
+import type { Client, Queryable } from '../../../engine/database/pool.ts';
 import { cleanText } from '../../../engine/json-text.ts';
 import { carries, carriesAddress, patternsOf } from '../../../privacy/contact-normalisation.ts';
 import { besides } from '../../../privacy/personal-data-scan.ts';
@@ -19,8 +19,6 @@ const cleared = {
   attachments: ['name'],
 } as const;
 type Reduced = keyof typeof cleared;
-
-type Queryable = Pick<Client, 'query'>;
 
 export const customersHere: Pick<People, 'isKnown' | 'contactsOf' | 'sharing'> = {
   async isKnown(client, account, id) {

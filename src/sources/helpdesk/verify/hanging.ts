@@ -3,14 +3,13 @@
  */
 
 import { keepBooks, noCounts } from '../../../engine/commit/commit.ts';
-import { transaction } from '../../../engine/database/pool.ts';
+import { type Queryable, transaction } from '../../../engine/database/pool.ts';
 import { streamKey } from '../../../engine/database/stream-key.ts';
 import type { Ms } from '../../../engine/reading/reading.ts';
 import type { Claim } from '../../../engine/runs/claims.ts';
 import type { Look } from '../../../engine/verify/compare-reply.ts';
 import { writeFindings } from '../../../engine/verify/findings.ts';
 import { orphansOf, parentsLost, partsOf, partsOfMerge, takeAway } from '../../../engine/verify/orphans.ts';
-import type { Queryable } from '../../../engine/verify/verifications.ts';
 import type { ListStream, Row } from '../../source.ts';
 import { customers } from '../customers.ts';
 import { messages } from '../messages/messages.ts';

@@ -1,12 +1,11 @@
 /** Reads and repairs the stored rows that a verification compares: tickets, customers, users, labels and inboxes. */
 
 import { isAhead, keepChanges } from '../../../engine/commit/merge.ts';
-import type { Client } from '../../../engine/database/pool.ts';
+import type { Client, Queryable } from '../../../engine/database/pool.ts';
 import type { Ms } from '../../../engine/reading/reading.ts';
 import {
   type Key,
   noteUnread as noteUnreadOf,
-  type Queryable,
   type Rows,
   type Standing,
   standingIn,

@@ -1,9 +1,9 @@
 /** Selects the stored rows that a verification reads. */
 
+import type { Queryable } from '../../../engine/database/pool.ts';
 import { storableIds } from '../../../engine/json-text.ts';
 import type { Ms, Range } from '../../../engine/reading/reading.ts';
 import type { Claim } from '../../../engine/runs/claims.ts';
-import type { Queryable } from '../../../engine/verify/verifications.ts';
 
 /** SQL over `t`: whether this list shows the ticket. Depends on whether spam and trash have lists of their own. */
 export const shownIn = (list: string) => `case ${list}

@@ -19,7 +19,7 @@ export interface Selection<T> {
 }
 
 /** Items few enough to sort for one page. */
-export interface Few<T> {
+interface Few<T> {
   items: readonly T[];
   compare: (a: T, b: T) => number;
 }

@@ -174,7 +174,7 @@ function customersReached({
   };
 }
 
-export function page<T>(call: Call, selection: Selection<T>, show: (item: T) => unknown): Answer {
+function page<T>(call: Call, selection: Selection<T>, show: (item: T) => unknown): Answer {
   const { query, readings } = call;
   const number = whole(query, 'page', 1, Number.MAX_SAFE_INTEGER, 1);
   const size = Math.min(whole(query, 'per_page', 0, 100, 10), readings.pageCap);

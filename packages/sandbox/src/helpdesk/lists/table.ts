@@ -8,7 +8,7 @@ import { Columns } from './columns.ts';
 import { Ordered } from './ordered-list.ts';
 import type { Sequence } from './overlay.ts';
 
-export class TicketOrder implements Sequence<WorldTicket> {
+class TicketOrder implements Sequence<WorldTicket> {
   readonly places: Ordered<number>;
   readonly #rows: readonly WorldTicket[];
 
