@@ -25,6 +25,7 @@ export interface Sql {
   readonly views: string;
 }
 
+// @internal Tests replace the views or the migrations of it.
 export const ownSql: Sql = {
   migrations: fileURLToPath(new URL('../../../migrations/', import.meta.url)),
   views: fileURLToPath(new URL('../../../schema/views/', import.meta.url)),
