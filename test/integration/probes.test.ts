@@ -200,6 +200,9 @@ describe('metrics', () => {
     expect(before.get('shelfdesk_stream_target_seconds{account="acme",stream="tickets"}')).toBe(300);
     expect(before.get('shelfdesk_stream_behind_seconds{account="bolt",stream="tickets"}')).toBeGreaterThanOrEqual(120);
     expect(before.get('shelfdesk_stream_state{account="bolt",stream="tickets",state="never_synced"}')).toBe(1);
+    expect(before.get('shelfdesk_workers{account="acme"}')).toBe(0);
+    const through = before.get('shelfdesk_stream_complete_through_timestamp_seconds{account="acme",stream="tickets"}')!;
+    expect(Math.abs(through - Date.now() / 1000)).toBeLessThan(600);
     expect(before.get('shelfdesk_credit_limit{account="acme",source="helpdesk"}')).toBe(100);
     expect(before.get('shelfdesk_credits_used_by_others{account="acme",source="helpdesk"}')).toBe(7);
     expect(before.get('shelfdesk_change_latency_p50_seconds{account="acme",stream="tickets"}')).toBe(10);
