@@ -1405,6 +1405,13 @@ comment on column sync.problems.stream_key is
 -- end of problems
 comment on column sync.sources.address is 'Base address of the source. Its first stored row binds the account to this address.';
 
+-- A sweep and a verification announce what their rows cost; only a sync and a backfill are forecast.
+comment on column sync.forecasts.kind is 'Kind of the run: sync or backfill.';
+comment on column sync.verifications.credits is
+  'Credits that the stored rows cost, announced at the start; for the catalog, requests.';
+comment on column sync.verifications.seconds is
+  'Duration for them at the configured limits, in seconds, announced at the start.';
+
 comment on column sync.operations.action is
   'The action: run, pause, resume, retry, cancel, erase, let a reader in, revoke a reader, calendar, target, field rules, move.';
 
