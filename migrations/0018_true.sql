@@ -1405,6 +1405,9 @@ comment on column sync.problems.stream_key is
 -- end of problems
 comment on column sync.sources.address is 'Base address of the source. Its first stored row binds the account to this address.';
 
+-- How a source behaves is told by the probe of the sandbox.
+drop table sync.source_behaviour;
+
 -- A sweep and a verification announce what their rows cost; only a sync and a backfill are forecast.
 comment on column sync.forecasts.kind is 'Kind of the run: sync or backfill.';
 comment on column sync.verifications.credits is
