@@ -477,6 +477,7 @@ describe('the help desk', () => {
     const refused = await look(settings, names);
     expect(refused.of('help desk')).toMatchObject({ state: 'fail', says: expect.stringContaining('429') });
     // Who looks at sync.problems reads it, and so does the doctor.
+    await db.pool.query(`insert into sync.accounts (account_id) values ('default')`);
     const told = (await look(settings, ['open problems'])).results.filter(({ name }) => name === 'open problems');
     expect(told).toMatchObject([{ state: 'warn', says: expect.stringContaining('(429): by the help desk 1') }]);
     const asked = sandbox.requests.length;
