@@ -410,16 +410,6 @@ create table sync.drift (
   primary key (account_id, stream_key, kind, path, value)
 );
 
-create table sync.source_behaviour (
-  account_id text,
-  question text,
-  answer text not null,
-  evidence text not null,
-  credits integer not null,
-  found_at timestamptz not null,
-  primary key (account_id, question)
-);
-
 -- Coverage: synced ranges, and the gaps between them.
 
 create table sync.coverage (

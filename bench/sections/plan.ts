@@ -29,9 +29,6 @@ const runs: Record<string, Run> = {
   'a first sync': { args: ['sync'] },
   'a later sync, with changes': { before: (_, sandbox) => change(sandbox), args: ['sync'] },
   'a backfill of two gaps': { before: dig, args: ['backfill'] },
-  'a sweep': { args: ['sweep'] },
-  'verify --sample 50': { args: ['verify', '--sample', '50'] },
-  'verify --full': { args: ['verify', '--full'] },
 };
 
 async function measure({ quick, figure }: Report): Promise<void> {

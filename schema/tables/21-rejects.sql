@@ -45,13 +45,3 @@ create table sync.drift (
   stream_key text generated always as (source || '.' || stream) stored,
   primary key (account_id, stream_key, kind, path, value)
 );
-
-create table sync.source_behaviour (
-  account_id text,
-  question text,
-  answer text not null,
-  evidence text not null,
-  credits integer not null,
-  found_at timestamptz not null,
-  primary key (account_id, question)
-);

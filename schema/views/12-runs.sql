@@ -154,7 +154,7 @@ where r.forecast is not null;
 comment on view sync.forecasts is
   'Forecast and actual cost of runs, one row for each run with a forecast. A ratio above 1 means that the run took more than its forecast.';
 comment on column sync.forecasts.run is 'The run.';
-comment on column sync.forecasts.kind is 'Kind of the run: sync, backfill, sweep or verify.';
+comment on column sync.forecasts.kind is 'Kind of the run: sync or backfill.';
 comment on column sync.forecasts.state is
   'State of the run as stored; see sync.runs. Ratios are meaningful only for finished runs.';
 comment on column sync.forecasts.started_at is 'Start of the run.';

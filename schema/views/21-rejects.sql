@@ -92,10 +92,3 @@ comment on column sync.drift.first_seen_at is 'Time of the first occurrence.';
 comment on column sync.drift.last_seen_at is 'Time of the last occurrence.';
 comment on column sync.drift.sample is
   'A record with this drift, as JSON text, cut at 2,000 characters. Null if none is kept: older versions of Shelfdesk stored no samples, and erasures remove samples.';
-comment on table sync.source_behaviour is
-  'How this source behaves where its specification is unclear, as found by `doctor`. The mirror is correct under every reading; this table names the actual one.';
-comment on column sync.source_behaviour.question is 'The open question.';
-comment on column sync.source_behaviour.answer is 'The finding; unknown if no data at the source could tell.';
-comment on column sync.source_behaviour.evidence is 'Evidence for the finding.';
-comment on column sync.source_behaviour.credits is 'Credits used for the finding.';
-comment on column sync.source_behaviour.found_at is 'When the finding was made.';

@@ -124,8 +124,10 @@ comment on table sync.verifications is 'Request and forecast of each `verify` ru
 comment on column sync.verifications.sample is
   'Number of records drawn at random for each of tickets, customers, shelves and volumes; null: all records.';
 comment on column sync.verifications.repair is 'True if the run repairs differences.';
-comment on column sync.verifications.credits is 'Forecast of the credits; for the catalog, of the requests.';
-comment on column sync.verifications.seconds is 'Forecast of the duration at the configured limits, in seconds.';
+comment on column sync.verifications.credits is
+  'Credits that the stored rows cost, announced at the start; for the catalog, requests.';
+comment on column sync.verifications.seconds is
+  'Duration for them at the configured limits, in seconds, announced at the start.';
 comment on table sync.verified_lists is 'Counts and progress of `verify`, one row per list of a stream.';
 comment on column sync.verified_lists.list is 'List of the stream; default if the stream has only one.';
 comment on column sync.verified_lists.place is

@@ -159,7 +159,7 @@ export function makeAgents({ ground, looks, questions, version, onBug }: Parts):
       'plan',
       {
         description: 'What a run would cost in requests, credits and time. Starts nothing, and asks no source.',
-        inputSchema: z.object({ kind: z.enum(['sync', 'backfill', 'sweep', 'verify']).default('sync'), account }),
+        inputSchema: z.object({ kind: z.enum(['sync', 'backfill']).default('sync'), account }),
         annotations: looking,
       },
       ({ account, kind }, { mcpReq }) =>

@@ -71,8 +71,8 @@ describe.each(Object.entries(sources))('%s', long, (_name, open) => {
     expect(planned.incomplete ? planned.requests >= 0 : Math.abs(planned.requests - made) <= 2, `${made} made`).toBe(
       true,
     );
-    for (const [stream, one] of Object.entries<Json>((await json(of, db, ['plan', 'verify', '--full'])).streams))
-      expect(one.requests, stream).toBeGreaterThan(0);
+    const verified = await json(of, db, ['verify', '--full']);
+    expect(verified.forecast.credits).toBeGreaterThan(0);
   });
 
   test('changes and new records come with the next sync', async () => {

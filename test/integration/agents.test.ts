@@ -423,7 +423,7 @@ test('status, why and plan tell what the command line tells; a plan leaves nothi
     status.streams.map((one: Record<string, unknown>) => [one.stream, one.complete_through]),
   );
   const before = await checksums();
-  for (const kind of ['sync', 'backfill', 'sweep'])
+  for (const kind of ['sync', 'backfill'])
     expect((await agent.tool('plan', { kind })).data).toMatchObject({
       ...{ account: 'default', kind, counted: [] },
       requests: expect.any(Number),

@@ -38,7 +38,7 @@ test('a mirror of the catalog that is right has no differences, though links, et
   for (const sample of [null, 10]) {
     const result = await verifyOnce(catalog.config(), { sample, repair: true });
     expect({ differences: result.differences, exitCode: result.exitCode }).toEqual({ differences: [], exitCode: 0 });
-    expect(result.credits).toBe(result.forecast.credits);
+    expect(Math.abs(result.credits - result.forecast.credits)).toBeLessThanOrEqual(3);
   }
   const random = `select stream, count(*)::int as n from sync.audit where random and differences is null and not unread group by 1 order by 1`;
   expect(await catalog.rows(random)).toEqual([

@@ -14,7 +14,6 @@ import { openQueue } from '../../src/engine/queue/queue.ts';
 import { ok } from '../../src/ops/doctor/checks/check.ts';
 import { judgeDisk } from '../../src/ops/doctor/checks/database.ts';
 import { judgeVersion } from '../../src/ops/doctor/checks/queue.ts';
-import { asCheck, totalCount } from '../../src/sources/helpdesk/doctor/behaviour.ts';
 import { settingsFor, shelfdesk } from '../support/cli.ts';
 import { eventually } from '../support/desk.ts';
 import { type Examined, type Examining, examined, only, someFolder } from '../support/examined.ts';
@@ -416,13 +415,13 @@ describeOnRedis('Redis', () => {
 });
 
 describe('the help desk', () => {
-  const names = ['help desk', 'clock of the help desk', 'limits', 'use by others', 'refusals', 'order of lists'];
+  const names = ['help desk', 'clock of the help desk', 'limits', 'use by others'];
   let db: TestDatabase;
   beforeAll(async () => {
     db = await freshDatabase();
   });
   afterAll(() => db.drop());
-  const forget = () => db.pool.query('truncate sync.budget, sync.credit_minutes, sync.source_behaviour');
+  const forget = () => db.pool.query('truncate sync.budget, sync.credit_minutes');
 
   test('away, a wrong token, a token without access, and all well', async () => {
     await using sandbox = await sandboxOf();
@@ -447,22 +446,17 @@ describe('the help desk', () => {
     await forget();
   });
 
-  test('a clock that is off, and a list out of order', async () => {
-    await using sandbox = await sandboxOf({
-      begin: systemClock.now() - 3_600_000,
-      fault: ({ path }) =>
-        path === '/tickets' ? { kind: 'body', edit: json => (json as unknown[]).toReversed() } : undefined,
-    });
+  test('a clock that is off', async () => {
+    await using sandbox = await sandboxOf({ begin: systemClock.now() - 3_600_000 });
     const report = await look(settingsFor(db.url, sandbox), names);
     expect(report.of('clock of the help desk')).toMatchObject({
       state: 'fail',
       says: expect.stringMatching(/3\d{3} s ahead/),
     });
-    expect(report.of('order of lists')).toMatchObject({ state: 'warn', remedy: expect.stringContaining('support') });
     await forget();
   });
 
-  test('lower limits than set, another client that uses more than is left to it, and refusals', async () => {
+  test('lower limits than set, and another client that uses more than is left to it', async () => {
     await using sandbox = await sandboxOf({ credits: 60, periodSeconds: 3600 });
     sandbox.takeCredits(30);
     const settings = {
@@ -477,84 +471,20 @@ describe('the help desk', () => {
       state: 'warn',
       remedy: expect.stringContaining('HELPDESK_RESERVE=30'),
     });
-    expect(report.of('refusals').state).toBe('ok');
     // What is left is taken as well: the next request is refused, and then nobody asks for a while.
     await forget();
     sandbox.takeCredits(60);
     const refused = await look(settings, names);
     expect(refused.of('help desk')).toMatchObject({ state: 'fail', says: expect.stringContaining('429') });
-    expect(refused.of('refusals')).toMatchObject({
-      state: 'warn',
-      remedy: expect.stringContaining('HELPDESK_RESERVE'),
-    });
+    // Who looks at sync.problems reads it, and so does the doctor.
+    await db.pool.query(`insert into sync.accounts (account_id) values ('default')`);
+    const told = (await look(settings, ['open problems'])).results.filter(({ name }) => name === 'open problems');
+    expect(told).toMatchObject([{ state: 'warn', says: expect.stringContaining('(429): by the help desk 1') }]);
     const asked = sandbox.requests.length;
     const later = await look(settings, names);
     expect(later.of('help desk')).toMatchObject({ state: 'fail', says: expect.stringContaining('nothing was asked') });
     expect(sandbox.requests).toHaveLength(asked);
     await forget();
-  });
-
-  test('what is far down the list: there, left out, in a second that fills a page, and what has changed since', async () => {
-    const shown = ['spam', 'trash', 'archived', 'snoozed'];
-    const names = shown.map(kind => `${kind} in lists`);
-    const time = (second: number) =>
-      `2026-03-01T12:${String(Math.floor(second / 60)).padStart(2, '0')}:${String(second % 60).padStart(2, '0')}Z`;
-    for (const [listed, tie, answers, credits] of [
-      [true, 0, ['listed', 'listed', 'listed', 'listed'], 7],
-      [false, 0, ['hidden', 'hidden', 'hidden', 'hidden'], 10],
-      [false, 120, ['hidden', 'unknown', 'hidden', 'hidden'], 10],
-    ] as const) {
-      const reading = { spamListed: listed, trashListed: listed, archivedListed: listed, snoozedListed: listed };
-      await using sandbox = await sandboxOf({ tickets: 0, ...reading });
-      const { world } = sandbox;
-      const add = (second: number, more: object = {}) =>
-        world.addTicket({ state: 'open', created_at: time(0), updated_at: time(second), ...more }).id;
-      for (let n = 0; n < 110; n++) add(n);
-      add(200, { spam: true });
-      add(300, { trash: true });
-      for (let n = 0; n < tie; n++) add(300);
-      const archived = add(400, { state: 'archived' });
-      const snoozed = add(500, { state: 'snoozed', snoozed_until: '2099-01-01T00:00:00Z' });
-      for (const [id, state, second] of [
-        [archived, 'archived', 400],
-        [snoozed, 'snoozed', 450],
-      ] as const)
-        await db.pool.query(
-          `insert into helpdesk.tickets (account_id, id, state, updated_at, _first_seen_at, _synced_at, _observed_at, _payload)
-           values ('default', $1, $2, $3, now(), now(), now(), '{}')`,
-          [id, state, time(second)],
-        );
-      const report = await look(settingsFor(db.url, sandbox), names);
-      expect(names.map(name => /^\w+/.exec(report.of(name).says)![0])).toEqual(answers);
-      expect(report.credits).toBe(credits);
-      await forget();
-      await db.pool.query('truncate helpdesk.tickets');
-    }
-  });
-
-  test('a count that stops, and one that goes on', async () => {
-    for (const [totalCountCap, answer] of [
-      [5, 'stops'],
-      [Number.POSITIVE_INFINITY, 'whole'],
-    ] as const) {
-      await using sandbox = await sandboxOf({ tickets: 0, totalCountCap });
-      await db.pool.query('truncate helpdesk.tickets');
-      for (let n = 0; n < 12; n++) {
-        const { id } = sandbox.world.addTicket({ state: 'open' });
-        await db.pool.query(
-          `insert into helpdesk.tickets (account_id, id, state, updated_at, _first_seen_at, _synced_at, _observed_at, _payload)
-           values ('default', $1, 'open', now(), now(), now(), now(), '{}')`,
-          [id],
-        );
-      }
-      const checks = [...only('help desk'), asCheck(totalCount(10))];
-      const report = await examined(settingsFor(db.url, sandbox), { checks });
-      expect(report.of('Total-Count').says).toMatch(new RegExp(`^${answer}: it said `));
-      const { rows } = await db.pool.query('select answer, credits from sync.source_behaviour');
-      expect(rows).toEqual([{ answer, credits: 2 }]);
-      await forget();
-    }
-    await db.pool.query('truncate helpdesk.tickets');
   });
 });
 
@@ -583,9 +513,9 @@ test('two accounts: each is examined for itself, and one that was read from else
     ...{ DATABASE_URL: db.url, SHELFDESK_CONFIG: 'fleet.yml' },
     ...{ NORTH: north.url, NORTH_TOKEN: north.token, SOUTH: south.url, SOUTH_TOKEN: south.token },
   };
-  const report = await look(settings, ['accounts', 'sources of the account', 'since'], { folder: folder.path });
+  const report = await look(settings, ['accounts', 'sources of the account', 'limits'], { folder: folder.path });
   expect([report.of('help desk', 'north').state, report.of('help desk', 'south').state]).toEqual(['ok', 'skipped']);
-  expect([report.of('since', 'north').state, report.of('since', 'south').because]).toEqual([
+  expect([report.of('limits', 'north').state, report.of('limits', 'south').because]).toEqual([
     'ok',
     'sources of the account',
   ]);
@@ -596,7 +526,7 @@ test('two accounts: each is examined for itself, and one that was read from else
     remedy: expect.stringContaining('another database'),
   });
   // Of another desk nothing is asked.
-  expect([north.totals.credits, south.totals.credits, report.credits]).toEqual([2, 0, 2]);
+  expect([north.totals.credits, south.totals.credits, report.credits]).toEqual([1, 0, 1]);
 });
 
 test('the catalog: away, a wrong key, a quota that is used up, a country that is missing', async () => {

@@ -26,7 +26,6 @@ const each: [AddCommand, words: string, shows: string | RegExp][] = [
   [addSchedule, 'schedule list', /^acme +nightly /m],
   [addPlan, 'plan', "account 'acme' has no settings here"],
   [addPlan, 'plan backfill --again', /^tickets +\d+ /m],
-  [addPlan, 'plan verify', /^tickets +\d+ /m],
   [addPause, 'pause messages', /^acme +messages /m],
   [addResume, 'resume messages', "Nothing of account 'acme' is paused."],
 ];

@@ -1,12 +1,17 @@
-/** `plan` against what the runs then take: the same readings, so the same credits; the same ledger, so the same time. */
+/**
+ * `plan` against what the runs then take: the same readings, so the same credits; the same ledger, so the same time. What a sweep or
+ * a verification announces comes from the rows alone, and is about right.
+ */
 
 import { stripVTControlCharacters } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Sandbox, startSandbox } from '../../packages/sandbox/src/server.ts';
 import type { Config } from '../../src/app/config.ts';
 import type { Warehouse } from '../../src/app/context.ts';
+import { openContext, openLog } from '../../src/app/open-context.ts';
 import { cursor } from '../../src/cli/output/frame.ts';
 import { runBackfill } from '../../src/cli/work/backfill.ts';
+import type { RunResult } from '../../src/cli/work/follow.ts';
 import { addPlan, runPlan } from '../../src/cli/work/plan.ts';
 import { runSweep } from '../../src/cli/work/sweep.ts';
 import { runSync } from '../../src/cli/work/sync.ts';
@@ -15,7 +20,8 @@ import type { Clock } from '../../src/clock.ts';
 import { makeBudget } from '../../src/engine/budget/budget.ts';
 import { empty, type Limits } from '../../src/engine/budget/ledger.ts';
 import { makePool } from '../../src/engine/database/pool.ts';
-import { nameOfKey } from '../../src/engine/database/stream-key.ts';
+import { nameOfKey, type StreamKey } from '../../src/engine/database/stream-key.ts';
+import { costOfRows } from '../../src/engine/forecast/cost-of-rows.ts';
 import type { Question } from '../../src/engine/forecast/plan.ts';
 import { type Part, timeOf } from '../../src/engine/forecast/plan-time.ts';
 import { exitCodes } from '../../src/errors.ts';
@@ -51,15 +57,25 @@ function runOf(question: Question) {
   return having(async (config, warehouse, deps) => {
     const { streams } = question;
     if (question.kind === 'backfill') return runBackfill(config, warehouse, streams, question.range, deps);
-    if (question.kind === 'verify')
-      return runVerify(config, warehouse, { sample: question.sample, repair: false }, deps);
-    return question.kind === 'sync'
-      ? runSync(config, warehouse, streams, deps)
-      : runSweep(config, warehouse, streams, {}, deps);
+    return runSync(config, warehouse, streams, deps);
   });
 }
 
 const rows = async (sql: string, ...values: unknown[]) => (await db.pool.query(sql, values)).rows;
+
+/** What goes to a terminal of this width. */
+async function onTerminal(columns: number, work: () => Promise<unknown>): Promise<string> {
+  const { stderr } = process;
+  const before = { isTTY: stderr.isTTY, columns: stderr.columns, write: stderr.write };
+  let told = '';
+  const write = (text: string) => {
+    told += text;
+    return true;
+  };
+  Object.assign(stderr, { isTTY: true, columns, write });
+  await work().finally(() => Object.assign(stderr, before));
+  return told;
+}
 
 /** Plans, counts what that cost at the source, runs, and compares with what is kept. */
 async function compare(question: Question) {
@@ -84,7 +100,7 @@ async function compare(question: Question) {
   return planned;
 }
 
-test('a first sync, a later one, a backfill, a sweep and verifications take the credits that were told', async () => {
+test('a first sync, a later one and a backfill take the credits that were told', async () => {
   const first = await compare({ kind: 'sync', streams: names });
   expect(first).toMatchObject({ kind: 'sync', incomplete: false });
   expect(first.counted_with_credits).toBeLessThanOrEqual(0.02 * first.credits + 6);
@@ -113,25 +129,65 @@ test('a first sync, a later one, a backfill, a sweep and verifications take the 
   );
   const filled = await compare({ kind: 'backfill', streams: names, range: { since: null, until: null, again: false } });
   expect(filled.credits).toBeGreaterThan(30);
-
-  await compare({ kind: 'sweep', streams: ['helpdesk.customers', 'helpdesk.tickets'] });
-  await compare({ kind: 'verify', streams: ['helpdesk.customers', 'helpdesk.tickets'], sample: 20 });
-  await compare({ kind: 'verify', streams: names, sample: null });
 });
 
-/** What goes to a terminal of this width. */
-async function onTerminal(columns: number, work: () => Promise<unknown>): Promise<string> {
-  const { stderr } = process;
-  const before = { isTTY: stderr.isTTY, columns: stderr.columns, write: stderr.write };
-  let told = '';
-  const write = (text: string) => {
-    told += text;
-    return true;
-  };
-  Object.assign(stderr, { isTTY: true, columns, write });
-  await work().finally(() => Object.assign(stderr, before));
-  return told;
-}
+test('a sweep and verifications say what their rows cost: no request tells it, and about so much they take', async () => {
+  const sweep = (...of: string[]) => having((config, here, deps) => runSweep(config, here, keysOf(of), {}, deps));
+  const verify = (sample: number | null) =>
+    having((config, here, deps) => runVerify(config, here, { sample, repair: false }, deps));
+  const runs = {
+    sweep: [() => sweep('customers', 'tickets'), 15],
+    'sweep customers': [() => sweep('customers'), 5],
+    'verify --sample 50': [() => verify(50), 30],
+    'verify --full': [() => verify(null), 70],
+  } as const;
+  for (const [words, [run, most]] of Object.entries(runs)) {
+    const before = sandbox.totals.credits;
+    let result: RunResult | undefined;
+    const stderr = await onTerminal(120, async () => {
+      result = await run();
+    });
+    expect(result!.exitCode, words + stderr).toBe(exitCodes.ok);
+    const line = /The (?:sweep|run) takes about ([\d,]+) credits?, \d+ \w+ at the configured limits\.$/m;
+    const [, told] = line.exec(stripVTControlCharacters(stderr))!;
+    const [{ used, forecast }] = await rows(
+      `select sum(s.credits)::int as used, (select forecast from sync.stored_runs r where r.id = s.run_id) as forecast
+       from sync.stored_run_streams s where s.run_id = (select max(id) from sync.stored_runs) group by s.run_id`,
+    );
+    expect(sandbox.totals.credits - before, words).toBe(used);
+    expect(forecast, 'only a plan that is exact is compared').toBeNull();
+    // Counting, names and what is asked for by its id come on top of the rows.
+    const more = used - Number(told!.replace(',', ''));
+    expect(more >= 0 && more <= most, `${words}: ${told} told, ${used} used`).toBe(true);
+  }
+});
+
+test('rows cost what their requests cost, and the time that the limits allow', async () => {
+  const [{ tickets, customers }] = await rows(
+    `select count(*) filter (where _deleted_at is null)::int as tickets,
+       (select count(*)::int from helpdesk.customers where _deleted_at is null) as customers from helpdesk.tickets`,
+  );
+  const cost = (keys: StreamKey[], sample: number | null, most: Partial<Limits> = {}) =>
+    having(async (config, warehouse, { signal }) => {
+      await using ctx = openContext(config, warehouse, { log: openLog({ logLevel: 'silent' }), signal });
+      const open = ctx.sources.get('helpdesk')!;
+      const sources: typeof ctx.sources = new Map([['helpdesk', { ...open, limits: { ...limits, ...most } }]]);
+      return costOfRows({ ...ctx, sources }, keys, sample);
+    });
+  const listed = Math.max(3, Math.ceil(tickets / 100)) + Math.ceil(customers / 100);
+  expect(await cost(['helpdesk.customers', 'helpdesk.tickets'], null)).toEqual({
+    credits: listed,
+    seconds: listed / 6,
+  });
+  const sampled = 50 * 2 + Math.min(50, customers);
+  expect(await cost(['helpdesk.customers', 'helpdesk.tickets'], 50)).toMatchObject({ credits: sampled });
+  const { credits, seconds } = await cost(names, null);
+  expect(credits).toBe(listed + 1 + 2 * tickets);
+  // 90 credits at once, and 90 each minute.
+  expect(seconds).toBeCloseTo(((credits - 90) / 90) * 60);
+  expect((await cost(names, null, { credits: 1_000_000 })).seconds).toBeCloseTo(credits / 6);
+  expect(await cost(['books.volumes'], null)).toEqual({ credits: 0, seconds: 0 });
+});
 
 test('on a terminal there is a line for each stream, the last frame stays, and the cursor comes back', async () => {
   const told = await onTerminal(60, () => runOf({ kind: 'sync', streams: names }));
@@ -161,8 +217,9 @@ test('a plan binds the account to nothing, and the mirror begins with the first 
   const deps = { jobs, signal: new AbortController().signal };
   const config = configFor(empty.url, sandbox);
   const mistyped = { ...config, helpdesk: { ...config.helpdesk!, baseUrl: new URL('https://typo.example/api/v1') } };
-  const verify: Question = { kind: 'verify', streams: ['helpdesk.users'], sample: 1 };
-  await expect(runPlan(mistyped, warehouse, verify, deps)).rejects.toThrow('there is nothing to verify yet');
+  const gaps = { since: null, until: null, again: true };
+  const backfill: Question = { kind: 'backfill', streams: ['helpdesk.users'], range: gaps };
+  expect((await runPlan(mistyped, warehouse, backfill, deps)).counted).toEqual([]);
   const users: Question = { kind: 'sync', streams: ['helpdesk.users'] };
   await runPlan(config, warehouse, users, deps);
   expect(await asked('select address from sync.sources')).toEqual([]);
@@ -201,17 +258,15 @@ test('a plan binds the account to nothing, and the mirror begins with the first 
 });
 
 test('what is planned is shown; what cannot be planned is said', async () => {
-  const wrong = [
-    ['drift'],
-    ['sync', '--since', '2024-01-01'],
-    ['sweep', 'users'],
-    ['verify', '--full', '--sample', '3'],
-  ];
+  const wrong = [['drift'], ['sync', '--since', '2024-01-01'], ['sweep'], ['verify']];
   for (const args of wrong) {
     const { code } = await command(addPlan, configFor(db.url, sandbox), 'plan', ...args);
     expect(code, args.join(' ')).toBe(exitCodes.usage);
   }
-  const { stdout, code } = await command(addPlan, configFor(db.url, sandbox), 'plan', 'sweep', 'tickets', '--json');
+  expect((await command(addPlan, configFor(db.url, sandbox), 'plan', 'sweep')).stderr).toBe(
+    'sweep cannot be planned\n`sweep` says what it takes when it starts. Choose from: sync, backfill.\n',
+  );
+  const { stdout, code } = await command(addPlan, configFor(db.url, sandbox), 'plan', 'sync', 'tickets', '--json');
   expect([code, Object.keys(JSON.parse(stdout).streams)]).toEqual([exitCodes.ok, ['tickets']]);
   const { stdout: shown, stderr } = await command(addPlan, configFor(db.url, sandbox), 'plan');
   expect(shown).toMatch(/^stream +requests +credits +time +from +until\n/);

@@ -8,6 +8,7 @@ import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { describe, expect, test } from 'vitest';
+import { QUESTIONS } from '../../packages/sandbox/src/probe/probe.ts';
 import { settings } from '../../src/app/settings.ts';
 import { exitCodes } from '../../src/errors.ts';
 import { freshDatabase } from '../support/postgres.ts';
@@ -207,16 +208,25 @@ test('the README of the package names what is in it: commands, files, and no scr
   expect(text).toContain(`shelfdesk-${JSON.parse(read('package.json')).version}.tgz`);
 });
 
-test('the page of the interfaces names requests that are made, and checks of doctor', () => {
+test('the page of the interfaces names requests that are made, checks of doctor, and questions of the probe', () => {
   const page = read('docs/reference/interfaces.md');
   const rows = page.split('\n').filter(line => /^\| .* \| .* \| .* \|$/.test(line) && !/^\| (-+|what) /.test(line));
   expect(rows.length).toBeGreaterThan(15);
   const checks = new Set(cells(read('docs/reference/doctor.md')).map(([name]) => name));
   const named = rows.flatMap(row => {
     const last = row.split('|').at(-2)!.trim();
-    return last.startsWith('(none: ') ? [] : last.split(', ');
+    return last === '(none)' || last.startsWith('(none: ') ? [] : last.split('; ');
   });
-  expect(named.filter(name => !checks.has(name))).toEqual([]);
+  const probed = new Set(QUESTIONS.map(({ about }) => about));
+  const unknown = named.flatMap(of =>
+    of.startsWith('probe: ')
+      ? of
+          .slice('probe: '.length)
+          .split(', ')
+          .filter(name => !probed.has(name))
+      : of.split(', ').filter(name => !checks.has(name)),
+  );
+  expect(unknown).toEqual([]);
   const sent = ['helpdesk', 'books'].map(name => read(`src/sources/${name}/endpoints.ts`)).join('');
   const parameters = [...page.matchAll(/`(?:[^`]*\?)?(\w+)=[^`]*`/g)].map(([, name]) => name!);
   expect(parameters).toContain('embed');

@@ -7,16 +7,10 @@ import { RuleError, Rules } from './admission/rules.ts';
 import { sandboxHelp } from './help.ts';
 import { type Sandbox, type SandboxOptions, startSandbox } from './server.ts';
 import { BLOCKED_TOKEN, defaultOf, readWord, type Service, SWITCHES, type Switch, TOKEN, wordFor } from './switches.ts';
+import { SandboxUsageError } from './usage-error.ts';
 
-/** Invalid options or arguments. `remedy` tells the user what to change. */
-export class SandboxUsageError extends Error {
-  readonly remedy: string;
-
-  constructor(message: string, remedy: string, cause?: unknown) {
-    super(message, { cause });
-    this.remedy = remedy;
-  }
-}
+export { probeCommand, runProbe } from './probe/command.ts';
+export { SandboxUsageError } from './usage-error.ts';
 
 /** Options that are not in the table of switches. */
 interface Options {
@@ -52,7 +46,9 @@ const WIDTH = Math.min(process.stdout.columns ?? 110, 120);
 
 /** The command with its options and help, without an action. `called`: the words that start it. */
 export function sandboxCommand(name: string, called = `npx ${name}`): Command {
+  // Options behind `probe` are its own.
   const command = new Command(name)
+    .enablePositionalOptions()
     .description('serve a simulated help desk and book catalog on this machine until Ctrl-C')
     .option('--json', 'print one JSON document on stdout');
   addOptions(command);

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 /** The sandbox as a program of its own: command line in, exit code out. */
 import { CommanderError } from 'commander';
-import { SandboxUsageError, sandboxCommand, serveSandbox } from './command.ts';
+import { probeCommand, runProbe, SandboxUsageError, sandboxCommand, serveSandbox } from './command.ts';
 
 const usageExitCode = 2;
 const ended = new AbortController();
@@ -15,6 +15,8 @@ for (const stream of [process.stdout, process.stderr]) {
 }
 
 const command = sandboxCommand('shelfdesk-sandbox').exitOverride().showHelpAfterError('(see --help)');
+const probe = probeCommand().copyInheritedSettings(command);
+command.addCommand(probe.action(() => runProbe(probe, ended.signal)));
 try {
   await command.action(() => serveSandbox(command, ended.signal)).parseAsync();
 } catch (error) {

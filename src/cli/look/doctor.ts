@@ -14,7 +14,6 @@ import { print, printJson, printLines, say, style } from '../output/terminal.ts'
 
 interface Options {
   fix?: boolean;
-  again?: boolean;
   all?: boolean;
   json?: boolean;
 }
@@ -31,7 +30,6 @@ export function addDoctor(program: Command, deps: Deps, act: Act): void {
       ),
     )
     .option('--fix', 'apply safe fixes: file modes, tables, abandoned runs and jobs, rejects')
-    .option('--again', 'measure again how the help desk behaves, and replace the stored results')
     .option('--all', 'also show each check that is good, and each that was not looked at')
     .option('--json', 'print one JSON document on stdout')
     .action(
@@ -42,7 +40,6 @@ export function addDoctor(program: Command, deps: Deps, act: Act): void {
           folder: process.cwd(),
           look: lookAtSettings(),
           fleet: deps.fleet,
-          again: options.again ?? false,
           node: process.versions.node,
           version: versionAndBuild(),
           host: hostname(),

@@ -1,5 +1,5 @@
-/** `sandbox`: starts the package @shelfdesk/sandbox, which simulates both services on this machine. */
-import { SandboxUsageError, sandboxCommand, serveSandbox } from '@shelfdesk/sandbox/command';
+/** `sandbox`: starts the package @shelfdesk/sandbox, which simulates both services on this machine, or its probe of a real help desk. */
+import { probeCommand, runProbe, SandboxUsageError, sandboxCommand, serveSandbox } from '@shelfdesk/sandbox/command';
 import type { Command } from 'commander';
 import { exitCodes, UsageError } from '../../errors.ts';
 import type { Act, Deps } from '../command.ts';
@@ -12,6 +12,12 @@ export function addSandbox(program: Command, deps: Deps, act: Act): void {
     await serveSandbox(command, deps.signal).catch(usageError);
     return exitCodes.ok;
   });
+  const probe = probeCommand().copyInheritedSettings(program);
+  const ask = act(async () => {
+    await runProbe(probe, deps.signal).catch(usageError);
+    return exitCodes.ok;
+  });
+  command.addCommand(probe.action(() => ask()));
   program.addCommand(command.action(() => serve()));
 }
 

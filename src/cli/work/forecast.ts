@@ -1,12 +1,18 @@
-/** Forecasts for commands: the stored result of a recent `plan`, or an estimate without requests. */
+/**
+ * Forecasts for commands: of a sync or a backfill the stored result of a recent `plan`, or an estimate without requests; of a sweep
+ * or a verification what its rows cost.
+ */
 
 import type { Context } from '../../engine/context.ts';
 import type { StreamKey } from '../../engine/database/stream-key.ts';
+import type { Cost } from '../../engine/forecast/cost-of-rows.ts';
 import { type AskedFor, type ForecastTotals, freshPlan, keepForecast } from '../../engine/forecast/forecast-rows.ts';
 import { plan, type Question, totalsOf } from '../../engine/forecast/plan.ts';
 import type { SourceName } from '../../engine/http/request.ts';
 import { wasRead } from '../../engine/verify/findings.ts';
 import { streams } from '../../sources/index.ts';
+import { count } from '../../words.ts';
+import { duration, say } from '../output/terminal.ts';
 
 /** Key that matches a plan with a run of the same question. */
 export function askedFor({ kind: _, ...question }: Question): AskedFor {
@@ -31,6 +37,11 @@ export async function openWithForecast<T extends { readonly run: number }>(
   const opened = await open();
   if (forecast) await keepForecast(ctx.pg, opened.run, forecast);
   return opened;
+}
+
+/** The line by which a sweep or a verification says what it takes. */
+export function sayCost(what: string, { credits, seconds }: Cost): void {
+  say(`${what} takes about ${count(credits, 'credit')}, ${duration(seconds * 1000)} at the configured limits.`);
 }
 
 /** Configured sources with at least one stream that was read. Only mirrored rows can be compared. */

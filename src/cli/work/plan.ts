@@ -14,32 +14,28 @@ import { keepPlan } from '../../engine/forecast/forecast-rows.ts';
 import { type Planned, plan, type Question, totalsOf } from '../../engine/forecast/plan.ts';
 import { nextSlots, timetables } from '../../engine/queue/schedule.ts';
 import { readFrom } from '../../engine/runs/accounts/accounts.ts';
-import { command } from '../../engine/runs/pauses.ts';
-import { wasRead } from '../../engine/verify/findings.ts';
 import { exitCodes, UsageError } from '../../errors.ts';
 import { readLakeStatus } from '../../lake/state.ts';
 import { lostBy, rulesIn } from '../../privacy/fields/losses.ts';
 import { cannotOf } from '../../sources/cannot.ts';
 import { sources, streams } from '../../sources/index.ts';
 import { count } from '../../words.ts';
-import { defaultSample, listStreams, parseCount, parsePast, parseTime } from '../arguments.ts';
+import { listStreams, parsePast, parseTime } from '../arguments.ts';
 import { chosenAccount } from '../choose-account.ts';
 import { type Act, type Deps, note } from '../command.ts';
 import { duration, print, printJson, say, table } from '../output/terminal.ts';
 import { warehouseOf } from '../warehouse.ts';
-import { chooseStreams, chooseSwept, skipPaused } from './follow.ts';
-import { askedFor, sourcesRead, verifiable } from './forecast.ts';
+import { chooseStreams, skipPaused } from './follow.ts';
+import { askedFor } from './forecast.ts';
 
 interface Options {
   since?: Date;
   until?: Date;
   again?: boolean;
-  sample?: number;
-  full?: boolean;
   json?: boolean;
 }
 
-const kinds = ['sync', 'backfill', 'sweep', 'verify'] as const;
+const kinds = ['sync', 'backfill'] as const;
 
 export interface PlanResult extends Planned {
   readonly account: string;
@@ -70,12 +66,6 @@ export function addPlan(program: Command, deps: Deps, act: Act): void {
     .option('--since <time>', 'backfill: start of the range', parsePast)
     .option('--until <time>', 'backfill: end of the range', parseTime)
     .option('--again', 'backfill: also re-read synced ranges')
-    .option(
-      '--sample <n>',
-      `verify: sample size of tickets, customers, shelves and volumes (default: ${defaultSample})`,
-      parseCount,
-    )
-    .option('--full', 'verify: everything')
     .option('--json', 'print one JSON document on stdout')
     .action(
       act(async (kind: string, names: string[], options: Options) => {
@@ -98,11 +88,9 @@ export function addPlan(program: Command, deps: Deps, act: Act): void {
 }
 
 export function questionOf(kind: string, names: readonly string[], options: Options, config: Config): Question {
-  const { since = null, until = null, again = false, sample, full } = options;
+  const { since = null, until = null, again = false } = options;
   if (kind !== 'backfill' && (since || until || again))
     throw new UsageError('--since, --until and --again belong to a backfill', 'Use `plan backfill`.');
-  if (kind !== 'verify' && (full || sample !== undefined))
-    throw new UsageError('--sample and --full belong to a verification', 'Use `plan verify`.');
   if (kind === 'sync') return { kind, streams: chooseStreams(names, config) };
   if (kind === 'backfill') {
     if (since && until && since >= until)
@@ -113,12 +101,8 @@ export function questionOf(kind: string, names: readonly string[], options: Opti
     const wanted = chooseStreams(names, config).filter(key => names.length > 0 || !again || listStreams.includes(key));
     return { kind, streams: wanted, range: { since, until, again } };
   }
-  if (kind === 'sweep') return { kind, streams: chooseSwept(names, config) };
-  if (kind !== 'verify') throw new UsageError(`${kind} cannot be planned`, `Choose from: ${kinds.join(', ')}.`);
-  if (full && sample !== undefined) throw new UsageError('--full and --sample exclude each other', 'Give one of them.');
-  requireSource(config);
-  const many = full ? null : (sample ?? defaultSample);
-  return { kind, streams: verifiable(configuredSources(config), many), sample: many };
+  const told = kind === 'sweep' || kind === 'verify' ? `\`${kind}\` says what it takes when it starts. ` : '';
+  throw new UsageError(`${kind} cannot be planned`, `${told}Choose from: ${kinds.join(', ')}.`);
 }
 
 /** The export follows the run; it costs no credits. */
@@ -191,19 +175,14 @@ export async function planFromMirror(
 
 async function planIn(ctx: Context, config: Config, asked: Question, { isSet, asks, keeps }: How): Promise<PlanResult> {
   const { kind } = asked;
-  const read = asked.kind === 'verify' ? verifiable(await sourcesRead(ctx), asked.sample) : asked.streams;
-  const isRead = kind === 'sweep' ? await anyRead(ctx, read) : read.length > 0;
-  if (!isRead) throw new UsageError(`there is nothing to ${kind} yet`, `Run ${command(ctx.account, 'sync')} first.`);
   // The run skips paused streams too.
-  const question = { ...asked, streams: await skipPaused(ctx, read) };
+  const question = { ...asked, streams: await skipPaused(ctx, asked.streams) };
   const planned = await plan(question, { ctx, counts: asks });
   const forecast = totalsOf(planned);
   if (forecast && keeps)
     await keepPlan(ctx.pg, ctx.account, { kind, question: askedFor(question), forecast }, new Date(ctx.clock.now()));
   const assumptions = isSet ? planned.assumptions : [...planned.assumptions, unsetSays(ctx.account)];
-  // Sweeps and verifications bring no new records.
-  const reads = kind === 'sync' || kind === 'backfill';
-  const inAt = (stream: string) => (reads && planned.streams[stream]?.until) || null;
+  const inAt = (stream: string) => planned.streams[stream]?.until ?? null;
   return {
     account: ctx.account,
     ...planned,
@@ -217,11 +196,6 @@ async function planIn(ctx: Context, config: Config, asked: Question, { isSet, as
       lost: lostBy(config.fieldRules, full),
     })),
   };
-}
-
-async function anyRead({ pg, account }: Context, keys: readonly StreamKey[]): Promise<boolean> {
-  for (const key of keys) if (await wasRead(pg, account, key)) return true;
-  return false;
 }
 
 const mostNights = 10;

@@ -5,12 +5,13 @@ import type { Config } from '../../app/config.ts';
 import type { Warehouse } from '../../app/context.ts';
 import type { StreamKey } from '../../engine/database/stream-key.ts';
 import { openSweep } from '../../engine/deletions/swept-ranges.ts';
+import { costOfRows } from '../../engine/forecast/cost-of-rows.ts';
 import type { Job } from '../../engine/queue/job.ts';
 import { type Act, type Deps, note } from '../command.ts';
 import { say } from '../output/terminal.ts';
 import { warehouseOf } from '../warehouse.ts';
 import { chooseSwept, followRun, type RunResult, report, skipPaused, sweptNames } from './follow.ts';
-import { openWithForecast } from './forecast.ts';
+import { sayCost } from './forecast.ts';
 
 interface Options {
   acceptDeletions?: boolean;
@@ -55,10 +56,10 @@ export async function runSweep(
   return followRun(config, warehouse, deps, async (ctx, opener) => {
     const wanted = await skipPaused(ctx, streams);
     const asked = { account: ctx.account, streams: wanted, opener, acceptDeletions };
-    const open = () => openSweep(ctx.pg, asked, new Date(ctx.clock.now()));
-    const { run, resumed, begun } = await openWithForecast(ctx, { kind: 'sweep', streams: wanted }, open);
+    const { run, resumed, begun } = await openSweep(ctx.pg, asked, new Date(ctx.clock.now()));
     if (resumed)
       say(`Resuming run ${run}, started at ${begun.toISOString().slice(0, 16)}Z. Records already read are skipped.`);
+    else sayCost('The sweep', await costOfRows(ctx, wanted));
     return run;
   });
 }

@@ -3,14 +3,12 @@ import type { Command } from 'commander';
 import type { Config } from '../../app/config.ts';
 import { requireSource, type Warehouse } from '../../app/context.ts';
 import { nameOfKey } from '../../engine/database/stream-key.ts';
-import { freshPlan, keepForecast } from '../../engine/forecast/forecast-rows.ts';
-import { plan, totalsOf } from '../../engine/forecast/plan.ts';
+import { type Cost, costOfRows } from '../../engine/forecast/cost-of-rows.ts';
 import type { Job } from '../../engine/queue/job.ts';
 import { command } from '../../engine/runs/pauses.ts';
 import {
   type Asked,
   type Counted,
-  type Forecast,
   type Found,
   gapsOf,
   openVerification,
@@ -21,10 +19,10 @@ import { exitCodes, UsageError } from '../../errors.ts';
 import { amount, count } from '../../words.ts';
 import { defaultSample, parseCount } from '../arguments.ts';
 import { type Act, type Deps, note } from '../command.ts';
-import { duration, print, say, style, table } from '../output/terminal.ts';
+import { print, say, style, table } from '../output/terminal.ts';
 import { warehouseOf } from '../warehouse.ts';
 import { followRun, liftQuotaDeferral, type RunResult, report, skipPaused } from './follow.ts';
-import { askedFor, sourcesRead, verifiable } from './forecast.ts';
+import { sayCost, sourcesRead, verifiable } from './forecast.ts';
 
 interface Options {
   sample?: number;
@@ -37,7 +35,7 @@ interface Options {
 const mostShown = { table: 50, json: 10_000 };
 
 export interface VerifyResult extends RunResult {
-  forecast: Forecast;
+  forecast: Cost;
   credits: number;
   counts: Counted[];
   /** Number of differing records, and how many of them were repaired. */
@@ -96,7 +94,7 @@ export async function runVerify(
   asked: Asked,
   deps: { jobs: readonly Job[]; signal: AbortSignal },
 ): Promise<VerifyResult> {
-  let expected: Forecast = { credits: 0, seconds: 0 };
+  let expected: Cost = { credits: 0, seconds: 0 };
   const result = await followRun(config, warehouse, deps, async (ctx, opener) => {
     const read = await sourcesRead(ctx);
     if (read.size === 0)
@@ -109,20 +107,13 @@ export async function runVerify(
       );
     const wanted = await skipPaused(ctx, compared);
     await liftQuotaDeferral(ctx, wanted);
-    const question = { kind: 'verify', streams: wanted, sample: asked.sample } as const;
-    const kept = { kind: 'verify', question: askedFor(question) } as const;
-    const planned = await freshPlan(ctx.pg, ctx.account, kept, new Date(ctx.clock.now()));
-    const reckoned = planned ? undefined : await plan(question, { ctx: { ...ctx, signal: deps.signal }, counts: true });
-    const told = planned ?? reckoned!;
-    const run = { account: ctx.account, streams: wanted, opener, asked, forecast: told };
+    const forecast = await costOfRows(ctx, wanted, asked.sample);
+    const run = { account: ctx.account, streams: wanted, opener, asked, forecast };
     const opened = await openVerification(ctx.pg, run, new Date(ctx.clock.now()));
     expected = { credits: opened.forecast.credits, seconds: opened.forecast.seconds };
-    const forecast = planned ?? totalsOf(reckoned!);
-    if (forecast && !opened.resumed) await keepForecast(ctx.pg, opened.run, forecast);
     if (opened.resumed) say(`Resuming run ${opened.run}. Records already compared are skipped.`);
     const seconds = (expected.seconds * opened.left) / Math.max(1, expected.credits);
-    const what = opened.resumed ? 'The rest takes' : 'The run takes';
-    say(`${what} about ${count(opened.left, 'credit')}, ${duration(seconds * 1000)} at the configured limits.`);
+    sayCost(opened.resumed ? 'The rest' : 'The run', { credits: opened.left, seconds });
     for (const key of wanted) {
       const { gaps } = await gapsOf(ctx.pg, ctx.account, key);
       const of = `of ${nameOfKey(key)}`;

@@ -9,8 +9,6 @@ interface LimitsTold {
   readonly frozen_until: Date;
   /** Highest use of other clients in one period of the last day. */
   readonly others: number;
-  /** Refused requests of the last day. */
-  readonly refused: number;
   /** Our requests of the last day. */
   readonly used: number;
 }
@@ -25,9 +23,9 @@ export async function limitsTold(
   const { rows } = await db.query<LimitsTold>(
     `select (b.state ->> 'limit')::float8 as limit,
        to_timestamp(coalesce((b.state ->> 'frozenUntilMs')::float8, 0) / 1000) as frozen_until,
-       coalesce(m.others, 0)::int as others, coalesce(m.refused, 0)::int as refused, coalesce(m.used, 0)::int as used
+       coalesce(m.others, 0)::int as others, coalesce(m.used, 0)::int as used
      from sync.budget b cross join lateral (
-       select max(c.others) as others, sum(c.refused) as refused, sum(c.interactive + c.fresh + c.backfill + c.sweep) as used
+       select max(c.others) as others, sum(c.interactive + c.fresh + c.backfill + c.sweep) as used
        from sync.credit_minutes c
        where (c.account_id, c.source) = (b.account_id, b.source) and c.minute > $3) m
      where b.account_id = $1 and b.source = $2`,

@@ -5,7 +5,6 @@
 
 import type { ListStream, Row } from '../../sources/source.ts';
 import type { Lane } from '../budget/budget.ts';
-import { type Context, sourceOf } from '../context.ts';
 import type { Ask, Ms, Page, Proof, Step } from '../reading/reading.ts';
 import type { Asked } from './plan-time.ts';
 
@@ -54,16 +53,3 @@ export const evenly = (many: number, fromMs: Ms, toMs: Ms): number[] =>
 /** Merges several lists of times. */
 export const merged = (...lists: readonly Imagined[]): Float64Array =>
   Float64Array.from(lists.flatMap(list => Array.from(list))).sort();
-
-/** The count of the source; undefined if the source gives none, or counts no further. */
-export async function totalOf(
-  ctx: Context,
-  lane: Lane,
-  stream: ListStream<Row>,
-  list: string,
-  since?: Ms,
-): Promise<number | undefined> {
-  const ask = { page: 1, perPage: 0, count: true, order: 'created', ...(since !== undefined && { since }) } as const;
-  const { total } = await sourceOf(ctx, stream.source).send(stream.request(list, ask), { lane, signal: ctx.signal });
-  return total === stream.paging.depth ? undefined : total;
-}

@@ -20,8 +20,6 @@ export interface Part {
   readonly stream: string;
   /** Concurrent readers. Each sends its requests one after another. */
   readonly readers: readonly (readonly Asked[])[];
-  /** Time that a request waits for something other than credits. */
-  readonly pauseMs?: number;
   /** Time to store a reply and look up the next request. */
   readonly storeMs: number;
 }
@@ -91,7 +89,7 @@ export function timeOf(parts: readonly Part[], pace: Pace, nowMs: Ms): Timing {
   let looksAtMs = nowMs;
   const timed: Timed[] = [];
 
-  const run = ({ stream, readers: askedBy, pauseMs = 0, storeMs }: Part): void => {
+  const run = ({ stream, readers: askedBy, storeMs }: Part): void => {
     const fromMs = clockMs + skippedMs;
     clockMs += beginMs;
     let [count, credits] = [0, 0];
@@ -137,7 +135,6 @@ export function timeOf(parts: readonly Part[], pace: Pace, nowMs: Ms): Timing {
         if (acquired.tooLong) deferredUntilMs ??= reader.nextMs + skippedMs;
       }
     }
-    clockMs += pauseMs;
     const untilMs = clockMs + skippedMs;
     timed.push({ stream, requests: count, credits, fromMs, untilMs, ...(deferredUntilMs && { deferredUntilMs }) });
   };

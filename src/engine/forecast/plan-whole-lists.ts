@@ -18,8 +18,8 @@ export async function partsOfWholeLists(
     const [first] = stream.lists;
     const { cost } = stream.request(first.name, { page: 1, perPage: stream.paging.perPage });
     const rows = await countRows(planning, stream);
-    const many = await requestsFor(planning, question, stream, rows);
-    const lane = question.kind === 'sync' ? 'fresh' : question.kind === 'backfill' ? 'backfill' : 'sweep';
+    const many = await requestsFor(planning, stream, rows);
+    const lane = question.kind === 'sync' ? 'fresh' : 'backfill';
     const asked: Asked = { cost, lane, many };
     parts.push({ stream: stream.key, readers: [[asked]], storeMs });
   }
@@ -28,11 +28,9 @@ export async function partsOfWholeLists(
 
 async function requestsFor(
   planning: Planning,
-  question: Question,
   stream: ListStream<Row>,
   { live, isRead }: { live: number; isRead: boolean },
 ): Promise<number> {
-  if (question.kind === 'verify' && question.sample !== null) return Math.min(question.sample, live);
   if (!isRead) {
     const counted = planning.counts ? await totalOf(planning, stream) : undefined;
     if (counted !== undefined) return pagesOf(stream, counted);

@@ -14,9 +14,8 @@ import { beginningMs, betweenStreamsMs, budgetOf, type ForecastTotals, paceOf, r
 import { type Part, type Timed, timeOf } from './plan-time.ts';
 
 export type Question =
-  | { readonly kind: 'sync' | 'sweep'; readonly streams: readonly StreamKey[] }
-  | { readonly kind: 'backfill'; readonly streams: readonly StreamKey[]; readonly range: Range }
-  | { readonly kind: 'verify'; readonly streams: readonly StreamKey[]; readonly sample: number | null };
+  | { readonly kind: 'sync'; readonly streams: readonly StreamKey[] }
+  | { readonly kind: 'backfill'; readonly streams: readonly StreamKey[]; readonly range: Range };
 
 export interface Given {
   readonly ctx: Context;

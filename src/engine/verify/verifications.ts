@@ -13,7 +13,7 @@ export interface Asked {
   readonly repair: boolean;
 }
 
-/** The forecast of a verification. */
+/** What a verification was announced to take. */
 export interface Forecast {
   readonly credits: number;
   readonly seconds: number;

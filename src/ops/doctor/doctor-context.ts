@@ -25,8 +25,6 @@ export interface DoctorEnvironment {
   readonly look: SettingsLook;
   /** Throws UsageError if the settings of all accounts are invalid. */
   readonly fleet: () => Fleet;
-  /** Measures again how the sources behave, and replaces the stored results. */
-  readonly again: boolean;
   /** `24.21.0` */
   readonly node: string;
   /** Version of Shelfdesk. */

@@ -133,9 +133,7 @@ function makeBooks(catalog: Catalog): Source<BooksPart> {
     },
     async forecast(planning, question) {
       const { streams: names } = question;
-      if (question.kind === 'sweep') return [];
-      const { partsOfBooks, partsOfVerifyBooks } = await import('./forecast.ts');
-      if (question.kind === 'verify') return partsOfVerifyBooks(planning, catalog, { names, sample: question.sample });
+      const { partsOfBooks } = await import('./forecast.ts');
       const isSync = question.kind === 'sync';
       const again = question.kind === 'backfill' && question.range.again;
       return partsOfBooks(planning, catalog, { names, isSync, again });

@@ -44,23 +44,18 @@ export const catalogChecks: readonly Check[] = [
     name: 'quota of the catalog',
     area,
     of: 'account',
-    looks: 'requests of the last 24 hours against BOOKS_REQUESTS_PER_DAY, and refusals of the catalog',
+    looks: 'requests of the last 24 hours against BOOKS_REQUESTS_PER_DAY',
     needs: ['catalog'],
     async run({ config, account, warehouse, server, clock }) {
       const nowMs = clock.now() + (await server()).aheadMs;
       const told = await limitsTold((await warehouse()).pg, account, 'books', new Date(nowMs - dayMs));
       const { credits } = config.books!.limits;
-      const { used = 0, refused = 0 } = told ?? {};
+      const used = told?.used ?? 0;
       const says = `${used} of ${count(credits, 'request')} of a day`;
       if (told !== undefined && told.frozen_until.getTime() > nowMs)
         return warn(
           `${says}; it answers nothing before ${told.frozen_until.toISOString().slice(0, 16)}Z`,
           'Wait: a worker resumes then. For more ask the catalog for a larger quota, and set BOOKS_REQUESTS_PER_DAY.',
-        );
-      if (refused > 0)
-        return warn(
-          `${says}, ${refused} refused`,
-          'Set BOOKS_REQUESTS_PER_DAY to what the catalog really gives, and BOOKS_REQUESTS_PER_SECOND lower.',
         );
       if (used >= credits * nearlySpent)
         return warn(

@@ -11,7 +11,6 @@ import { storeMs } from '../helpdesk/forecast/lists.ts';
 import type { Row, ShelfStream, VolumeStream } from '../source.ts';
 import { booksOf } from './open.ts';
 import { membersOf, shelvesOf } from './shelves/shelf-rows.ts';
-import { countVolumes } from './verify/verify-rows.ts';
 import { countLeft, nextVolumes } from './volumes/volume-rows.ts';
 
 export interface Catalog {
@@ -111,42 +110,4 @@ function requestsOfShelf(options: Parameters<typeof readShelf>[0], ids: readonly
     step = reading.next({ ids: ids.slice(startIndex, startIndex + maxResults), asOf: nowMs });
   }
   return requests;
-}
-
-/** Forecast of a verification: each stored shelf is read, and each volume on a shelf is fetched by id. */
-export async function partsOfVerifyBooks(
-  { ctx, nowMs, assumed }: Planning,
-  { shelves }: Catalog,
-  { names, sample }: { names: readonly string[]; sample: number | null },
-): Promise<Part[]> {
-  const lane = 'sweep' as const;
-  const key = { account: ctx.account };
-  const parts: Part[] = [];
-  if (names.includes('books.shelves')) {
-    const costs: number[] = [];
-    for (const owner of booksOf(ctx).owners) {
-      for (const [shelf, { isGone }] of await shelvesOf(ctx.pg, ctx.account, owner)) {
-        if (isGone) continue;
-        const known = await membersOf(ctx.pg, { ...key, owner, shelf });
-        costs.push(
-          requestsOfShelf({ known, look: false, perPage: shelves.perPage, count: known.length }, known, nowMs),
-        );
-      }
-    }
-    const pages = costs.reduce((sum, one) => sum + one, 0);
-    const chosen = Math.min(sample ?? costs.length, costs.length);
-    // Shelves of a sample are fetched by id.
-    const many =
-      sample === null
-        ? booksOf(ctx).owners.length + pages
-        : chosen + Math.round((pages * chosen) / Math.max(1, costs.length));
-    parts.push({ stream: 'shelves', readers: [[{ cost: 1, lane, many }]], storeMs: storeMs.page });
-    assumed.add('no shelf has changed since it was read');
-  }
-  if (names.includes('books.volumes')) {
-    const here = await countVolumes(ctx.pg, key);
-    const many = Math.min(sample ?? here, here);
-    parts.push({ stream: 'volumes', readers: [[{ cost: 1, lane, many }]], storeMs: storeMs.record });
-  }
-  return parts;
 }

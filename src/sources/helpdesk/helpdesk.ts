@@ -122,10 +122,6 @@ export function makeHelpdesk(desk: Desk): Source<HelpdeskPart> {
 
       async function partsOf() {
         const { partsOfBackfill, partsOfSync } = await import('./forecast/lists.ts');
-        const { partsOfSweep, partsOfVerify } = await import('./forecast/sweep.ts');
-        if (question.kind === 'sweep') return partsOfSweep(planning, question.streams);
-        if (question.kind === 'verify')
-          return question.streams.includes(tickets.key) ? partsOfVerify(planning, question.sample) : [];
         if (question.kind === 'backfill') return partsOfBackfill(planning, question.streams, question.range);
         return partsOfSync(planning, question.streams);
       }

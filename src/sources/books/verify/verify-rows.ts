@@ -24,14 +24,6 @@ export async function volumesAfter(db: pg.Pool, { account }: Key, after: string,
   return rows.map(({ id }) => id);
 }
 
-export async function countVolumes(db: pg.Pool, { account }: Key): Promise<number> {
-  const { rows } = await db.query<{ n: number }>(
-    `select count(distinct m.volume_id) as n from books.shelf_volumes m where m.account_id = $1 and ${isShelved}`,
-    [account],
-  );
-  return rows[0]!.n;
-}
-
 /** This many random volumes on a shelf, with equal probability. */
 export async function volumesAtRandom(
   db: pg.Pool,

@@ -8,7 +8,6 @@ import { judgeSource } from '../../../ops/doctor/checks/clocks.ts';
 import type { AccountContext } from '../../../ops/doctor/doctor-context.ts';
 import { readClocks } from '../../../status/off-clocks.ts';
 import { count } from '../../../words.ts';
-import { behaviourChecks, creditsDue } from './behaviour.ts';
 import { oldestTickets } from './oldest-tickets.ts';
 
 const dayMs = 24 * 3_600_000;
@@ -16,27 +15,14 @@ const area = 'help desk' as const;
 
 export const helpdeskChecks: readonly Check[] = [
   {
-    name: 'credits of this examination',
-    area,
-    of: 'account',
-    looks: 'highest number of credits that the following checks use',
-    needs: ['tables'],
-    async run(context) {
-      const { helpdesk, limits } = context.config;
-      if (helpdesk === undefined) return skipped('the help desk is not configured');
-      const most = 1 + (await creditsDue(context));
-      return ok(`${most} at most, of ${limits.credits} every ${limits.periodMs / 1000} s`);
-    },
-  },
-  {
     name: 'help desk',
     area,
     of: 'account',
-    looks: 'reachability of the help desk, its token (401), and the right to read tickets (403)',
-    // Requests go only to the help desk that the account has mirrored: they spend its credits, and the results are
-    // stored for it.
-    needs: ['credits of this examination', 'sources of the account'],
+    looks: 'reachability of the help desk, its token (401), and the right to read tickets (403); one request',
+    // Requests go only to the help desk that the account has mirrored: they spend its credits.
+    needs: ['tables', 'sources of the account'],
     async run(context) {
+      if (context.config.helpdesk === undefined) return skipped('the help desk is not configured');
       const told = await limits(context);
       const frozenMs = told ? told.frozen_until.getTime() - (await databaseNow(context)) : 0;
       if (frozenMs > 0)
@@ -111,22 +97,6 @@ export const helpdeskChecks: readonly Check[] = [
       );
     },
   },
-  {
-    name: 'refusals',
-    area,
-    of: 'account',
-    looks: 'requests of the last day that the help desk refused (429)',
-    needs: ['credits of this examination'],
-    async run(context) {
-      const { refused = 0, used = 0 } = (await limits(context)) ?? {};
-      if (refused === 0) return ok(`none in the last day; ${count(used, 'credit')} used by us`);
-      return warn(
-        `${count(refused, 'request')} of the last day ${refused === 1 ? 'was' : 'were'} refused (429)`,
-        'Raise HELPDESK_RESERVE to what other tools use, or lower HELPDESK_REQUESTS_PER_SECOND: somebody else asks at the same time.',
-      );
-    },
-  },
-  ...behaviourChecks,
 ];
 
 async function limits(context: AccountContext) {

@@ -9,12 +9,12 @@ import { dueRejects, readMostRejected } from '../../../engine/commit/rejects.ts'
 import { readPosition } from '../../../engine/coverage/coverage.ts';
 import type { StreamKey } from '../../../engine/database/stream-key.ts';
 import { gapsIn } from '../../../engine/forecast/forecast-rows.ts';
-import { evenly, type Imagined, merged, requestsOf, totalOf } from '../../../engine/forecast/imagined-reading.ts';
+import { evenly, type Imagined, merged, requestsOf } from '../../../engine/forecast/imagined-reading.ts';
 import type * as engine from '../../../engine/forecast/plan.ts';
 import type { Asked, Part } from '../../../engine/forecast/plan-time.ts';
 import type { Reply } from '../../../engine/http/request.ts';
 import { endsOf, lookOf } from '../../../engine/load/list-ends.ts';
-import { type Ask, type Ends, farFuture, type Ms, secondMs } from '../../../engine/reading/reading.ts';
+import { type Ask, farFuture, type Ms, secondMs } from '../../../engine/reading/reading.ts';
 import type { Scope } from '../../../engine/runs/ranges.ts';
 import type { Range } from '../../../engine/runs/runs.ts';
 import type { DetailStream, ListStream, Row } from '../../source.ts';
@@ -30,7 +30,7 @@ export interface Desk {
   readonly messages: DetailStream<Row, Row>;
 }
 
-export type Planning = engine.Planning & { readonly desk: Desk };
+type Planning = engine.Planning & { readonly desk: Desk };
 
 /**
  * Time in ms to store a page of a list (`page`) or a ticket with its messages (`record`). Includes the query for the
@@ -44,10 +44,9 @@ const namesMs = 7 * 24 * 3_600_000;
 const mostNamed = 2000;
 
 /** What is known of the pages of a list. The imagined records are not the stored ones. */
-export const endsIn = async (planning: Planning, stream: ListStream<Row>, list: string, doubt?: Ends['doubt']) => ({
+const endsIn = async (planning: Planning, stream: ListStream<Row>, list: string) => ({
   ...(await endsOf(planning.ctx, keyOf(planning, stream.key), stream, list)),
   known: undefined,
-  ...(doubt && { doubt }),
 });
 
 const keyOf = ({ ctx }: Planning, stream: StreamKey) => ({ account: ctx.account, stream });
@@ -66,11 +65,6 @@ async function inquire<T extends Row>(
   if (reply.total !== stream.paging.depth) return reply;
   planning.assumed.add(`the source counts at most ${stream.paging.depth} records; there may be more`);
   return reply;
-}
-
-export async function inquireTotal(planning: Planning, stream: ListStream<Row>, list: string, since?: Ms) {
-  planning.counted.push({ what: `all of ${stream.name}, ${list} list`, credits: 2 });
-  return totalOf(planning.ctx, 'interactive', stream, list, since);
 }
 
 // --- lists -------------------------------------------------------------------------------------------------------------
@@ -99,11 +93,10 @@ export async function partsOfSync(planning: Planning, names: readonly string[]):
   return parts;
 }
 
-export const partOf = (stream: string, asked: readonly Asked[], pauseMs = 0): Part => ({
+const partOf = (stream: string, asked: readonly Asked[]): Part => ({
   stream,
   readers: [asked],
   storeMs: storeMs.page,
-  pauseMs,
 });
 
 async function topOfUsers(planning: Planning): Promise<Part> {
@@ -336,8 +329,7 @@ async function oursOf(
   { gaps, again }: { gaps: readonly { from: Ms; to: Ms }[]; again: boolean },
 ): Promise<Imagined> {
   const sinceMs = gaps.at(-1)!.from - secondMs;
-  if (name === 'tickets')
-    return timesOfOurs(ctx.pg, ctx.account, list, { by: 'updated_at', sinceMs: Math.max(0, sinceMs) });
+  if (name === 'tickets') return timesOfOurs(ctx.pg, ctx.account, list, Math.max(0, sinceMs));
   const live = await countLive(ctx.pg, ctx.account, name as 'customers' | 'users');
   const times = evenly(live, 0, nowMs);
   // Stored records cannot lie in a gap that was never read.
@@ -376,7 +368,7 @@ async function lackingIn(
     const ours = await countLive(ctx.pg, ctx.account, 'customers');
     return Math.max(0, total - ours - (await came(planning, 'helpdesk.customers', fromMs)));
   }
-  const ours = await timesOfOurs(ctx.pg, ctx.account, list, { by: 'updated_at', sinceMs: since });
+  const ours = await timesOfOurs(ctx.pg, ctx.account, list, since);
   const top = await topOf(planning, list, { fromMs, firstLoad: false, isFirst: true });
   return Math.max(0, total - ours.length - top.wanted);
 }

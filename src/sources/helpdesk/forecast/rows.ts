@@ -11,12 +11,12 @@ export async function timesOfOurs(
   db: Pick<pg.Pool, 'query'>,
   account: string,
   list: string,
-  { by, sinceMs, updatedMs = 0 }: { by: 'created_at' | 'updated_at'; sinceMs: Ms; updatedMs?: Ms },
+  sinceMs: Ms,
 ): Promise<Float64Array> {
   const { rows } = await db.query<{ times: number[] | null }>(
-    `select array_agg(extract(epoch from t.${by})::float8 * 1000 order by t.${by}) as times from helpdesk.tickets t
-     where t.account_id = $1 and t._deleted_at is null and t.${by} >= $3 and t.updated_at >= $4 and ${shownIn('$2::text')}`,
-    [account, list, new Date(sinceMs), new Date(updatedMs)],
+    `select array_agg(extract(epoch from t.updated_at)::float8 * 1000 order by t.updated_at) as times from helpdesk.tickets t
+     where t.account_id = $1 and t._deleted_at is null and t.updated_at >= $3 and ${shownIn('$2::text')}`,
+    [account, list, new Date(sinceMs)],
   );
   return Float64Array.from(rows[0]!.times ?? []);
 }
@@ -96,7 +96,6 @@ const cameAt: Record<string, { table: string; at: string; known: string }> = {
     at: '_created_before',
     known: `_created_before - _created_after < interval '2 days'`,
   },
-  'helpdesk.created': { table: 'tickets', at: 'created_at', known: 'true' },
   'helpdesk.tickets': { table: 'tickets', at: 'updated_at', known: 'true' },
 };
 
@@ -112,36 +111,4 @@ export async function cameBefore(db: pg.Pool, { account, stream }: Key, ms: Ms):
   );
   const { n, ms: span } = rows[0]!;
   return { perMs: n / span };
-}
-
-/**
- * Numbers of rows that a sweep fetches by id besides missing ones: open candidates, tombstones, and tickets without a
- * creation time.
- */
-export async function toBeAsked(
-  db: pg.Pool,
-  { account, stream }: Key,
-  { now, ageMs }: { now: Date; ageMs: number },
-): Promise<{ candidates: number; tombstones: number; undated: number; recent: number; live: number }> {
-  const table = stream === 'helpdesk.customers' ? 'customers' : 'tickets';
-  const undated = table === 'tickets' ? 'count(*) filter (where t._deleted_at is null and t.created_at is null)' : '0';
-  const { rows } = await db.query<{
-    candidates: number;
-    tombstones: number;
-    undated: number;
-    recent: number;
-    live: number;
-  }>(
-    `select (select count(*) from sync.open_deletion_candidates o where (o.account_id, o.stream_key) = ($1, $2)) as candidates,
-       count(*) filter (where t._deleted_at is not null and t._synced_at >= coalesce((
-         select max(p.started_at) from sync.stored_runs p join sync.stored_run_streams s on s.run_id = p.id
-         where p.account_id = $1 and p.kind = 'sweep' and s.stream_key = $2 and s.state = 'completed'), $3)
-         - $4 * interval '1 millisecond') as tombstones,
-       ${undated} as undated,
-       count(*) filter (where t._deleted_at is null and t._observed_at > $3::timestamptz - interval '1 hour') as recent,
-       count(*) filter (where t._deleted_at is null) as live
-     from helpdesk.${table} t where t.account_id = $1`,
-    [account, stream, now, ageMs],
-  );
-  return rows[0]!;
 }

@@ -159,14 +159,6 @@ export async function deletedAfter(
   return rows.map(({ id }) => id);
 }
 
-export async function countDeleted(db: Queryable, account: string, table: 'tickets' | 'customers'): Promise<number> {
-  const { rows } = await db.query<{ n: number }>(
-    `select count(*) as n from helpdesk.${table} where account_id = $1 and _deleted_at is not null`,
-    [account],
-  );
-  return rows[0]!.n;
-}
-
 /** Chooses a ticket for each label and inbox in use. Returns the names to embed, by ticket id. */
 export async function ticketsForAllNames(db: Queryable, account: string): Promise<Map<string, ('labels' | 'inbox')[]>> {
   const { rows } = await db.query<{ id: string; embeds: ('labels' | 'inbox')[] }>(

@@ -10,7 +10,6 @@ import type { Context } from '../../../engine/context.ts';
 import { isRedundant } from '../../../engine/coverage/coverage.ts';
 import type { Client } from '../../../engine/database/pool.ts';
 import { nameOfKey, type StreamKey } from '../../../engine/database/stream-key.ts';
-import { totalOf } from '../../../engine/forecast/imagined-reading.ts';
 import type { Reply } from '../../../engine/http/request.ts';
 import { listBatch, pageOf, singleBatch } from '../../../engine/load/batch.ts';
 import { laneOf } from '../../../engine/load/commit-reply.ts';
@@ -126,7 +125,13 @@ async function countList({ look: { ctx, claim }, stream }: Verifying, list: stri
   const through = floorSecond((await completeThrough(ctx.pg, claim.account, stream.key)) ?? 0) - secondMs;
   const { sinceMs } = await sinceOf(ctx, claim);
   if (isTickets && sinceMs > 0) return noteCounts(ctx.pg, claim, none);
-  const count = (since?: Ms) => totalOf(ctx, laneOf(claim), stream, list, since);
+  // Undefined if the source gives no count, or counts no further.
+  const count = async (since?: Ms) => {
+    const ask = { page: 1, perPage: 0, count: true, order: 'created', ...(since !== undefined && { since }) } as const;
+    const request = stream.request(list, ask);
+    const { total } = await helpdeskOf(ctx).send(request, { lane: laneOf(claim), signal: ctx.signal });
+    return total === stream.paging.depth ? undefined : total;
+  };
   const before = await count(through);
   const all = await count();
   const live = isTickets ? 0 : await countLive(ctx.pg, claim.account, 'customers');
