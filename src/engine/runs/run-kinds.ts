@@ -22,7 +22,7 @@ export const runKinds: Readonly<Record<RunKind, { readonly opens: string; readon
   },
   backfill: {
     opens: 'a command',
-    does: 'fills the gaps of a range, reads the range again with --again, or reads one ticket (`sync --ticket`)',
+    does: 'fills the gaps of a range, reads the range again with --again, or one ticket by `sync --ticket`',
   },
   verify: { opens: 'a command', does: 'compares the mirror with the source: a sample, or everything' },
 };

@@ -38,7 +38,7 @@ const replay = async (replaying: Replaying) => (await import('./replay.ts')).rep
 
 /** Builds the source. `desk`: its streams, which a test may replace by streams with smaller pages. */
 // @internal Tests page by a few tickets.
-export function makeHelpdesk(desk: Desk): Source<HelpdeskPart> {
+function makeHelpdesk(desk: Desk): Source<HelpdeskPart> {
   const verify: StreamJobs['verify'] = {
     read: async (ctx, claim) => (await import('./verify/verify.ts')).verifyStream(ctx, claim, desk),
   };
