@@ -190,6 +190,19 @@ test('a whole list: all users but the one that is too large, and the list is not
   expect(await s.rows(`select from sync.coverage where stream = 'users' and not isempty(covered)`)).toHaveLength(1);
 });
 
+test('a whole list whose pages never end is given up after some of them', async () => {
+  await using s = await desk(100_000);
+  s.insteadOf((path, reply) => {
+    if (path !== '/api/v1/users') return false;
+    reply.end(JSON.stringify([{ id: 'u1', first_name: 'x'.repeat(200_000) }]));
+    return true;
+  });
+  expect(await s.sync('users')).toMatchObject({ state: 'partial' });
+  expect(s.asked.filter(url => url.includes('/users')).length).toBeLessThan(40);
+  expect(await s.rows('select from sync.rejects')).toHaveLength(1);
+  expect(await s.rows(`select from sync.coverage where stream = 'users' and not isempty(covered)`)).toEqual([]);
+});
+
 test('customers: a walk by pages continues behind one that is too large', async () => {
   await using s = await desk(100_000);
   const customer = (n: number, bytes = 1) => ({

@@ -101,6 +101,10 @@ test('what a proxy refuses, and a proxy that is away, are told with its setting'
   expect(await said(withPassword(proxy.url, 'wrong'))).toContain('does not accept its user name and password (407)');
   const other = { HELPDESK_BASE_URL: 'https://other.example/api/v1', HTTPS_PROXY: withPassword(proxy.url, 'right') };
   expect(await said('', other)).toContain(`the proxy ${proxy.url.host} does not connect to other.example:443 (403)`);
+  // A proxy without TLS that is named with it: the token must not be sent without.
+  const plain = { ...other, HTTPS_PROXY: proxy.url.href.replace('http:', 'https:') };
+  expect(await said('', plain)).toContain(`${proxy.url.host} does not speak TLS`);
+  expect(await said('', plain)).toContain('Check the port in HTTPS_PROXY');
   await proxy[Symbol.asyncDispose]();
   expect(await said(proxy.url.href)).toContain(`nobody listens at the proxy ${proxy.url.host} (ECONNREFUSED)`);
   // Left out, the proxy is not asked, and this machine does not know the host.

@@ -49,6 +49,8 @@ describe('DATABASE_URL', () => {
     ['postgres://u:hush/hush@h/db', 'has a / in its user name or password: write it as %2F'],
     ['postgres://u:hush#hush@h/db', 'has a # in its user name or password: write it as %23'],
     ['postgres://u:hush?hush@h/db', 'has a ? in its user name or password: write it as %3F'],
+    ['postgres://u:hush?hush=hush@h/db', 'has a ? in its user name or password: write it as %3F'],
+    ['postgres://u:hush/w?hush=1@h/db', 'has a / in its user name or password: write it as %2F'],
     ['postgres://u:hush%hush@h/db', 'has a % in its password that begins no code: write it as %25'],
     ['postgres://h/db?password=hush%', 'has a % in parameter password that begins no code'],
     ['postgres://u:hush@h/db#x', 'has a # in it'],

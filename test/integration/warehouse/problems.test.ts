@@ -143,11 +143,12 @@ const cases: Record<string, Case> = {
     severity: 'warning',
     break: async name => {
       await works(name);
+      await ran(name, 'nightly', 'users', 'completed', { ago: '31 hours' });
       await slot(name, 'nightly', '7 hours', await ran(name, 'nightly', 'users', 'waiting', { ago: '7 hours' }));
     },
     mend: name =>
       rows(`update sync.stored_runs set state = 'completed', finished_at = now() where account_id = $1`, name),
-    says: /was due 7 h ago/,
+    says: /is running for 7 h; its target is 6 h/,
     remedy: /NIGHTLY_WITHIN_HOURS/,
   },
   past_target: {
@@ -500,6 +501,10 @@ test('who reads an account by himself each day needs no worker, and nothing else
   expect(await problems(name)).toEqual(['no_worker']);
   await ran(name, 'sync', 'tickets', 'completed', { ago: '20 hours' });
   expect(await problems(name)).toEqual([]);
+  // Between two of them everything is behind.
+  await cases.past_target!.break(name);
+  expect(await problems(name)).toEqual([]);
+  await rows(`update sync.targets set target = '5 min' where account_id = $1 and subject = 'helpdesk.tickets'`, name);
   await slot(name, 'fresh', '10 hours', null);
   expect(await problems(name)).toEqual(['no_worker']);
   // It is an alarm once work waits longer than was promised.
@@ -535,6 +540,21 @@ test('rejects are grouped by their reason, and most of a stream is one problem',
     },
     { path: null, rejects: 3, says: expect.stringMatching(/^3 × GET \/tickets\/…: 500, since \S+Z$/) },
   ]);
+  // Without an id, neither the place in the list nor the size of a reply makes another group.
+  await rows(
+    `insert into sync.rejects (account_id, source, stream, key, reason, replayable, first_seen_at, last_seen_at)
+     select $1, 'helpdesk', 'users', 'page ' || n, format('a record is too large: GET /users?page=%s&per_page=1: the reply is larger than 1 MB (X); reading ended at 1.%s MB', n, n), false, now(), now()
+     from generate_series(1, 3) n`,
+    name,
+  );
+  const large = await rows(
+    `select rejects::int, reason from sync.reject_groups where account_id = $1 and stream = 'users'`,
+    name,
+  );
+  expect(large).toEqual([
+    { rejects: 3, reason: 'a record is too large: GET /users?page=…&per_page=…: the reply is larger than 1 MB (X)' },
+  ]);
+  await rows(`delete from sync.rejects where account_id = $1 and stream = 'users'`, name);
   // Four of another shape are few. What failed otherwise does not count.
   await rejects(name, 'messages', 7, 7, 'messages.3.created_at', '1 minute');
   expect(await problems(name)).toEqual(['rejects_open messages']);
@@ -578,7 +598,9 @@ test('an outage is one problem with one beginning, whatever it answers and whate
   await failed('customers', 'refuses the token (401)', 4, '5 min');
   expect(await one(name, 'outage')).toMatchObject({
     ...{ severity: 'critical', since: first.since },
-    says: expect.stringMatching(/^The help desk refuses the token \(401\) since/),
+    says: expect.stringMatching(
+      /^The help desk refuses the token \(401\); no request has succeeded since \S+Z; nothing is lost/,
+    ),
   });
   // A person interrupts a sync, and the source answers again as before.
   await ran(name, 'sync', 'tickets', 'interrupted', { ago: '4 min' });
@@ -586,10 +608,39 @@ test('an outage is one problem with one beginning, whatever it answers and whate
   expect(await problems(name)).toEqual(['outage']);
   expect(await one(name, 'outage')).toMatchObject({
     ...{ severity: 'critical', since: first.since },
-    says: expect.stringMatching(/does not answer \(connection refused\) since/),
+    says: expect.stringMatching(/does not answer \(connection refused\); no request has succeeded since/),
   });
   await ran(name, 'fresh', 'tickets', 'completed');
   await ran(name, 'fresh', 'customers', 'completed');
+  expect(await problems(name)).toEqual([]);
+
+  // It is over with the first answer, although the stream that met it is not read before the night; its failure is no other problem.
+  await failed('users', 'refuses the token (401)', 4, '30 s');
+  await rows(
+    `update sync.stored_run_streams set failing_since = now() - interval '2 min' where account_id = $1 and stream = 'users'`,
+    name,
+  );
+  const [{ minutes }] = (await rows(
+    `select extract(epoch from now() - since)::int / 60 as minutes from sync.problems where account_id = $1`,
+    name,
+  )) as [{ minutes: number }];
+  expect(minutes).toBe(2);
+  const answered = await ran(name, 'fresh', 'tickets', 'completed', { ago: '10 s' });
+  await rows('update sync.stored_run_streams set credits = 1 where run_id = $1', answered);
+  expect(await problems(name)).toEqual([]);
+});
+
+test('a first load is never late, however long ago its slot was', async () => {
+  const name = await account('of-first-night');
+  await works(name);
+  await slot(name, 'nightly', '40 hours', await ran(name, 'nightly', 'users', 'waiting', { ago: '39 hours' }));
+  expect(await problems(name)).toEqual([]);
+  // Nor a night that has only just begun.
+  await ran(name, 'nightly', 'users', 'completed', { ago: '60 hours' });
+  await rows(
+    `update sync.stored_runs set started_at = now() - interval '5 h' where account_id = $1 and state = 'running'`,
+    name,
+  );
   expect(await problems(name)).toEqual([]);
 });
 
