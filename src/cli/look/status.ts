@@ -4,7 +4,6 @@ import { isDemo } from '../../app/config.ts';
 import { configuredSources } from '../../app/context.ts';
 import { systemClock } from '../../clock.ts';
 import { pendingMigrations } from '../../engine/database/migrate.ts';
-import type { SourceName } from '../../engine/http/request.ts';
 import { exitCodes } from '../../errors.ts';
 import { oldDemo } from '../../ops/old-demo.ts';
 import { streams as declared, sources } from '../../sources/index.ts';
@@ -191,22 +190,26 @@ function show(
     say(`${style(colours[severity], severity, process.stderr)}: ${which}${says}${when}`);
     say(`  ${remedy}`);
   }
-  const isTold = (account: string, source: SourceName) =>
+  const isTold = ({ account, source, last_state }: StreamStatus) =>
     problems.some(
       one =>
         one.account === account &&
-        ['outage', 'run_failed', 'token_refused', 'most_rejected'].includes(one.problem) &&
-        one.source === source,
+        (one.problem === 'no_worker'
+          ? last_state === 'interrupted'
+          : ['outage', 'run_failed', 'token_refused', 'most_rejected'].includes(one.problem) && one.source === source),
     );
-  for (const { account, source, stream: name, gaps, last_error, remedy, audit_confidence } of streams) {
-    const stream = isOne ? name : `${account} ${name}`;
+  const nameOf = ({ account, stream }: StreamStatus) => (isOne ? stream : `${account} ${stream}`);
+  for (const one of streams) {
+    const { source, stream: name, gaps, audit_confidence } = one;
+    const stream = nameOf(one);
     // One with a reason is a problem.
     for (const gap of gaps.filter(({ reason }) => reason === null))
       say(`${stream}: gap in the ${gap.list} list from ${String(gap.from)} to ${String(gap.to)}`);
-    for (const one of audit_confidence) say(`${stream}: ${auditSentence({ source, stream: name }, one)}`);
-    if (last_error && !isTold(account, source))
-      say(`${style('yellow', stream, process.stderr)}: ${last_error}. ${remedy ?? ''}`);
+    for (const found of audit_confidence) say(`${stream}: ${auditSentence({ source, stream: name }, found)}`);
   }
+  const failed = streams.filter(one => one.last_error && !isTold(one));
+  for (const [says, those] of Map.groupBy(failed, one => `${one.last_error}. ${one.remedy ?? ''}`))
+    say(`${style('yellow', those.map(nameOf).join(', '), process.stderr)}: ${says}`);
 }
 
 type Named = Pick<StreamStatus, 'source' | 'stream'>;

@@ -322,9 +322,10 @@ export function report(result: RunResult, { json = false } = {}): void {
   say(
     `Run ${run}: ${state}${most}, ${rejected > 0 ? `${amount(rejected)} rejected, ` : ''}${count(credits, 'credit')}.`,
   );
-  for (const { stream, error, remedy } of streams) {
-    if (error) say(`${style('yellow', stream, process.stderr)}: ${error}. ${remedy ?? ''}`);
-  }
+  // One cause may end several streams.
+  const failed = streams.filter(({ error }) => error);
+  for (const [says, those] of Map.groupBy(failed, ({ error, remedy }) => `${error}. ${remedy ?? ''}`))
+    say(`${style('yellow', those.map(({ stream }) => stream).join(', '), process.stderr)}: ${says}`);
   if (state === 'interrupted' && streams.some(one => one.exit_code === exitCodes.interrupted && !one.error))
     say('Run the same command again to resume.');
   if (state === 'running')
