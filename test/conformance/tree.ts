@@ -22,7 +22,16 @@ export type Changes = readonly (readonly [before: string, after: string])[];
 /** The files of the guide are written, and its lines with + and - are applied. `changes`: by file. */
 export function followGuide(changes: Readonly<Record<string, Changes>> = {}): Tree {
   const folder = mkdtempSync(join(tmpdir(), `shelfdesk-guide-${process.pid}-`));
-  for (const name of ['package.json', 'tsconfig.json', 'src', 'jobs', 'migrations', 'schema', 'docs/queries', 'packages'])
+  for (const name of [
+    'package.json',
+    'tsconfig.json',
+    'src',
+    'jobs',
+    'migrations',
+    'schema',
+    'docs/queries',
+    'packages',
+  ])
     cpSync(join(root, name), join(folder, name), { recursive: true });
   symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'));
   for (const { language, file, text } of blocks) {

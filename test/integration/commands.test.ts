@@ -550,6 +550,11 @@ describe.concurrent('commands', () => {
     // There are no tables: it says so, lets go of the server, and ends.
     const untold = await run(['runs', 'list'], {}, folder.path);
     expect(untold).toMatchObject({ code: 1, stderr: expect.stringContaining('the tables are missing or outdated') });
+    const asked = await run(['sql', 'select * from helpdesk.tickets'], {}, folder.path);
+    expect(asked).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('The tables are missing: run `npx shelfdesk'),
+    });
 
     expect((await one.interrupt()).code).toBe(0);
     const client = new pg.Client({ connectionString: at.url });

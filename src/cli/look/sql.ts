@@ -13,7 +13,7 @@ import { count } from '../../words.ts';
 import { demoHasEnded, hasEnded } from '../choose-account.ts';
 import { type Act, type Deps, note } from '../command.ts';
 import { print, printCsv, printJson, say, table } from '../output/terminal.ts';
-import { tablesOf } from '../warehouse.ts';
+import { warehouseOf } from '../warehouse.ts';
 
 export function addSql(program: Command, deps: Deps, act: Act): void {
   program
@@ -27,7 +27,7 @@ export function addSql(program: Command, deps: Deps, act: Act): void {
     .action(
       act(async (query: string, options: { json?: boolean; csv?: boolean }) => {
         const { fleet } = deps.asked();
-        await using warehouse = await tablesOf(fleet, deps.signal);
+        await using warehouse = await warehouseOf(fleet, deps.signal);
         const { fields, rows } = await ask(warehouse, query).catch(error => {
           throw hasEnded(fleet) && /npx shelfdesk sync/.test(error.remedy)
             ? new ShelfdeskError(error.message, demoHasEnded)
@@ -82,6 +82,8 @@ async function reading<T>(warehouse: Asked, work: (client: Client) => Promise<T>
 /** "Perhaps you meant helpdesk.tickets." Undefined if no table is missing, or none has a similar name. */
 async function similarTables(client: Client, { code, message }: pg.DatabaseError): Promise<string | undefined> {
   if (code !== pgUndefinedTable) return undefined;
+  const { rows: tables } = await client.query("select to_regclass('sync.streams') is not null as there");
+  if (!tables[0].there) return 'The tables are missing: run `npx shelfdesk sync` or `npx shelfdesk migrate`.';
   const missing = /"(?:[^"]*\.)?([^".]+)"/.exec(message)?.[1];
   const { rows } = await client.query<{ name: string }>(
     `select n.nspname || '.' || c.relname as name
