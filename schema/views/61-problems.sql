@@ -102,7 +102,14 @@ nights as (
 alive as materialized (
   select w.account_id, w.works, w.host, w.page_url, w.page_error, w.started_at from sync.live_workers w),
 unattended as not materialized (
-  select a.account_id, greatest(p.last_at, r.last_at) as last_at
+  select a.account_id, greatest(p.last_at, r.last_at) as last_at,
+    -- Somebody syncs without the scheduler, for example with cron: nobody is missing before twice the time between the last two.
+    coalesce((
+      select max(i.started_at) > coalesce(p.last_at, '-infinity') and now() < max(i.started_at) + 2 * (max(i.started_at) - min(i.started_at))
+      from (
+        select o.started_at from sync.stored_runs o
+        where o.account_id = a.account_id and o.kind = 'sync' order by o.id desc limit 2) i
+      having count(*) = 2), false) as by_hand
   from sync.accounts a
   cross join lateral (
     select max(n.claimed_at) as last_at
@@ -117,13 +124,6 @@ unattended as not materialized (
       select o.finished_at, o.started_at from sync.stored_runs o
       where o.account_id = a.account_id order by o.id desc limit 5) i) r
   where coalesce(p.last_at, r.last_at) is not null
-    -- Somebody syncs without the scheduler, for example with cron: nobody is missing before twice the time between the last two.
-    and not coalesce((
-      select max(i.started_at) > coalesce(p.last_at, '-infinity') and now() < max(i.started_at) + 2 * (max(i.started_at) - min(i.started_at))
-      from (
-        select o.started_at from sync.stored_runs o
-        where o.account_id = a.account_id and o.kind = 'sync' order by o.id desc limit 2) i
-      having count(*) = 2), false)
     and exists (select from sync.targets t where t.account_id = a.account_id)
     and not exists (select from alive w where w.account_id = a.account_id and w.works)),
 -- When the schedule tries a source again: as long after its last slot as that was after the one before.
@@ -240,7 +240,7 @@ found as (
     from streams s join sync.streams k using (stream_key) join sync.targets t on (t.account_id, t.subject) = (s.account_id, s.stream_key)
     cross join lateral (select sync.behind(s.account_id, s.stream_key) as behind offset 0) l) b
   -- What holds it up has a problem of its own: a run that failed, an outage, rejects, a worker that is missing.
-  where b.behind > b.target and exists (select from alive w where w.account_id = b.account_id and w.works)
+  where b.behind > b.target and not exists (select from unattended u where u.account_id = b.account_id)
     and not exists (select from sync.most_rejected m where m.account_id = b.account_id and split_part(m.stream_key, '.', 1) = split_part(b.stream_key, '.', 1))
     and not exists (select from failing f where f.account_id = b.account_id and f.problem = 'outage' and f.source = split_part(b.stream_key, '.', 1))
     and not coalesce((
@@ -313,7 +313,7 @@ found as (
     format('No worker runs since %s.', sync.time_in_words(a.last_at)),
     format('Run `npx shelfdesk start`; if the account is to rest, `npx shelfdesk pause%s`.', sync.option_of(a.account_id)),
     a.last_at
-  from unattended a
+  from unattended a where not a.by_hand
   union all
   select c.account_id, c.source || '.', 'source_clock_jumped', 'warning',
     format('The clock of %s jumped by %s, last seen at %s: nothing counts as complete until it has stood still for 5 minutes.',
