@@ -228,12 +228,4 @@ describeInBrowser('the page', open => {
       await isLive(page);
     },
   );
-
-  test('shows the queue to operators', long, async () => {
-    const { page, complaints } = await open(guarded);
-    await logIn(page, operatorToken);
-    await page.goto(`${guarded}queue`);
-    await eventually(async () => expect(await page.title()).toContain('Shelfdesk'));
-    expect(complaints.filter(one => !/fonts\.googleapis\.com|401/.test(one))).toEqual([]);
-  });
 });
