@@ -12,6 +12,7 @@ import { hexId, makeRng, type Rng } from '../../random.ts';
 import { type Settled, settled } from '../../switches.ts';
 import { closeInBulk, mutate } from '../content/changes.ts';
 import type { History } from '../content/history.ts';
+import type { Sequence } from '../lists/overlay.ts';
 import {
   type Attachment,
   type Message,
@@ -95,15 +96,15 @@ export class World {
     return this.tickets.table;
   }
 
-  get byUpdated() {
+  get byUpdated(): Sequence<WorldTicket> {
     return this.table.byUpdated;
   }
 
-  get byCreated() {
+  get byCreated(): Sequence<WorldTicket> {
     return this.table.byCreated;
   }
 
-  get byUser() {
+  get byUser(): Sequence<WorldTicket> {
     return this.table.byUser;
   }
 
