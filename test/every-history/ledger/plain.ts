@@ -320,8 +320,9 @@ export function hear(
   const fromMs = said?.fixed && !isOld ? Math.max(flight.grantedMs, said.fromMs - 1) : flight.grantedMs;
   const ours = sum([...landed.flying, ...heldAt(landed.credits, fromMs)]);
   const least = refused ? 1 : 0;
-  const seen =
-    isLate || (left === undefined && !refused) ? least : Math.max(least, (limit ?? rules.credits) - (left ?? 0) - ours);
+  const whole = limit ?? rules.credits;
+  const unknown = refused ? Math.ceil(whole / 10) : 0;
+  const seen = isLate ? least : left === undefined ? unknown : Math.max(least, whole - left - ours);
   const others = rules.evenly === false ? 0 : seen;
   const { dateMs, stampMs } = reply;
   const stamped =
