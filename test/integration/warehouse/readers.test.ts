@@ -307,6 +307,7 @@ test('every view that readers see filters by itself or has the rights of who ask
     'sync.migrations',
     'sync.source_files',
     'sync.streams',
+    'sync.view_sets',
   ]);
   // With an empty path pg_temp comes first for types, and everybody may make types there.
   const { rows: functions } = await db.pool.query<{ name: string; path: string }>(`
