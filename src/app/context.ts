@@ -24,11 +24,11 @@ export interface Warehouse extends AsyncDisposable {
   readonly folder: string | undefined;
 }
 
-/** The configured database, or the embedded one. The first process starts the embedded server, the last one stops it. */
 /** Where the embedded server of the warehouse, or of the demo, has its data. */
 export const embeddedFolder = ({ demo }: Pick<Config, 'demo'>, folder = process.cwd()): string =>
   join(demo?.folder ?? join(folder, '.shelfdesk'), 'postgres');
 
+/** The configured database, or the embedded one. The first process starts the embedded server, the last one stops it. */
 export async function openWarehouse(
   config: Pick<Config, 'databaseUrl' | 'demo'> & { accounts?: readonly unknown[] },
   options: { folder?: string; signal?: AbortSignal } = {},

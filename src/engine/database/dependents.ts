@@ -50,17 +50,18 @@ export async function restore(
   for (const grant of grants) await tried({ name: grant, statements: [grant] });
 }
 
-/** Statements that give the rights on all our views and functions which people have been given. */
-export async function grantsOn(client: pg.Client): Promise<string[]> {
+/** Statements that give the rights on these views and functions of ours which people have been given. */
+export async function grantsOn(client: pg.Client, ours: readonly string[]): Promise<string[]> {
   const { rows } = await client.query<{ grant: string }>(
     `select format('grant %s on %s to %s%s', a.privilege_type, c.oid::regclass, case a.grantee when 0 then 'public' else a.grantee::regrole::text end,
        case when a.is_grantable then ' with grant option' else '' end) as grant
      from pg_class c, aclexplode(c.relacl) a
-     where c.relkind = 'v' and c.relnamespace::regnamespace::text in ('sync', 'helpdesk', 'books', 'analytics', 'internal', 'safe') and a.grantee <> c.relowner
+     where c.relkind = 'v' and format('view %s', c.oid::regclass) = any ($1) and a.grantee <> c.relowner
      union all
      select format('grant execute on function %s to %s', p.oid::regprocedure, case a.grantee when 0 then 'public' else a.grantee::regrole::text end)
      from pg_proc p, aclexplode(p.proacl) a
-     where p.prokind = 'f' and p.pronamespace::regnamespace::text in ('sync', 'helpdesk', 'books', 'analytics', 'internal', 'safe') and a.grantee <> p.proowner`,
+     where format('function %s', p.oid::regprocedure) = any ($1) and a.grantee <> p.proowner`,
+    [ours],
   );
   return rows.map(({ grant }) => grant);
 }

@@ -4,17 +4,16 @@
  * view whose columns change, and a function whose result changes, are dropped first, with what reads them: ours is made anew by
  * the files, and that of others from what the database knows of it (dependents.ts).
  */
-import { createHash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type pg from 'pg';
 import { exitCodes, ShelfdeskError } from '../../errors.ts';
+import { checksumOf } from './checksums.ts';
 import { dependentsOf, grantsOn, restore } from './dependents.ts';
-
-type Queryable = Pick<pg.ClientBase, 'query'>;
+import type { Queryable } from './pool.ts';
 
 export interface Views {
-  /** SHA-256 of the text, in hexadecimal. Line ends do not count: Git may change them. */
+  /** Of the whole text. */
   readonly checksum: string;
   /** Each makes one view or function, with its comments and triggers. They run in this order. */
   readonly parts: readonly string[];
@@ -25,7 +24,7 @@ export async function readViews(folder: string): Promise<Views> {
   const texts = await Promise.all(files.map(name => readFile(join(folder, name), 'utf8')));
   const text = texts.join('\n').replaceAll('\r\n', '\n');
   return {
-    checksum: createHash('sha256').update(text).digest('hex'),
+    checksum: checksumOf(text),
     parts: text.split(/^(?=create or replace (?:view|function|procedure) )/m),
   };
 }
@@ -71,7 +70,7 @@ async function applyAll(client: pg.Client, { checksum, parts }: Views, drop: rea
   );
   const ours = before[0]?.made ?? [];
   const others = drop.length > 0 ? await dependentsOf(client, drop, ours) : [];
-  const grants = drop.length > 0 ? await grantsOn(client) : [];
+  const grants = drop.length > 0 ? await grantsOn(client, ours) : [];
   for (const name of drop) await client.query(`drop ${name} cascade`);
   if (before[0]) await client.query(forgetComments);
   for (const part of parts) {
