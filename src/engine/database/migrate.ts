@@ -5,6 +5,7 @@
  * During a roll-out old programs start too. A program that finds an unknown migration refuses to work, because it
  * cannot know what its statements mean on tables from the future.
  */
+import { readFileSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -23,12 +24,17 @@ export interface Sql {
   readonly migrations: string;
   /** Are applied whole when they change. */
   readonly views: string;
+  /** Of the program. It does not replace the views of a newer one. */
+  readonly version: string;
 }
+
+const manifest = readFileSync(new URL('../../../package.json', import.meta.url), 'utf8');
 
 // @internal Tests replace the views or the migrations of it.
 export const ownSql: Sql = {
   migrations: fileURLToPath(new URL('../../../migrations/', import.meta.url)),
   views: fileURLToPath(new URL('../../../schema/views/', import.meta.url)),
+  version: /"version": "(.*?)"/.exec(manifest)![1]!,
 };
 /** Stands for the views among the names of migrations. */
 const theViews = 'schema/views';
@@ -61,7 +67,7 @@ export async function migrate(url: string, sql: Sql = ownSql, sources: readonly 
     // A worker without the right to change tables must find nothing to change.
     const { missing } = await pendingMigrations(client, sql);
     if (missing.some(name => name !== theViews)) await applyMigrations(client, folder);
-    if (missing.includes(theViews)) await applyViews(client, await readViews(sql.views));
+    if (missing.includes(theViews)) await applyViews(client, await readViews(sql.views, sql.version));
     const files = await addMirrors(client, sources);
     await settleRoles(client);
     await settleJit(client);
@@ -208,7 +214,7 @@ export async function pendingMigrations(
     ? await db.query<{ name: string }>('select name from sync.migrations order by id')
     : { rows: [] };
   const applied = new Set(rows.map(({ name }) => name));
-  const views = await stateOfViews(db, await readViews(sql.views));
+  const views = await stateOfViews(db, await readViews(sql.views, sql.version));
   return {
     missing: [...known.filter(name => !applied.has(name)).sort(), ...(views === 'missing' ? [theViews] : [])],
     unknown: [...[...applied].filter(name => !known.includes(name)), ...(views === 'newer' ? [theViews] : [])],

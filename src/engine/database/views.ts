@@ -15,27 +15,37 @@ import type { Queryable } from './pool.ts';
 export interface Views {
   /** Of the whole text. */
   readonly checksum: string;
+  /** Of the program that has them. */
+  readonly version: string;
   /** Each makes one view or function, with its comments and triggers. They run in this order. */
   readonly parts: readonly string[];
 }
 
-export async function readViews(folder: string): Promise<Views> {
+export async function readViews(folder: string, version: string): Promise<Views> {
   const files = (await readdir(folder)).filter(name => name.endsWith('.sql')).sort();
   const texts = await Promise.all(files.map(name => readFile(join(folder, name), 'utf8')));
   const text = texts.join('\n').replaceAll('\r\n', '\n');
   return {
-    checksum: checksumOf(text),
+    ...{ checksum: checksumOf(text), version },
     parts: text.split(/^(?=create or replace (?:view|function|procedure) )/m),
   };
 }
 
-/** `newer`: a program with other views has taken its place since these were applied. */
-export async function stateOfViews(db: Queryable, { checksum }: Pick<Views, 'checksum'>) {
+/** `newer`: a program of a newer version has applied others. Two commits of one version replace each other's. */
+export async function stateOfViews(
+  db: Queryable,
+  { checksum, version }: Views,
+): Promise<'applied' | 'missing' | 'newer'> {
   const { rows: tables } = await db.query("select to_regclass('sync.view_sets') is not null as there");
   if (!tables[0].there) return 'missing';
-  const { rows } = await db.query<{ checksum: string }>('select checksum from sync.view_sets order by id desc');
-  if (rows[0]?.checksum === checksum) return 'applied';
-  return rows.some(one => one.checksum === checksum) ? 'newer' : 'missing';
+  const { rows } = await db.query<{ checksum: string; newer: boolean }>(
+    `select checksum, string_to_array(split_part(version, '-', 1), '.')::int[] > string_to_array(split_part($1, '-', 1), '.')::int[] as newer
+     from sync.view_sets order by id desc limit 1`,
+    [version],
+  );
+  const [last] = rows;
+  if (last?.checksum === checksum) return 'applied';
+  return last?.newer ? 'newer' : 'missing';
 }
 
 /** SQLSTATEs of what cannot be replaced: a view with other columns, a function with another result. */
@@ -62,7 +72,7 @@ async function inTransaction<T>(client: pg.Client, work: () => Promise<T>): Prom
 }
 
 /** The name of what has to be dropped first, as `view sync.status`; undefined once everything is applied. */
-async function applyAll(client: pg.Client, { checksum, parts }: Views, drop: readonly string[]) {
+async function applyAll(client: pg.Client, { checksum, version, parts }: Views, drop: readonly string[]) {
   // Names are written with their schema, whatever the role has set.
   await client.query('set local search_path = pg_catalog, pg_temp; set local check_function_bodies = off');
   const { rows: before } = await client.query<{ made: string[] }>(
@@ -86,7 +96,11 @@ async function applyAll(client: pg.Client, { checksum, parts }: Views, drop: rea
   const names = made.map(({ name }) => name);
   await restore(client, others, grants);
   for (const name of ours.filter(one => !names.includes(one))) await dropOld(client, name);
-  await client.query('insert into sync.view_sets (checksum, made) values ($1, $2)', [checksum, names]);
+  await client.query('insert into sync.view_sets (checksum, version, made) values ($1, $2, $3)', [
+    checksum,
+    version,
+    names,
+  ]);
   return undefined;
 }
 
