@@ -112,11 +112,16 @@ describe('a line', () => {
           if (error instanceof UsageError) return;
           throw error;
         }
-        expect(read).toEqual({ ...parseEnv(text) });
+        // Node takes a comment behind a tab for a name.
+        const names = Object.entries(parseEnv(text)).filter(([name]) => !name.startsWith('#'));
+        expect(read).toEqual(Object.fromEntries(names));
       }),
       {
         numRuns: 3000,
-        examples: [[['A', '=', '"', '\\n', '\n', '"', ' ', '#', '\n', 'export ', 'B', ' ', '=', ' ', 'x', ' ']]],
+        examples: [
+          [['A', '=', '\n', '\t', '#', '=']],
+          [['A', '=', '"', '\\n', '\n', '"', ' ', '#', '\n', 'export ', 'B', ' ', '=', ' ', 'x', ' ']],
+        ],
       },
     );
   });

@@ -96,7 +96,7 @@ test('the sandbox without options, with each question in its place', async () =>
 const hidden = { spamListed: false, trashListed: false, archivedListed: false, snoozedListed: false };
 const others: [string, SandboxOptions, Answers][] = [
   ['--since exclusive', { sinceInclusive: false }, { since: 'exclusive' }],
-  ['--page-cap 40', { pageCap: 40 }, { 'page size': 'at most 40', depth: 'empty' }],
+  ['--page-cap 40', { pageCap: 40 }, { ties: 'unknown', 'page size': 'at most 40', depth: 'empty' }],
   ['--beyond-depth empty', { beyondDepth: 'empty' }, { depth: 'empty' }],
   ['--total-count-cap 50', { totalCountCap: 50 }, { count: 'stops at 50' }],
   ['--quiet reply', { quietly: ['reply'] }, { reply: 'does not move it' }],
@@ -138,9 +138,9 @@ const edited = (edit: (rows: Record<string, unknown>[]) => unknown, more: Sandbo
       : undefined,
 });
 
-/** Tickets of one second alone, created one after the other. */
+/** Tickets of one second alone, created one after the other; two of them are written to. */
 function tie({ world }: Sandbox): readonly string[] {
-  for (let n = 0; n < 5; n++)
+  for (let n = 0; n < 7; n++)
     world.addTicket({ created_at: `2026-03-01T12:00:0${n}Z`, updated_at: '2026-03-02T12:00:00Z', state: 'open' });
   return [];
 }
@@ -151,7 +151,7 @@ test('an order that is broken, and ties in other orders', async () => {
   expect(await ties({})).toBe('by creation');
   expect(await ties(edited(rows => rows.map((row, i) => ({ ...row, id: `${i}` }))))).toBe('by id');
   const mixed = (row: object, n: number) => ({ ...row, id: `${n}`, created_at: `2026-03-01T12:00:0${n}Z` });
-  expect(await ties(edited(rows => rows.map((row, i) => mixed(row, (i + 2) % 3))))).toBe('otherwise');
+  expect(await ties(edited(rows => rows.map((row, i) => mixed(row, (3 * i) % 7))))).toBe('otherwise');
   let n = 0;
   expect(await ties(edited(rows => (n++ % 2 === 0 ? rows : rows.toReversed())))).toBe('changing');
 });

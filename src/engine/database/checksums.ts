@@ -10,7 +10,6 @@ import { exitCodes, ShelfdeskError } from '../../errors.ts';
 import type { Queryable } from './pool.ts';
 
 /** SHA-256 of the text, in hexadecimal. Line ends do not count: Git may change them. */
-// @internal The checksums that are kept beside the migrations are made by it.
 export const checksumOf = (text: string): string =>
   createHash('sha256').update(text.replaceAll('\r\n', '\n')).digest('hex');
 
