@@ -41,7 +41,7 @@ export default defineConfig({
       {
         test: {
           name: 'with servers',
-          include: ['test/**/*.test.ts'],
+          include: ['test/**/*.test.ts', 'packages/proofs/**/*.test.ts'],
           exclude: [...inProcess, ...sharing, 'test/support/**'],
           ...common,
         },

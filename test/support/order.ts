@@ -5,25 +5,25 @@
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 const FIRST = [
-  'fuzz/fuzz',
-  'conformance/conformance',
-  'integration/fresh',
-  'integration/limits',
-  'integration/queries',
-  'integration/workers',
-  'integration/metrics-truth',
-  'release/dbt',
-  'integration/reckoning',
-  'integration/sync',
-  'integration/fleet',
-  'sim/sim',
-  'integration/kill',
-  'integration/odd-sources',
-  'integration/commands',
-  'integration/erase',
-  'integration/schedule',
-  'integration/backfill',
-].map(name => `/test/${name}.test.ts`);
+  'proofs/fuzz/fuzz',
+  'test/conformance/conformance',
+  'test/integration/fresh',
+  'test/integration/limits',
+  'test/integration/queries',
+  'test/integration/workers',
+  'test/integration/metrics-truth',
+  'test/release/dbt',
+  'test/integration/reckoning',
+  'test/integration/sync',
+  'test/integration/fleet',
+  'proofs/sim/sim',
+  'test/integration/kill',
+  'test/integration/odd-sources',
+  'test/integration/commands',
+  'test/integration/erase',
+  'test/integration/schedule',
+  'test/integration/backfill',
+].map(name => `/${name}.test.ts`);
 
 const place = ({ moduleId }: TestSpecification): number => {
   const found = FIRST.findIndex(file => moduleId.endsWith(file));

@@ -79,7 +79,7 @@ describe('the image', () => {
     const names = allowed.map(line => /^!(.+)$/.exec(line)![1]!);
     for (const name of names) expect(existsSync(join(root, name)), name).toBe(true);
     expect(names.filter(name => name.startsWith('.'))).toEqual(['.env.example', '.npmrc']);
-    expect(names.filter(name => /test|bench/.test(name))).toEqual([]);
+    expect(names.filter(name => /test|proofs/.test(name))).toEqual([]);
     expect(given('COPY').filter(copy => copy.startsWith('--from='))).toEqual([
       '--from=libraries /app/node_modules ./node_modules',
       '--from=build /package ./',

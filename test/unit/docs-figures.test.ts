@@ -1,15 +1,15 @@
 /**
- * What was measured stands in bench/RESULTS.md, which `npm run bench` writes, and nowhere else: in docs/reference/figures.md only between the
+ * What was measured stands in packages/proofs/bench/RESULTS.md, which `npm run bench` writes, and nowhere else: in docs/reference/figures.md only between the
  * marks where the bench puts its headlines; other documents link to it.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
-import { anchorOf, tableOf, withHeadlines } from '../../bench/report.ts';
+import { anchorOf, tableOf, withHeadlines } from '../../packages/proofs/bench/report.ts';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 const read = (path: string): string => readFileSync(`${root}${path}`, 'utf8');
-const results = read('bench/RESULTS.md');
+const results = read('packages/proofs/bench/RESULTS.md');
 // tables.md is made of the comments of the tables, questions.md of answers of a world that is made up.
 const documents = [
   'README.md',
@@ -61,19 +61,19 @@ describe('figures', () => {
     const readme = 'Before\n<!-- figures: written -->\nold\n<!-- /figures -->\nafter';
     expect(withHeadlines(readme, page).split('\n').slice(2, -2)).toEqual([
       '',
-      '| what    | median | asked       | section                                               |',
-      '| ------- | -----: | ----------- | ----------------------------------------------------- |',
-      '| a page  |   2 ms | ≤ 5         | [What it takes](../../bench/RESULTS.md#what-it-takes) |',
-      '| credits |   1.50 | ≥ 3: missed | [What it takes](../../bench/RESULTS.md#what-it-takes) |',
+      '| what    | median | asked       | section                                                               |',
+      '| ------- | -----: | ----------- | --------------------------------------------------------------------- |',
+      '| a page  |   2 ms | ≤ 5         | [What it takes](../../packages/proofs/bench/RESULTS.md#what-it-takes) |',
+      '| credits |   1.50 | ≥ 3: missed | [What it takes](../../packages/proofs/bench/RESULTS.md#what-it-takes) |',
       '',
     ]);
   });
 });
 
 describe('the bench', () => {
-  const sections = readdirSync(`${root}bench/sections`)
+  const sections = readdirSync(`${root}packages/proofs/bench/sections`)
     .filter(name => name !== 'index.ts')
-    .map(name => read(`bench/sections/${name}`));
+    .map(name => read(`packages/proofs/bench/sections/${name}`));
   const told = (what: string) =>
     sections.flatMap(text => [...text.matchAll(new RegExp(`^  ${what}: '(.+)',$`, 'gm'))].map(([, is]) => is!));
 

@@ -41,7 +41,7 @@ export default defineConfig({
       { text: 'Sandbox', items: [page('packages/sandbox/README.md')] },
       {
         text: 'The project',
-        items: [...PROJECT.map(page), ...folder('contributing'), page('bench/RESULTS.md')],
+        items: [...PROJECT.map(page), ...folder('contributing'), page('packages/proofs/bench/RESULTS.md')],
       },
     ],
     outline: [2, 3],
