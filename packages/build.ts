@@ -74,8 +74,8 @@ for (const name of [
 }
 // The README of a clone is about commands that the package lacks.
 keep(join(root, 'packages/README.md'), join(worker, 'README.md'));
-// Who changes the program has the repository, which also shows the larger pictures.
-for (const name of ['DECISIONS.md', 'DESIGN.md', 'SPEC.md', 'contributing', 'page.png', 'reference/star.svg'])
+// Who changes the program has the repository, which also shows the larger picture.
+for (const name of ['DECISIONS.md', 'DESIGN.md', 'SPEC.md', 'contributing', 'page.png'])
   rmSync(join(worker, 'docs', name), { recursive: true });
 keep(sandbox, join(worker, 'node_modules', String(theirs.name)));
 manifest(worker, {

@@ -5,8 +5,8 @@ const opening = `# Every table and every column
 
 What each schema, table, view, column and function means: the comments of a warehouse, as they are in the database itself.
 \`npx shelfdesk schema dictionary\` prints this page; \`select * from analytics.data_dictionary\` answers with the same, and shows
-readers what they may read. How the tables hang together: [erd.mmd](erd.mmd), [erd.svg](erd.svg); the star for BI tools:
-[star.svg](star.svg). This page is generated: who wants to change it changes a comment, in a migration.`;
+readers what they may read. \`npx shelfdesk schema erd\` draws how the tables hang together, as Mermaid, and \`--of star\` the star for BI
+tools. This page is generated: who wants to change it changes a comment in schema/.`;
 
 export function dictionary(schemas: readonly Schema[]): string {
   return `${[opening, contents(schemas), ...schemas.map(chapter)].join('\n\n')}\n`;

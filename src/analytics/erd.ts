@@ -9,15 +9,7 @@ export const diagrams = {
 
 export type Diagram = keyof typeof diagrams;
 
-interface Edge {
-  readonly from: Relation;
-  readonly to: Relation;
-  readonly join: Join;
-}
-
-/** Relations of the diagram, and the joins between them. */
-// @internal The pictures of the documents are drawn from the same relations.
-export function drawn(schemas: readonly Schema[], diagram: Diagram): { relations: Relation[]; edges: Edge[] } {
+export function mermaid(schemas: readonly Schema[], diagram: Diagram): string {
   const relations = schemas.flatMap(schema => schema.relations.filter(relation => diagrams[diagram](relation, schema)));
   const edges = relations.flatMap(from =>
     from.joins.flatMap(join => {
@@ -25,11 +17,6 @@ export function drawn(schemas: readonly Schema[], diagram: Diagram): { relations
       return to ? [{ from, to, join }] : [];
     }),
   );
-  return { relations, edges };
-}
-
-export function mermaid(schemas: readonly Schema[], diagram: Diagram): string {
-  const { relations, edges } = drawn(schemas, diagram);
   const lines = [
     '%% Generated: `npx shelfdesk schema erd` prints it.',
     'erDiagram',
@@ -42,8 +29,7 @@ export function mermaid(schemas: readonly Schema[], diagram: Diagram): string {
 
 const id = (relation: Relation): string => nameOf(relation).replace('.', '_');
 
-// @internal The pictures of the documents name joins alike.
-export const named = (join: Join): string => join.columns.filter(column => column !== 'account_id').join(', ');
+const named = (join: Join): string => join.columns.filter(column => column !== 'account_id').join(', ');
 
 function entity(relation: Relation): string[] {
   const rows = relation.columns.map(column => {

@@ -1,12 +1,15 @@
 /** The project of dbt/, run by dbt itself as a reader: freshness, the tests of all sources, and the example models. */
 import { execFile } from 'node:child_process';
-import { cp, mkdtemp, rm } from 'node:fs/promises';
+import { cp, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
 import { generateBooks } from '../../packages/sandbox/src/books/content/generate.ts';
 import { startSandbox } from '../../packages/sandbox/src/server.ts';
+import { readCatalog } from '../../src/analytics/catalog.ts';
+import { dbtSources } from '../../src/analytics/dbt.ts';
+import { streams } from '../../src/sources/index.ts';
 import { booksConfig } from '../support/books.ts';
 import { root } from '../support/docker.ts';
 import { long } from '../support/long.ts';
@@ -42,6 +45,7 @@ test('dbt finds the sources fresh, their tests pass, and its models hold what SQ
     };
     await db.pool.query(`create schema dbt authorization ${reader.name}`);
     await cp(join(root, 'dbt'), folder, { recursive: true });
+    await writeFile(join(folder, 'models/sources.yml'), dbtSources(await readCatalog(db.pool), streams));
     const { hostname, port, pathname, username, password } = new URL(reader.url);
     const dbt = async (...args: string[]) => {
       const options = ['--project-dir', folder, '--profiles-dir', folder, '--no-use-colors', '--quiet'];
