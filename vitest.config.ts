@@ -1,9 +1,11 @@
 import { defineConfig } from 'vitest/config';
 import { NotRun } from './test/support/not-run.ts';
 import { LongestFirst } from './test/support/order.ts';
+import { sandboxChanged } from './test/support/sandbox-changed.ts';
 
 /** Within one process, and they leave nothing behind in it: so several files share one, which loads the program once. */
-const inProcess = ['test/unit/**/*.test.ts', 'packages/*/test/**/*.test.ts'];
+const ofSandbox = sandboxChanged() ? ['packages/sandbox/test/**/*.test.ts'] : [];
+const inProcess = ['test/unit/**/*.test.ts', ...ofSandbox];
 /** These leave nothing behind either: databases and processes of their own, and no module, clock or stdout that stays changed. */
 const sharing = [
   'test/integration/warehouse/*.test.ts',

@@ -8,6 +8,7 @@ import './python.ts';
 import './redis.ts';
 import type {} from './browser.ts';
 import type {} from './lake.ts';
+import { sandboxChanged } from './sandbox-changed.ts';
 
 /** CI has a Redis, a browser and time, so there it is a failure not to find them. It may reach no registry of Python. */
 const needs = [
@@ -95,6 +96,10 @@ export class NotRun implements Reporter {
   }
 
   onTestRunEnd(modules: ReadonlyArray<TestModule>): void {
+    if (!sandboxChanged())
+      console.log(
+        '\nNOT RUN: tests of packages/sandbox, which has not changed. `npm test -- packages/sandbox` runs them.',
+      );
     const only = this.#vitest?.getGlobalTestNamePattern();
     const asked = (test: TestCase) => !only || only.test(test.fullName.replaceAll(' > ', ' '));
     const skipped = modules.flatMap(module => [...module.children.allTests('skipped')]).filter(asked);
