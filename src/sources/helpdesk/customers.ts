@@ -4,13 +4,15 @@
  * customers are silent changes.
  */
 
-import { buildMerge, derived, elements, page, text } from '../../engine/commit/merge.ts';
+import { buildMerge, derived, elements, page } from '../../engine/commit/merge.ts';
 import { walkList } from '../../engine/reading/page-walk.ts';
+import { factsOf } from '../record-check.ts';
+import { columnsOf } from '../record-columns.ts';
 import { identify, type ListStream } from '../source.ts';
 import { candidates } from './deletions/candidates.ts';
 import { getCustomer, listCustomers, paging } from './endpoints.ts';
 import { personalRules } from './personal/rules.ts';
-import { type Customer, customer, known } from './records.ts';
+import { type Customer, contact, customer } from './records.ts';
 
 export const customers: ListStream<Customer> = {
   kind: 'list',
@@ -39,7 +41,7 @@ export const customers: ListStream<Customer> = {
     {
       name: 'helpdesk.customers',
       from: page,
-      columns: [text('id'), text('first_name'), text('last_name'), text('summary')],
+      columns: columnsOf(customer),
       atFirst: { _created_after: '$7', _created_before: '$8', _checked_at: '$4' },
       ofTombstone: ['_deleted_after'],
     },
@@ -50,11 +52,9 @@ export const customers: ListStream<Customer> = {
       from customers_row p join customers_written using (id),
         ${elements("p.record -> 'contacts'")} with ordinality as c (record, n)) e`,
         parent: 'customer_id',
-        columns: [text('id'), derived('customer_id', 'customer_id'), text('type'), text('value')],
+        columns: columnsOf(contact, { id: [derived('customer_id', 'customer_id')] }),
       },
     ],
   ),
-  sets: ['id', 'contacts.id'],
-  fields: new Set(Object.keys(customer.shape)),
-  enumerations: { 'contacts.type': known.contacts.type },
+  ...factsOf(customer),
 };

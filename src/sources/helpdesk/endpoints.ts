@@ -3,17 +3,8 @@
  * the request: 1 credit, +1 for each embedded type, +1 for a count.
  */
 import type { Request } from '../../engine/http/request.ts';
-import {
-  type Customer,
-  customer,
-  type Ticket,
-  type TicketInDetail,
-  ticket,
-  ticketInDetail,
-  timeOf,
-  type User,
-  user,
-} from './records.ts';
+import { timeOf } from '../record-check.ts';
+import { type Customer, checks, type Ticket, type TicketInDetail, type User } from './records.ts';
 
 /**
  * Largest page size, and the number of records that offset paging reaches. Deeper records are requested by time (spec,
@@ -55,7 +46,7 @@ export function listTickets(query: TicketsQuery): Request<Ticket> {
     cost: query.count ? 2 : 1,
     shape: 'list',
     kind: 'tickets',
-    record: ticket,
+    record: checks.ticket,
     stampedAt: ({ updated_at }) => timeOf(updated_at),
   };
 }
@@ -67,7 +58,7 @@ export function getTicket(id: string): Request<Ticket> {
     cost: 1,
     shape: 'single',
     kind: 'tickets',
-    record: ticket,
+    record: checks.ticket,
   };
 }
 
@@ -80,7 +71,7 @@ export function getTicketInDetail(id: string, more: readonly ('labels' | 'inbox'
     cost: 1 + embed.length,
     shape: 'single',
     kind: 'tickets',
-    record: ticketInDetail,
+    record: checks.ticketInDetail,
   };
 }
 
@@ -88,7 +79,7 @@ export function getTicketInDetail(id: string, more: readonly ('labels' | 'inbox'
  * The spec defines no paging here. A source with paging understands `page`; a source without it ignores the parameter.
  */
 export function listUsers(query: { page: number; per_page: number }): Request<User> {
-  return { path: '/users', query: encode(query), cost: 1, shape: 'list', kind: 'users', record: user };
+  return { path: '/users', query: encode(query), cost: 1, shape: 'list', kind: 'users', record: checks.user };
 }
 
 export function listCustomers(query: CustomersQuery): Request<Customer> {
@@ -98,7 +89,7 @@ export function listCustomers(query: CustomersQuery): Request<Customer> {
     cost: query.count ? 2 : 1,
     shape: 'list',
     kind: 'customers',
-    record: customer,
+    record: checks.customer,
   };
 }
 
@@ -109,7 +100,7 @@ export function getCustomer(id: string): Request<Customer> {
     cost: 1,
     shape: 'single',
     kind: 'customers',
-    record: customer,
+    record: checks.customer,
   };
 }
 

@@ -1,5 +1,7 @@
 /** The tables of the help desk in the lake. */
 import type { LakeTable } from '../../lake/table.ts';
+import { tellingColumns } from '../record-personal.ts';
+import { attachment, contact, customer, message, ticket } from './records.ts';
 
 export const lakeViews = new URL('./lake-views.sql', import.meta.url);
 
@@ -12,11 +14,11 @@ const customers = { ...ofCustomer, id: (t: string) => `${t}id` };
 const withPersonal = true;
 
 const personal = {
-  tickets: ['subject', 'summary', 'reply_to', 'reply_cc'],
-  messages: ['from_name', 'from_address', 'to_address'],
-  attachments: ['name', 'type'],
-  customers: ['first_name', 'last_name', 'summary'],
-  contacts: ['value', 'value_normalized'],
+  tickets: tellingColumns(ticket),
+  messages: tellingColumns(message, { apart: false }),
+  attachments: [...tellingColumns(attachment), 'type'],
+  customers: tellingColumns(customer),
+  contacts: tellingColumns(contact),
 };
 
 export const lakeTables: readonly LakeTable[] = [
@@ -34,7 +36,7 @@ export const lakeTables: readonly LakeTable[] = [
   { ...tickets, name: 'helpdesk.tickets', withPersonal, personal: [...personal.tickets, '_payload'] },
   {
     ...{ ...ofTicket, name: 'helpdesk.messages', key: ['id'], byMonth, withPersonal },
-    personal: [...personal.messages, 'body', 'more_body', 'body_text', '_payload'],
+    personal: [...tellingColumns(message), '_payload'],
   },
   {
     ...ofTicket,

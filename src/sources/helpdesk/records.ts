@@ -1,135 +1,115 @@
-/**
- * Schemas of the help desk's records (spec, Resources and their fields). Optional fields may be null or absent; unknown
- * fields and unknown enumeration values pass. Fields that identify and order a record are required. Without a valid
- * value the record is rejected.
- */
+/** The help desk's records (spec, Resources and their fields), one declaration for each table. */
 import { z } from 'zod';
-
-/**
- * Ids are opaque text. Text that PostgreSQL cannot store or index is rejected, because a cleaned or truncated id might
- * equal another record's id. `.` and `..` would change the path of a URL.
- */
-const id = z
-  .string()
-  .min(1)
-  .max(500)
-  .refine(value => value.isWellFormed() && !value.includes('\0') && !/^\.\.?$/.test(value), { error: 'not an id' });
-const text = z.string().nullish();
-const flag = z.boolean().nullish();
-
-/**
- * ISO 8601 time in UTC. Offsets and fractions are accepted; a time without an offset is UTC. Impossible dates are
- * rejected.
- */
-const time = z.string().refine(value => !Number.isNaN(timeOf(value)), { error: 'not an ISO 8601 time' });
-
-const withOffset = /^\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)$/i;
-const withoutOffset = /^\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?$/i;
-
-/** Range of times with a four-digit year, because requests carry times in that format. */
-const [earliest, latest] = [Date.parse('0000-01-01T00:00:00Z'), Date.parse('9999-12-31T23:59:59.999Z')];
-
-/** Parses a time to ms since 1970. NaN for invalid times, and for times outside the four-digit years in UTC. */
-export function timeOf(text: string): number {
-  const offset = withOffset.test(text) ? '' : 'Z';
-  if (offset !== '' && !withoutOffset.test(text)) return Number.NaN;
-  const ms = Date.parse(text + offset);
-  return ms >= earliest && ms <= latest ? ms : Number.NaN;
-}
-
-/** An integer of any size. A double may round it; PostgreSQL reads the digits of the reply. */
-const integer = z.number().refine(Number.isInteger, 'expected an integer');
-
-export const ticket = z.looseObject({
+import {
+  children,
+  embedded,
+  flag,
   id,
-  number: integer.nullish(),
-  customer_id: text,
-  user_id: text,
-  inbox_id: text,
-  label_ids: z.array(z.string()).nullish(),
-  state: text,
-  snoozed_until: time.nullish(),
-  subject: text,
-  type: text,
-  spam: flag,
-  trash: flag,
-  updated_at: time,
-  created_at: time.nullish(),
-  reply_to: text,
-  reply_cc: text,
-  summary: text,
+  integer,
+  oneOf,
+  record,
+  reference,
+  references,
+  text,
+  time,
+  unasked,
+  type Value,
+} from '../record.ts';
+import { checkOf } from '../record-check.ts';
+
+export const user = record('users', {
+  id: id(),
+  first_name: text('First name.').personal('name'),
+  last_name: text('Last name.').personal('name'),
+  email: text('E-mail address.').personal('contact'),
 });
 
-export const attachment = z.looseObject({
-  id,
-  name: text,
-  size: integer.nullish(),
-  type: text,
+export const contact = record('contacts', {
+  id: id(),
+  type: oneOf(['email', 'twitter', 'phone']),
+  value: text('The address, screen name or number as the source spells it.').personal('contact', {
+    computed: 'value_normalized',
+  }),
 });
 
-export const message = z.looseObject({
-  id,
-  type: text,
-  direction: text,
-  user_id: text,
-  from_name: text,
-  from: text,
-  to: text,
-  body: text,
-  more_body: text,
-  htmlized: flag,
-  created_at: time.nullish(),
-  attachments: z.array(attachment).nullish(),
+export const customer = record('customers', {
+  id: id(),
+  first_name: text("First name. The source distinguishes '' from null, and so does this column.").personal('name'),
+  last_name: text('Last name.').personal('name'),
+  summary: text('Short summary of the customer, if the source has one.').personal('text'),
+  contacts: children(contact),
 });
 
-export const name = z.looseObject({ id, name: text });
+export const channels = [
+  ...(['email', 'twitter', 'twitter_dm', 'phone', 'chat', 'web', 'sms', 'whatsapp', 'fb_messenger'] as const),
+  ...(['instagram_dm', 'call'] as const),
+] as const;
 
-/**
- * A ticket with embedded records. Messages and names are checked one by one, so that one invalid record does not reject
- * the others.
- */
-export const ticketInDetail = ticket.extend({
-  messages: z.array(z.unknown()),
-  labels: z.unknown().optional(),
-  inbox: z.unknown().optional(),
+export const ticket = record('tickets', {
+  id: id(),
+  number: integer('Friendly ticket number, unique across the help desk.'),
+  customer_id: reference('customers'),
+  user_id: reference('users', 'The assigned user; null while unassigned.'),
+  inbox_id: reference('inboxes', 'The inbox;'),
+  label_ids: references('labels', 'Labels on the ticket, as in helpdesk.ticket_labels.'),
+  state: oneOf(['open', 'hold', 'closed', 'snoozed', 'archived']),
+  type: oneOf(channels, 'Channel: '),
+  subject: text("Subject. The source distinguishes '' from null, and so does this column.").personal('text'),
+  summary: text('Short summary of the conversation that the source writes.').personal('text'),
+  spam: flag('True if the ticket is marked as spam.'),
+  trash: flag('True if the ticket is in the trash.'),
+  snoozed_until: time('When a snoozed ticket reopens.'),
+  reply_to: text('Default To of a new reply (deprecated at the source).').personal('contact'),
+  reply_cc: text('Default Cc of a new reply (deprecated at the source).').personal('contact'),
+  created_at: time('Creation time at the source.'),
+  updated_at: time('Time of the last update at the source, in whole seconds.').always(),
+  messages: embedded('messages'),
+  labels: embedded('labels'),
+  inbox: embedded('inboxes'),
+  customer: unasked('customers'),
+  user: unasked('users'),
+  group: unasked(),
 });
 
-export const user = z.looseObject({ id, first_name: text, last_name: text, email: text });
-
-export const contact = z.looseObject({ id, type: text, value: text });
-
-export const customer = z.looseObject({
-  id,
-  first_name: text,
-  last_name: text,
-  summary: text,
-  contacts: z.array(contact).nullish(),
+export const attachment = record('attachments', {
+  id: id(),
+  name: text('File name.').personal('text'),
+  // A parameter behind the semicolon may hold the file's name: text/plain; name="…".
+  type: text('MIME type.').plain({ upTo: ';' }),
+  size: integer('Size in bytes.'),
 });
 
-export type Ticket = z.infer<typeof ticket>;
-export type TicketInDetail = z.infer<typeof ticketInDetail>;
-export type Message = z.infer<typeof message>;
-export type User = z.infer<typeof user>;
-export type Customer = z.infer<typeof customer>;
+export const message = record('messages', {
+  id: id(),
+  type: oneOf(['reply', 'note']),
+  direction: oneOf(['in', 'out']),
+  user_id: reference('users', 'Author, if a team member; null for customers and automatic replies.'),
+  from_name: text('Name of the sender.').personal('name'),
+  from: text('Address of the sender.').personal('contact', { column: 'from_address' }),
+  to: text('Addresses of the recipients.').personal('contact', { column: 'to_address' }),
+  body: text('Body.').personal('text', { apart: true, computed: 'body_text' }),
+  more_body: text('Quoted text.').personal('text', { apart: true }),
+  htmlized: flag('True if the body is HTML.'),
+  created_at: time('Creation time.'),
+  attachments: children(attachment),
+});
 
-/** The enumerations in the spec. Any other value is drift: counted, never rejected. */
-export const known = {
-  tickets: {
-    state: ['open', 'hold', 'closed', 'snoozed', 'archived'],
-    type: [
-      'email',
-      'twitter',
-      'twitter_dm',
-      'phone',
-      'chat',
-      'web',
-      'sms',
-      'whatsapp',
-      'fb_messenger',
-      'instagram_dm',
-      'call',
-    ],
-  },
-  messages: { type: ['reply', 'note'], direction: ['in', 'out'] },
-  contacts: { type: ['email', 'twitter', 'phone'] },
-} as const;
+/** Labels and inboxes, which show an id and a name. */
+export const name = record('labels', { id: id(), name: text('Name; null until a reply has shown it.').plain() });
+
+const ofTicket = checkOf(ticket);
+export const checks = {
+  ticket: ofTicket,
+  /** Messages and names are checked one by one, so that one invalid record does not reject the others. */
+  ticketInDetail: ofTicket.extend({ messages: z.array(z.unknown()) }) as unknown as z.ZodType<TicketInDetail>,
+  message: checkOf(message),
+  user: checkOf(user),
+  customer: checkOf(customer),
+  name: checkOf(name),
+};
+
+export type Ticket = Value<typeof ticket>;
+export type TicketInDetail = Ticket & { readonly messages: readonly unknown[] };
+export type Message = Value<typeof message>;
+export type User = Value<typeof user>;
+export type Customer = Value<typeof customer>;

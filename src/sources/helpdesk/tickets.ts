@@ -4,15 +4,17 @@
  * messages.
  */
 
-import { bigint, boolean, buildMerge, isAhead, page, text, texts, time } from '../../engine/commit/merge.ts';
+import { buildMerge, isAhead, page } from '../../engine/commit/merge.ts';
 import { readMovingList } from '../../engine/reading/moving-list.ts';
 import type { Ask } from '../../engine/reading/reading.ts';
+import { factsOf, timeOf } from '../record-check.ts';
+import { columnsOf, leftOutOf } from '../record-columns.ts';
 import { identify, type ListStream } from '../source.ts';
 import { candidates } from './deletions/candidates.ts';
 import { getTicket, listTickets, paging, type TicketsQuery } from './endpoints.ts';
 import { knownCuts } from './partitions.ts';
 import { personalRules } from './personal/rules.ts';
-import { known, type Ticket, ticket, ticketInDetail, timeOf } from './records.ts';
+import { channels, type Ticket, ticket } from './records.ts';
 import { countListed } from './verify/stored.ts';
 
 /** List of open and held tickets. Only a sweep reads this list. */
@@ -47,7 +49,7 @@ export const tickets: ListStream<Ticket> = {
   get: getTicket,
   daily: open,
   newestFirst: { stored: (db, account) => countListed(db, account, paging.perPage) },
-  cuts: (db, claim) => knownCuts(db, claim, known.tickets.type),
+  cuts: (db, claim) => knownCuts(db, claim, channels),
   among: ids => listTickets({ id: ids, page: 1, per_page: paging.perPage }),
   merge: buildMerge(
     {
@@ -67,26 +69,8 @@ export const tickets: ListStream<Ticket> = {
         _messages_as_of: `case when not ${isAhead('t._messages_as_of', '$4')} then t._messages_as_of end`,
         _true_by: `case when not ${isAhead('t._true_by', '$4')} then t._true_by end`,
       },
-      leftOut: ['messages', 'labels', 'inbox', 'customer', 'user', 'group'],
-      columns: [
-        text('id'),
-        bigint('number'),
-        text('customer_id'),
-        text('user_id'),
-        text('inbox_id'),
-        texts('label_ids'),
-        text('state'),
-        text('type'),
-        text('subject'),
-        text('summary'),
-        boolean('spam'),
-        boolean('trash'),
-        time('snoozed_until'),
-        text('reply_to'),
-        text('reply_cc'),
-        time('created_at'),
-        time('updated_at'),
-      ],
+      leftOut: leftOutOf(ticket),
+      columns: columnsOf(ticket),
     },
     [],
     [
@@ -102,9 +86,7 @@ export const tickets: ListStream<Ticket> = {
       },
     ],
   ),
-  sets: ['id', 'label_ids'],
-  fields: new Set([...Object.keys(ticket.shape), ...Object.keys(ticketInDetail.shape)]),
-  enumerations: { state: known.tickets.state, type: known.tickets.type },
+  ...factsOf(ticket),
 };
 
 function byUpdate({ since, order }: Ask): TicketsQuery {

@@ -1,7 +1,9 @@
 /** The team members. A short list without an order, read whole each time: for one credit, unless there are several pages. */
 
-import { buildMerge, page, text } from '../../engine/commit/merge.ts';
+import { buildMerge, page } from '../../engine/commit/merge.ts';
 import { readWhole } from '../../engine/reading/whole-list.ts';
+import { factsOf } from '../record-check.ts';
+import { columnsOf } from '../record-columns.ts';
 import { identify, type ListStream } from '../source.ts';
 import { listUsers, paging } from './endpoints.ts';
 import { type User, user } from './records.ts';
@@ -21,9 +23,7 @@ export const users: ListStream<User> = {
   merge: buildMerge({
     name: 'helpdesk.users',
     from: page,
-    columns: [text('id'), text('first_name'), text('last_name'), text('email')],
+    columns: columnsOf(user),
   }),
-  sets: ['id'],
-  fields: new Set(Object.keys(user.shape)),
-  enumerations: {},
+  ...factsOf(user),
 };

@@ -3,11 +3,13 @@
  * can be edited and removed. Labels and inboxes with unknown names are embedded as well.
  */
 
-import { apart, bigint, boolean, buildMerge, derived, elements, text, time } from '../../../engine/commit/merge.ts';
+import { buildMerge, derived, elements } from '../../../engine/commit/merge.ts';
+import { factsOf, timeOf } from '../../record-check.ts';
+import { columnsOf, leftOutOf } from '../../record-columns.ts';
 import { type Derived, type DetailStream, identify } from '../../source.ts';
 import { getTicketInDetail } from '../endpoints.ts';
 import { personalRules } from '../personal/rules.ts';
-import { known, type Message, message, name, type TicketInDetail, timeOf } from '../records.ts';
+import { attachment, checks, type Message, message, type TicketInDetail } from '../records.ts';
 import { rowsOf } from '../rows-of.ts';
 import { tickets } from '../tickets.ts';
 import { plainTextOf } from './plain-text.ts';
@@ -27,7 +29,7 @@ export const messages: DetailStream<TicketInDetail, Message> = {
   request: getTicketInDetail,
   members: record => record.messages,
   membersField: 'messages',
-  member: message,
+  member: checks.message,
   derive: textOf,
   derivesFrom: ['body', 'htmlized'],
   parameters: (texts, places, asOfMs) => [texts, places.map(place => place + 1), places.map(() => new Date(asOfMs))],
@@ -39,24 +41,12 @@ export const messages: DetailStream<TicketInDetail, Message> = {
       from: shown,
       asOf: '($9::timestamptz[])[n]',
       parent: 'ticket_id',
-      leftOut: ['body', 'more_body', 'attachments'],
-      columns: [
-        text('id'),
-        derived('ticket_id', 'ticket_id'),
-        derived('position', '($8::int[])[n]'),
-        text('type'),
-        text('direction'),
-        text('user_id'),
-        text('from_name'),
-        text('from', 'from_address'),
-        text('to', 'to_address'),
-        apart(text('body')),
-        apart(text('more_body')),
+      leftOut: [...leftOutOf(message), 'attachments'],
+      columns: columnsOf(message, {
+        id: [derived('ticket_id', 'ticket_id'), derived('position', '($8::int[])[n]')],
         // A body removed from the record for good has no plain text either.
-        derived('body_text', `case when record ->> 'body' is not null then ($7::text[])[n] end`),
-        boolean('htmlized'),
-        time('created_at'),
-      ],
+        more_body: [derived('body_text', `case when record ->> 'body' is not null then ($7::text[])[n] end`)],
+      }),
     },
     [
       {
@@ -65,14 +55,9 @@ export const messages: DetailStream<TicketInDetail, Message> = {
       from messages_row m, ${elements(`m.record -> 'attachments'`)} with ordinality as a (record, n)) e`,
         asOf: 'as_of',
         parent: 'ticket_id',
-        columns: [
-          text('id'),
-          derived('message_id', 'message_id'),
-          derived('ticket_id', 'ticket_id'),
-          text('name'),
-          text('type'),
-          bigint('size'),
-        ],
+        columns: columnsOf(attachment, {
+          id: [derived('message_id', 'message_id'), derived('ticket_id', 'ticket_id')],
+        }),
       },
     ],
   ),
@@ -81,20 +66,18 @@ export const messages: DetailStream<TicketInDetail, Message> = {
       embed: 'labels',
       mentioned: record => record.label_ids ?? [],
       shown: ({ labels }) => (Array.isArray(labels) ? labels : []),
-      record: name,
+      record: checks.name,
       upsert: upsertNames('helpdesk.labels', elements(`$1::jsonb -> 'labels'`)),
     },
     {
       embed: 'inbox',
       mentioned: record => (record.inbox_id ? [record.inbox_id] : []),
       shown: ({ inbox }) => (inbox === null || inbox === undefined ? [] : [inbox]),
-      record: name,
+      record: checks.name,
       upsert: upsertNames('helpdesk.inboxes', elements(`jsonb_build_array($1::jsonb -> 'inbox')`)),
     },
   ],
-  sets: ['id', 'attachments.id'],
-  fields: new Set(Object.keys(message.shape)),
-  enumerations: known.messages,
+  ...factsOf(message),
 };
 
 /**

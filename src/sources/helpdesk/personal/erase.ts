@@ -8,16 +8,18 @@ import { cleanText } from '../../../engine/json-text.ts';
 import { carries, carriesAddress, patternsOf } from '../../../privacy/contact-normalisation.ts';
 import { besides } from '../../../privacy/personal-data-scan.ts';
 import type { People, Who } from '../../../privacy/redact.ts';
+import { tellingColumns } from '../../record-personal.ts';
+import { attachment, customer, message, ticket } from '../records.ts';
 import { rowsOf } from '../rows-of.ts';
 import { kept, naming } from './redact.ts';
 
 /** Columns that erasure sets to null, in addition to the fields of `_payload`. */
 const cleared = {
-  customers: ['first_name', 'last_name', 'summary'],
-  tickets: ['subject', 'summary', 'reply_to', 'reply_cc'],
-  messages: ['from_name', 'from_address', 'to_address', 'body', 'more_body', 'body_text'],
-  attachments: ['name'],
-} as const;
+  customers: tellingColumns(customer),
+  tickets: tellingColumns(ticket),
+  messages: tellingColumns(message),
+  attachments: tellingColumns(attachment),
+};
 type Reduced = keyof typeof cleared;
 
 export const customersHere: Pick<People, 'isKnown' | 'contactsOf' | 'sharing'> = {

@@ -18,28 +18,28 @@ import {
   texts,
   without,
 } from '../../../privacy/redact.ts';
+import { contactsOf, keptOf } from '../../record-personal.ts';
+import { attachment, customer, message, ticket } from '../records.ts';
 
 /** Streams whose records hold customers' data. */
 export type Personal = 'helpdesk.customers' | 'helpdesk.tickets' | 'helpdesk.messages';
 
 /** Fields that stay after erasure. Unknown fields, including later additions of the source, are removed. */
 export const kept = {
-  customers: ['id'],
-  tickets: [
-    ...['id', 'number', 'customer_id', 'user_id', 'inbox_id', 'label_ids', 'state', 'type', 'spam', 'trash'],
-    ...['snoozed_until', 'created_at', 'updated_at'],
-  ],
-  messages: ['id', 'type', 'direction', 'user_id', 'htmlized', 'created_at'],
-  attachments: ['id', 'type', 'size'],
-} as const;
+  customers: keptOf(customer),
+  tickets: keptOf(ticket),
+  messages: keptOf(message),
+  attachments: keptOf(attachment),
+};
 /** Fields in other people's records that may name an erased person. A field is removed if it does. */
 export const naming = {
-  tickets: ['reply_to', 'reply_cc'],
+  tickets: contactsOf(ticket),
   /** Sender fields of messages by the team, and the recipient field. `from_name` is personal if it holds an address. */
   messages: { from: ['from', 'from_name'], name: ['from_name'], to: ['to'] },
 } as const;
 
-const contactsOf = (customer: Json): string[] => arrayIn(customer.contacts).flatMap(one => texts(objectIn(one).value));
+const addressesOfCustomer = (customer: Json): string[] =>
+  arrayIn(customer.contacts).flatMap(one => texts(objectIn(one).value));
 
 /** Contact values of a message. Mailing lists may put an address into `from_name`. */
 const addressesOf = ({ from, to, from_name }: Json): string[] => texts(from, to, ...texts(from_name).filter(isAddress));
@@ -51,7 +51,11 @@ const isAddress = (name: unknown): boolean => typeof name === 'string' && name.i
 export function cluesIn(stream: Personal, text: string): Clues {
   const records = (parseJson(text) as unknown[]).map(objectIn);
   if (stream === 'helpdesk.customers')
-    return { customers: records.flatMap(({ id }) => texts(id)), tickets: [], contacts: records.flatMap(contactsOf) };
+    return {
+      customers: records.flatMap(({ id }) => texts(id)),
+      tickets: [],
+      contacts: records.flatMap(addressesOfCustomer),
+    };
   const members =
     stream === 'helpdesk.messages' ? records.flatMap(({ messages }) => arrayIn(messages).map(objectIn)) : [];
   return {
@@ -72,7 +76,11 @@ export function cluesOf(stream: Personal, text: string | undefined, of: readonly
   return {
     customers: [...(stream === 'helpdesk.customers' ? ids : []), ...texts(record.customer_id)],
     tickets: stream === 'helpdesk.customers' ? [] : ids,
-    contacts: [...contactsOf(record), ...texts(record.reply_to, record.reply_cc), ...members.flatMap(addressesOf)],
+    contacts: [
+      ...addressesOfCustomer(record),
+      ...texts(record.reply_to, record.reply_cc),
+      ...members.flatMap(addressesOf),
+    ],
   };
 }
 
@@ -81,7 +89,7 @@ export function foundIn(stream: Personal, text: string, erased: Erased): Pick<Cl
   const records = stream === 'helpdesk.messages' ? [] : (parseJson(text) as unknown[]).map(objectIn);
   const isNew = (one: Json) =>
     stream === 'helpdesk.customers'
-      ? !erased.customers.has(one.id as string) && contactsOf(one).some(value => carries(erased, value))
+      ? !erased.customers.has(one.id as string) && addressesOfCustomer(one).some(value => carries(erased, value))
       : !erased.tickets.has(one.id as string) && erased.customers.has(one.customer_id as string);
   const ids = records.filter(isNew).flatMap(({ id }) => texts(id));
   return { customers: stream === 'helpdesk.customers' ? ids : [], tickets: stream === 'helpdesk.tickets' ? ids : [] };
@@ -92,7 +100,7 @@ export function contactsOfAsked(text: string, { asked, further }: Erased): Clues
   const theirs = (parseJson(text) as unknown[])
     .map(objectIn)
     .filter(({ id }) => asked.has(id as string))
-    .map(one => ({ id: one.id as string, contacts: contactsOf(one).map(value => cleanText(value).text) }))
+    .map(one => ({ id: one.id as string, contacts: addressesOfCustomer(one).map(value => cleanText(value).text) }))
     .map(({ id, contacts }) => ({ id, contacts: contacts.filter(value => further.has(value)) }))
     .filter(({ contacts }) => contacts.length > 0);
   return { customers: theirs.map(({ id }) => id), tickets: [], contacts: theirs.flatMap(({ contacts }) => contacts) };
@@ -108,7 +116,7 @@ export function redact(stream: Personal, text: string, erased: Erased): string {
       const told = fields.get('messages') ?? '[]';
       return objectOf([
         ['id', fields.get('id') ?? 'null'],
-        ['messages', eachOf(told, one => (isErased ? bareMessage(one) : message(one, erased)))],
+        ['messages', eachOf(told, one => (isErased ? bareMessage(one) : redactMessage(one, erased)))],
       ]);
     });
   }
@@ -128,7 +136,7 @@ export function redact(stream: Personal, text: string, erased: Erased): string {
  * Redacts a message in another customer's ticket. A message written by an erased person loses its text. A message
  * written to an erased person keeps its text and loses the address.
  */
-function message(text: string, erased: Erased): string {
+function redactMessage(text: string, erased: Erased): string {
   const { from, from_name, to, direction } = objectIn(parseJson(text));
   if (carries(erased, from) && direction !== 'out') return bareMessage(text);
   return without(text, [

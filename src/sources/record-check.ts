@@ -1,0 +1,85 @@
+/**
+ * What checks a record, made of its declaration: a schema for each record, the fields and values that the specification names, and
+ * the lists whose ids are unique. Optional fields may be null or absent; unknown fields and values pass.
+ */
+import { z } from 'zod';
+import { type AnyRecord, type Facts, fieldsThatAre, type Value } from './record.ts';
+
+/**
+ * Ids are opaque text. Text that PostgreSQL cannot store or index is rejected, because a cleaned or truncated id might
+ * equal another record's id. `.` and `..` would change the path of a URL.
+ */
+const id = z
+  .string()
+  .min(1)
+  .max(500)
+  .refine(value => value.isWellFormed() && !value.includes('\0') && !/^\.\.?$/.test(value), { error: 'not an id' });
+
+/**
+ * ISO 8601 time in UTC. Offsets and fractions are accepted; a time without an offset is UTC. Impossible dates are
+ * rejected.
+ */
+const time = z.string().refine(value => !Number.isNaN(timeOf(value)), { error: 'not an ISO 8601 time' });
+
+/** An integer of any size. A double may round it; PostgreSQL reads the digits of the reply. */
+const integer = z.number().refine(Number.isInteger, 'expected an integer');
+
+const schemas = {
+  text: z.string(),
+  'text[]': z.array(z.string()),
+  bigint: integer,
+  numeric: z.number(),
+  boolean: z.boolean(),
+  timestamptz: time,
+} as const;
+
+function schemaOf({ is, type, isId, required, record }: Facts): z.ZodType {
+  const schema = is === 'children' ? z.array(checkOf(record!)) : isId ? id : schemas[type];
+  return required ? schema : schema.nullish();
+}
+
+/** The fields of a record itself: records of other streams in it are not looked at. */
+export function checkOf<R extends AnyRecord>(of: R): z.ZodObject & z.ZodType<Value<R>> {
+  const fields = [...fieldsThatAre(of, 'column'), ...fieldsThatAre(of, 'children')];
+  const shape = Object.fromEntries(fields.map(([name, facts]) => [name, schemaOf(facts)]));
+  return z.looseObject(shape) as unknown as z.ZodObject & z.ZodType<Value<R>>;
+}
+
+/** What the specification says of a stream's records: any other field or value is drift, and so is an id that is repeated. */
+export const factsOf = (of: AnyRecord) => ({
+  fields: new Set(
+    Object.entries(of.fields as Record<string, Facts>).flatMap(([name, { unasked }]) => (unasked ? [] : [name])),
+  ),
+  enumerations: enumerationsOf(of),
+  sets: setsOf(of),
+});
+
+/** The values in the specification, by field. */
+const enumerationsOf = (of: AnyRecord): Record<string, readonly string[]> =>
+  Object.fromEntries([
+    ...fieldsThatAre(of, 'column').flatMap(([name, { values }]) => (values ? [[name, values]] : [])),
+    ...fieldsThatAre(of, 'children').flatMap(([name, { record }]) =>
+      Object.entries(enumerationsOf(record!)).map(([inner, values]) => [`${name}.${inner}`, values]),
+    ),
+  ]);
+
+/** Paths of ids that are unique in a page: the record's own, lists of ids, and those of its children. */
+const setsOf = (of: AnyRecord): string[] => [
+  'id',
+  ...fieldsThatAre(of, 'column').flatMap(([name, { type, of: stream }]) => (type === 'text[]' && stream ? [name] : [])),
+  ...fieldsThatAre(of, 'children').map(([name]) => `${name}.id`),
+];
+
+const withOffset = /^\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)$/i;
+const withoutOffset = /^\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?$/i;
+
+/** Range of times with a four-digit year, because requests carry times in that format. */
+const [earliest, latest] = [Date.parse('0000-01-01T00:00:00Z'), Date.parse('9999-12-31T23:59:59.999Z')];
+
+/** Parses a time to ms since 1970. NaN for invalid times, and for times outside the four-digit years in UTC. */
+export function timeOf(text: string): number {
+  const offset = withOffset.test(text) ? '' : 'Z';
+  if (offset !== '' && !withoutOffset.test(text)) return Number.NaN;
+  const ms = Date.parse(text + offset);
+  return ms >= earliest && ms <= latest ? ms : Number.NaN;
+}

@@ -1,0 +1,133 @@
+/**
+ * A record of a source, declared once: the type of each field, its place, what it means, and what it says of people. What checks,
+ * stores, masks, erases and documents the record is made of the declaration, by pure functions.
+ *
+ * A text does not compile as a field until it says what it tells of people: `text('Last name.').personal('name')`, or
+ * `text('Currency.').plain()`.
+ */
+
+/** What a value tells of a person. A person is recognised by a `contact`: an address or a number. */
+type Tells = 'name' | 'contact' | 'text';
+
+export type SqlType = 'text' | 'text[]' | 'bigint' | 'numeric' | 'boolean' | 'timestamptz';
+
+/** What is known of a field at run time. */
+export interface Facts {
+  /** `column`: a value in a column. `children`: records with a table of their own. `embedded`: records of another stream. */
+  readonly is: 'column' | 'children' | 'embedded';
+  readonly type: SqlType;
+  /** Comment of the column. */
+  readonly says?: string;
+  /** A record without a valid value is rejected. */
+  readonly required?: boolean;
+  readonly isId?: boolean;
+  /** Ids that the source writes as numbers. */
+  readonly number?: boolean;
+  /** Name of the column, if it is not that of the field. */
+  readonly column?: string;
+  /** The stream whose records the ids mean, or that are embedded. */
+  readonly of?: string;
+  /** Values of the specification. Any other value is drift, and is stored unchanged. */
+  readonly values?: readonly string[];
+  readonly tells?: Tells;
+  /** `_payload` lacks the value: a long text with a column of its own. */
+  readonly apart?: boolean;
+  /** A further column, which is computed of this one. */
+  readonly computed?: string;
+  /** Only what stands before these characters tells of nobody. */
+  readonly upTo?: string;
+  readonly record?: AnyRecord;
+  /** Records that no request asks for: where they show up, they are drift. */
+  readonly unasked?: boolean;
+}
+
+/** The name of a property that only a field has which has said what it tells: the error of the compiler shows it. */
+const said = "say .personal('name' | 'contact' | 'text') or .plain()";
+
+/** `T`: the value in a checked record. `S`: the type of the column. */
+export interface Field<T, S extends SqlType = SqlType> extends Facts {
+  readonly type: S;
+  readonly [said]: T;
+}
+
+export type Fields = Readonly<Record<string, Field<unknown>>>;
+
+export interface RecordOf<N extends string, F extends Fields> {
+  /** Name of the stream, or of the parts of a record, and of their table. */
+  readonly name: N;
+  readonly fields: F;
+}
+// biome-ignore lint/suspicious/noExplicitAny: a record of any fields
+export type AnyRecord = RecordOf<string, any>;
+
+type TypeOf<X> = X extends Field<infer T> ? T : never;
+type Values<F> = { readonly [K in keyof F as undefined extends TypeOf<F[K]> ? never : K]: TypeOf<F[K]> } & {
+  readonly [K in keyof F as undefined extends TypeOf<F[K]> ? K : never]?: TypeOf<F[K]>;
+};
+/** A record that was checked. */
+export type Value<R extends AnyRecord> = Values<R['fields']> extends infer O ? { [K in keyof O]: O[K] } : never;
+
+// --- fields --------------------------------------------------------------------------------------------------------
+
+const field = <T, S extends SqlType>(facts: Facts & { readonly type: S }) => facts as Field<T, S>;
+const column = <T, S extends SqlType>(type: S, facts: Omit<Facts, 'is' | 'type'>) =>
+  field<T, S>({ is: 'column', type, ...facts });
+
+type May<T> = T | null | undefined;
+type More = Pick<Facts, 'column' | 'apart' | 'computed'>;
+
+/** A value that has not said yet what it tells of people. It is no field. */
+interface Unsaid<T, S extends SqlType> {
+  personal(tells: Tells, more?: More): Field<May<T>, S>;
+  plain(more?: More & Pick<Facts, 'upTo'>): Field<May<T>, S>;
+}
+const unsaid = <T, S extends SqlType>(type: S, says: string): Unsaid<T, S> => ({
+  personal: (tells, more) => column(type, { says, tells, ...more }),
+  plain: more => column(type, { says, ...more }),
+});
+
+export const text = (says: string) => unsaid<string, 'text'>('text', says);
+
+/** Opaque text. */
+export const id = () => column<string, 'text'>('text', { required: true, isId: true });
+
+/** Ids of records of a stream. */
+export const reference = (of: string, says?: string) =>
+  column<May<string>, 'text'>('text', { of, ...(says && { says }) });
+export const references = (of: string, says: string) =>
+  column<May<readonly string[]>, 'text[]'>('text[]', { of, says });
+
+/** `before`: the words before the values in the comment. */
+export const oneOf = <const V extends readonly string[]>(values: V, before = '') =>
+  column<May<string>, 'text'>('text', {
+    values,
+    says: `${before}${values.slice(0, -1).join(', ')} or ${values.at(-1)}. Other values are stored unchanged.`,
+  });
+
+/** An integer of any size. */
+export const integer = (says: string) => column<May<number>, 'bigint'>('bigint', { says });
+export const flag = (says: string) => column<May<boolean>, 'boolean'>('boolean', { says });
+export const time = (says: string) => ({
+  ...column<May<string>, 'timestamptz'>('timestamptz', { says }),
+  /** A record without the time is rejected. */
+  always: () => column<string, 'timestamptz'>('timestamptz', { says, required: true }),
+});
+
+/** Records within the record, which have a table of their own and are replaced as a set. */
+export const children = <R extends AnyRecord>(record: R) =>
+  field<May<readonly Value<R>[]>, 'text'>({ is: 'children', type: 'text', record });
+
+/** Records of another stream within the record. They have no column, and `_payload` lacks them. */
+export const embedded = (of: string) => field<unknown, 'text'>({ is: 'embedded', type: 'text', of });
+/** The same, if no request asks for them: where they show up, they are drift. Without a stream, nothing is known of them. */
+export const unasked = (of?: string) =>
+  field<unknown, 'text'>({ is: 'embedded', type: 'text', ...(of !== undefined && { of }), unasked: true });
+
+export const record = <const N extends string, F extends Fields>(
+  name: N,
+  fields: F & { readonly id: Field<string> },
+): RecordOf<N, F> => ({ name, fields });
+
+/** The fields of a record that are columns, children or embedded records. */
+export const fieldsThatAre = (of: AnyRecord, is: Facts['is']): [name: string, facts: Facts][] =>
+  Object.entries(of.fields as Readonly<Record<string, Facts>>).filter(([, facts]) => facts.is === is);
