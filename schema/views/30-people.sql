@@ -1,17 +1,3 @@
-comment on table helpdesk.users is 'The team: people who answer tickets.';
-comment on column helpdesk.users.first_name is 'First name.';
-comment on column helpdesk.users.last_name is 'Last name.';
-comment on column helpdesk.users.email is 'E-mail address.';
-comment on table helpdesk.inboxes is 'Inboxes that tickets belong to.';
-comment on column helpdesk.inboxes.name is 'Name; null until a reply has shown it.';
-comment on table helpdesk.labels is 'Labels of tickets.';
-comment on column helpdesk.labels.name is 'Name; null until a reply has shown it.';
-comment on table helpdesk.customers is
-  'People who write in. New customers arrive with the next sync. The source does not announce edits of known customers; see _observed_at.';
-comment on column helpdesk.customers.first_name is
-  'First name. The source distinguishes '''' from null, and so does this column.';
-comment on column helpdesk.customers.last_name is 'Last name.';
-comment on column helpdesk.customers.summary is 'Short summary of the customer, if the source has one.';
 comment on column helpdesk.customers._created_after is
   'The customer was created at or after this time. The source gives no created_at; this is the bracket in which the customer appeared.';
 comment on column helpdesk.customers._created_before is 'The customer was created before this time.';
@@ -23,10 +9,6 @@ comment on column helpdesk.customers._payload is
   'The record as the source sent it, with unknown fields and contacts. So a change of contacts alone changes this column.';
 comment on column helpdesk.customers._deleted_after is
   'Deleted after this time and by _deleted_at. Null while the customer exists.';
-comment on table helpdesk.contacts is
-  'Addresses of customers. The contacts of a customer are replaced as a set: contacts that the source no longer shows are removed.';
-comment on column helpdesk.contacts.type is 'email, twitter or phone. Other values are stored unchanged.';
-comment on column helpdesk.contacts.value is 'The address, screen name or number as the source spells it.';
 comment on column helpdesk.contacts.value_normalized is
   'value, normalised for comparison: e-mail in lower case; screen name in lower case without @; phone number as digits, with the leading + if value has one.';
 

@@ -1,23 +1,3 @@
-comment on table helpdesk.tickets is
-  'Conversations with customers, one row per ticket, in the last version that the source showed.';
-comment on column helpdesk.tickets.number is 'Friendly ticket number, unique across the help desk.';
-comment on column helpdesk.tickets.user_id is 'The assigned user; null while unassigned. Joins helpdesk.users.id.';
-comment on column helpdesk.tickets.inbox_id is 'The inbox; joins helpdesk.inboxes.id.';
-comment on column helpdesk.tickets.label_ids is 'Labels on the ticket, as in helpdesk.ticket_labels.';
-comment on column helpdesk.tickets.state is
-  'open, hold, closed, snoozed or archived. Other values are stored unchanged.';
-comment on column helpdesk.tickets.type is
-  'Channel: email, twitter, twitter_dm, phone, chat, web, sms, whatsapp, fb_messenger, instagram_dm or call. Other values are stored unchanged.';
-comment on column helpdesk.tickets.subject is
-  'Subject. The source distinguishes '''' from null, and so does this column.';
-comment on column helpdesk.tickets.summary is 'Short summary of the conversation that the source writes.';
-comment on column helpdesk.tickets.spam is 'True if the ticket is marked as spam.';
-comment on column helpdesk.tickets.trash is 'True if the ticket is in the trash.';
-comment on column helpdesk.tickets.snoozed_until is 'When a snoozed ticket reopens.';
-comment on column helpdesk.tickets.reply_to is 'Default To of a new reply (deprecated at the source).';
-comment on column helpdesk.tickets.reply_cc is 'Default Cc of a new reply (deprecated at the source).';
-comment on column helpdesk.tickets.created_at is 'Creation time at the source.';
-comment on column helpdesk.tickets.updated_at is 'Time of the last update at the source, in whole seconds.';
 comment on column helpdesk.tickets._messages_as_of is
   'The messages of this ticket are those that the source showed at this time. If null or earlier than updated_at, the messages are pending.';
 comment on column helpdesk.tickets._deleted_at is

@@ -41,10 +41,11 @@ comment on column analytics.dim_account.mirrored_since is
   'The mirror covers records from this time on; null: all records.';
 
 create or replace view analytics.dim_inbox with (security_barrier) as
-select i.account_id || '/' || i.id as inbox_key, i.account_id as account_key, i.id as inbox_id, coalesce(i.name, i.id) as inbox_name,
+select i.account_id || '/' || i.id as inbox_key, i.account_id as account_key, i.id as inbox_id, coalesce(sync.masked_title(i.name, (select inner_key from sync.secret_salt), (select outer_key from sync.secret_salt)), i.id) as inbox_name,
   z.time_zone
-from safe.inboxes i
-left join analytics.inbox_zones z on z.account_id = i.account_id and z.inbox_id = i.id;
+from helpdesk.inboxes i
+left join analytics.inbox_zones z on z.account_id = i.account_id and z.inbox_id = i.id
+where i.account_id = any (array(select account_id from sync.readable_accounts));
 comment on view analytics.dim_inbox is 'One row for each inbox.';
 comment on column analytics.dim_inbox.inbox_key is 'Key of the inbox: account and inbox_id.';
 comment on column analytics.dim_inbox.account_key is 'The account; joins analytics.dim_account.account_key.';
@@ -123,8 +124,9 @@ comment on column analytics.dim_customer.is_mirrored is
   'True if the customer is mirrored, and is not deleted at the source. If this and is_deleted are false, the customer is only referenced: deleted before it could be read, or not read yet.';
 
 create or replace view analytics.dim_label with (security_barrier) as
-select l.account_id || '/' || l.id as label_key, l.account_id as account_key, l.id as label_id, coalesce(l.name, l.id) as label_name
-from safe.labels l;
+select l.account_id || '/' || l.id as label_key, l.account_id as account_key, l.id as label_id, coalesce(sync.masked_title(l.name, (select inner_key from sync.secret_salt), (select outer_key from sync.secret_salt)), l.id) as label_name
+from helpdesk.labels l
+where l.account_id = any (array(select account_id from sync.readable_accounts));
 comment on view analytics.dim_label is 'One row for each label.';
 comment on column analytics.dim_label.label_key is 'Key of the label: account and label_id.';
 comment on column analytics.dim_label.account_key is 'The account; joins analytics.dim_account.account_key.';

@@ -52,6 +52,4 @@ comment on function sync.settle_comments is 'Gives a comment to each column of S
 
 revoke execute on function sync.settle_comments() from public;
 
-select sync.settle_comments();
-
 select sync.settle_roles();

@@ -8,6 +8,7 @@ import { type Column, fieldOf, keyOf } from '../engine/commit/merge.ts';
 import { ExactNumber, parseJson } from '../engine/exact-json.ts';
 import type { Stream } from '../sources/source.ts';
 import { clearRows } from './clear-rows.ts';
+import type { Mask } from './masks.ts';
 import { carries, eachOf, isAnybody, type Json, noClues, objectIn, only, type PersonalRules } from './redact.ts';
 
 /** The parts of a stream that declare its personal data. */
@@ -45,9 +46,6 @@ export function declarationIn(stream: Declaring): Declaration | undefined {
 const reads = ({ sql }: Column, field: string) =>
   [`'${field}'`, `{${field}}`, `{${field},`].some(one => sql.includes(one));
 
-/** How a column is shown to readers without the right to personal data: as the hash of an address, or of another value. */
-export type Mask = 'address' | 'value';
-
 /** The masked columns of the tables of a stream, by the name of the table. */
 export function masksOf({ merge, personal }: Pick<Declaring, 'merge' | 'personal'>): Map<string, Map<string, Mask>> {
   const { columns, contacts } = personal ?? { columns: [], contacts: [] };
@@ -60,8 +58,10 @@ export function masksOf({ merge, personal }: Pick<Declaring, 'merge' | 'personal
     const isWithin = table !== root && contacts.some(field => table.from.includes(`'${field}'`));
     const named = table.columns.flatMap((column): [string, Mask][] => {
       if ([...keyOf(table), table.parent].includes(column.name)) return [];
-      if (inAny(column, contacts) || (isWithin && isText(column))) return [[column.name, 'address']];
-      return columns.includes(column.name) || (table === root && inAny(column, fields)) ? [[column.name, 'value']] : [];
+      if (inAny(column, contacts) || (isWithin && isText(column))) return [[column.name, { by: 'address' }]];
+      return columns.includes(column.name) || (table === root && inAny(column, fields))
+        ? [[column.name, { by: 'value' }]]
+        : [];
     });
     return [table.name, new Map(named)] as const;
   });

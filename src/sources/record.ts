@@ -36,13 +36,17 @@ export interface Facts {
   readonly computed?: string;
   /** Only what stands before these characters tells of nobody. */
   readonly upTo?: string;
+  /** A name that people give to a thing. It tells of somebody only where it looks like an address. */
+  readonly isTitle?: boolean;
+  /** Name of a column that shows readers without the right to personal data how long the text is. */
+  readonly length?: string;
   readonly record?: AnyRecord;
   /** Records that no request asks for: where they show up, they are drift. */
   readonly unasked?: boolean;
 }
 
 /** The name of a property that only a field has which has said what it tells: the error of the compiler shows it. */
-const said = "say .personal('name' | 'contact' | 'text') or .plain()";
+const said = "say .personal('name' | 'contact' | 'text'), .plain() or .title()";
 
 /** `T`: the value in a checked record. `S`: the type of the column. */
 export interface Field<T, S extends SqlType = SqlType> extends Facts {
@@ -55,6 +59,8 @@ export type Fields = Readonly<Record<string, Field<unknown>>>;
 export interface RecordOf<N extends string, F extends Fields> {
   /** Name of the stream, or of the parts of a record, and of their table. */
   readonly name: N;
+  /** Comment of the table. */
+  readonly says: string;
   readonly fields: F;
 }
 // biome-ignore lint/suspicious/noExplicitAny: a record of any fields
@@ -74,16 +80,18 @@ const column = <T, S extends SqlType>(type: S, facts: Omit<Facts, 'is' | 'type'>
   field<T, S>({ is: 'column', type, ...facts });
 
 type May<T> = T | null | undefined;
-type More = Pick<Facts, 'column' | 'apart' | 'computed'>;
+type More = Pick<Facts, 'column' | 'apart' | 'computed' | 'length'>;
 
 /** A value that has not said yet what it tells of people. It is no field. */
 interface Unsaid<T, S extends SqlType> {
   personal(tells: Tells, more?: More): Field<May<T>, S>;
   plain(more?: More & Pick<Facts, 'upTo'>): Field<May<T>, S>;
+  title(): Field<May<T>, S>;
 }
 const unsaid = <T, S extends SqlType>(type: S, says: string): Unsaid<T, S> => ({
   personal: (tells, more) => column(type, { says, tells, ...more }),
   plain: more => column(type, { says, ...more }),
+  title: () => column(type, { says, isTitle: true }),
 });
 
 export const text = (says: string) => unsaid<string, 'text'>('text', says);
@@ -97,11 +105,13 @@ export const reference = (of: string, says?: string) =>
 export const references = (of: string, says: string) =>
   column<May<readonly string[]>, 'text[]'>('text[]', { of, says });
 
-/** `before`: the words before the values in the comment. */
-export const oneOf = <const V extends readonly string[]>(values: V, before = '') =>
+/** `says`: the words before the values in the comment, or with a full stop the whole comment. */
+export const oneOf = <const V extends readonly string[]>(values: V, says = '') =>
   column<May<string>, 'text'>('text', {
     values,
-    says: `${before}${values.slice(0, -1).join(', ')} or ${values.at(-1)}. Other values are stored unchanged.`,
+    says: says.endsWith('.')
+      ? says
+      : `${says}${values.slice(0, -1).join(', ')} or ${values.at(-1)}. Other values are stored unchanged.`,
   });
 
 /** An integer of any size. */
@@ -125,8 +135,9 @@ export const unasked = (of?: string) =>
 
 export const record = <const N extends string, F extends Fields>(
   name: N,
+  says: string,
   fields: F & { readonly id: Field<string> },
-): RecordOf<N, F> => ({ name, fields });
+): RecordOf<N, F> => ({ name, says, fields });
 
 /** The fields of a record that are columns, children or embedded records. */
 export const fieldsThatAre = (of: AnyRecord, is: Facts['is']): [name: string, facts: Facts][] =>

@@ -28,6 +28,7 @@ import type { UsageError } from '../errors.ts';
 import type { LakeTable } from '../lake/table.ts';
 import type { Check } from '../ops/doctor/checks/check.ts';
 import type { PersonalRules } from '../privacy/redact.ts';
+import type { AnyRecord } from './record.ts';
 
 /**
  * A source. `Part`: the configuration that the source adds to an account. `Whole`: a configuration that contains
@@ -53,6 +54,8 @@ export interface Source<Part extends object = object, Whole = Part> {
   readonly kinds?: Kinds;
   /** Streams, in the order of a full sync. */
   readonly streams: readonly Stream[];
+  /** The tables of its declared records. Comments and masks are made of them. */
+  readonly tables?: readonly SourceTable[];
   /**
    * SQL files that create the schema and tables of the source. Each file is applied once. Without them the migrations
    * create the tables.
@@ -87,6 +90,14 @@ export interface Source<Part extends object = object, Whole = Part> {
   readonly lakeViews?: URL;
   /** The audit: re-reads random records while no other run needs the credits. Undefined if the source has no audit. */
   readonly audit?: Audit;
+}
+
+export interface SourceTable {
+  /** With its schema: `helpdesk.messages`. */
+  readonly name: string;
+  /** The table that stores the rows, if `name` is a view of it. */
+  readonly rows?: string;
+  readonly record: AnyRecord;
 }
 
 /** Data about one source of an account, from the warehouse. */

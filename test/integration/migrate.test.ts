@@ -7,9 +7,11 @@ import pg from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
 import { joinEmbedded } from '../../src/embedded/postgres.ts';
 import { migrate, ownSql, pendingMigrations, type Sql } from '../../src/engine/database/migrate.ts';
+import { addMirrors } from '../../src/engine/database/mirrors.ts';
 import { makePool } from '../../src/engine/database/pool.ts';
 import { refuseUnfit } from '../../src/engine/database/refusals.ts';
 import { letIn } from '../../src/privacy/readers.ts';
+import { sources } from '../../src/sources/index.ts';
 import { removeServer } from '../support/global.ts';
 import { long } from '../support/long.ts';
 import { emptyDatabase, freshDatabase } from '../support/postgres.ts';
@@ -162,6 +164,10 @@ test('schema/tables is what the migrations make, and schema/views goes on both',
   const tableOfMigrations =
     'create schema sync; create table sync.migrations (id serial primary key, name varchar(255) not null, run_on timestamp not null)';
   await read.pool.query(`begin; ${tableOfMigrations}; ${await textOf('tables')}; ${await textOf('views')}; commit`);
+  const client = await read.pool.connect();
+  await addMirrors(client as unknown as pg.Client, sources, true);
+  client.release();
+  await read.pool.query('select sync.settle_roles()');
   expect(await dumpSchema(read.pool)).toEqual(await dumpSchema(migrated.pool));
 });
 

@@ -15,10 +15,10 @@ import { Redis } from 'ioredis';
 import pg from 'pg';
 import type { TestProject } from 'vitest/node';
 import { openapiJson } from '../../packages/sandbox/src/openapi.ts';
+import { migrateWarehouse } from '../../src/app/migrate.ts';
 import { freePort, look, maxLooks, pauseMs, pidFile } from '../../src/embedded/cluster.ts';
 import { isRunning, relocatedName, temporaryFolders, unless } from '../../src/embedded/place.ts';
 import { joinEmbedded } from '../../src/embedded/postgres.ts';
-import { migrate } from '../../src/engine/database/migrate.ts';
 import { shelfdesk } from './cli.ts';
 import { dockerAnswers } from './docker.ts';
 
@@ -188,7 +188,7 @@ async function setUpTemplate(url: string, undo: Undo[]): Promise<{ url: string; 
   await admin.query(`create database ${template}`);
   const templateUrl = new URL(url);
   templateUrl.pathname = template;
-  await migrate(templateUrl.href);
+  await migrateWarehouse(templateUrl.href);
   // What the first process would make that opens a queue, which most tests do; commands.test.ts begins with nothing.
   const client = new pg.Client({ connectionString: templateUrl.href, options: '-c search_path=bullmq' });
   await client.connect();

@@ -3,8 +3,8 @@ import { chmodSync, mkdtempSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { migrateWarehouse } from '../../src/app/migrate.ts';
 import { joinEmbedded } from '../../src/embedded/postgres.ts';
-import { migrate } from '../../src/engine/database/migrate.ts';
 import { removeServer } from './global.ts';
 
 export interface OwnServer extends AsyncDisposable {
@@ -29,7 +29,7 @@ export async function startOwnServer({
   stack.defer(() => removeServer(home));
   const { url, release } = await joinEmbedded({ folder: home, settings });
   stack.defer(release);
-  if (!empty) await migrate(url);
+  if (!empty) await migrateWarehouse(url);
   const opened = stack.move();
   return { url, [Symbol.asyncDispose]: () => opened.disposeAsync() };
 }

@@ -18,8 +18,12 @@ import { columnsOf, leftOutOf } from '../../src/sources/record-columns.ts';
 import { kindOf } from '../../src/sources/record-kinds.ts';
 import { contactsOf, keptOf, tellingColumns } from '../../src/sources/record-personal.ts';
 
-const line = record('lines', { id: id(), kind: oneOf(['item', 'fee']), note: text('Note.').personal('text') });
-const invoice = record('invoices', {
+const line = record('lines', 'Lines.', {
+  id: id(),
+  kind: oneOf(['item', 'fee']),
+  note: text('Note.').personal('text'),
+});
+const invoice = record('invoices', 'Invoices.', {
   id: id(),
   number: integer('Number.'),
   tag_ids: references('tags', 'Tags.'),
@@ -35,11 +39,11 @@ const invoice = record('invoices', {
 
 test('what is forgotten or mistyped does not compile', () => {
   // @ts-expect-error A text says what it tells of people.
-  record('a', { id: id(), note: text('Note.') });
+  record('a', 'A.', { id: id(), note: text('Note.') });
   // @ts-expect-error It tells a name, a contact or a text.
   text('Note.').personal('contcat');
   // @ts-expect-error A record has an id.
-  record('a', { paid: flag('True if it is paid.') });
+  record('a', 'A.', { paid: flag('True if it is paid.') });
   // @ts-expect-error Only a text that tells of nobody is cut.
   text('Note.').personal('text', { upTo: ';' });
 });

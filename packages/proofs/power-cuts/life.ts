@@ -6,7 +6,7 @@
  */
 import { setTimeout as delay, setImmediate } from 'node:timers/promises';
 import pg from 'pg';
-import { migrate } from '../../../src/engine/database/migrate.ts';
+import { migrateWarehouse } from '../../../src/app/migrate.ts';
 import { bookDifferences } from '../../../test/support/books.ts';
 import { settingsFor } from '../../../test/support/cli.ts';
 import { differences } from '../../../test/support/mirror.ts';
@@ -173,7 +173,7 @@ export async function makeDatabase(machine: Machine, name: string): Promise<stri
   const admin = new pg.Client({ connectionString: machine.admin });
   await admin.connect();
   await admin.query(`create database ${name} template template0`).finally(() => admin.end());
-  await migrate(machine.urlOf(name));
+  await migrateWarehouse(machine.urlOf(name));
   const client = new pg.Client({ connectionString: machine.urlOf(name) });
   await client.connect();
   await prepare(client).finally(() => client.end());

@@ -12,7 +12,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import type pg from 'pg';
-import { migrate } from '../../../src/engine/database/migrate.ts';
+import { migrateWarehouse } from '../../../src/app/migrate.ts';
 import { percentile } from '../../../test/support/changes.ts';
 import { type FleetProcess, openFleet } from '../../../test/support/fleet.ts';
 import { differences } from '../../../test/support/mirror.ts';
@@ -87,7 +87,7 @@ async function soak(stack: AsyncDisposableStack): Promise<void> {
   process.env.NODE_COMPILE_CACHE = join(folder, 'compiled');
   const postgres = await startPostgres(folder, stack);
   const redis = await startRedis(folder, stack);
-  await migrate(postgres.url);
+  await migrateWarehouse(postgres.url);
   const fleet = await openFleet(stack, names, {
     env: { DATABASE_URL: postgres.url, REDIS_URL: redis.url },
     world: name => ({ ...limits, seed: seed + names.indexOf(name), tickets: name === noisy ? noisyTickets : tickets }),

@@ -11,7 +11,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { migrate } from '../../../src/engine/database/migrate.ts';
+import { migrateWarehouse } from '../../../src/app/migrate.ts';
 import { settingsFor } from '../../../test/support/cli.ts';
 import { makeRng, pick, type Rng } from '../../sandbox/src/random.ts';
 import { commandsWith } from './commands.ts';
@@ -84,7 +84,7 @@ async function soak(stack: AsyncDisposableStack): Promise<void> {
   await sandbox.ask('PUT', '/faults', faults(seed));
   const redis = await startRedis(folder, stack);
   const postgres = await startPostgres(folder, stack);
-  await migrate(postgres.url);
+  await migrateWarehouse(postgres.url);
   const env = {
     ...settingsFor(postgres.url, sandbox),
     REDIS_URL: redis.url,

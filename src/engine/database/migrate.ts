@@ -68,7 +68,7 @@ export async function migrate(url: string, sql: Sql = ownSql, sources: readonly 
     const { missing } = await pendingMigrations(client, sql);
     if (missing.some(name => name !== theViews)) await applyMigrations(client, folder);
     if (missing.includes(theViews)) await applyViews(client, await readViews(sql.views, sql.version));
-    const files = await addMirrors(client, sources);
+    const files = await addMirrors(client, sources, missing.includes(theViews));
     await settleRoles(client);
     await settleJit(client);
     const leftOut = await analyzeLoaded(client);

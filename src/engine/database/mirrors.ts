@@ -1,16 +1,18 @@
 /**
- * The tables that sources bring. The tables of the first sources are part of the migrations. For another source this
- * applies its schema files, turns its tables into mirrored ones, creates their masked views, and lists its streams. All
- * of it is one transaction. It runs again at each migration, so an upgrade may add streams.
+ * What sources bring to the database. For a source that is not part of the migrations this applies its schema files, turns its
+ * tables into mirrored ones, and lists its streams. For every source it comments the columns of its records, and makes their masked
+ * views. All of it is one transaction. It runs again at each migration, so an upgrade may add streams and columns.
  */
-import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type pg from 'pg';
 import { exitCodes, ShelfdeskError } from '../../errors.ts';
-import { type Mask, masksOf } from '../../privacy/declared.ts';
-import { announcedBy, type Source, type Stream } from '../../sources/source.ts';
+import { masksOf } from '../../privacy/declared.ts';
+import { literal, type Masked, maskStatements, masksOfRecord, type Shown } from '../../privacy/masks.ts';
+import { type Facts, fieldsThatAre } from '../../sources/record.ts';
+import { announcedBy, type Source, type SourceTable, type Stream } from '../../sources/source.ts';
+import { checksumOf } from './checksums.ts';
 
 /**
  * SQL over `pg_namespace`: true for a schema of mirrored tables. These have `_payload`. sync.sources may not exist yet.
@@ -19,19 +21,26 @@ export const isMirror = (schema: string): string => `exists (
   select from pg_class m join pg_attribute a on a.attrelid = m.oid
   where m.relnamespace = ${schema}.oid and m.relkind in ('r', 'p') and a.attname = '_payload')`;
 
-export type Mirror = Pick<Source, 'name' | 'streams' | 'schemaFiles'>;
+export type Mirror = Pick<Source, 'name' | 'streams' | 'tables' | 'schemaFiles'>;
 
-/** Returns the applied files, as `crm/crm.sql`. Throws ShelfdeskError if a file was edited after it was applied. */
-export async function addMirrors(client: pg.Client, sources: readonly Mirror[]): Promise<string[]> {
+/**
+ * Returns the applied files, as `crm/crm.sql`. Throws ShelfdeskError if a file was edited after it was applied. `viewsAreNew`: columns
+ * of views have no comments yet.
+ */
+export async function addMirrors(
+  client: pg.Client,
+  sources: readonly Mirror[],
+  viewsAreNew = false,
+): Promise<string[]> {
   const applied: string[] = [];
   await client.query('begin');
   try {
     for (const source of sources) {
       for (const file of source.schemaFiles ?? []) applied.push(...(await apply(client, source.name, file)));
       for (const stream of source.streams) await addStream(client, stream);
-      if (source.schemaFiles === undefined) continue;
-      for (const stream of source.streams) await addTables(client, stream);
+      if (source.schemaFiles !== undefined) for (const stream of source.streams) await addTables(client, stream);
     }
+    await describe(client, sources, viewsAreNew);
     await client.query('commit');
   } catch (error) {
     await client.query('rollback').catch(() => {});
@@ -43,7 +52,7 @@ export async function addMirrors(client: pg.Client, sources: readonly Mirror[]):
 async function apply(client: pg.Client, source: string, file: URL): Promise<string[]> {
   const name = basename(fileURLToPath(file));
   const text = await readFile(file, 'utf8');
-  const checksum = createHash('sha256').update(text).digest('hex');
+  const checksum = checksumOf(text);
   const { rows } = await client.query<{ checksum: string }>(
     'select checksum from sync.source_files where (source, name) = ($1, $2)',
     [source, name],
@@ -86,56 +95,96 @@ async function addStream(client: pg.Client, stream: Stream): Promise<void> {
   );
 }
 
-async function addTables(client: pg.Client, stream: Stream): Promise<void> {
-  const { root, others } = stream.merge.declared;
-  const masks = masksOf(stream);
+async function addTables(client: pg.Client, { merge }: Stream): Promise<void> {
+  const { root, others } = merge.declared;
   for (const { name, parent = '' } of [root, ...others]) {
     const { rows } = await client.query<{ mirrored: boolean }>(
       `select exists (select from pg_attribute where attrelid = to_regclass($1) and attname = '_payload') as mirrored`,
       [name],
     );
     if (!rows[0]!.mirrored) await client.query('select sync.add_mirror($1::regclass, $2)', [name, parent]);
-    await addMask(client, name, masks.get(name)!);
   }
 }
 
-/** Creates the masked view of a table: a keyed hash replaces each personal value, and `_payload` is left out. */
-async function addMask(client: pg.Client, table: string, masks: ReadonlyMap<string, Mask>): Promise<void> {
-  const view = `safe.${table.replace('.', '_')}`;
-  const { rows } = await client.query<{ name: string; comment: string | null; list: boolean; one: boolean }>(
-    `select a.attname as name, col_description(a.attrelid, a.attnum) as comment, a.atttypid = 'text[]'::regtype as list,
-       coalesce(v.atttypid = 'text'::regtype, false) as one
-     from pg_attribute a left join pg_attribute v on v.attrelid = to_regclass($2) and v.attname = a.attname
-     where a.attrelid = to_regclass($1) and a.attnum > 0 and not a.attisdropped and a.attname <> '_payload' order by a.attnum`,
-    [table, view],
+/**
+ * Comments on columns, and masked views. What was made of the same declarations and columns is not made again. A column without a
+ * comment of its own gets that of its name before a masked view shows it.
+ */
+async function describe(client: pg.Client, sources: readonly Mirror[], viewsAreNew: boolean): Promise<void> {
+  let isNew = viewsAreNew;
+  const settle = async () => {
+    if (isNew) await client.query('select sync.settle_comments()');
+  };
+  for (const { name, tables = [] } of sources)
+    isNew = (await make(client, name, 'comments', tables.flatMap(commentsOf))) || isNew;
+  await settle();
+  for (const source of sources) {
+    const masked = maskedOf(source);
+    const viewOf = (table: string) => masked.find(one => one.table === table)?.view ?? table;
+    const columns = await columnsOf(client, masked);
+    for (const one of masked) {
+      const statements = maskStatements(one, columns.get(one.rows) ?? [], viewOf);
+      isNew = (await make(client, source.name, one.view, statements)) || isNew;
+    }
+  }
+  await settle();
+}
+
+async function make(client: pg.Client, source: string, name: string, statements: readonly string[]): Promise<boolean> {
+  const text = statements.join(';\n');
+  const checksum = checksumOf(text);
+  // A worker that may not write must find nothing to write.
+  const { rowCount } = await client.query(
+    'select from sync.source_files where (source, name, checksum) = ($1, $2, $3)',
+    [source, name, checksum],
   );
-  const keys = ['inner_key', 'outer_key'].map(which => `(select ${which} from sync.secret_salt)`).join(', ');
-  const hash = (name: string, value: string) =>
-    masks.get(name) === 'address'
-      ? `sync.masked_contact(${value}, ${keys})`
-      : `sync.masked('${name}', ${value}, ${keys})`;
-  const hashes = (name: string) =>
-    `case when t.${name} is not null then array(select ${hash(name, 'u.one')} from unnest(t.${name}) with ordinality u (one, n) order by u.n) end`;
-  const columns = rows.map(({ name, list }) => {
-    if (!masks.has(name)) return `t.${name}`;
-    return `${list ? hashes(name) : hash(name, `t.${name}::text`)} as ${name}`;
-  });
-  // A view of before shows one hash of a whole list, and cannot be replaced.
-  if (rows.some(({ name, list, one }) => masks.has(name) && list && one)) await client.query(`drop view ${view}`);
-  await client.query(`create or replace view ${view} with (security_barrier = true) as
-    select ${columns.join(', ')} from ${table} t
-    where t.account_id = any (array(select account_id from sync.readable_accounts))`);
+  if (rowCount !== 0 || text === '') return false;
+  await client.query(text);
   await client.query(
-    `comment on view ${view} is 'The rows of ${table}, with a hash in place of each value that tells who somebody is.'`,
+    `insert into sync.source_files as f (source, name, checksum) values ($1, $2, $3)
+     on conflict (source, name) do update set checksum = excluded.checksum`,
+    [source, name, checksum],
   );
-  for (const { name, comment } of rows) {
-    const mask = masks.get(name);
-    const said = mask === undefined ? (comment ?? '') : told[mask];
-    await client.query(`comment on column ${view}.${name} is '${said.replaceAll("'", "''")}'`);
-  }
+  return true;
 }
 
-const told: Record<Mask, string> = {
-  address: 'A hash of the address: all spellings of an address have one hash, in the views of all sources.',
-  value: 'A hash of the value: equal values have equal hashes.',
+/** By table, in the order of the catalog. */
+async function columnsOf(client: pg.Client, masked: readonly Masked[]): Promise<Map<string, Shown[]>> {
+  const { rows } = await client.query<{ rows: string; columns: Shown[] }>(
+    `select w.rows, json_agg(json_build_object('name', a.attname, 'comment', col_description(a.attrelid, a.attnum),
+       'isList', a.atttypid = 'text[]'::regtype) order by a.attnum) as columns
+     from unnest($1::text[]) w (rows) join pg_attribute a on a.attrelid = to_regclass(w.rows) and a.attnum > 0 and not a.attisdropped
+     group by w.rows`,
+    [masked.map(one => one.rows)],
+  );
+  return new Map(rows.map(one => [one.rows, one.columns]));
+}
+
+const commentOf = ({ of, type, says }: Facts, schema: string): string => {
+  if (of === undefined || type !== 'text') return says!;
+  return `${says}${says!.endsWith('.') ? ' Joins' : '; joins'} ${schema}.${of}.id.`;
 };
+
+function commentsOf({ name, rows = name, record }: SourceTable): string[] {
+  const [schema] = name.split('.');
+  const columns = fieldsThatAre(record, 'column').filter(([, { says }]) => says !== undefined);
+  return [
+    `comment on table ${rows} is ${literal(record.says)}`,
+    ...columns.map(
+      ([field, facts]) => `comment on column ${rows}.${facts.column ?? field} is ${literal(commentOf(facts, schema!))}`,
+    ),
+  ];
+}
+
+/** The masked views of the help desk have the names of its tables. */
+function maskedOf({ tables = [], streams, schemaFiles }: Mirror): Masked[] {
+  if (schemaFiles === undefined)
+    return tables.map(({ name, rows = name, record }) => {
+      return { table: name, rows, view: `safe.${record.name}`, masks: masksOfRecord(record) };
+    });
+  return streams.flatMap(stream =>
+    [...masksOf(stream)].map(([table, masks]) => {
+      return { table, rows: table, view: `safe.${table.replace('.', '_')}`, masks };
+    }),
+  );
+}

@@ -82,7 +82,8 @@ async function applyAll(client: pg.Client, { checksum, version, parts }: Views, 
   const others = drop.length > 0 ? await dependentsOf(client, drop, ours) : [];
   const grants = drop.length > 0 ? await grantsOn(client, ours) : [];
   for (const name of drop) await client.query(`drop ${name} cascade`);
-  if (before[0]) await client.query(forgetComments);
+  // What sources bring is made anew with the views.
+  if (before[0]) await client.query(`${forgetComments}; delete from sync.source_files where name !~ '[.]sql$'`);
   for (const part of parts) {
     try {
       await client.query(part);

@@ -13,6 +13,7 @@ import { changedAt, countLeft } from './messages/waiting.ts';
 import { type AuditSettings, sourceName } from './open.ts';
 import { kinds } from './personal/kinds.ts';
 import { configureHelpdesk, type HelpdeskPart, helpdeskContradictions, helpdeskSettings } from './settings.ts';
+import { tables } from './tables.ts';
 import { tickets } from './tickets.ts';
 import { users } from './users.ts';
 
@@ -56,6 +57,7 @@ function makeHelpdesk(desk: Desk): Source<HelpdeskPart> {
     contradictions: helpdeskContradictions,
     identityOf: ({ helpdesk: access }) => access && JSON.stringify([access.baseUrl.href, access.token]),
     kinds,
+    tables,
     streams: [
       { ...desk.users, replay, relations: ['users', 'dim_user'], jobs: { ...listJobs(desk.users), verify } },
       {

@@ -2,7 +2,7 @@
 import { text } from '../../../engine/commit/merge.ts';
 import type { Kinds } from '../../../engine/http/rules/field-rules.ts';
 import { kindOf } from '../../record-kinds.ts';
-import { attachment, contact, customer, message, name, ticket, user } from '../records.ts';
+import { attachment, contact, customer, inbox, label, message, ticket, user } from '../records.ts';
 import { uses } from './field-uses.ts';
 
 /** Stored by a statement of the messages, not by a merge. */
@@ -20,6 +20,6 @@ export const kinds: Kinds = {
   customers: kindOf(customer, { omittable: true }),
   contacts: kindOf(contact, { uses: uses.contacts! }),
   users: kindOf(user, { omittable: true }),
-  labels: kindOf(name, { uses: uses.labels!, tables: [named('helpdesk.labels')] }),
-  inboxes: kindOf(name, { uses: uses.inboxes!, tables: [named('helpdesk.inboxes')] }),
+  labels: kindOf(label, { uses: uses.labels!, tables: [named('helpdesk.labels')] }),
+  inboxes: kindOf(inbox, { uses: uses.inboxes!, tables: [named('helpdesk.inboxes')] }),
 };
