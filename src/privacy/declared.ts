@@ -6,9 +6,9 @@
 
 import { type Column, fieldOf, keyOf } from '../engine/commit/merge.ts';
 import { ExactNumber, parseJson } from '../engine/exact-json.ts';
+import type { Mask } from '../sources/record-masks.ts';
 import type { Stream } from '../sources/source.ts';
 import { clearRows } from './clear-rows.ts';
-import type { Mask } from './masks.ts';
 import { carries, eachOf, isAnybody, type Json, noClues, objectIn, only, type PersonalRules } from './redact.ts';
 
 /** The parts of a stream that declare its personal data. */

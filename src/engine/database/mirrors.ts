@@ -9,8 +9,8 @@ import { fileURLToPath } from 'node:url';
 import type pg from 'pg';
 import { exitCodes, ShelfdeskError } from '../../errors.ts';
 import { masksOf } from '../../privacy/declared.ts';
-import { literal, type Masked, maskStatements, masksOfRecord, type Shown } from '../../privacy/masks.ts';
 import { type Facts, fieldsThatAre } from '../../sources/record.ts';
+import { literal, type Masked, maskStatements, masksOfRecord, type Shown } from '../../sources/record-masks.ts';
 import { announcedBy, type Source, type SourceTable, type Stream } from '../../sources/source.ts';
 import { checksumOf } from './checksums.ts';
 

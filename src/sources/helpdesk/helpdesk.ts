@@ -12,8 +12,8 @@ import { messages } from './messages/messages.ts';
 import { changedAt, countLeft } from './messages/waiting.ts';
 import { type AuditSettings, sourceName } from './open.ts';
 import { kinds } from './personal/kinds.ts';
+import { tables } from './records.ts';
 import { configureHelpdesk, type HelpdeskPart, helpdeskContradictions, helpdeskSettings } from './settings.ts';
-import { tables } from './tables.ts';
 import { tickets } from './tickets.ts';
 import { users } from './users.ts';
 

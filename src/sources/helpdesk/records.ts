@@ -16,6 +16,8 @@ import {
   type Value,
 } from '../record.ts';
 import { checkOf } from '../record-check.ts';
+import type { SourceTable } from '../source.ts';
+import { rowsOf } from './rows-of.ts';
 
 export const user = record('users', 'The team: people who answer tickets.', {
   id: id(),
@@ -117,6 +119,10 @@ export const message = record('messages', 'Stored rows of helpdesk.messages. Rea
 const named = { id: id(), name: text('Name; null until a reply has shown it.').title() };
 export const label = record('labels', 'Labels of tickets.', named);
 export const inbox = record('inboxes', 'Inboxes that tickets belong to.', named);
+
+export const tables: readonly SourceTable[] = [
+  ...[user, inbox, label, customer, contact, ticket, message, attachment],
+].map(record => ({ name: `helpdesk.${record.name}`, rows: rowsOf(record.name), record }));
 
 const ofTicket = checkOf(ticket);
 export const checks = {

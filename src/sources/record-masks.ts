@@ -2,7 +2,7 @@
  * How columns are shown to readers without the right to personal data: views in the schema `safe`, in which a keyed hash replaces
  * each value that tells who somebody is. Pure: SQL is made of the declaration of a table and of its columns in the catalog.
  */
-import { type AnyRecord, fieldsThatAre } from '../sources/record.ts';
+import { type AnyRecord, fieldsThatAre } from './record.ts';
 
 /** `title`: hashed only where it looks like an address. `length`: a column of this name has the number of characters. */
 export type Mask =
