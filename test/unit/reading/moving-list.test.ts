@@ -1,3 +1,4 @@
+/** How a list that moves is read, by examples: every-history/readers plays all histories of small ones. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { readMovingList } from '../../../src/engine/reading/moving-list.ts';
@@ -5,74 +6,11 @@ import type { Ms, Page, ReadingOptions } from '../../../src/engine/reading/readi
 import { Fatal } from '../../../src/errors.ts';
 import { checkComplete, type Drive, drive, Mirror } from './drive.ts';
 import { type Change, ModelList, type ModelOptions, start } from './model.ts';
-import {
-  costsWithin,
-  from,
-  holdsWhileMoving,
-  holdsWhileQuiet,
-  holdsWhileQuietWithin,
-  holdsWithin,
-  holdsWithoutOrder,
-  holdsWithoutOrderWithin,
-} from './properties.ts';
-import { costOfList, depth, perPage, runs } from './scenario.ts';
+import { from, holdsWithoutOrder } from './properties.ts';
+import { depth, perPage, runs } from './scenario.ts';
 
-describe('properties', () => {
-  test('whatever moves and whenever it dies, nothing is claimed that is not there, and in the end all is there', () => {
-    fc.assert(holdsWhileMoving(readMovingList), runs(1500));
-  });
-
-  test('an order that is not kept within a second leads to a gap, never to a loss', () => {
-    fc.assert(holdsWithoutOrder(readMovingList, ['request', 'page']), runs(1000));
-  });
-
-  test('the gaps of a list that stands still are the seconds with more records than paging reaches', () => {
-    fc.assert(holdsWhileQuiet(readMovingList), runs(1000));
-  });
-
-  test('of a part nothing is lost and nothing beside it claimed, and with what follows it all is there', () => {
-    fc.assert(holdsWithin(readMovingList), runs(1000));
-  });
-
-  test('of a part, too, an order that is not kept leads to a gap, never to a loss', () => {
-    fc.assert(holdsWithoutOrderWithin(readMovingList, ['request', 'page']), runs(500));
-  });
-
-  test('the gaps of a part are its seconds with more records than paging reaches', () => {
-    fc.assert(holdsWhileQuietWithin(readMovingList), runs(1000));
-  });
-
-  test('a part costs a request for each of its pages less one record, however much follows, and no count', () => {
-    fc.assert(costsWithin(readMovingList, costOfList), runs(500));
-  });
-
-  test('a list costs a request for each page less one record', () => {
-    const seconds = fc.array(fc.record({ gap: fc.integer({ min: 2, max: 3 }), count: fc.constant(1) }), {
-      maxLength: 80,
-    });
-    fc.assert(
-      fc.property(seconds, fc.boolean(), (layout, inclusive) => {
-        const run = given({ layout, inclusive, ageMs: 60_000 });
-        const { credits } = drive(run);
-        expect(credits).toBeLessThanOrEqual(Math.ceil(layout.length / (perPage - 1)) + 2);
-        checkComplete(run);
-      }),
-      runs(200),
-    );
-  });
-
-  test('a tie costs its pages twice', () => {
-    fc.assert(
-      fc.property(fc.integer({ min: 1, max: depth - 1 }), fc.boolean(), (count, inclusive) => {
-        const run = given({ layout: [few, { gap: 3, count }, { gap: 3, count: 4 }], inclusive });
-        const { requests } = drive(run);
-        // Pages of five lie across the borders of others with one record each, and across every fourth border with none.
-        expect(requests).toBeLessThanOrEqual(2.5 * Math.ceil(count / perPage) + 5);
-        expect(run.mirror.gaps).toEqual([]);
-      }),
-      runs(100),
-    );
-  });
+test('an order that is not kept within a second leads to a gap, never to a loss', () => {
+  fc.assert(holdsWithoutOrder(readMovingList, ['request', 'page']), runs(600));
 });
 
 const few = { gap: 5, count: 2 };

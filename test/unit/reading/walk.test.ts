@@ -1,11 +1,11 @@
-import fc from 'fast-check';
+/** How a list is walked by pages, by examples: every-history/readers plays all histories of small ones. */
 import { describe, expect, test } from 'vitest';
 import { walkList } from '../../../src/engine/reading/page-walk.ts';
 import { Fatal } from '../../../src/errors.ts';
-import { checkComplete, checkFilled, type Drive, drive, Mirror } from './drive.ts';
+import { checkComplete, type Drive, drive, Mirror } from './drive.ts';
 import { type Change, ModelList, type ModelOptions, type Second, start } from './model.ts';
-import { costsWithin, from, holdsWhileMoving, holdsWithin, within } from './properties.ts';
-import { costOfWalk, depth, layout, miscounted, part, perPage, runs } from './scenario.ts';
+import { from } from './properties.ts';
+import { depth, perPage } from './scenario.ts';
 
 const quiet: ModelOptions = { inclusive: false, ties: 'change', depth, layout: [], ageMs: 400_000, hidden: true };
 const options = { lookbackMs: 120_000, perPage, depth };
@@ -19,79 +19,6 @@ const remove = (pick: number, skip: number): Change => ({ kind: 'delete', pick, 
 const create = (count: number, skip: number): Change => ({ kind: 'create', pick: 0, skip, count, lateMs: 0 });
 const one = (gap = 5): Second => ({ gap, count: 1 });
 const many = (count: number): Second[] => Array.from({ length: count }, () => one(1));
-
-describe('properties', () => {
-  test('whatever is created and deleted and whenever it dies, nothing is claimed that is not there', () => {
-    fc.assert(holdsWhileMoving(walkList, { freely: true }), runs(1500));
-  });
-
-  test('only seconds with more records than paging reaches leave a gap, wherever it dies, and all else is there', () => {
-    const deaths = fc.array(fc.integer({ min: 1, max: 40 }), { maxLength: 4 });
-    fc.assert(
-      fc.property(
-        layout,
-        fc.boolean(),
-        fc.boolean(),
-        fc.boolean(),
-        miscounted,
-        deaths,
-        (seconds, inclusive, capped, firstLoad, wrong, at) => {
-          const run = given({ layout: seconds, inclusive, capped, miscounted: wrong });
-          const begun = { ...run, options: { ...options, firstLoad } };
-          for (const dieAt of at) drive({ ...begun, dieAt });
-          drive({ ...begun, most: 1000 });
-          checkComplete(run);
-          const ties = [...Map.groupBy(run.list.truth(), ({ time }) => time)].filter(
-            ([, { length }]) => length > depth,
-          );
-          for (const [time] of ties) expect(run.mirror.covers(time)).toBe(false);
-          for (const gap of run.mirror.gaps) {
-            expect(gap.to - gap.from).toBeLessThanOrEqual(2000);
-            expect(ties.some(([time]) => gap.from - 1000 <= time && time < gap.to)).toBe(true);
-          }
-        },
-      ),
-      runs(1000),
-    );
-  });
-
-  test('of a part nothing is lost and nothing beside it claimed, and with what follows it all is there', () => {
-    fc.assert(holdsWithin(walkList, { freely: true }), runs(1500));
-  });
-
-  test('only seconds with more records than paging reaches leave a gap in a part, and all else of it is there', () => {
-    const deaths = fc.array(fc.integer({ min: 1, max: 40 }), { maxLength: 3 });
-    fc.assert(
-      fc.property(
-        fc.record({ layout, inclusive: fc.boolean(), capped: fc.boolean(), miscounted }),
-        part,
-        deaths,
-        (model, wanted, at) => {
-          const run = within(given(model), wanted);
-          const filled = { ...run, list: run.list };
-          run.list.now += 3_000_000;
-          for (const dieAt of at) drive({ ...run, dieAt });
-          drive({ ...run, most: 1000 });
-          checkFilled(filled, run.list.now);
-          const ties = [...Map.groupBy(run.list.truth(), ({ time }) => time)].filter(
-            ([, { length }]) => length > depth,
-          );
-          for (const [time] of ties) expect(run.mirror.covers(time)).toBe(false);
-          for (const gap of run.mirror.gaps) {
-            expect(gap.to - gap.from).toBeLessThanOrEqual(2000);
-            // A tie in the second of the end may take the second before it along.
-            expect(ties.some(([time]) => gap.from - 1000 <= time && time <= gap.to)).toBe(true);
-          }
-        },
-      ),
-      runs(1000),
-    );
-  });
-
-  test('a part costs its pages and four requests, however much follows', () => {
-    fc.assert(costsWithin(walkList, costOfWalk, { freely: true }), runs(500));
-  });
-});
 
 describe.each([{ inclusive: false }, { inclusive: true }])('since_created_at, inclusive: $inclusive', how => {
   test('a list of one page costs one request', () => {
