@@ -41,7 +41,7 @@ export const holdsWhileMoving = (read: Reader, more: Partial<Drive> = {}, comple
 };
 
 /** The run that fills this part of the list. */
-export function within(run: Drive, { begin, length, lessMs = 0 }: { begin: number; length: number; lessMs?: number }) {
+function within(run: Drive, { begin, length, lessMs = 0 }: { begin: number; length: number; lessMs?: number }) {
   const wanted = (run.list.truth()[0]?.time ?? start) + begin * 1000;
   return { ...run, from: wanted, options: { ...run.options, until: wanted + length * 1000 - lessMs } };
 }
