@@ -1,6 +1,5 @@
 /** A reporter that says at the end which tests were not run for want of a Redis, of a browser, of Docker, or of other programs. */
 import type { Reporter, TestCase, TestModule, Vitest } from 'vitest/node';
-import './alloy.ts';
 import './docker.ts';
 import './long.ts';
 import './pgbouncer.ts';
@@ -65,13 +64,6 @@ const needs = [
     name: 'Spark',
     lack: 'lacksSpark',
     remedy: 'To run them, install Java 17 and pyspark 4, and set SPARK_PYTHON to the Python that has it.',
-    onCi: false,
-  },
-  {
-    name: 'Alloy',
-    lack: 'lacksAlloy',
-    remedy:
-      'To run them, install Java 17 or newer and Maven, which gets Alloy, or set ALLOY_JAR to the jar of Alloy 6.',
     onCi: false,
   },
   {

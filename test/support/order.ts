@@ -11,7 +11,6 @@ const FIRST = [
   'test/integration/limits',
   'test/integration/queries',
   'test/integration/workers',
-  'test/integration/metrics-truth',
   'test/release/dbt',
   'test/integration/reckoning',
   'test/integration/sync',

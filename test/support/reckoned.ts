@@ -31,6 +31,7 @@ import {
   ticketRows,
   turnRows,
 } from './star-in-words.ts';
+import { differingMetrics } from './stored-metrics.ts';
 import { type Target, targetFacts, targetRows } from './targets-in-words.ts';
 import { checkOutcome } from './true-outcomes.ts';
 
@@ -326,5 +327,6 @@ export async function compareAll(s: Scripted, accounts: readonly Account[], rng:
     await compareBacklog(s, accounts, zone, pick(rng, times));
   const reckoned = reckon(accounts);
   await compareMetrics(s, reckoned);
+  expect(await s.rows(differingMetrics)).toEqual([]);
   await compareStar(s, accounts, reckoned);
 }

@@ -15,8 +15,8 @@ import {
   settle,
   thaw,
 } from '../../src/engine/budget/ledger.ts';
-import { rules } from './budget-model.ts';
 
+const rules: Rules = { credits: 100, periodMs: 60_000, requestsPerSecond: 6, reserve: 10, timeoutMs: 30_000 };
 const begin = 1_700_000_000_000;
 
 /** A ledger on a clock of its own, which starts at 0. */

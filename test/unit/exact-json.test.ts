@@ -10,10 +10,11 @@ const integer = fc.bigInt({ min: -(2n ** 80n), max: 2n ** 80n });
 test('every integer of any JSON has its digits, and JSON written again is the same', () => {
   fc.assert(
     fc.property(integer, integer, fc.string(), fc.constantFrom('', ' ', '\n'), (one, other, text, space) => {
-      const json = `[${one},${space}{"id":${space}${other},"a":${JSON.stringify(text)},"b":[1.5,${space}${one}]}]`;
-      const read = parseJson(json) as [unknown, { id: unknown; b: unknown[] }];
+      const written = (gap: string) =>
+        `[${one},${gap}{"id":${gap}${other},"a":${JSON.stringify(text)},"b":[1.5,${gap}${one}]}]`;
+      const read = parseJson(written(space)) as [unknown, { id: unknown; b: unknown[] }];
       expect([read[0], read[1].id, read[1].b[1]].map(String)).toEqual([one, other, one].map(String));
-      expect(JSON.stringify(read)).toBe(json.replaceAll(/(?<=[,:[])[ \n](?=[-{\d])/g, ''));
+      expect(JSON.stringify(read)).toBe(written(''));
       expect(integerOf(String(one)).toString()).toBe(String(one));
     }),
   );

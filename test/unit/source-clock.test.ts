@@ -1,13 +1,16 @@
 /** When the source's clock has moved, what that makes void, and when it is believed again. */
 import { describe, expect, test } from 'vitest';
-import { acquire, empty, type State, settle } from '../../src/engine/budget/ledger.ts';
-import { rules } from './budget-model.ts';
+import { acquire, empty, type Rules, type State, settle } from '../../src/engine/budget/ledger.ts';
 
 const begin = 1_700_000_000_000;
 const minute = 60_000;
 const hour = 60 * minute;
 const lookback = 2 * minute;
 const latency = 400;
+const own: Rules = {
+  ...{ credits: 100, periodMs: 60_000, requestsPerSecond: 6, reserve: 10, timeoutMs: 30_000 },
+  clockToleranceMs: lookback,
+};
 
 /** A ledger whose requests are answered by a source with a clock of its own; all times from the begin. */
 function open() {
@@ -19,7 +22,6 @@ function open() {
     ours: 0,
     /** One request at this true time; its Date was written when it was granted. */
     at(ms: number, dateMs?: number) {
-      const own = { ...rules, clockToleranceMs: lookback };
       const now = (late: number) => ({
         earliestMs: begin + ms + it.ours + late,
         latestMs: begin + ms + it.ours + late,

@@ -1,7 +1,7 @@
 /** What was so at a time, and how many tickets were open work at the end of each day: both out of the same history. */
-import fc from 'fast-check';
-import { expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { makePool } from '../../../src/engine/database/pool.ts';
+import { long } from '../../support/long.ts';
 import { freshDatabase, type TestDatabase } from '../../support/postgres.ts';
 
 interface Row {
@@ -13,8 +13,6 @@ interface Row {
   to: Date | null;
   after: Date | null;
   deletedAfter?: Date | null;
-  /** When it really became so. */
-  trueMs?: number;
 }
 
 const utc = (text: string) => new Date(`2026-${text}Z`);
@@ -62,6 +60,12 @@ const row = (
   ...more,
 });
 
+let db: TestDatabase;
+beforeAll(async () => {
+  db = await freshDatabase();
+});
+afterAll(() => db?.drop());
+
 /** Three tickets; a is reopened, b was first seen after it had changed, c is deleted. */
 const created = new Map([
   ['a', utc('03-27T10:00:00')],
@@ -78,7 +82,6 @@ const few = [
 ];
 
 test('every ticket as it was, and whether that is certain', async () => {
-  await using db = await freshDatabase();
   await write(db, created, few);
   const asOf = async (at: string) =>
     (
@@ -117,7 +120,6 @@ test('every ticket as it was, and whether that is certain', async () => {
 });
 
 test('a deletion of which nobody knows when is not certain', async () => {
-  await using db = await freshDatabase();
   await write(db, new Map([['d', utc('03-28T08:00:00')]]), [
     row('d', 'open', '03-28T08:00:00', '03-29T08:00:00', '03-28T07:59:59'),
     row('d', 'hold', '03-29T08:00:00', '03-30T08:00:00', '03-29T07:00:00'),
@@ -129,7 +131,6 @@ test('a deletion of which nobody knows when is not certain', async () => {
 });
 
 test('where clocks go back to midnight, the day ends with the first one', async () => {
-  await using db = await freshDatabase();
   // On the Azores the 26th of October 2025 begins at 00:00 UTC; at 01:00 UTC it is midnight again.
   const at = (text: string) => new Date(`2025-10-${text}Z`);
   await write(db, new Map([['e', at('25T08:00:00')]]), [
@@ -145,7 +146,6 @@ test('where clocks go back to midnight, the day ends with the first one', async 
 });
 
 test('the backlog at the end of each day of a zone; where the clocks change, a day ends an hour earlier', async () => {
-  await using db = await freshDatabase();
   await write(db, created, few);
   const backlog = async (...days: [from: string, to: string, zone?: string]) =>
     (
@@ -174,124 +174,15 @@ test('the backlog at the end of each day of a zone; where the clocks change, a d
   await expect(backlog('2026-03-29', '2026-03-29', 'Europe/Berlyn')).rejects.toThrow('not recognized');
 });
 
-const hourMs = 3_600_000;
-const beginMs = Date.UTC(2026, 9, 10);
-const zones = ['UTC', 'Europe/Berlin', 'America/New_York', 'Australia/Lord_Howe', 'Asia/Kathmandu', 'Pacific/Apia'];
-
-/** Up to five changes of a ticket, each seen some hours after it happened, and before the next one. */
-const life = fc.record({
-  createdMs: fc.integer({ min: 0, max: 500 * hourMs }),
-  rows: fc.array(
-    fc.record({
-      state: fc.constantFrom('open', 'hold', 'closed', null),
-      user: fc.constantFrom('u1', 'u2', null),
-      spam: fc.integer({ min: 0, max: 7 }).map(n => n === 0),
-      gaps: fc.tuple(
-        fc.integer({ min: 0, max: 40 * hourMs }),
-        fc.integer({ min: 1, max: 30 * hourMs }),
-        fc.integer({ min: 0, max: 30 * hourMs }),
-      ),
-      gone: fc.integer({ min: 0, max: 7 }).map(n => n === 0),
-    }),
-    { minLength: 1, maxLength: 5 },
-  ),
-});
-
-test('the backlog of any days is what tickets_as_of says of their ends, and the truth is within its bounds', async () => {
-  await using db = await freshDatabase();
-  await fc.assert(
-    fc.asyncProperty(
-      fc.array(life, { minLength: 1, maxLength: 12 }),
-      fc.constantFrom(...zones),
-      fc.integer({ min: -3, max: 25 }),
-      fc.integer({ min: 0, max: 12 }),
-      async (lives, zone, day, days) => {
-        const birth = new Map<string, Date>();
-        const rows: (Row & { trueMs: number; trueEndMs: number })[] = [];
-        for (const [i, one] of lives.entries()) {
-          let atMs = beginMs + one.createdMs;
-          birth.set(`t${i}`, new Date(atMs));
-          let last: (typeof rows)[number] | undefined;
-          for (const [n, { gaps, gone, ...more }] of one.rows.entries()) {
-            const afterMs = n === 0 ? atMs - 1000 : atMs + gaps[0];
-            // Of a first row that is a second before it was created, and it was nothing yet.
-            const trueMs = Math.max(atMs, afterMs + gaps[1]);
-            const fromMs = trueMs + gaps[2];
-            if (last && last.to === null) {
-              last.to = new Date(fromMs);
-              last.trueEndMs = trueMs;
-            }
-            last = {
-              ...{ ticket: `t${i}`, ...more, from: new Date(fromMs), to: null, after: new Date(afterMs) },
-              ...{ trueMs, trueEndMs: Number.POSITIVE_INFINITY },
-            };
-            rows.push(last);
-            atMs = fromMs + 1000;
-            if (!gone) continue;
-            last.deletedAfter = new Date(atMs);
-            last.trueEndMs = atMs + gaps[1];
-            atMs = last.trueEndMs + gaps[2];
-            last.to = new Date(atMs);
-          }
-        }
-        await write(db, birth, rows);
-        const from = new Date(beginMs + day * 24 * hourMs).toISOString().slice(0, 10);
-        const to = new Date(beginMs + (day + days) * 24 * hourMs).toISOString().slice(0, 10);
-        const key = `concat_ws(' ', coalesce(state, '-'), coalesce(inbox_id, '-'), coalesce(user_id, '-'))`;
-        const { rows: found } = await db.pool.query<{
-          day: string;
-          ends: Date;
-          key: string;
-          tickets: number;
-          uncertain: number;
-        }>(
-          `select day::text, (day + 1)::timestamp at time zone $3 as ends, ${key} as key, tickets, uncertain
-           from analytics.backlog_daily($1, $2, $3) order by 1, 3`,
-          [from, to, zone],
-        );
-        const { rows: expected } = await db.pool.query(
-          `select d::date::text as day, ${key} as key, count(*) as tickets
-           from generate_series($1::date, $2, '1 day') d, analytics.tickets_as_of((d + interval '1 day')::timestamp at time zone $3)
-           where valid_from is null or analytics.is_backlog(state, spam, trash)
-           group by 1, 2 order by 1, 2`,
-          [from, to, zone],
-        );
-        expect(found.filter(one => one.tickets > 0).map(({ day, key, tickets }) => ({ day, key, tickets }))).toEqual(
-          expected,
-        );
-        // Before its first row nobody knows what a ticket was: that is all under its own name, with its bound.
-        const known = (one: Row & { trueMs: number }, atMs: number) =>
-          one.trueMs <= atMs &&
-          (rows.find(({ ticket }) => ticket === one.ticket) !== one || one.from.getTime() <= atMs);
-        for (const ends of new Set(found.map(one => one.ends.getTime()))) {
-          const really = new Map<string, number>();
-          for (const one of rows) {
-            if (!known(one, ends) || one.trueEndMs <= ends || one.spam || one.state === 'closed') continue;
-            const name = `${one.state ?? '-'} i1 ${one.user ?? '-'}`;
-            really.set(name, (really.get(name) ?? 0) + 1);
-          }
-          const said = new Map(found.filter(one => one.ends.getTime() === ends).map(one => [one.key, one]));
-          for (const name of new Set([...really.keys(), ...said.keys()])) {
-            if (name === '- - -') continue;
-            const { tickets = 0, uncertain = 0 } = said.get(name) ?? {};
-            expect(
-              Math.abs((really.get(name) ?? 0) - tickets),
-              JSON.stringify({ name, ends, rows }),
-            ).toBeLessThanOrEqual(uncertain);
-          }
-        }
-      },
-    ),
-    { numRuns: 100 },
-  );
-});
-
 /** Rows that have ended, and nightly looks only: thousands of changes may be of either day. */
-test('no question is answered with the index that forbids overlaps: each look-up would read all of it', async () => {
-  await using db = await freshDatabase();
-  await using pool = Object.assign(makePool(db.url), { [Symbol.asyncDispose]: () => pool.end() });
-  pool.options.max = 1;
-  await pool.query(`
+test(
+  'no question is answered with the index that forbids overlaps: each look-up would read all of it',
+  long,
+  async () => {
+    await using db = await freshDatabase();
+    await using pool = Object.assign(makePool(db.url), { [Symbol.asyncDispose]: () => pool.end() });
+    pool.options.max = 1;
+    await pool.query(`
     insert into sync.accounts (account_id) values ('default');
     alter table helpdesk.tickets disable trigger user;
     alter table internal.ticket_history disable trigger user;
@@ -304,23 +195,24 @@ test('no question is answered with the index that forbids overlaps: each look-up
         case when k = 3 and n % 10 = 0 then first + k * interval '1 day' end, k = 1
       from generate_series(1, 3000) n, generate_series(1, 3) k, lateral (select timestamptz '2026-01-01' + n * interval '1 minute' as first) f;
     analyze helpdesk.tickets, internal.ticket_history`);
-  const given = async () => {
-    await pool.query('select pg_stat_force_next_flush()');
-    const { rows } = await pool.query<{ n: number }>(
-      `select idx_tup_read::float8 as n from pg_stat_user_indexes where indexrelname = 'ticket_history_no_overlap'`,
-    );
-    return rows[0]!.n;
-  };
-  const before = await given();
-  for (const question of [
-    'select * from internal.ticket_metrics_defined',
-    `select * from internal.ticket_metrics_defined where account_id = 'default' and ticket_id = 't10'`,
-    `select * from analytics.backlog_daily('2026-01-01', '2026-01-06')`,
-    `select * from analytics.tickets_as_of('2026-01-03T12:00:00Z')`,
-    `select * from analytics.ticket_history where account_id = 'default' and ticket_id = 't10' and valid_to > '2026-01-03'`,
-    `select * from helpdesk.ticket_history where account_id = 'default' and ticket_id = 't10' and valid_to = '2026-01-03'`,
-  ]) {
-    await pool.query(question);
-    expect({ question, read: (await given()) - before }).toEqual({ question, read: 0 });
-  }
-});
+    const given = async () => {
+      await pool.query('select pg_stat_force_next_flush()');
+      const { rows } = await pool.query<{ n: number }>(
+        `select idx_tup_read::float8 as n from pg_stat_user_indexes where indexrelname = 'ticket_history_no_overlap'`,
+      );
+      return rows[0]!.n;
+    };
+    const before = await given();
+    for (const question of [
+      'select * from internal.ticket_metrics_defined',
+      `select * from internal.ticket_metrics_defined where account_id = 'default' and ticket_id = 't10'`,
+      `select * from analytics.backlog_daily('2026-01-01', '2026-01-06')`,
+      `select * from analytics.tickets_as_of('2026-01-03T12:00:00Z')`,
+      `select * from analytics.ticket_history where account_id = 'default' and ticket_id = 't10' and valid_to > '2026-01-03'`,
+      `select * from helpdesk.ticket_history where account_id = 'default' and ticket_id = 't10' and valid_to = '2026-01-03'`,
+    ]) {
+      await pool.query(question);
+      expect({ question, read: (await given()) - before }).toEqual({ question, read: 0 });
+    }
+  },
+);

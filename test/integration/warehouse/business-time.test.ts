@@ -9,7 +9,7 @@ import { freshDatabase } from '../../support/postgres.ts';
 
 const minuteMs = 60_000;
 const dayMs = 24 * 60 * minuteMs;
-const pairs = amount(100_000, 10_000);
+const pairs = amount(100_000, 5000);
 
 interface Hours {
   weekday: number;
@@ -38,8 +38,8 @@ const night = [
 ];
 
 const calendars: Calendar[] = [
-  { name: 'office', zone: 'Europe/Berlin', hours: office, holidays: ['2021-12-25', '2022-03-27', '2023-01-02'] },
-  { name: 'late', zone: 'America/New_York', hours: night, holidays: ['2021-11-07', '2023-07-04'] },
+  { name: 'office', zone: 'Europe/Berlin', hours: office, holidays: ['2021-12-25', '2022-03-27', '2022-08-01'] },
+  { name: 'late', zone: 'America/New_York', hours: night, holidays: ['2021-11-07', '2022-07-04'] },
   { name: 'kathmandu', zone: 'Asia/Kathmandu', hours: week([7, ...workdays], ['10:00', '17:00']) },
   // Clocks are changed by half an hour.
   { name: 'lord howe', zone: 'Australia/Lord_Howe', hours: night },
@@ -47,7 +47,7 @@ const calendars: Calendar[] = [
   { name: 'always', zone: 'Europe/Berlin', hours: week(everyDay, ['00:00', '24:00']) },
   // At midnight, so that a day begins at one, and another one has its last hour twice.
   { name: 'santiago', zone: 'America/Santiago', hours: night },
-  { name: 'casablanca', zone: 'Africa/Casablanca', hours: night, holidays: ['2023-03-19'] },
+  { name: 'casablanca', zone: 'Africa/Casablanca', hours: night, holidays: ['2022-03-27'] },
   // Hours that overlap count once.
   {
     name: 'shared',
@@ -173,7 +173,7 @@ test(
     const asked: { calendar: string; since: Date; until: Date; expected: number }[] = [];
     for (const calendar of calendars) {
       await keep(db.pool, calendar);
-      const [from, to] = [Date.parse(calendar.from ?? '2021-01-01'), Date.parse(calendar.to ?? '2024-01-01')];
+      const [from, to] = [Date.parse(calendar.from ?? '2021-06-01'), Date.parse(calendar.to ?? '2023-01-01')];
       const { seconds, changes } = reference(calendar, from, to);
       expect({ zone: calendar.zone, changes: changes.length }).toEqual({
         zone: calendar.zone,

@@ -1,6 +1,5 @@
 /** helpdesk.ticket_history: what a ticket was, from when to when, kept by whatever writes over it. */
-import fc from 'fast-check';
-import { describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Batch, writeBatch } from '../../../src/engine/commit/commit.ts';
 import { transaction } from '../../../src/engine/database/pool.ts';
 import { markTicketDeleted } from '../../../src/sources/helpdesk/messages/waiting.ts';
@@ -246,18 +245,24 @@ test('a tombstone dated before the last change ends it a second later: no row is
 });
 
 describe.each([0, 3, 30])('replies that take %d s', took => {
+  let s: Scripted;
+  beforeAll(async () => {
+    s = await scripted();
+    await s.rows(`update sync.accounts set mirrored_since = $1`, at(-60));
+  });
+  afterAll(() => s[Symbol.asyncDispose]());
+
   /** A reply whose header was written at `n`: complete as of the whole second before it was asked for, true by the end of its own. */
   const span = (n: number) => ({ asOf: Math.floor(n) - took - 1, by: Math.floor(n) + 1 });
-  const read = (s: Scripted, n: number, more: Record<string, unknown>) =>
-    show(s, span(n).asOf, [ticket('t1', more)], { by: span(n).by });
+  const reads = (id: string) => (n: number, more: Record<string, unknown>) =>
+    show(s, span(n).asOf, [ticket(id, more)], { by: span(n).by });
 
   /** What is said of each quarter of a second, and what it was: [when, what]; nothing while it is gone. */
-  async function judge(s: Scripted, truth: readonly (readonly [at: number, was: string | undefined])[], until: number) {
+  async function judge(id: string, ...truth: readonly (readonly [at: number, was: string | undefined])[]) {
     const rows = await s.rows(
       `select extract(epoch from g.at - '2026-01-01T00:00:00Z')::float8 as at, coalesce(x.state, '?') as state, x.certain
-       from generate_series($1::timestamptz, $2, '250 ms') g (at) cross join lateral analytics.tickets_as_of(g.at) x`,
-      at(0),
-      at(until),
+       from generate_series($1::timestamptz, $2, '250 ms') g (at) cross join lateral analytics.tickets_as_of(g.at) x where x.ticket_id = $3`,
+      ...[at(0), at(1000), id],
     );
     const wrong = rows.filter(
       ({ at, state, certain }) => certain && state !== truth.findLast(([from]) => from <= Number(at))?.[1],
@@ -267,10 +272,10 @@ describe.each([0, 3, 30])('replies that take %d s', took => {
   }
 
   /** The row of this state began after `after` and by what it says. */
-  async function begins(s: Scripted, state: string, changed: number) {
+  async function begins(id: string, state: string, changed: number) {
     const [row] = await s.rows(
-      `select ${seconds('valid_from', 'change_by', 'change_after')} from helpdesk.ticket_history h where state = $1 order by h.valid_from desc limit 1`,
-      state,
+      `select ${seconds('valid_from', 'change_by', 'change_after')} from helpdesk.ticket_history h where ticket_id = $1 and state = $2 order by h.valid_from desc limit 1`,
+      ...[id, state],
     );
     expect(row!.change_after).toBeLessThan(Math.floor(changed));
     expect(Math.max(row!.valid_from as number, (row!.change_by as number | null) ?? 0)).toBeGreaterThanOrEqual(changed);
@@ -278,116 +283,67 @@ describe.each([0, 3, 30])('replies that take %d s', took => {
   }
 
   test('a second change within the second of updated_at began by the end of the reply that showed it', async () => {
-    await using s = await scripted();
-    await s.rows(`update sync.accounts set mirrored_since = $1`, at(-60));
-    await read(s, 10.5, { state: 'open' });
+    const read = reads('t1');
+    await read(10.5, { state: 'open' });
     // At 100.2 it moves, at 100.7 it moves again: what is read between them shows the second of both.
-    await read(s, 100.5, { updated_at: iso(100), subject: 'Coffee' });
-    await read(s, 101.1 + took, { updated_at: iso(100), subject: 'Coffee', state: 'hold' });
-    await read(s, 900, { updated_at: iso(890), state: 'closed' });
-    expect((await begins(s, 'hold', 100.7)).valid_from).toBe(102 + took);
-    expect(
-      await judge(
-        s,
-        [
-          [0, 'open'],
-          [100.7, 'hold'],
-          [890, 'closed'],
-        ],
-        1000,
-      ),
-    ).toBeGreaterThan(0.1);
+    await read(100.5, { updated_at: iso(100), subject: 'Coffee' });
+    await read(101.1 + took, { updated_at: iso(100), subject: 'Coffee', state: 'hold' });
+    await read(900, { updated_at: iso(890), state: 'closed' });
+    expect((await begins('t1', 'hold', 100.7)).valid_from).toBe(102 + took);
+    expect(await judge('t1', [0, 'open'], [100.7, 'hold'], [890, 'closed'])).toBeGreaterThan(0.1);
   });
 
   test('a silent change began by the end of the reply that showed it, also where something else has moved the time', async () => {
-    await using s = await scripted();
-    await s.rows(`update sync.accounts set mirrored_since = $1`, at(-60));
-    await read(s, 10.5, { state: 'open' });
+    const read = reads('t2');
+    await read(10.5, { state: 'open' });
     // It happens while the reply is under way, or a moment before.
-    await read(s, 300.9 + took, { state: 'hold' });
+    await read(300.9 + took, { state: 'hold' });
     // A message moves the time, and the state half a minute later does not.
-    await read(s, 531.4 + took, { updated_at: iso(500), state: 'snoozed' });
-    await read(s, 900, { updated_at: iso(890), state: 'closed' });
+    await read(531.4 + took, { updated_at: iso(500), state: 'snoozed' });
+    await read(900, { updated_at: iso(890), state: 'closed' });
     const changed = 300.4 + took;
-    expect((await begins(s, 'hold', changed)).valid_from).toBe(301 + took);
-    expect(await begins(s, 'snoozed', 530.5)).toMatchObject({ valid_from: 500, change_by: 532 + took });
-    expect(
-      await judge(
-        s,
-        [
-          [0, 'open'],
-          [changed, 'hold'],
-          [530.5, 'snoozed'],
-          [890, 'closed'],
-        ],
-        1000,
-      ),
-    ).toBeGreaterThan(0.05);
-  });
-
-  test('what was new here, and changed in silence before it was seen, is certain from the reply on', async () => {
-    await using s = await scripted();
-    await s.rows(`update sync.accounts set mirrored_since = $1`, at(-60));
-    await read(s, 50.2 + took, { state: 'hold' });
-    await read(s, 900, { updated_at: iso(890), state: 'closed' });
-    expect(await begins(s, 'hold', 20.5)).toMatchObject({ valid_from: 0, change_by: 51 + took });
-    await judge(
-      s,
-      [
-        [0, 'open'],
-        [20.5, 'hold'],
-        [890, 'closed'],
-      ],
-      1000,
+    expect((await begins('t2', 'hold', changed)).valid_from).toBe(301 + took);
+    expect(await begins('t2', 'snoozed', 530.5)).toMatchObject({ valid_from: 500, change_by: 532 + took });
+    expect(await judge('t2', [0, 'open'], [changed, 'hold'], [530.5, 'snoozed'], [890, 'closed'])).toBeGreaterThan(
+      0.05,
     );
   });
 
+  test('what was new here, and changed in silence before it was seen, is certain from the reply on', async () => {
+    const read = reads('t3');
+    await read(50.2 + took, { state: 'hold' });
+    await read(900, { updated_at: iso(890), state: 'closed' });
+    expect(await begins('t3', 'hold', 20.5)).toMatchObject({ valid_from: 0, change_by: 51 + took });
+    await judge('t3', [0, 'open'], [20.5, 'hold'], [890, 'closed']);
+  });
+
   test('a deletion, and what comes back, lie within their bounds', async () => {
-    await using s = await scripted();
-    await s.rows(`update sync.accounts set mirrored_since = $1`, at(-60));
-    await read(s, 10.5, { state: 'open' });
+    const read = reads('t4');
+    await read(10.5, { state: 'open' });
     // The source looks at 300.3, at the latest; it comes back before the 404 is written.
     const gone = span(300.3 + took);
     await transaction(s.pool, client =>
-      markTicketDeleted(client, { account: 'default', run: 1 }, 't1', second(gone.asOf), at(gone.by), {
+      markTicketDeleted(client, { account: 'default', run: 1 }, 't4', second(gone.asOf), at(gone.by), {
         byMs: second(gone.by),
         lookbackMs: lookback * 1000,
       }),
     );
-    await read(s, 400.5 + took, { state: 'hold' });
-    await read(s, 900, { updated_at: iso(890), state: 'closed' });
-    await begins(s, 'hold', 300.4);
-    await judge(
-      s,
-      [
-        [0, 'open'],
-        [299.5, undefined],
-        [300.4, 'hold'],
-        [890, 'closed'],
-      ],
-      1000,
-    );
+    await read(400.5 + took, { state: 'hold' });
+    await read(900, { updated_at: iso(890), state: 'closed' });
+    await begins('t4', 'hold', 300.4);
+    await judge('t4', [0, 'open'], [299.5, undefined], [300.4, 'hold'], [890, 'closed']);
   });
 
   test('a version that is dated ahead of its reply is dated by it, and tells nothing of the change after it', async () => {
-    await using s = await scripted();
-    await s.rows(`update sync.accounts set mirrored_since = $1`, at(-60));
-    await read(s, 10.5, { state: 'open' });
-    await read(s, 200.5 + took, { updated_at: iso(2000), state: 'hold' });
+    const read = reads('t5');
+    await read(10.5, { state: 'open' });
+    await read(200.5 + took, { updated_at: iso(2000), state: 'hold' });
     // Stamped right: a repair goes over a version that was not.
-    const right = ticket('t1', { updated_at: iso(450), state: 'closed' });
+    const right = ticket('t5', { updated_at: iso(450), state: 'closed' });
     await show(s, span(500.5 + took).asOf, [right], { by: span(500.5 + took).by, forced: true });
-    expect((await begins(s, 'hold', 200.2)).valid_from).toBe(201 + took);
-    expect((await begins(s, 'closed', 450.5)).valid_from).toBe(450);
-    await judge(
-      s,
-      [
-        [0, 'open'],
-        [200.2, 'hold'],
-        [450.5, 'closed'],
-      ],
-      1000,
-    );
+    expect((await begins('t5', 'hold', 200.2)).valid_from).toBe(201 + took);
+    expect((await begins('t5', 'closed', 450.5)).valid_from).toBe(450);
+    await judge('t5', [0, 'open'], [200.2, 'hold'], [450.5, 'closed']);
   });
 });
 
@@ -435,166 +391,3 @@ test('states are merged over rows that differ in something else, and a gap is no
     { state: 'closed', valid_from: 450, valid_to: null, error_seconds: 150 },
   ]);
 });
-
-test('whatever happens, and whenever it is seen: no overlap, no gap, and each change happened when its row says', async () => {
-  await using s = await scripted();
-  const step = fc.record({
-    wait: fc.oneof(fc.integer({ min: 0, max: 2500 }), fc.integer({ min: 0, max: 600_000 })),
-    what: fc.constantFrom('change', 'change', 'show', 'show', 'show', 'delete', 'mark', 'restore'),
-    which: fc.integer({ min: 0, max: 1 }),
-    value: fc.integer({ min: 0, max: 5 }),
-    lagMs: fc.oneof(fc.constant(0), fc.integer({ min: 0, max: lookback * 1000 })),
-    late: fc.boolean(),
-  });
-  let n = 0;
-  await fc.assert(
-    fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 40 }), async steps => {
-      const run = n++;
-      // Of the one ticket every change moves updated_at, of the other one none does.
-      const truths = [true, false].map((moves, i) => new Truth(`r${run}-${i}`, moves, second(1000)));
-      let nowMs = second(1000);
-      await showAll(s, truths, nowMs, 0);
-      /** A page that has been read, and that another one overtakes. */
-      let held: (() => Promise<void>) | undefined;
-      for (const { wait, what, which, value, lagMs, late } of steps) {
-        nowMs += wait;
-        const truth = truths[which]!;
-        if (what === 'change') truth.change(nowMs, value);
-        if (what === 'delete') truth.delete(nowMs);
-        if (what === 'restore') truth.restore(nowMs);
-        if (what === 'mark' && truth.isGone) await truth.markDeleted(s, nowMs);
-        if (what !== 'show') continue;
-        const readMs = nowMs;
-        const shown = truths.flatMap(one => one.shownAt(readMs - lagMs, readMs) ?? []);
-        const commit = () => show(s, Math.floor((readMs - second(0)) / 1000), shown);
-        if (late && held === undefined) held = commit;
-        else {
-          await commit();
-          await held?.();
-          held = undefined;
-        }
-      }
-      for (const truth of truths) await truth.judge(s);
-    }),
-    { numRuns: 60 },
-  );
-});
-
-const states = ['open', 'hold', 'closed'];
-
-/** What a ticket really was, and when it became so. */
-class Truth {
-  readonly id: string;
-  readonly #moves: boolean;
-  readonly #spans: { fromMs: number; value: number | undefined; updatedMs: number }[];
-  #deletedMs = Number.NEGATIVE_INFINITY;
-  #shownMs = Number.NEGATIVE_INFINITY;
-
-  constructor(id: string, moves: boolean, fromMs: number) {
-    this.id = id;
-    this.#moves = moves;
-    this.#spans = [{ fromMs, value: 0, updatedMs: fromMs }];
-  }
-
-  get #last() {
-    return this.#spans.at(-1)!;
-  }
-
-  get isGone(): boolean {
-    return this.#last.value === undefined;
-  }
-
-  #become(fromMs: number, value: number | undefined): void {
-    this.#spans.push({ fromMs, value, updatedMs: this.#moves ? fromMs : this.#last.updatedMs });
-  }
-
-  change(ms: number, value: number): void {
-    if (!this.isGone && value !== this.#last.value) this.#become(ms, value);
-  }
-
-  delete(ms: number): void {
-    if (!this.isGone) this.#become(ms, undefined);
-  }
-
-  restore(ms: number): void {
-    if (this.isGone && this.#deletedMs > this.#last.fromMs) this.#become(ms, this.#spans.at(-2)!.value);
-  }
-
-  async markDeleted(s: Scripted, ms: number): Promise<void> {
-    this.#deletedMs = ms;
-    const asOf = Math.floor((ms - second(0)) / 1000);
-    // As the program does it: its second is over when the next one begins.
-    const gone = { byMs: second(asOf + 1), lookbackMs: lookback * 1000 };
-    await transaction(s.pool, client =>
-      markTicketDeleted(client, { account: 'default', run: 1 }, this.id, second(asOf), at(asOf), gone),
-    );
-  }
-
-  /** As a copy shows it that has heard of what happened by `ms`; but what is gone, or was, is not shown again. */
-  shownAt(heardMs: number, readMs: number): object | undefined {
-    // What moves no time and is shown as it was before, later than as it is, nothing could tell from a change back.
-    const ms = this.#moves ? heardMs : Math.max(heardMs, this.#shownMs);
-    this.#shownMs = ms;
-    const span = this.#spans.findLast(one => one.fromMs <= ms);
-    if (span?.value === undefined || (this.isGone && this.#deletedMs <= readMs)) return undefined;
-    if (this.#spans.some(one => one.value === undefined && one.fromMs > ms && one.fromMs <= readMs)) return undefined;
-    const seconds = (at: number) => iso(Math.floor((at - second(0)) / 1000));
-    return ticket(this.id, {
-      created_at: seconds(this.#spans[0]!.fromMs),
-      updated_at: seconds(span.updatedMs),
-      state: states[span.value % 3],
-      user_id: span.value < 3 ? null : 'u1',
-    });
-  }
-
-  async judge(s: Scripted): Promise<void> {
-    const rows = await history(s, this.id);
-    const ends = await s.rows(
-      `select ${seconds('deleted_after')}, is_first from helpdesk.ticket_history h where ticket_id = $1 order by valid_from`,
-      this.id,
-    );
-    const told = JSON.stringify({
-      rows,
-      truth: this.#spans.map(({ fromMs, value }) => [(fromMs - second(0)) / 1000, value]),
-    });
-    const [{ alive, is }] = (await s.rows(
-      `select _deleted_at is null as alive, concat_ws(' ', state, user_id) as is from helpdesk.tickets where id = $1`,
-      this.id,
-    )) as [{ alive: boolean; is: string }];
-    expect(rows.at(-1)![2] === null, told).toBe(alive);
-    if (alive) expect(rows.at(-1)![0], told).toBe(is);
-    expect(
-      ends.map(row => row.is_first),
-      told,
-    ).toEqual(rows.map((_, i) => i === 0));
-    for (const [i, [was, from, to, after]] of (rows as [string, number, number | null, number][]).entries()) {
-      expect(after, told).toBeLessThan(from);
-      if (to !== null) expect(to, told).toBeGreaterThan(from);
-      const next = rows[i + 1];
-      const deletedAfter = ends[i]!.deleted_after as number | null;
-      // A gap only where it was gone.
-      if (deletedAfter === null && next) expect(next[1], told).toBe(to);
-      if (deletedAfter !== null && next) expect(next[1], told).toBeGreaterThanOrEqual(to!);
-      // In the seconds of the source.
-      const became = (value: string | undefined, after: number, by: number) =>
-        this.#spans.some(span => {
-          const at = Math.floor((span.fromMs - second(0)) / 1000);
-          const is =
-            span.value === undefined
-              ? undefined
-              : [states[span.value % 3], ...(span.value < 3 ? [] : ['u1'])].join(' ');
-          return is === value && after < at && at <= by;
-        });
-      expect(became(was, after, from), `${told} ${i}`).toBe(true);
-      if (deletedAfter !== null) expect(became(undefined, deletedAfter, to!), `${told} end of ${i}`).toBe(true);
-    }
-  }
-}
-
-function showAll(s: Scripted, truths: readonly Truth[], ms: number, lagMs: number): Promise<void> {
-  return show(
-    s,
-    Math.floor((ms - second(0)) / 1000),
-    truths.flatMap(one => one.shownAt(ms - lagMs, ms) ?? []),
-  );
-}

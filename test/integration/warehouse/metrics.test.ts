@@ -1,5 +1,5 @@
 /** What is counted of a ticket, against values worked out by hand; and the traps, each by its name. */
-import { expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { transaction } from '../../../src/engine/database/pool.ts';
 import { markTicketDeleted } from '../../../src/sources/helpdesk/messages/waiting.ts';
 import { message, type Scripted, scripted, ticket } from '../../support/scripted.ts';
@@ -10,14 +10,17 @@ const minute = 60;
 const hour = 60 * minute;
 const day = 24 * hour;
 
-/** Whoever may wait for whom: `in`, `out u1`, `auto`, `note u2`; with the second of its creation after `from`. */
-type Said = readonly [who: string, second: number | null];
 const begin = Date.UTC(2026, 0, 5, 9);
 const stamp = (ms: number) => `${new Date(ms).toISOString().slice(0, 19)}Z`;
 
-const talk = (said: readonly Said[], { id = 't1', from = begin } = {}) =>
-  said.map(([who, second], i) => {
-    const [kind, user_id = null] = who.split(' ');
+const units: Readonly<Record<string, number>> = { d: day, h: hour, '': 1 };
+
+/** Who wrote when: `in 0, auto 60, note u2 2h, out u1 3d`, each with the second of its creation after `from`; `?` where it shows none. */
+const talk = (said: string, { id = 't1', from = begin } = {}) =>
+  said.split(', ').flatMap((one, i) => {
+    const [, kind, user_id = null, at, unit = ''] = /^(\w+)(?: (u\d))? (\d+|\?)([dh]?)$/.exec(one) ?? [];
+    if (kind === undefined) return [];
+    const second = at === '?' ? null : Number(at) * units[unit]!;
     return message(`${id}-${i + 1}`, {
       type: kind === 'note' ? 'note' : 'reply',
       direction: kind === 'note' ? null : kind === 'in' ? 'in' : 'out',
@@ -38,7 +41,7 @@ interface Shown {
 /** The ticket with these messages, created at `from`, as it is seen a minute after it was updated. */
 async function show(
   s: Scripted,
-  said: readonly Said[],
+  said: string,
   more: Record<string, unknown> = {},
   { id = 't1', account = 'default', from = begin, updated = 10 * day, seen = updated + minute }: Shown = {},
 ): Promise<void> {
@@ -85,6 +88,10 @@ const assign = (s: Scripted, name: string, account = 'default', inbox: string | 
   );
 const workdays = [1, 2, 3, 4, 5];
 
+/** Rows with these columns. */
+const table = (columns: string, ...rows: readonly unknown[][]) =>
+  rows.map(row => Object.fromEntries(columns.split(' ').map((name, i) => [name, row[i]])));
+
 test('a ticket from its first message to its second reopening, every value worked out by hand', async () => {
   await using s = await scripted();
   // In Berlin it is an hour later than here. Friday the 2nd of January is the first working day.
@@ -92,7 +99,7 @@ test('a ticket from its first message to its second reopening, every value worke
   await assign(s, 'office');
   const at = (date: number, time: string) => Date.parse(`2026-01-0${date}T${time}Z`);
   const says = (id: string, who: string, date: number, time: string) => ({
-    ...talk([[who, 0]], { from: at(date, time) })[0]!,
+    ...talk(`${who} 0`, { from: at(date, time) })[0]!,
     id,
   });
   const conversation = [
@@ -202,79 +209,25 @@ test('a ticket from its first message to its second reopening, every value worke
   expect(
     await s.rows(`select turn, wait_seconds, wait_business_seconds, user_id, inbound_messages, first_message_id, reply_message_id,
       is_answered, is_first_response from analytics.reply_turns order by turn`),
-  ).toEqual([
-    {
-      turn: 1,
-      wait_seconds: 235_800,
-      wait_business_seconds: 5400,
-      user_id: 'u1',
-      inbound_messages: 2,
-      first_message_id: 'm1',
-      reply_message_id: 'm5',
-      is_answered: true,
-      is_first_response: true,
-    },
-    {
-      turn: 2,
-      wait_seconds: 2700,
-      wait_business_seconds: 2700,
-      user_id: 'u2',
-      inbound_messages: 1,
-      first_message_id: 'm6',
-      reply_message_id: 'm7',
-      is_answered: true,
-      is_first_response: false,
-    },
-    {
-      turn: 3,
-      wait_seconds: null,
-      wait_business_seconds: null,
-      user_id: null,
-      inbound_messages: 1,
-      first_message_id: 'm8',
-      reply_message_id: null,
-      is_answered: false,
-      is_first_response: false,
-    },
-  ]);
+  ).toEqual(
+    table(
+      'turn wait_seconds wait_business_seconds user_id inbound_messages first_message_id reply_message_id is_answered is_first_response',
+      [1, 235_800, 5400, 'u1', 2, 'm1', 'm5', true, true],
+      [2, 2700, 2700, 'u2', 1, 'm6', 'm7', true, false],
+      [3, null, null, null, 1, 'm8', null, false, false],
+    ),
+  );
   expect(
     await s.rows(`select day::text, user_id, replies, notes, first_responses, turns_answered, wait_seconds, wait_business_seconds, tickets_touched
       from analytics.agent_daily order by day, user_id`),
-  ).toEqual([
-    {
-      day: '2026-01-02',
-      user_id: 'u2',
-      replies: 0,
-      notes: 1,
-      first_responses: 0,
-      turns_answered: 0,
-      wait_seconds: null,
-      wait_business_seconds: null,
-      tickets_touched: 1,
-    },
-    {
-      day: '2026-01-05',
-      user_id: 'u1',
-      replies: 1,
-      notes: 0,
-      first_responses: 1,
-      turns_answered: 1,
-      wait_seconds: 235_800,
-      wait_business_seconds: 5400,
-      tickets_touched: 1,
-    },
-    {
-      day: '2026-01-05',
-      user_id: 'u2',
-      replies: 1,
-      notes: 0,
-      first_responses: 0,
-      turns_answered: 1,
-      wait_seconds: 2700,
-      wait_business_seconds: 2700,
-      tickets_touched: 1,
-    },
-  ]);
+  ).toEqual(
+    table(
+      'day user_id replies notes first_responses turns_answered wait_seconds wait_business_seconds tickets_touched',
+      ['2026-01-02', 'u2', 0, 1, 0, 0, null, null, 1],
+      ['2026-01-05', 'u1', 1, 0, 1, 1, 235_800, 5400, 1],
+      ['2026-01-05', 'u2', 1, 0, 0, 1, 2700, 2700, 1],
+    ),
+  );
   expect(
     await s.rows(
       `select local_weekday, local_hour, tickets_created, inbound_messages from analytics.arrivals_hourly order by hour`,
@@ -309,19 +262,14 @@ test('a ticket from its first message to its second reopening, every value worke
 
 interface Trap {
   name: string;
-  said: Said[];
+  said: string;
   expected: Record<string, unknown>;
 }
 
 const traps: Trap[] = [
   {
     name: 'an automatic reply between two customer messages ends no wait, and parts no burst',
-    said: [
-      ['in', 0],
-      ['auto', 60],
-      ['in', 120],
-      ['out u1', 300],
-    ],
+    said: 'in 0, auto 60, in 120, out u1 300',
     expected: {
       first_response_seconds: 300,
       first_responder_id: 'u1',
@@ -335,10 +283,7 @@ const traps: Trap[] = [
   },
   {
     name: 'an automatic reply alone leaves the ticket unreplied',
-    said: [
-      ['in', 0],
-      ['auto', 60],
-    ],
+    said: 'in 0, auto 60',
     expected: {
       first_response_seconds: null,
       first_reply_seconds: null,
@@ -350,25 +295,12 @@ const traps: Trap[] = [
   },
   {
     name: 'an automatic reply first does not make the team the one that wrote first',
-    said: [
-      ['auto', 0],
-      ['in', 10],
-      ['out u1', 70],
-    ],
+    said: 'auto 0, in 10, out u1 70',
     expected: { is_outbound_initiated: false, first_response_seconds: 60, first_reply_seconds: 70 },
   },
   {
     name: 'bursts: a wait begins with the first message, and ends with the first reply',
-    said: [
-      ['in', 0],
-      ['in', 10],
-      ['out u1', 100],
-      ['out u2', 110],
-      ['in', 200],
-      ['in', 230],
-      ['in', 240],
-      ['out u1', 300],
-    ],
+    said: 'in 0, in 10, out u1 100, out u2 110, in 200, in 230, in 240, out u1 300',
     expected: {
       turns: 2,
       total_wait_seconds: 200,
@@ -382,12 +314,7 @@ const traps: Trap[] = [
   },
   {
     name: 'a note first is not the team writing first, and no reply',
-    said: [
-      ['note u2', 0],
-      ['in', 10],
-      ['note u3', 20],
-      ['out u1', 70],
-    ],
+    said: 'note u2 0, in 10, note u3 20, out u1 70',
     expected: {
       is_outbound_initiated: false,
       first_response_seconds: 60,
@@ -400,29 +327,17 @@ const traps: Trap[] = [
   },
   {
     name: 'equal seconds are in the order of positions: question, then answer',
-    said: [
-      ['in', 0],
-      ['in', 60],
-      ['out u1', 60],
-    ],
+    said: 'in 0, in 60, out u1 60',
     expected: { first_response_seconds: 60, turns: 1, waiting_since: null, is_outbound_initiated: false },
   },
   {
     name: 'equal seconds are in the order of positions: answer, then question',
-    said: [
-      ['in', 0],
-      ['out u1', 60],
-      ['in', 60],
-    ],
+    said: 'in 0, out u1 60, in 60',
     expected: { first_response_seconds: 60, turns: 1, waiting_since: new Date(begin + 60_000), is_one_touch: false },
   },
   {
     name: 'equal seconds throughout: the first one by position wrote first',
-    said: [
-      ['out u1', 0],
-      ['in', 0],
-      ['out u2', 0],
-    ],
+    said: 'out u1 0, in 0, out u2 0',
     expected: {
       is_outbound_initiated: true,
       first_response_seconds: null,
@@ -433,21 +348,12 @@ const traps: Trap[] = [
   },
   {
     name: 'time goes before position: what the source lists late may have been written early',
-    said: [
-      ['out u1', 100],
-      ['in', 0],
-    ],
+    said: 'out u1 100, in 0',
     expected: { is_outbound_initiated: false, first_response_seconds: 100 },
   },
   {
     name: 'the team wrote first: no first response, and the second reply is the first one',
-    said: [
-      ['out u1', 0],
-      ['in', 50],
-      ['out u2', 110],
-      ['in', 200],
-      ['out u1', 230],
-    ],
+    said: 'out u1 0, in 50, out u2 110, in 200, out u1 230',
     expected: {
       is_outbound_initiated: true,
       first_response_seconds: null,
@@ -461,10 +367,7 @@ const traps: Trap[] = [
   },
   {
     name: 'the team wrote first, and nobody answered',
-    said: [
-      ['out u1', 0],
-      ['note u1', 10],
-    ],
+    said: 'out u1 0, note u1 10',
     expected: {
       is_outbound_initiated: true,
       first_reply_seconds: null,
@@ -476,40 +379,59 @@ const traps: Trap[] = [
   },
   {
     name: 'a message without a time comes last, and nobody can tell how long it waited',
-    said: [
-      ['in', 0],
-      ['out u1', 60],
-      ['in', null],
-    ],
+    said: 'in 0, out u1 60, in ?',
     expected: { turns: 1, total_wait_seconds: 60, waiting_since: null, inbound_count: 2, is_one_touch: false },
   },
   {
     name: 'a ticket longer than a year, over a leap day',
-    said: [
-      ['in', 0],
-      ['out u1', 366 * day],
-      ['in', 400 * day],
-      ['out u1', 800 * day],
-    ],
+    said: 'in 0, out u1 366d, in 400d, out u1 800d',
     expected: { first_response_seconds: 31_622_400, longest_wait_seconds: 34_560_000, total_wait_seconds: 66_182_400 },
   },
 ];
 
-test.each(traps)('$name', async ({ said, expected }) => {
+describe('a ticket of each kind, in one warehouse', () => {
+  let s: Scripted;
+  beforeAll(async () => {
+    s = await scripted();
+    for (const { name, said } of traps) await show(s, said, {}, { id: name });
+  });
+  afterAll(() => s[Symbol.asyncDispose]());
+
+  test.each(traps)('$name', async ({ name, expected }) => {
+    expect(await metrics(s, name)).toMatchObject(expected);
+  });
+
+  test('what is stored is what is defined, and the very same again, or worked out again, writes nothing', async () => {
+    await expectDefined(s);
+    const written = () =>
+      s.rows(`select 0 as turn, ctid::text, xmin::text from internal.stored_ticket_metrics
+        union all select turn, ctid::text, xmin::text from internal.stored_reply_turns order by 1, 2`);
+    const before = await written();
+    expect(before.length).toBeGreaterThan(2 * traps.length);
+    for (const { name, said } of traps) await show(s, said, {}, { id: name });
+    await s.rows(`call analytics.recompute('default', 2)`);
+    expect(await written()).toEqual(before);
+  });
+});
+
+test('a ticket that was gone comes back without its message', async () => {
   await using s = await scripted();
-  await show(s, said);
-  expect(await metrics(s)).toMatchObject(expected);
+  await show(s, 'in 0');
+  const gone = begin + 11 * day * 1000;
+  await transaction(s.pool, client =>
+    markTicketDeleted(client, { account: 'default', run: 1 }, 't1', gone, new Date(gone)),
+  );
+  await expectDefined(s);
+  await show(s, '', {}, { updated: 12 * day });
+  expect(await metrics(s)).toMatchObject({ message_count: 0, inbound_count: 0, is_unreplied: false, deleted_at: null });
   await expectDefined(s);
 });
 
 test('a removed message is gone from what is counted', async () => {
   await using s = await scripted();
-  await show(s, [
-    ['in', 0],
-    ['out u1', 60],
-  ]);
+  await show(s, 'in 0, out u1 60');
   expect(await metrics(s)).toMatchObject({ first_response_seconds: 60, is_unreplied: false, message_count: 2 });
-  await show(s, [['in', 0]], {}, { updated: 11 * day });
+  await show(s, 'in 0', {}, { updated: 11 * day });
   expect(await metrics(s)).toMatchObject({
     first_response_seconds: null,
     first_responder_id: null,
@@ -520,19 +442,19 @@ test('a removed message is gone from what is counted', async () => {
     last_authored_at: null,
     waiting_since: new Date(begin),
   });
-  await show(s, [], {}, { updated: 12 * day });
+  await show(s, '', {}, { updated: 12 * day });
   expect(await metrics(s)).toMatchObject({ message_count: 0, is_unreplied: false, waiting_since: null });
   await expectDefined(s);
 });
 
 test('reassignment after close is no reopening, and leaves the time of closing alone', async () => {
   await using s = await scripted();
-  await show(s, [], { state: 'open', user_id: 'u1' }, { updated: hour });
-  await show(s, [], { state: 'closed', user_id: 'u1' }, { updated: 2 * hour });
-  await show(s, [], { state: 'closed', user_id: 'u2' }, { updated: 3 * hour });
-  await show(s, [], { state: 'archived', user_id: 'u2' }, { updated: 5 * hour });
-  await show(s, [], { state: 'archived', user_id: null }, { updated: 6 * hour });
-  await show(s, [], { state: 'archived', user_id: 'u2' }, { updated: 7 * hour });
+  await show(s, '', { state: 'open', user_id: 'u1' }, { updated: hour });
+  await show(s, '', { state: 'closed', user_id: 'u1' }, { updated: 2 * hour });
+  await show(s, '', { state: 'closed', user_id: 'u2' }, { updated: 3 * hour });
+  await show(s, '', { state: 'archived', user_id: 'u2' }, { updated: 5 * hour });
+  await show(s, '', { state: 'archived', user_id: null }, { updated: 6 * hour });
+  await show(s, '', { state: 'archived', user_id: 'u2' }, { updated: 7 * hour });
   expect(await metrics(s)).toMatchObject({
     first_closed_at: new Date(begin + 2 * hour * 1000),
     last_closed_at: new Date(begin + 2 * hour * 1000),
@@ -556,20 +478,20 @@ test('closed when it was first seen: an upper bound that nobody saw, until it is
     return { first_closed_at, first_closing_seen, last_closed_at, last_closing_seen, reopen_count };
   };
   const at = (second: number) => new Date(begin + second * 1000);
-  await show(s, [], { state: 'closed' }, { updated: 10 * day });
+  await show(s, '', { state: 'closed' }, { updated: 10 * day });
   const bound = { first_closed_at: at(10 * day), first_closing_seen: false };
   expect(await closings()).toEqual({
     ...bound,
     ...{ last_closed_at: at(10 * day), last_closing_seen: false, reopen_count: 0 },
   });
   await expectDefined(s);
-  await show(s, [], { state: 'archived' }, { updated: 11 * day });
-  await show(s, [], { state: 'open' }, { updated: 12 * day });
+  await show(s, '', { state: 'archived' }, { updated: 11 * day });
+  await show(s, '', { state: 'open' }, { updated: 12 * day });
   expect(await closings()).toEqual({
     ...bound,
     ...{ last_closed_at: at(10 * day), last_closing_seen: false, reopen_count: 1 },
   });
-  await show(s, [], { state: 'closed' }, { updated: 13 * day });
+  await show(s, '', { state: 'closed' }, { updated: 13 * day });
   expect(await closings()).toEqual({
     ...bound,
     ...{ last_closed_at: at(13 * day), last_closing_seen: true, reopen_count: 1 },
@@ -581,25 +503,8 @@ test('closed when it was first seen: an upper bound that nobody saw, until it is
 
 test('reopened by the customer: the resolution begins anew, the first one stays', async () => {
   await using s = await scripted();
-  await show(
-    s,
-    [
-      ['in', 0],
-      ['out u1', 60],
-    ],
-    { state: 'closed' },
-    { updated: minute },
-  );
-  await show(
-    s,
-    [
-      ['in', 0],
-      ['out u1', 60],
-      ['in', 2 * hour],
-    ],
-    { state: 'open' },
-    { updated: 2 * hour },
-  );
+  await show(s, 'in 0, out u1 60', { state: 'closed' }, { updated: minute });
+  await show(s, 'in 0, out u1 60, in 2h', { state: 'open' }, { updated: 2 * hour });
   expect(await metrics(s)).toMatchObject({
     first_closed_at: new Date(begin + 60_000),
     last_closed_at: new Date(begin + 60_000),
@@ -611,17 +516,7 @@ test('reopened by the customer: the resolution begins anew, the first one stays'
     waiting_since: new Date(begin + 2 * hour * 1000),
     seconds_closed: 2 * hour - minute,
   });
-  await show(
-    s,
-    [
-      ['in', 0],
-      ['out u1', 60],
-      ['in', 2 * hour],
-      ['out u1', 3 * hour],
-    ],
-    { state: 'closed' },
-    { updated: 3 * hour },
-  );
+  await show(s, 'in 0, out u1 60, in 2h, out u1 3h', { state: 'closed' }, { updated: 3 * hour });
   expect(await metrics(s)).toMatchObject({
     last_closed_at: new Date(begin + 3 * hour * 1000),
     first_resolution_seconds: 60,
@@ -639,33 +534,9 @@ test('daylight saving: an hour that is skipped is no business time, and one that
   await calendar(s, 'nights', '01:00', '05:00', [7]);
   await assign(s, 'nights', 'default', 'i1');
   // In Berlin clocks go from 2 to 3 on the 29th of March 2026, and from 3 back to 2 on the 25th of October: both are Sundays.
-  await show(
-    s,
-    [
-      ['in', 0],
-      ['out u1', 12 * hour],
-    ],
-    {},
-    { from: Date.UTC(2026, 2, 28, 22), id: 'spring' },
-  );
-  await show(
-    s,
-    [
-      ['in', 0],
-      ['out u1', 12 * hour],
-    ],
-    {},
-    { from: Date.UTC(2026, 9, 24, 22), id: 'autumn' },
-  );
-  await show(
-    s,
-    [
-      ['in', 0],
-      ['out u1', 12 * hour],
-    ],
-    { inbox_id: 'i2' },
-    { from: Date.UTC(2026, 9, 24, 22), id: 'elsewhere' },
-  );
+  await show(s, 'in 0, out u1 12h', {}, { from: Date.UTC(2026, 2, 28, 22), id: 'spring' });
+  await show(s, 'in 0, out u1 12h', {}, { from: Date.UTC(2026, 9, 24, 22), id: 'autumn' });
+  await show(s, 'in 0, out u1 12h', { inbox_id: 'i2' }, { from: Date.UTC(2026, 9, 24, 22), id: 'elsewhere' });
   const waits = { first_response_seconds: 12 * hour, total_wait_seconds: 12 * hour };
   expect(await metrics(s, 'spring')).toMatchObject({ ...waits, first_response_business_seconds: 3 * hour });
   expect(await metrics(s, 'autumn')).toMatchObject({ ...waits, longest_wait_business_seconds: 5 * hour });
@@ -676,10 +547,7 @@ test('daylight saving: an hour that is skipped is no business time, and one that
   // A ticket that moves to another inbox moves to its hours.
   await show(
     s,
-    [
-      ['in', 0],
-      ['out u1', 12 * hour],
-    ],
+    'in 0, out u1 12h',
     { inbox_id: 'i1' },
     { from: Date.UTC(2026, 9, 24, 22), id: 'elsewhere', updated: 11 * day },
   );
@@ -696,24 +564,8 @@ test('the same ids in two accounts are different tickets', async () => {
   await s.rows(`insert into sync.accounts (account_id) values ('other')`);
   await calendar(s, 'always', '00:00', '24:00', [...workdays, 6, 7]);
   await assign(s, 'always', 'other');
-  await show(
-    s,
-    [
-      ['in', 0],
-      ['out u1', 60],
-    ],
-    { state: 'closed' },
-  );
-  await show(
-    s,
-    [
-      ['out u1', 0],
-      ['in', 10],
-      ['out u1', 40],
-    ],
-    { state: 'open' },
-    { account: 'other' },
-  );
+  await show(s, 'in 0, out u1 60', { state: 'closed' });
+  await show(s, 'out u1 0, in 10, out u1 40', { state: 'open' }, { account: 'other' });
   expect(await metrics(s)).toMatchObject({
     first_response_seconds: 60,
     first_response_business_seconds: null,
@@ -757,7 +609,7 @@ test('half-mirrored tickets can be told apart, and left out', async () => {
   s.goTo(100);
   await s.sync('tickets');
   for (const id of ['read', 'stale', 'rejected', 'gone'])
-    await told(s.pool, 'default', Date.UTC(2026, 0, 2), ticket(id), talk([['in', 0]], { id }));
+    await told(s.pool, 'default', Date.UTC(2026, 0, 2), ticket(id), talk('in 0', { id }));
   // It has moved on since its messages were read.
   s.lists.tickets = [ticket('stale', { updated_at: '2026-01-03T00:00:00Z' })];
   s.goTo(3 * day);
@@ -789,8 +641,8 @@ test('half-mirrored tickets can be told apart, and left out', async () => {
 
 test('a message that is taken from a ticket whose messages are read anew at that moment', async () => {
   await using s = await scripted();
-  await show(s, [['in', 0]], {}, { id: 'from' });
-  await show(s, [['in', 0]], {}, { id: 'to' });
+  await show(s, 'in 0', {}, { id: 'from' });
+  await show(s, 'in 0', {}, { id: 'to' });
   const [taking, reading] = [await s.pool.connect(), await s.pool.connect()];
   try {
     const { rows } = await reading.query<{ pid: number }>('select pg_backend_pid() as pid');

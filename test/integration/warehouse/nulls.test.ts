@@ -1,8 +1,8 @@
 /** Whoever reads a column knows what null means in it: its comment says so, and of two causes it names the column that decides. */
-import { expect, test } from 'vitest';
-import { readCatalog } from '../../../src/analytics/catalog.ts';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type Relation, readCatalog } from '../../../src/analytics/catalog.ts';
 import { fillOddWorld } from '../../support/odd-world.ts';
-import { freshDatabase } from '../../support/postgres.ts';
+import { freshDatabase, type TestDatabase } from '../../support/postgres.ts';
 
 const metrics = [
   'ticket_metrics',
@@ -15,16 +15,22 @@ const metrics = [
   'message_kinds',
 ];
 
-test('each column of metrics and star that is ever null says what null means', async () => {
-  await using db = await freshDatabase();
+let db: TestDatabase;
+let relations: Relation[];
+beforeAll(async () => {
+  db = await freshDatabase();
   await fillOddWorld(db.pool);
-  const relations = (await readCatalog(db.pool))
-    .flatMap(schema => schema.relations)
-    .filter(({ schema, name }) => schema === 'analytics' && (metrics.includes(name) || /^(dim|fact)_/.test(name)));
-  expect(relations.length).toBeGreaterThan(20);
+  const all = (await readCatalog(db.pool)).flatMap(schema => schema.relations);
+  relations = all.filter(({ schema }) => schema === 'analytics');
+});
+afterAll(() => db?.drop());
+
+test('each column of metrics and star that is ever null says what null means', async () => {
+  const ofMetrics = relations.filter(({ name }) => metrics.includes(name) || /^(dim|fact)_/.test(name));
+  expect(ofMetrics.length).toBeGreaterThan(20);
   const silent: string[] = [];
   let found = 0;
-  for (const { name, columns } of relations) {
+  for (const { name, columns } of ofMetrics) {
     const { rows } = await db.pool.query(
       `select ${columns.map(column => `bool_or(${column.name} is null) as ${column.name}`).join(', ')} from analytics.${name}`,
     );
@@ -41,11 +47,6 @@ test('each column of metrics and star that is ever null says what null means', a
 const claim = /\b[Nn]ull if (\w+)(?: or (\w+))? is null\b([.;,])/g;
 
 test('a comment that says by another column when a column is null is right', async () => {
-  await using db = await freshDatabase();
-  await fillOddWorld(db.pool);
-  const relations = (await readCatalog(db.pool))
-    .flatMap(schema => schema.relations)
-    .filter(({ schema }) => schema === 'analytics');
   const untrue: string[] = [];
   let found = 0;
   for (const { name, columns } of relations)
@@ -64,11 +65,6 @@ test('a comment that says by another column when a column is null is right', asy
 });
 
 test('business time that is null says by another column why', async () => {
-  await using db = await freshDatabase();
-  await fillOddWorld(db.pool);
-  const relations = (await readCatalog(db.pool))
-    .flatMap(schema => schema.relations)
-    .filter(({ schema }) => schema === 'analytics');
   for (const { name, columns } of relations)
     for (const { name: column, comment } of columns.filter(
       one => one.name.endsWith('_business_seconds') && !name.startsWith('stored_'),

@@ -127,7 +127,7 @@ const ticketPage = (page: number, more: (i: number) => Record<string, unknown>) 
   return batch(tickets, ids, pageText(records));
 };
 
-test('tickets: a page into 30,000 rows reads what a page into an empty table reads', () =>
+test('tickets: a page into 30,000 rows reads what a page into an empty table reads', long, () =>
   untouched(async pool => {
     const pages = 300; // 3,000 pages were tried as well: the same numbers.
     for (let page = 0; page < pages / 10; page++)
@@ -170,7 +170,8 @@ test('tickets: a page into 30,000 rows reads what a page into an empty table rea
         pages + 3,
       ),
     );
-  }));
+  }),
+);
 
 test('waiting tickets are found by their index, however many wait or do not, and whatever fails', long, () =>
   untouched(async pool => {

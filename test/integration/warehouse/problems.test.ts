@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import { keepTargets } from '../../../src/engine/runs/freshness-targets.ts';
+import { long } from '../../support/long.ts';
 import { freshDatabase, type TestDatabase } from '../../support/postgres.ts';
 import { bePresent } from '../../support/present.ts';
 
@@ -469,7 +470,7 @@ test('what a night sweeps is part of it; what a person sweeps is not', async () 
   expect(await problems(name)).toEqual([]);
 });
 
-test('of many accounts each is looked up by itself: nowhere the runs of all are walked through', async () => {
+test('of many accounts each is looked up by itself: nowhere the runs of all are walked through', long, async () => {
   await rows(
     `with a as (
        insert into sync.accounts (account_id, since) select 'many' || n, '2020-01-01' from generate_series(1, 20) n returning account_id),

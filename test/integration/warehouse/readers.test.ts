@@ -1,5 +1,5 @@
 /** What a reader can do, and above all what it cannot: every way round the filter of accounts and the rights that is known. */
-import { expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { migrate } from '../../../src/engine/database/migrate.ts';
 import { makePool } from '../../../src/engine/database/pool.ts';
 import { unfilteredViews } from '../../../src/privacy/readers.ts';
@@ -34,6 +34,13 @@ async function twoAccounts(): Promise<TestDatabase> {
   return db;
 }
 
+/** For readers who change nothing in it. */
+let db: TestDatabase;
+beforeAll(async () => {
+  db = await twoAccounts();
+});
+afterAll(() => db?.drop());
+
 /** Tables and views that PostgreSQL lets it read, in any schema of acme. */
 const readable = `
   select n.nspname || '.' || c.relname as name, exists (
@@ -47,7 +54,6 @@ const readable = `
 
 for (const pii of [false, true]) {
   test(`a reader ${pii ? 'of everything' : 'of what is masked'} sees nothing of an account that it was not let into, in nothing that it may read`, async () => {
-    await using db = await twoAccounts();
     await using reader = await letReaderIn(db, { pii, accounts: ['acme'] });
     const relations = await reader.rows<{ name: string; of_account: boolean }>(readable);
     const names = relations.map(({ name }) => name);
@@ -75,7 +81,6 @@ for (const pii of [false, true]) {
   });
 
   test(`a reader ${pii ? 'of everything' : 'of what is masked'} writes nothing, and makes nothing that outlives its session`, async () => {
-    await using db = await twoAccounts();
     await using reader = await letReaderIn(db, { pii, accounts: ['acme'] });
     const { rows: relations } = await db.pool.query<{ name: string }>(
       `select c.oid::regclass::text as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
@@ -187,7 +192,6 @@ const leaks = `
 
 for (const pii of [false, true]) {
   test(`functions that tell what they are shown are shown nothing but what a reader ${pii ? 'of everything ' : ''}may see`, async () => {
-    await using db = await twoAccounts();
     await using reader = await letReaderIn(db, { pii, accounts: ['acme'] });
     await reader.client.query(leaks);
     // An index on the account would hide what a filter lets through.
@@ -214,7 +218,6 @@ for (const pii of [false, true]) {
   });
 
   test(`a reader ${pii ? 'of everything ' : ''}becomes nobody else: by no role, no path, no function of its own`, async () => {
-    await using db = await twoAccounts();
     await using reader = await letReaderIn(db, { pii, accounts: ['acme'] });
     const group = pii ? 'shelfdesk_reader_pii' : 'shelfdesk_reader';
     const { rows: owner } = await db.pool.query('select current_user as name');
@@ -319,7 +322,6 @@ test('every view that readers see filters by itself or has the rights of who ask
 });
 
 test('no function that runs with the rights of its owner takes a type, a table or a function that a reader has made', async () => {
-  await using db = await twoAccounts();
   await using reader = await letReaderIn(db, { pii: true, accounts: ['acme'] });
   await reader.client.query(`
     create temp table readers as select current_user::name as role_name, null::text[] as accounts;

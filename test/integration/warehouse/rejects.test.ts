@@ -76,7 +76,7 @@ test.for(culprits)('in a list of tickets: $says', async ({ field, reason }) => {
   expect(await s.rows('select key, cleared_at from sync.rejects')).toEqual([{ key: 'bad', cleared_at: at(80) }]);
 });
 
-test.for(culprits)('in a list of customers, contacts are still replaced: $says', async ({ field }) => {
+test('in a list of customers, contacts are still replaced', async () => {
   await using s = await scripted();
   const customer = (id: string, contacts: unknown[], more: object = {}) => ({
     id,
@@ -90,8 +90,7 @@ test.for(culprits)('in a list of customers, contacts are still replaced: $says',
   s.lists.customers = [customer('c1', [contact('k1'), contact('k2')]), customer('c2', [contact('k3')])];
   s.goTo(10);
   await s.sync('customers');
-  // Customers have no times: what is no reason to refuse a customer is none.
-  const breaks = 'extra' in field ? field : { first_name: 1 };
+  const breaks = { first_name: 1, extra: '@1e200000@' };
   s.lists.customers = raw([customer('c1', [contact('k2')]), customer('c2', [contact('k4')], breaks)]);
   s.details['/customers/c2'] = raw(customer('c2', [contact('k4')], breaks));
   s.goTo(20);
@@ -100,7 +99,8 @@ test.for(culprits)('in a list of customers, contacts are still replaced: $says',
   expect((await rejects(s)).map(({ key }) => key)).toEqual(['c2']);
 });
 
-test.for(culprits)('among the messages of a ticket: $says', async ({ field, reason }) => {
+// One that PostgreSQL refuses, and one that we do.
+test.for([culprits[2]!, culprits[3]!])('among the messages of a ticket: $says', async ({ field, reason }) => {
   await using s = await scripted();
   const show = (updated: number, messages: unknown[]) => {
     const record = ticket('t1', { updated_at: iso(updated), inbox_id: null });
@@ -220,10 +220,8 @@ test('a name that cannot be stored breaks neither the ticket nor its messages', 
   expect(open).toEqual([{ ask_id: 't1', reason: expect.stringMatching(/overflow/) }]);
 });
 
+/** All that is strange is in test/unit/clean.test.ts. */
 const strange = [
-  { says: 'NUL', text: 'a\0b', clean: 'a\ufffdb', cleaned: 1 },
-  { says: 'a lone high surrogate', text: 'a\ud800', clean: 'a\ufffd', cleaned: 1 },
-  { says: 'a lone low surrogate', text: '\udc00b', clean: '\ufffdb', cleaned: 1 },
   { says: 'surrogates in the wrong order', text: '\udc00\ud800', clean: '\ufffd\ufffd', cleaned: 2 },
   { says: 'NUL beside a good pair', text: '😀\0😀', clean: '😀\ufffd😀', cleaned: 1 },
 ];

@@ -1,9 +1,10 @@
-/** Who may write: tokens, locks, and how a run and its streams end. */
+/**
+ * Who may write, by examples of whole pages. How streams are taken up and given back, and how runs end, every history of the claims
+ * compares with a model, in PostgreSQL: packages/proofs/every-history/claims.
+ */
 
-import type pg from 'pg';
-import { describe, expect, test, vi } from 'vitest';
-import { type Clock, systemClock } from '../../../src/clock.ts';
-import { keepBooks, noCounts } from '../../../src/engine/commit/commit.ts';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { systemClock } from '../../../src/clock.ts';
 import { makePool, transaction } from '../../../src/engine/database/pool.ts';
 import { noteFailure } from '../../../src/engine/load/failures.ts';
 import { syncList } from '../../../src/engine/load/list-loop.ts';
@@ -11,15 +12,7 @@ import { runStream } from '../../../src/engine/load/run-stream.ts';
 import type { JobQueue } from '../../../src/engine/queue/queue.ts';
 import { reconcile } from '../../../src/engine/queue/reconcile.ts';
 import { noJobs } from '../../../src/engine/queue/worker.ts';
-import {
-  type Claimant,
-  failUntaken,
-  finish,
-  finishUntaken,
-  heldBy,
-  release,
-  takeUp,
-} from '../../../src/engine/runs/claims.ts';
+import { type Claimant, finish, release, takeUp } from '../../../src/engine/runs/claims.ts';
 import {
   endAbandonedRuns,
   endRun,
@@ -37,8 +30,7 @@ import { tickets } from '../../../src/sources/helpdesk/tickets.ts';
 import { liveWorkers } from '../../../src/status/workers.ts';
 import { keyOf, keysOf } from '../../support/keys.ts';
 import { bePresent } from '../../support/present.ts';
-import { at, message, open, type Scripted, scripted, second, take, ticket } from '../../support/scripted.ts';
-import { wayTo } from '../../support/way.ts';
+import { at, message, open, type Scripted, scripted, take, ticket } from '../../support/scripted.ts';
 
 /** All rows of all tables, as text. */
 async function everything(s: Scripted): Promise<Record<string, unknown[]>> {
@@ -51,10 +43,6 @@ async function everything(s: Scripted): Promise<Record<string, unknown[]>> {
   return all;
 }
 
-const states = async (s: Scripted, run: number) => {
-  const { state, streams } = await readProgress(s.pool, run);
-  return { state, streams: streams.map(one => `${one.stream}: ${one.state}, ${one.exit_code}`).sort() };
-};
 const claimOf = (s: Scripted, run: number, stream: string) =>
   take(s.pool, { account: 'default', run, stream: keyOf(stream) }, at(0));
 
@@ -76,24 +64,27 @@ describe('a commit under an old token fails and leaves nothing behind', () => {
     'whoever ended abandoned runs': s => endAbandonedRuns(s.pool, 'default', at(15)),
     'whoever ended the run': (s, old) => endRun(s.pool, old.run, at(15), new Interrupted()),
   };
-  for (const [act, write] of Object.entries(acts)) {
-    test.for(Object.keys(takers))(`${act}, after %s`, async taker => {
-      await using s = await scripted({ lookbackMs: 1000 });
-      // One page with all there is: a change, a label, a reject, drift, a proof, a list that is redundant.
-      s.lists.tickets = [ticket('t1')];
-      s.goTo(10);
-      await s.sync('tickets');
-      const changed = ticket('t1', { subject: 'changed', label_ids: ['l1'], odd: 1 });
-      s.lists.tickets = [changed, ticket('t2', { spam: true }), ticket('bad', { user_id: 5 })];
-      s.details['/tickets/t1'] = { ...changed, messages: [message('m1'), message('m2', { user_id: 5 })] };
-      const old = await s.claim(act === 'a ticket in detail' ? 'messages' : 'tickets');
-      await takers[taker]!(s, old);
-      const before = await everything(s);
-      s.goTo(20);
-      await expect(write(s, old)).rejects.toThrow(FencedOff);
-      expect(await everything(s)).toEqual(before);
-    });
-  }
+  // Each act after one taker, and one act after each: every history of the claims has the rest.
+  const cases = [
+    ...Object.keys(acts).map(act => ({ act, taker: 'another worker' })),
+    ...Object.keys(takers).map(taker => ({ act: 'a page of a list', taker })),
+  ].slice(1);
+  test.for(cases)('$act, after $taker', async ({ act, taker }) => {
+    await using s = await scripted({ lookbackMs: 1000 });
+    // One page with all there is: a change, a label, a reject, drift, a proof, a list that is redundant.
+    s.lists.tickets = [ticket('t1')];
+    s.goTo(10);
+    await s.sync('tickets');
+    const changed = ticket('t1', { subject: 'changed', label_ids: ['l1'], odd: 1 });
+    s.lists.tickets = [changed, ticket('t2', { spam: true }), ticket('bad', { user_id: 5 })];
+    s.details['/tickets/t1'] = { ...changed, messages: [message('m1'), message('m2', { user_id: 5 })] };
+    const old = await s.claim(act === 'a ticket in detail' ? 'messages' : 'tickets');
+    await takers[taker]!(s, old);
+    const before = await everything(s);
+    s.goTo(20);
+    await expect(acts[act]!(s, old)).rejects.toThrow(FencedOff);
+    expect(await everything(s)).toEqual(before);
+  });
 });
 
 describe('a database that has lost what a claim had committed takes nothing more under it', () => {
@@ -132,23 +123,6 @@ describe('a database that has lost what a claim had committed takes nothing more
   });
 });
 
-test('a transaction that was rolled back counts as nothing that a claim had committed', async () => {
-  await using s = await scripted({ lookbackMs: 1000 });
-  const claim = await s.claim('tickets');
-  const books = { counts: { ...noCounts(), seen: 5, credits: 3 }, rejects: [], stored: [], drift: [] } as const;
-  const moment = { nowMs: second(10), asOfMs: second(9) };
-  const fails = transaction(s.pool, async client => {
-    await keepBooks(client, claim, moment, books);
-    throw new Error('no');
-  });
-  await expect(fails).rejects.toThrow('no');
-  await transaction(s.pool, client => keepBooks(client, claim, moment, books));
-  await finish(s.pool, claim, at(20), { credits: 0 });
-  expect(await s.rows('select seen, credits, state from sync.stored_run_streams')).toEqual([
-    { seen: 5, credits: 3, state: 'completed' },
-  ]);
-});
-
 test('an empty page under a good token proves as much as any, and its credits are counted', async () => {
   await using s = await scripted({ lookbackMs: 1000 });
   s.goTo(10);
@@ -181,44 +155,6 @@ test('the same page under a good token writes all of it', async () => {
   expect(await s.rows('select label_id from helpdesk.ticket_labels')).toEqual([{ label_id: 'l1' }]);
   expect(await s.rows('select key from sync.rejects')).toEqual([{ key: 'bad' }]);
   expect((await readProgress(s.pool, claim.run)).streams).toMatchObject([{ seen: 2, inserted: 1, rejected: 1 }]);
-});
-
-test('a stream that ends while it is being taken up stays ended', async () => {
-  await using s = await scripted();
-  const run = await open(s.pool, ['tickets'], at(0));
-  const ending = await s.pool.connect();
-  await ending.query('begin');
-  await ending.query(`update sync.stored_run_streams set state = 'interrupted', token = token + 1 where run_id = $1`, [
-    run,
-  ]);
-  const up = takeUp(s.pool, { account: 'default', run, stream: 'helpdesk.tickets' }, { worker: 0, job: 'job' }, () =>
-    at(1),
-  );
-  await expect.poll(() => s.rows('select from pg_locks where not granted')).toHaveLength(1);
-  await ending.query('commit');
-  ending.release();
-  expect(await up).toEqual({ over: true });
-  expect(await s.rows('select state, token, worker from sync.stored_run_streams')).toEqual([
-    { state: 'interrupted', token: 1, worker: null },
-  ]);
-});
-
-test('whoever takes a stream up raises its token, until the stream is over', async () => {
-  await using s = await scripted();
-  const run = await open(s.pool, ['tickets', 'users'], at(0));
-  const key = { account: 'default', run, stream: 'helpdesk.tickets' } as const;
-  const me = { worker: 0, job: 'job' };
-  const claim = (token: number) => ({ ...key, kind: 'sync', again: false, token });
-  expect(await takeUp(s.pool, key, me, () => at(1))).toEqual({ taken: claim(1) });
-  expect(await takeUp(s.pool, key, me, () => at(2))).toEqual({ taken: claim(2) });
-  expect(await s.rows('select stream, token, state, started_at from sync.stored_run_streams order by 1')).toEqual([
-    { stream: 'tickets', token: 2, state: 'running', started_at: at(1) },
-    { stream: 'users', token: 0, state: 'waiting', started_at: null },
-  ]);
-  await finish(s.pool, { ...key, kind: 'sync', again: false, token: 2 }, at(3), { credits: 4 });
-  expect(await takeUp(s.pool, key, me, () => at(4))).toEqual({ over: true });
-  expect(await takeUp(s.pool, { ...key, stream: 'helpdesk.customers' }, me, () => at(4))).toEqual({ over: true });
-  expect(await takeUp(s.pool, { ...key, run: run + 1 }, me, () => at(4))).toEqual({ over: true });
 });
 
 const ends = [
@@ -272,121 +208,23 @@ const ends = [
     remedy: /bug in Shelfdesk/,
   },
 ];
-test.for(ends)(
-  'a stream ends $says: its state, exit code, error and remedy, and the run with it',
-  async ({ end, state, exit_code, error, remedy }) => {
-    await using s = await scripted();
+describe('a stream ends, and the run with it', () => {
+  let s: Scripted;
+  beforeAll(async () => {
+    s = await scripted();
+  });
+  afterAll(() => s[Symbol.asyncDispose]());
+
+  test.for(ends)('$says: its state, exit code, error and remedy', async ({ end, state, exit_code, error, remedy }) => {
     const run = await open(s.pool, ['tickets'], at(0));
     await finish(s.pool, await claimOf(s, run, 'tickets'), at(9), { ...end, credits: 5 });
-    expect(await s.rows('select state, exit_code, error, remedy, credits, finished_at from sync.run_streams')).toEqual([
+    const row = 'select state, exit_code, error, remedy, credits, finished_at from sync.run_streams where run_id = $1';
+    expect(await s.rows(row, run)).toEqual([
       { state, exit_code, error, remedy: remedy && expect.stringMatching(remedy), credits: 5, finished_at: at(9) },
     ]);
-    expect(await s.rows('select state, finished_at from sync.runs')).toEqual([{ state, finished_at: at(9) }]);
-  },
-);
-
-test('a run ends with its last stream, as the gravest of them', async () => {
-  await using s = await scripted();
-  const endings = [
-    { ends: [{}, {}], state: 'completed' },
-    { ends: [{}, { partial: 'x' }], state: 'partial' },
-    { ends: [{ partial: 'x' }, { error: new Retry('x') }], state: 'failed' },
-    { ends: [{ error: new Retry('x') }, { error: new Interrupted() }], state: 'failed' },
-    { ends: [{ partial: 'x' }, { error: new Interrupted() }], state: 'interrupted' },
-  ];
-  for (const { ends, state } of endings) {
-    const run = await open(s.pool, ['users', 'tickets'], at(0));
-    const [users, ticketsClaim] = [await claimOf(s, run, 'users'), await claimOf(s, run, 'tickets')];
-    await finish(s.pool, users, at(1), { ...ends[0], credits: 0 });
-    expect((await states(s, run)).state).toBe('running');
-    await finish(s.pool, ticketsClaim, at(2), { ...ends[1], credits: 0 });
-    expect((await states(s, run)).state).toBe(state);
-  }
-});
-
-/** A pool whose transactions commit when `ready` says so. */
-const committingLate = (pool: pg.Pool, ready: () => Promise<void>): pg.Pool =>
-  ({
-    async connect() {
-      const client = await pool.connect();
-      const query = async (statement: string, values?: unknown[]) => {
-        if (statement === 'commit') await ready();
-        return client.query(statement, values);
-      };
-      return { query, release: (broken?: Error) => client.release(broken) };
-    },
-  }) as unknown as pg.Pool;
-
-test('a run ends also when two of its streams end at once, as those of two sources do', async () => {
-  await using s = await scripted();
-  const run = await open(s.pool, ['messages', 'volumes'], at(0));
-  const [first, second] = [await claimOf(s, run, 'messages'), await claimOf(s, run, 'volumes')];
-  const isBlocked = `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
-  let other = Promise.resolve();
-  const late = committingLate(s.pool, async () => {
-    let isOver = false;
-    other = finish(s.pool, second, at(2), { credits: 0 }).finally(() => {
-      isOver = true;
-    });
-    // It either ends without the first one, or waits for its commit.
-    while (!isOver && (await s.rows(isBlocked)).length === 0);
+    const ended = await s.rows('select state, finished_at from sync.runs where id = $1', run);
+    expect(ended).toEqual([{ state, finished_at: at(9) }]);
   });
-  await finish(late, first, at(1), { partial: 'x', credits: 0 });
-  await other;
-  expect(await states(s, run)).toEqual({
-    state: 'partial',
-    streams: ['messages: partial, 3', 'volumes: completed, 0'],
-  });
-  expect(await s.rows('select finished_at from sync.runs')).toEqual([{ finished_at: at(2) }]);
-});
-
-test('after a refusal or an interruption nothing new is begun; other failures stop nobody', async () => {
-  await using s = await scripted();
-  const after = async (error: unknown) => {
-    const run = await open(s.pool, ['customers', 'tickets', 'users'], at(50));
-    const [first, second] = [await claimOf(s, run, 'users'), await claimOf(s, run, 'tickets')];
-    await finish(s.pool, first, at(1), { error, credits: 0 });
-    const between = await states(s, run);
-    // The one that is at work finishes in its own words.
-    await finish(s.pool, second, at(2), { credits: 0 });
-    return [between, await states(s, run)];
-  };
-  expect(await after(new Fatal('401', 'Set it.', 4))).toEqual([
-    { state: 'running', streams: ['customers: failed, 4', 'tickets: running, null', 'users: failed, 4'] },
-    { state: 'failed', streams: ['customers: failed, 4', 'tickets: completed, 0', 'users: failed, 4'] },
-  ]);
-  expect(await after(new Interrupted())).toEqual([
-    { state: 'running', streams: ['customers: interrupted, 130', 'tickets: running, null', 'users: interrupted, 130'] },
-    {
-      state: 'interrupted',
-      streams: ['customers: interrupted, 130', 'tickets: completed, 0', 'users: interrupted, 130'],
-    },
-  ]);
-  expect(await after(new Retry('no reply'))).toEqual([
-    { state: 'running', streams: ['customers: waiting, null', 'tickets: running, null', 'users: failed, 1'] },
-    { state: 'running', streams: ['customers: waiting, null', 'tickets: completed, 0', 'users: failed, 1'] },
-  ]);
-});
-
-test('whoever leaves a run ends what is left of it, and nothing that is over', async () => {
-  await using s = await scripted();
-  const run = await open(s.pool, ['customers', 'tickets', 'users'], at(0));
-  await finish(s.pool, await claimOf(s, run, 'users'), at(1), { credits: 0 });
-  await claimOf(s, run, 'tickets');
-  await endRun(s.pool, run, at(2), new Interrupted());
-  expect(await states(s, run)).toEqual({
-    state: 'interrupted',
-    streams: ['customers: interrupted, 130', 'tickets: interrupted, 130', 'users: completed, 0'],
-  });
-  expect(await s.rows('select stream, token from sync.run_streams order by 1')).toEqual([
-    { stream: 'customers', token: 1 },
-    { stream: 'tickets', token: 2 },
-    { stream: 'users', token: 1 },
-  ]);
-  const before = await everything(s);
-  await endAbandonedRuns(s.pool, 'default', at(3));
-  await endRun(s.pool, run, at(4), new Retry('no reply'));
-  expect(await everything(s)).toEqual(before);
 });
 
 test('a sync takes over what an interrupted one has just completed, and nothing that only a clock calls young', async () => {
@@ -426,13 +264,6 @@ test('a sync takes over what an interrupted one has just completed, and nothing 
 const present = (s: Scripted, more: { account?: string; works?: boolean; pid?: number } = {}): Promise<Presence> =>
   bePresent(s.url, { account: 'default', works: true, host: 'here', pid: 1, version: '0', ...more }, systemClock);
 
-/** Whoever waits on it waits a twentieth of the time. */
-const hasty: Clock = { ...systemClock, sleep: (ms, signal) => systemClock.sleep(ms / 20, signal) };
-
-/** The same, by a way of its own. */
-const far = (url: string, works = true) =>
-  bePresent(url, { account: 'default', works, host: 'far', pid: 2, version: '0' }, hasty);
-
 const isAlive = async (s: Scripted, id: number) => (await s.rows('select sync.is_alive($1) as alive', id))[0]!.alive;
 const eventually = (look: () => Promise<unknown>) => vi.waitFor(look, { timeout: 30_000 });
 
@@ -441,6 +272,7 @@ const endPresences = (s: Scripted) =>
   s.rows(`select pg_terminate_backend(pid, 10000) as ended from pg_stat_activity
     where datname = current_database() and application_name = 'shelfdesk: presence'`);
 
+/** What may happen to a connection is played whole: packages/proofs/every-history/claims/presence.ts. */
 describe('who is alive', () => {
   test('a process is from when it says so until it leaves, and then leaves nothing behind', async () => {
     await using s = await scripted();
@@ -477,92 +309,6 @@ describe('who is alive', () => {
     expect(await s.rows('select id from sync.workers')).toEqual([]);
   });
 
-  test('when its connection was made again it sees all only after a while: others may not be back yet', async () => {
-    await using s = await scripted();
-    let passedMs = 0;
-    const clock = { ...systemClock, monotonic: () => systemClock.monotonic() + passedMs };
-    const me = { account: 'default', works: true, host: 'here', pid: 1, version: '0' };
-    await using one = await bePresent(s.url, me, clock);
-    expect(one.seesAll()).toBe(true);
-    await endPresences(s);
-    await eventually(async () => expect(one.seesAll()).toBe(false));
-    await eventually(async () => expect(await isAlive(s, one.id)).toBe(true));
-    expect(one.seesAll()).toBe(false);
-    passedMs = 15_000;
-    await eventually(async () => expect(one.seesAll()).toBe(true));
-  });
-
-  test('who comes while it is gone takes it for dead; when it is back it is in the list again', async () => {
-    await using s = await scripted();
-    await using way = await wayTo(s.url);
-    await using one = await far(way.url);
-    await way.close();
-    await eventually(async () => expect(await isAlive(s, one.id)).toBe(false));
-    await using other = await present(s);
-    expect(await s.rows('select id from sync.workers')).toEqual([{ id: other.id }]);
-    await way.open();
-    await eventually(async () => expect(await isAlive(s, one.id)).toBe(true));
-    // It locks, and then it enters itself.
-    await eventually(async () =>
-      expect(await liveWorkers(s.pool, ['default'])).toMatchObject([
-        { id: one.id, host: 'far', pid: 2 },
-        { id: other.id, host: 'here', pid: 1 },
-      ]),
-    );
-  });
-
-  test('that it takes jobs is not forgotten while the database is away', async () => {
-    await using s = await scripted();
-    await using way = await wayTo(s.url);
-    await using one = await far(way.url, false);
-    await way.close();
-    await eventually(async () => expect(await isAlive(s, one.id)).toBe(false));
-    await one.works();
-    await way.open();
-    await eventually(async () => expect(await liveWorkers(s.pool, ['default'])).toHaveLength(1));
-  });
-
-  test('a process that was not told that its session ended asks, and is back', async () => {
-    await using s = await scripted();
-    await using way = await wayTo(s.url);
-    await using one = await far(way.url);
-    way.halve('theirs');
-    await eventually(async () => expect(await isAlive(s, one.id)).toBe(false));
-    await eventually(async () => expect(await isAlive(s, one.id)).toBe(true));
-    expect(await liveWorkers(s.pool, ['default'])).toMatchObject([{ id: one.id, host: 'far', pid: 2 }]);
-  });
-
-  test('it waits for its own session that lives on at the server, and neither forgets it nor hangs on it', async () => {
-    await using s = await scripted();
-    await using way = await wayTo(s.url);
-    await using one = await far(way.url);
-    await using other = await far(way.url);
-    const sessions = (granted: boolean) =>
-      s.rows(
-        `select objid as id, pid from pg_locks where locktype = 'advisory' and granted = $1
-        and database = (select oid from pg_database where datname = current_database()) order by 1`,
-        granted,
-      );
-    const old = await sessions(true);
-    expect(old).toMatchObject([{ id: one.id }, { id: other.id }]);
-    way.halve('ours');
-    const waiting = async () => (await sessions(false)).map(({ id, pid }) => `${id} ${pid}`);
-    const seen = new Set<string>();
-    // They give up, and come again.
-    await eventually(async () => {
-      for (const session of await waiting()) seen.add(session);
-      expect(seen.size).toBeGreaterThanOrEqual(4);
-    });
-    await one[Symbol.asyncDispose]();
-    expect(await sessions(true)).toEqual(old);
-    for (const { pid } of old) await s.rows('select pg_terminate_backend($1, 10000)', pid);
-    await eventually(async () => {
-      const now = await sessions(true);
-      expect(now).toMatchObject([{ id: other.id }]);
-      expect(old.map(({ pid }) => pid)).not.toContain(now[0]!.pid);
-    });
-  });
-
   test('workers are those of an account that take jobs and live', async () => {
     await using s = await scripted();
     await using watcher = await present(s, { works: false, pid: 1 });
@@ -588,74 +334,19 @@ describe('who takes up what', () => {
   };
   const held = { over: true };
 
-  test('what a living process has under another job is in other hands; under the same job it is taken from it', async () => {
+  test('others wait for whoever reads what they want', async () => {
     await using s = await scripted();
-    await using one = await present(s);
-    await using other = await present(s);
-    const run = await open(s.pool, ['tickets'], at(0));
-    expect(await up(s, run, { worker: one.id, job: 'a' })).toBe(1);
-    expect(await up(s, run, { worker: other.id, job: 'b' })).toEqual(held);
-    expect(await up(s, run, { worker: one.id, job: 'b' })).toEqual(held);
-    // The queue delivers a job again when its worker has stalled.
-    expect(await up(s, run, { worker: other.id, job: 'a' })).toBe(2);
-    expect(await up(s, run, { worker: one.id, job: 'b' })).toEqual(held);
-    await other[Symbol.asyncDispose]();
-    expect(await up(s, run, { worker: one.id, job: 'b' })).toBe(3);
-    expect(await s.rows('select worker, job, state from sync.stored_run_streams')).toEqual([
-      { worker: one.id, job: 'b', state: 'running' },
-    ]);
-  });
-
-  test('one reader of a top, one of gaps, one of messages; a dead one is in nobody’s way', async () => {
-    await using s = await scripted();
-    const dead = { worker: 0, job: 'dead' };
     const one = await present(s);
     const by = (job: string) => ({ worker: one.id, job });
-    const first = await open(s.pool, ['tickets', 'users', 'messages'], at(0));
-    const second = await open(s.pool, ['tickets', 'users', 'messages'], at(0));
-    const backfill = await open(s.pool, ['tickets', 'messages'], at(0), { kind: 'backfill' });
-    const another = await open(s.pool, ['tickets', 'messages'], at(0), { kind: 'backfill' });
-    const waits = async (run: number, stream: string) =>
-      (
-        await s.rows(
-          'select state, token, waits_for from sync.stored_run_streams where run_id = $1 and stream = $2',
-          run,
-          stream,
-        )
-      )[0];
-
+    const first = await open(s.pool, ['tickets', 'messages'], at(0));
+    const second = await open(s.pool, ['tickets', 'messages'], at(0));
     for (const stream of ['tickets', 'messages']) {
       expect(await up(s, first, by('a'), stream)).toBe(1);
       expect(await up(s, second, by('b'), stream)).toEqual({ busy: first });
-      expect(await waits(second, stream)).toEqual({ state: 'waiting', token: 0, waits_for: first });
       const wait = (run: number) => othersWait(s.pool, { account: 'default', run, stream: keyOf(stream) });
       expect(await Promise.all([first, second].map(wait))).toEqual([true, false]);
     }
-    // Gaps are read beside the top, but not by two.
-    expect(await up(s, backfill, by('c'))).toBe(1);
-    expect(await up(s, another, by('d'))).toEqual({ busy: backfill });
-    expect(await up(s, backfill, by('c'), 'messages')).toEqual({ busy: first });
-    // Another stream is another matter, and so is another account.
-    expect(await up(s, second, by('b'), 'users')).toBe(1);
-    await s.rows(`insert into sync.accounts (account_id) values ('other') on conflict do nothing`);
-    const elsewhere = await open(s.pool, ['tickets'], at(0), { account: 'other' });
-    const theirs = await takeUp(s.pool, { ...work(elsewhere), account: 'other' }, by('e'), () => at(1));
-    expect(theirs).toMatchObject({ taken: { token: 1 } });
-
-    // Who has waited takes it up when the reader has ended, or died.
-    const claim = (run: number, token: number, stream = 'tickets') => ({
-      ...work(run, stream),
-      kind: 'sync' as const,
-      again: false,
-      token,
-    });
-    await finish(s.pool, claim(first, 1), at(2), { credits: 0 });
-    expect(await up(s, second, dead)).toBe(1);
-    expect(await waits(second, 'tickets')).toEqual({ state: 'running', token: 1, waits_for: null });
-    const third = await open(s.pool, ['tickets'], at(0));
-    expect(await up(s, third, by('f'))).toBe(1);
     await one[Symbol.asyncDispose]();
-    expect(await up(s, second, { worker: 0, job: 'g' }, 'messages')).toBe(1);
   });
 
   test('a stream is next when its run has nothing else of the source to read, and rests after it failed', async () => {
@@ -745,83 +436,6 @@ describe('who takes up what', () => {
       ['default', 'a'],
     ]);
   });
-
-  test('what a dead one held waits again when another run has its turn', async () => {
-    await using s = await scripted();
-    await using one = await present(s);
-    const run = await open(s.pool, ['tickets'], at(0));
-    const reader = await open(s.pool, ['tickets'], at(0));
-    expect(await up(s, run, { worker: 0, job: 'dead' })).toBe(1);
-    expect(await up(s, reader, { worker: one.id, job: 'a' })).toBe(1);
-    expect(await up(s, run, { worker: one.id, job: 'b' })).toEqual({ busy: reader });
-    const row = 'select state, token, worker, job, waits_for from sync.stored_run_streams where run_id = $1';
-    expect(await s.rows(row, run)).toEqual([
-      { state: 'waiting', token: 1, worker: null, job: null, waits_for: reader },
-    ]);
-    // So it can be left to that one.
-    await finishUntaken(s.pool, work(run), reader, at(2), {});
-    expect(await states(s, run)).toEqual({ state: 'completed', streams: ['tickets: completed, 0'] });
-  });
-
-  test('what a process holds is in its name until it is put back, and a stale hand puts nothing back', async () => {
-    await using s = await scripted();
-    await using one = await present(s);
-    const by = { worker: one.id, job: 'a' };
-    const run = await open(s.pool, ['tickets', 'users'], at(0));
-    expect(await up(s, run, by)).toBe(1);
-    expect(await up(s, run, { ...by, job: 'b' }, 'users')).toBe(1);
-    const holds = async (worker: number) =>
-      (await heldBy(s.pool, [worker])).toSorted((a, b) => a.job.localeCompare(b.job));
-    expect(await holds(one.id)).toEqual([
-      { worker: one.id, run, stream: 'helpdesk.tickets', token: 1, job: 'a' },
-      { worker: one.id, run, stream: 'helpdesk.users', token: 1, job: 'b' },
-    ]);
-    expect(await holds(0)).toEqual([]);
-    await release(s.pool, { run, stream: 'helpdesk.tickets', token: 0 }, 9);
-    expect(await holds(one.id)).toHaveLength(2);
-    await release(s.pool, { run, stream: 'helpdesk.tickets', token: 1 }, 3);
-    await release(s.pool, { run, stream: 'helpdesk.tickets', token: 1 }, 3);
-    expect(await holds(one.id)).toEqual([{ worker: one.id, run, stream: 'helpdesk.users', token: 1, job: 'b' }]);
-    expect(
-      await s.rows(
-        'select state, token, worker, job, credits, finished_at from sync.stored_run_streams where stream = $1',
-        'tickets',
-      ),
-    ).toEqual([{ state: 'waiting', token: 1, worker: null, job: null, credits: 3, finished_at: null }]);
-    expect(await up(s, run, { worker: 0, job: 'c' })).toBe(2);
-  });
-
-  test('a job that failed before it could say so ends what waits, and what it had, and nothing of anybody else', async () => {
-    await using s = await scripted();
-    await using one = await present(s);
-    const fail = (run: unknown, stream: unknown, job: string) =>
-      failUntaken(s.pool, { id: job, data: { run, stream } as never }, at(9), new Error('no reply'));
-    const run = await open(s.pool, ['tickets', 'users', 'customers'], at(0));
-    await up(s, run, { worker: one.id, job: 'a' });
-    await up(s, run, { worker: one.id, job: 'b' }, 'users');
-    await fail(run, 'tickets', 'b');
-    await fail(run, 'users', 'b');
-    await fail(run, 'customers', 'c');
-    // What nobody can read names nothing.
-    for (const [r, stream] of [
-      [undefined, 'tickets'],
-      ['1', 'tickets'],
-      [run, undefined],
-      [run + 1, 'tickets'],
-    ])
-      await fail(r, stream, 'a');
-    expect(await states(s, run)).toEqual({
-      state: 'running',
-      streams: ['customers: failed, 1', 'tickets: running, null', 'users: failed, 1'],
-    });
-    await fail(run, 'tickets', 'a');
-    expect((await states(s, run)).state).toBe('failed');
-    expect(await s.rows('select stream, token, error, remedy from sync.run_streams order by 1')).toEqual([
-      { stream: 'customers', token: 1, error: 'no reply', remedy: expect.stringContaining('bug') },
-      { stream: 'tickets', token: 2, error: 'no reply', remedy: expect.stringContaining('bug') },
-      { stream: 'users', token: 2, error: 'no reply', remedy: expect.stringContaining('bug') },
-    ]);
-  });
 });
 
 describe('runs whose processes died', () => {
@@ -856,46 +470,6 @@ describe('runs whose processes died', () => {
     expect(await shown(s)).toEqual(now('running', 'interrupted'));
     await watcher[Symbol.asyncDispose]();
     expect(await s.rows('select state from sync.stored_runs')).toEqual([{ state: 'running' }]);
-  });
-
-  test('are ended, unless who opened them or who is at work on them lives; others’ are left alone', async () => {
-    await using s = await scripted();
-    await using one = await present(s);
-    const begin = async (more: Parameters<typeof open>[3], worker: number, account = 'default') => {
-      const run = await open(s.pool, ['tickets', 'users'], at(0), { account, ...more });
-      await takeUp(s.pool, { account, run, stream: 'helpdesk.users' }, { worker, job: `job ${run}` }, () => at(1));
-      return run;
-    };
-    await s.rows(`insert into sync.accounts (account_id) values ('other') on conflict do nothing`);
-    // In this order: a living reader of the same keeps others out.
-    const dead = await begin({}, 0);
-    const opened = await begin({ opener: one.id }, 1000);
-    const elsewhere = await begin({}, 0, 'other');
-    const over = await open(s.pool, ['customers'], at(0));
-    await finish(s.pool, await claimOf(s, over, 'customers'), at(2), { credits: 0 });
-    const worked = await begin({}, one.id);
-
-    await endAbandonedRuns(s.pool, 'default', at(9));
-    const row = (id: number, run: string, stream: string, state: string, token: number, end: unknown = null) => ({
-      ...{ id, run, stream, state, token, end },
-    });
-    expect(
-      await s.rows(`select r.id, r.state as run, s.stream, s.state, s.token, s.finished_at as end
-        from sync.stored_runs r join sync.stored_run_streams s on s.run_id = r.id order by r.id, s.stream`),
-    ).toEqual([
-      row(dead, 'interrupted', 'tickets', 'interrupted', 1, at(9)),
-      row(dead, 'interrupted', 'users', 'interrupted', 2, at(9)),
-      row(opened, 'running', 'tickets', 'waiting', 0),
-      row(opened, 'running', 'users', 'running', 1),
-      row(elsewhere, 'running', 'tickets', 'waiting', 0),
-      row(elsewhere, 'running', 'users', 'running', 1),
-      row(over, 'completed', 'customers', 'completed', 1, at(2)),
-      row(worked, 'running', 'tickets', 'waiting', 0),
-      row(worked, 'running', 'users', 'running', 1),
-    ]);
-    expect(
-      await s.rows('select exit_code, error from sync.run_streams where run_id = $1 and stream = $2', dead, 'users'),
-    ).toEqual([{ exit_code: 1, error: 'the process died' }]);
   });
 });
 

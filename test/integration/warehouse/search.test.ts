@@ -1,10 +1,10 @@
 /** What is searched for is found, the newest first; no text is too odd or too long to be kept. */
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import type pg from 'pg';
-import { expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { type Making, readSearch, searchOff, searchOn } from '../../../src/analytics/search.ts';
 import { long } from '../../support/long.ts';
-import { freshDatabase } from '../../support/postgres.ts';
+import { freshDatabase, type TestDatabase } from '../../support/postgres.ts';
 import { searchableDatabase } from '../../support/searchable.ts';
 
 interface Message {
@@ -33,8 +33,18 @@ async function found(db: Pick<pg.ClientBase, 'query'>, query: string, atMost = 2
 const accounts = (db: pg.Pool, ...names: string[]) =>
   db.query('insert into sync.accounts (account_id) select unnest($1::text[])', [names]);
 
+let db: TestDatabase;
+beforeAll(async () => {
+  db = await searchableDatabase();
+});
+beforeEach(() =>
+  db.pool.query(
+    'truncate internal.messages, helpdesk.tickets, helpdesk.contacts, sync.accounts, sync.readers restart identity cascade',
+  ),
+);
+afterAll(() => db?.drop());
+
 test('words are found in every language, all of them, in an order, one or the other, or without one', async () => {
-  await using db = await searchableDatabase();
   await accounts(db.pool, 'acme');
   await db.pool.query(
     `insert into helpdesk.tickets (account_id, id, number, subject, updated_at, _first_seen_at, _synced_at, _observed_at, _payload)
@@ -85,7 +95,6 @@ test('words are found in every language, all of them, in an order, one or the ot
 });
 
 test('the newest are found first, among many and few, also where some are dated in the future or not at all', async () => {
-  await using db = await searchableDatabase();
   await accounts(db.pool, 'acme');
   const minutes = 1200;
   const every = (n: number, word: string, i: number) => (i % n === 0 ? ` ${word}` : '');
@@ -114,7 +123,6 @@ test('the newest are found first, among many and few, also where some are dated 
 });
 
 test('what is removed or changed is not found any more', async () => {
-  await using db = await searchableDatabase();
   await accounts(db.pool, 'acme');
   await keep(db.pool, { id: 'm1', text: 'parcel' }, { id: 'm2', text: 'parcel' }, { id: 'm3', text: 'parcel' });
   await db.pool.query("delete from internal.messages where id = 'm1'");
@@ -124,7 +132,6 @@ test('what is removed or changed is not found any more', async () => {
 });
 
 test('readers who see names find what their accounts hold; those who do not, nothing', async () => {
-  await using db = await searchableDatabase();
   await accounts(db.pool, 'acme', 'other');
   await keep(db.pool, { id: 'm1', text: 'parcel' }, { id: 'm2', text: 'parcel', account: 'other' });
   expect(await found(db.pool, 'parcel')).toEqual(['m2', 'm1']);
@@ -193,7 +200,6 @@ const odd: Record<string, string> = {
 };
 
 test('no text stops a message, however long and odd it is', long, async () => {
-  await using db = await searchableDatabase();
   await accounts(db.pool, 'acme');
   const client = await db.pool.connect();
   try {
@@ -219,7 +225,6 @@ test('no text stops a message, however long and odd it is', long, async () => {
 });
 
 test('subjects and addresses are found that are written nearly alike, the most similar first, of whoever may read them', async () => {
-  await using db = await searchableDatabase();
   await accounts(db.pool, 'acme', 'other');
   const times = "'2026-01-01', '2026-01-01', '2026-01-01'";
   await db.pool.query(`
@@ -281,7 +286,6 @@ test('subjects and addresses are found that are written nearly alike, the most s
 });
 
 test('where few messages come, one in nine days, they are searched like any others', async () => {
-  await using db = await searchableDatabase();
   await accounts(db.pool, 'acme');
   const days = Array.from({ length: 320 }, (_, i) => ({
     id: `m${i}`,

@@ -66,14 +66,14 @@ describe.each(readers)('$name', ({ read }) => {
   test('of short pages loses nothing where each end is doubted', () => {
     fc.assert(
       losesNothing(read, () => ({ counts: true, doubt: 'always' })),
-      runs(300),
+      runs(150),
     );
   });
 
   test('of pages known to vary loses nothing', () => {
     fc.assert(
       losesNothing(read, how => ({ counts: true, size: 'pageCap' in how ? how.pageCap : perPage, varies: true })),
-      runs(300),
+      runs(150),
     );
   });
 });

@@ -30,7 +30,7 @@ const made = fc.oneof(
   { weight: 1, arbitrary: fc.integer({ min: 13, max: 70 }) },
 );
 
-export const layout: fc.Arbitrary<Second[]> = fc.array(
+const layout: fc.Arbitrary<Second[]> = fc.array(
   fc.record({ gap: fc.oneof(fc.constant(1), fc.integer({ min: 1, max: 4 })), count, made }),
   { maxLength: 12 },
 );
@@ -55,7 +55,7 @@ function cutsOf({ types, users, inboxes, known }: Values): Cuts | undefined {
 }
 
 /** By how much a count is wrong. */
-export const miscounted = fc.oneof(
+const miscounted = fc.oneof(
   { weight: 2, arbitrary: fc.constant(0) },
   { weight: 1, arbitrary: fc.integer({ min: -100, max: 100 }) },
   { weight: 1, arbitrary: fc.array(fc.integer({ min: -100, max: 100 }), { minLength: 2, maxLength: 3 }) },
@@ -70,18 +70,6 @@ export const part = fc.record({
   ),
   lessMs: fc.constantFrom(0, 0, 1, 999),
 });
-
-/** What a part of a list may cost of which so many records are listed, each of a second of its own. */
-export const costOfList = (listed: number) => {
-  const requests = Math.max(1, Math.ceil(listed / (perPage - 1)));
-  return { requests, credits: requests };
-};
-
-/** The first page, where its end is, how many there are, and its pages from the last to the first. */
-export const costOfWalk = (listed: number) => {
-  const pages = Math.floor(listed / perPage) + 1;
-  return pages === 1 ? { requests: 2, credits: 3 } : { requests: pages + 3, credits: pages + 5 };
-};
 
 export const changes = (lookbackMs: number): fc.Arbitrary<Change[]> =>
   fc.array(
