@@ -12,20 +12,23 @@ import { pino } from 'pino';
 import { exportLake } from '../../jobs/export-lake.ts';
 import { stageLake } from '../../jobs/stage-lake.ts';
 import { chooseAccount, demoInstead, oneAccount, readFleet } from '../../src/app/config.ts';
-import type { AddCommand } from '../../src/cli/command.ts';
+import type { Act, AddCommand } from '../../src/cli/command.ts';
 import { withNewName } from '../../src/cli/old-names.ts';
 import { say } from '../../src/cli/output/terminal.ts';
 import { Away, exitCodes, Interrupted, isAway, machineRefusal, orReason, ShelfdeskError } from '../../src/errors.ts';
 import { type Finished, textOf } from './cli.ts';
 import { jobs } from './mirror.ts';
+import { program as whole } from './program.ts';
 
 type Ended = Omit<Finished, 'signal'>;
 
 export interface Here {
   readonly finished: Promise<Ended>;
-  /** What is on stderr so far. */
+  /** What is written so far. */
+  stdout(): string;
+  /** Of a log, its texts. */
   stderr(): string;
-  /** Waits until stderr says so; fails if the command ends before that. */
+  /** Waits until stdout or stderr says so; fails if the command ends before that. */
   says(words: RegExp): Promise<void>;
   /** As Ctrl-C and SIGTERM do. */
   interrupt(): Promise<Ended>;
@@ -108,15 +111,16 @@ export function here(given: readonly string[], env: Readonly<Record<string, stri
   const finished = scenes.run(told, async () => {
     using _ = listen();
     const code = await run(given, ending.signal);
-    return { code, stdout: told.stdout, stderr: stderr() };
+    return { code, stdout: told.stdout, stderr: told.stderr };
   });
   return {
     finished,
+    stdout: () => told.stdout,
     stderr,
     says: words =>
       new Promise((resolve, reject) => {
         const look = () => {
-          if (words.test(stderr())) resolve();
+          if (words.test(told.stdout + stderr())) resolve();
         };
         ears.add(look);
         finished.then(ended => reject(new Error(`ended with ${ended.code}, and had said: ${ended.stderr}`)), reject);
@@ -150,11 +154,17 @@ async function run(given: readonly string[], signal: AbortSignal): Promise<numbe
     ...{ jobs, lakeJobs: [exportLake, stageLake], signal },
   };
   const name = args.find((arg, i) => !arg.startsWith('-') && args[i - 1] !== '--account') ?? '';
-  (await adderOf(name))?.(program, deps, action => async (...words) => {
-    code = await action(...words);
-  });
+  const act: Act =
+    action =>
+    async (...words) => {
+      code = await action(...words);
+    };
+  if (name === 'completion') await whole(program, deps, act);
+  else (await adderOf(name))?.(program, deps, act);
   try {
-    await program.parseAsync(args, { from: 'user' });
+    // As program.ts protects a statement that begins with a comment.
+    const words = args.map(arg => (/^--\s/.test(arg) ? `\n${arg}` : arg));
+    await program.parseAsync(words, { from: 'user' });
     return code;
   } catch (thrown) {
     return explained(orReason(thrown, signal));
