@@ -144,13 +144,9 @@ test.each([
 
 test('a statement that opens with a comment is no option', async () => {
   await using db = await freshDatabase();
-  const sql = (statement: string) => shelfdesk(['sql', statement], { DATABASE_URL: db.url }).finished;
-  const { code, stdout } = await sql('-- How many?\nselect 41 + 1 as n');
+  const statement = '-- How many?\nselect 41 + 1 as n';
+  const { code, stdout } = await shelfdesk(['sql', statement], { DATABASE_URL: db.url }).finished;
   expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringContaining('42') });
-  expect(await sql('-- only a remark')).toMatchObject({
-    code: 2,
-    stderr: expect.stringContaining('the statement is empty'),
-  });
 });
 
 test('what asks nothing is wrong usage, with a reason', async () => {
