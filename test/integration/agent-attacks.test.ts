@@ -3,18 +3,20 @@ import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { migrate } from '../../src/engine/database/migrate.ts';
 import { judge } from '../../src/privacy/judge.ts';
-import { agentOverStdio, type StdioAgent } from '../support/agent.ts';
+import { type Agent, agentHere, agentOverStdio } from '../support/agent.ts';
+import { attempts } from '../support/attempts.ts';
 import { long } from '../support/long.ts';
 import { emptyDatabase, freshDatabase, type TestDatabase } from '../support/postgres.ts';
 import { aName } from '../support/readers.ts';
 import { searchableDatabase } from '../support/searchable.ts';
 
-/** The bound of each attempt: the question's own limit, and what is around it. */
-const endsWithinMs = 5000;
+/** The longest time of a question that only this limit ends. */
+const hastyMs = 300;
 const secret = 'hush-hush-secret';
 
 let db: TestDatabase;
-let agent: StdioAgent;
+let agent: Agent & AsyncDisposable;
+let hasty: typeof agent;
 let bystander: pg.Client;
 const notified: string[] = [];
 beforeAll(async () => {
@@ -51,7 +53,8 @@ beforeAll(async () => {
     alter table public.guarded enable row level security;
     create policy guards on public.guarded using (public.emits() = 1);
     grant select on public.outer_view, public.inner_view, public.guarded to public`);
-  agent = await agentOverStdio({ DATABASE_URL: db.url, SHELFDESK_MCP_SECONDS: '2' }, 'mcp');
+  agent = await agentHere({ DATABASE_URL: db.url });
+  hasty = await agentHere({ DATABASE_URL: db.url }, { ms: hastyMs });
   bystander = new pg.Client({ connectionString: db.url });
   await bystander.connect();
   bystander.on('notification', ({ channel }) => notified.push(channel));
@@ -59,6 +62,7 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await agent?.[Symbol.asyncDispose]();
+  await hasty?.[Symbol.asyncDispose]();
   await bystander?.end();
   await db?.drop();
 });
@@ -80,180 +84,6 @@ async function traces() {
   return rows[0];
 }
 
-const attempts: Record<string, readonly string[]> = {
-  'writes, plainly': [
-    `insert into sync.accounts (account_id) values ('mine')`,
-    `with w as (insert into sync.accounts (account_id) values ('mine') returning 1) select * from w`,
-    `update helpdesk.tickets set subject = 'mine'`,
-    `with w as (update helpdesk.tickets set subject = 'mine' returning subject) select * from w`,
-    'delete from helpdesk.tickets',
-    `merge into sync.accounts a using (select 'mine' as id) s on a.account_id = s.id when not matched then insert (account_id) values (s.id)`,
-    'truncate helpdesk.tickets',
-    'drop table helpdesk.tickets',
-    'drop schema analytics cascade',
-    'create table public.mine (a int)',
-    'select 1 as a into public.mine',
-    'create temp table mine (a int)',
-    'select 1 as a into temp mine',
-    'create temp view mine as select 1',
-    'create function pg_temp.mine() returns int language sql as $$select 1$$',
-    `select nextval('sync.marks')`,
-    `select setval('sync.marks', 99)`,
-    'select * from safe.tickets for update',
-    'lock table helpdesk.tickets in access exclusive mode',
-    'explain analyze delete from helpdesk.tickets',
-    'refresh materialized view mine',
-    'vacuum',
-    'comment on table helpdesk.tickets is null',
-    'select public.writes()',
-    'call analytics.recompute()',
-    'select sync.settle_roles()',
-    `select sync.hand_over('public')`,
-  ],
-  'several statements, and the end of the transaction': [
-    'commit',
-    'rollback',
-    'select 1; select 2',
-    `select 1; commit; create table public.mine (a int)`,
-    'select 1; commit; notify mine',
-    'select 1; commit; select public.writes()',
-    'analyze select public.writes()',
-    `commit; insert into sync.accounts (account_id) values ('mine')`,
-    `select 1; set transaction read write; delete from helpdesk.tickets`,
-    'select 1 -- ;\n; drop table helpdesk.tickets',
-    `select 1\\; drop table helpdesk.tickets`,
-    `select query_to_xml('commit', true, false, ''), query_to_xml('create table public.mine (a int)', true, false, '')`,
-    `select set_config('transaction_read_only', 'off', true), query_to_xml('insert into sync.accounts (account_id) values (''mine'')', true, false, '')`,
-    'savepoint mine',
-    `prepare transaction 'mine'`,
-    'prepare mine as delete from helpdesk.tickets',
-    'execute mine',
-    'declare mine cursor with hold for select 1',
-    'fetch all from asked',
-    'do $$ begin commit; end $$',
-    `do $$ begin perform set_config('transaction_read_only', 'off', false); delete from helpdesk.tickets; end $$`,
-    'do $$ begin loop begin perform pg_sleep(60); exception when query_canceled then null; end; end loop; end $$',
-  ],
-  'what writes without a right, at every turn': [
-    `select pg_logical_emit_message(false, 'mine', repeat('x', 1000000))`,
-    `select "pg_catalog"."pg_logical_emit_message"(false, 'mine', repeat('x', 1000000)::bytea, true) from generate_series(1, 100)`,
-    `select U&"pg_logical_emit_messag\\0065"(false, 'mine', repeat('x', 1000000))`,
-    `select 1 from generate_series(1, 3) n order by pg_logical_emit_message(false, 'mine', repeat('x', 1000000 + n))`,
-    `with w as materialized (select pg_logical_emit_message(false, 'mine', 'x')) select 1 from w`,
-    `select count(*) filter (where pg_logical_emit_message(false, 'mine', 'x') is null) over ()`,
-    `select query_to_xml($$select pg_logical_emit_message(false, 'mine', 'x')$$, true, false, '')`,
-    `select ts_stat($$select to_tsvector(pg_logical_emit_message(false, 'mine', 'x')::text)$$)`,
-    `select ts_rewrite('a'::tsquery, $$select 'a'::tsquery, pg_logical_emit_message(false, 'mine', 'x')::text::tsquery$$)`,
-    `select table_to_xml('public.outer_view', true, false, '')`,
-    'select public.emits()',
-    'select public.by_default()',
-    'select public.by_body()',
-    'select * from public.outer_view',
-    'table public.inner_view',
-    'select 1 operator(public.###) 2',
-    'select public.adds(n) from generate_series(1, 3) n',
-    `select 1::public.checked`,
-    `select public.double_checked(1)`,
-    `select * from json_table('{"a": 1}', '$' columns (a public.checked path '$.a'))`,
-    'select row(1)::public.pair::int',
-    'select (row(1)::public.pair).casts',
-    'select * from public.guarded',
-    'explain analyze select public.emits()',
-    'select txid_current()',
-    'select pg_current_xact_id()',
-    'select 1 from generate_series(1, 3) n where n = txid_current()',
-    `select currval('sync.marks')`,
-    'select pg_export_snapshot()',
-    'select pg_advisory_lock(4711)',
-    'select pg_advisory_lock(4711), pg_sleep(60)',
-    'select pg_try_advisory_lock(4711)',
-    'select pg_advisory_xact_lock_shared(4711)',
-    `select sync.any_erased('acme')`,
-    `select pg_notify('mine', 'now')`,
-    `select set_config('shelfdesk.mine', 'on', false)`,
-  ],
-  'files, programs and other servers': [
-    `copy (select 1) to '/tmp/shelfdesk-agent-taken'`,
-    `copy (select 1) to program 'touch /tmp/shelfdesk-agent-taken'`,
-    `copy public.notes from program 'echo mine'`,
-    'copy public.notes to stdout',
-    `select pg_read_file('PG_VERSION')`,
-    `select pg_read_binary_file('PG_VERSION')`,
-    `select pg_ls_dir('.')`,
-    `select pg_stat_file('PG_VERSION')`,
-    `select lo_import('/etc/hostname')`,
-    `select lo_export(1, '/tmp/shelfdesk-agent-taken')`,
-    'select lo_create(4711)',
-    `select lo_from_bytea(4711, 'mine')`,
-    `select lo_creat(-1)`,
-    `select * from dblink('dbname=postgres', 'select 1') as t (a int)`,
-    `select dblink_connect('dbname=postgres')`,
-    'create extension dblink',
-    'create extension postgres_fdw',
-    `create server mine foreign data wrapper postgres_fdw`,
-    `load 'auto_explain'`,
-    'select pg_reload_conf()',
-    'select pg_switch_wal()',
-    `alter system set work_mem = '1MB'`,
-    'checkpoint',
-  ],
-  'somebody else': [
-    'set role shelfdesk_owner',
-    'set session authorization default',
-    'reset role',
-    'reset session authorization',
-    `select set_config('role', 'postgres', false), (select count(*) from helpdesk.tickets)`,
-    `select set_config('role', 'shelfdesk_reader_pii', false), (select count(*) from helpdesk.tickets)`,
-    `select set_config('session_authorization', 'postgres', false), query_to_xml('select * from helpdesk.tickets', true, false, '')`,
-    'create role mine superuser',
-    'alter role current_user superuser',
-    'grant shelfdesk_reader_pii to current_user',
-    'select * from sync.secret_salt',
-    'select * from sync.readers',
-    'select rolpassword from pg_authid',
-    'select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid()',
-    'select pg_cancel_backend(pid) from pg_stat_activity where pid <> pg_backend_pid()',
-  ],
-  'what is hidden': [
-    'select * from helpdesk.tickets',
-    'select body from helpdesk.messages',
-    'select * from internal.messages',
-    'select * from public.notes',
-    `select table_to_xml('helpdesk.tickets', true, false, '')`,
-    `select database_to_xml(true, false, '')`,
-    `select query_to_xml('select subject from helpdesk.tickets', true, false, '')`,
-    'select most_common_vals from pg_stats',
-    'select query from pg_stat_activity',
-    `select * from safe.tickets where subject like '%hush%'`,
-    `select subject::int from safe.tickets`,
-    `select * from helpdesk.search_messages('hush')`,
-    `select * from helpdesk.similar_subjects('hush')`,
-    'select old from sync.changes',
-    'table sync.rejects',
-  ],
-  'time, memory and locks': [
-    'select pg_sleep(60)',
-    `select set_config('statement_timeout', '0', false), pg_sleep(60)`,
-    'select pg_sleep(1) from generate_series(1, 60)',
-    'select generate_series(1, 100000), pg_sleep(0.03)',
-    'with recursive r as (select 1 as n union all select n + 1 from r) select max(n) from r',
-    'with recursive r as (select 1 as n union all select n + 1 from r) select n from r',
-    'select count(*) from generate_series(1, 100000) a, generate_series(1, 100000) b',
-    'select n from generate_series(1, 1000000000) n',
-    `select repeat('x', 500000000)`,
-    `select repeat('x', 1000000) from generate_series(1, 1000)`,
-    `select array_agg(n) from generate_series(1, 3000000) n`,
-    `select regexp_replace(repeat('a', 40), '(a*)*b', '')`,
-    `notify mine`,
-    'listen mine',
-    '',
-    ';',
-    '-- nothing',
-    '$1',
-    'select $1::int',
-  ],
-};
-
 test('there are more than eighty', () => expect(Object.values(attempts).flat().length).toBeGreaterThan(80));
 
 describe('an attempt changes nothing, shows nothing hidden, and ends:', () => {
@@ -269,13 +99,12 @@ describe('an attempt changes nothing, shows nothing hidden, and ends:', () => {
   async function endsAll(all: readonly string[], chosen: { account?: string }): Promise<void> {
     const seen: [sql: string, isError: boolean, isLate: boolean][] = [];
     for (const sql of all) {
-      const begun = performance.now();
-      const { text, isError, data } = await agent.tool('ask_sql', { sql, ...chosen });
-      const tookMs = performance.now() - begun;
-      expect([sql, text.includes(secret), tookMs < endsWithinMs]).toEqual([sql, false, true]);
+      const asked = late.has(sql) || either.has(sql) ? hasty : agent;
+      const { text, isError, data } = await asked.tool('ask_sql', { sql, ...chosen });
+      expect([sql, text.includes(secret)]).toEqual([sql, false]);
       // What is no error has an answer of rows that hold nothing.
       expect([sql, isError || Array.isArray(data)]).toEqual([sql, true]);
-      seen.push([sql, isError, text.includes('ran longer than 2 s')]);
+      seen.push([sql, isError, /ran longer than \S+ s/.test(text)]);
     }
     const of = (outcomes: ReadonlySet<string>) => all.filter(sql => outcomes.has(sql));
     expect(seen.filter(([sql, , isLate]) => isLate && !either.has(sql)).map(([sql]) => sql)).toEqual(of(late));
@@ -364,9 +193,7 @@ test('a role that may make no readers asks nothing at all, not even masked', asy
   try {
     const at = new URL(other.url);
     [at.username, at.password] = [name, 'x'];
-    await expect(agentOverStdio({ DATABASE_URL: at.href }, 'mcp')).rejects.toThrow(
-      'no reader could be made for this question',
-    );
+    await expect(agentHere({ DATABASE_URL: at.href })).rejects.toThrow('no reader could be made for this question');
   } finally {
     await other.pool.query(`revoke shelfdesk_writer from ${name}; drop role ${name}`);
   }
@@ -375,7 +202,9 @@ test('a role that may make no readers asks nothing at all, not even masked', asy
 test('where everybody may make tables, nothing is asked', async () => {
   await using other = await freshDatabase();
   await other.pool.query('grant create on schema public to public');
-  await expect(agentOverStdio({ DATABASE_URL: other.url }, 'mcp')).rejects.toThrow('revoke create on schema public');
+  await expect(agentHere({ DATABASE_URL: other.url })).rejects.toMatchObject({
+    remedy: expect.stringContaining('revoke create on schema public'),
+  });
 });
 
 test('a login that a killed process left behind is removed by the next question, in server and list', async () => {
@@ -400,7 +229,7 @@ test('an owner who may create readers, and is no superuser, answers agents, and 
   try {
     await migrate(at.href);
     await other.pool.query(`insert into sync.accounts (account_id) values ('acme')`);
-    await using mine = await agentOverStdio({ DATABASE_URL: at.href, SHELFDESK_MCP_SECONDS: '1' }, 'mcp');
+    await using mine = await agentHere({ DATABASE_URL: at.href, SHELFDESK_MCP_SECONDS: '1' });
     const ask = (sql: string) => mine.tool('ask_sql', { sql });
     expect(
       (await ask('select account_id, session_user like $$shelfdesk_agent_%$$ as own from analytics.dim_account')).data,
@@ -430,7 +259,7 @@ test('a client that closes its end during a question leaves no login behind', as
 });
 
 test('what waits for a lock of another session is answered in time, and leaves no login behind', async () => {
-  await using mine = await agentOverStdio({ DATABASE_URL: db.url, SHELFDESK_MCP_SECONDS: '1' }, 'mcp');
+  await using mine = await agentHere({ DATABASE_URL: db.url, SHELFDESK_MCP_SECONDS: '1' });
   const holder = await db.pool.connect();
   try {
     await holder.query('begin; lock table sync.coverage in access exclusive mode');
@@ -448,7 +277,7 @@ test('a plan writes nothing: not the account, its coverage, a worker or a queue'
   await using other = await freshDatabase();
   await other.pool.query(`insert into sync.accounts (account_id) values ('default')`);
   const desk = { HELPDESK_BASE_URL: 'https://desk.example/api/v1', HELPDESK_TOKEN: 'none' };
-  await using mine = await agentOverStdio({ DATABASE_URL: other.url, ...desk }, 'mcp');
+  await using mine = await agentHere({ DATABASE_URL: other.url, ...desk });
   await other.pool.query(`
     create function public.refuse() returns trigger language plpgsql as $$ begin raise 'it writes %', tg_relid::regclass; end $$;
     do $$ declare t regclass; begin

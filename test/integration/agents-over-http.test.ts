@@ -1,8 +1,7 @@
 /** The page answers agents at /mcp: with its tokens, masked for viewers, each request by itself. */
-import type { ChildProcess } from 'node:child_process';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { agentOverHttp } from '../support/agent.ts';
-import { shelfdesk } from '../support/cli.ts';
+import { type Here, here } from '../support/here.ts';
 import { operatorToken, viewerToken } from '../support/page.ts';
 import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
 
@@ -11,21 +10,14 @@ let db: TestDatabase;
 let guarded: string;
 let open: string;
 let closed: string;
-const pages: { process: ChildProcess; finished: Promise<unknown> }[] = [];
+const pages: Here[] = [];
 
-/** The address of a page in a process of its own. */
+/** The address of a page. */
 async function serve(env: Record<string, string>): Promise<string> {
-  const page = shelfdesk(['web', '--port', '0'], { DATABASE_URL: db.url, ...env });
+  const page = here(['web', '--port', '0'], { DATABASE_URL: db.url, ...env });
   pages.push(page);
-  return new Promise((resolve, reject) => {
-    let told = '';
-    page.process.stderr!.on('data', chunk => {
-      told += chunk;
-      const [url] = /http:\S+\//.exec(told) ?? [];
-      if (url) resolve(url);
-    });
-    void page.finished.then(() => reject(new Error(told)));
-  });
+  await page.says(/http:\S+\//);
+  return /http:\S+\//.exec(page.stderr())![0];
 }
 
 beforeAll(async () => {
@@ -42,8 +34,7 @@ beforeAll(async () => {
   ]);
 });
 afterAll(async () => {
-  for (const { process } of pages) process.kill();
-  await Promise.all(pages.map(({ finished }) => finished));
+  await Promise.all(pages.map(page => page.interrupt()));
   await db?.drop();
 });
 
@@ -123,10 +114,8 @@ test('a client that vanishes leaves no session and no login', async () => {
 
 test('a page that ends during a question leaves no login behind', async () => {
   const url = await serve({ SHELFDESK_MCP: 'masked', SHELFDESK_MCP_SECONDS: '300' });
-  const { process, finished } = pages.at(-1)!;
   await askLong(url);
-  process.kill();
-  await finished;
+  await pages.at(-1)!.interrupt();
   expect(await readers()).toEqual([]);
   expect(await sessions()).toBe(0);
 });

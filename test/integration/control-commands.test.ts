@@ -7,8 +7,10 @@ import { finish } from '../../src/engine/runs/claims.ts';
 import { cancelRun, pause, resume } from '../../src/engine/runs/operations.ts';
 import { claimSlot } from '../../src/engine/runs/slots.ts';
 import { Retry } from '../../src/errors.ts';
+import { settingsFor } from '../support/cli.ts';
 import { command } from '../support/command.ts';
 import { eventually, openDesk } from '../support/desk.ts';
+import { here } from '../support/here.ts';
 import { keyOf } from '../support/keys.ts';
 import { long } from '../support/long.ts';
 import { configFor, differences, jobs, syncOnce } from '../support/mirror.ts';
@@ -99,11 +101,11 @@ describe('a command whose run is', () => {
   test('paused says so and waits; canceled, it ends with 130, says so, and leaves no job behind', long, async () => {
     await using desk = await openDesk({ redisUrl: undefined, tickets: 60 });
     const few = { HELPDESK_CREDITS: '40', HELPDESK_PERIOD_SECONDS: '3600' };
-    const sync = await desk.process(['sync', '--json'], few);
+    const sync = here(['sync', '--json'], { ...settingsFor(desk.url, desk.sandbox), ...few });
     await eventually(() => expect(desk.sandbox.requests.some(({ path }) => path.startsWith('/tickets/'))).toBe(true));
     await pause(desk.pool, { ...me, stream: 'messages', reason: 'they move' }, new Date());
     await eventually(() =>
-      expect(sync.told()).toMatch(
+      expect(sync.stderr()).toMatch(
         /messages is paused, since .*Z by ada@desk \(they move\); this command waits: resume with `npx shelfdesk resume messages`/,
       ),
     );

@@ -80,20 +80,6 @@ function conformance(redisUrl: string | undefined): void {
     },
   );
 
-  test('canceled while it waits for credits: it stops, and writes no further page', long, async () => {
-    await using desk = await deskOf();
-    await desk.worker({ reconciles: true, settings: poor });
-    const run = await desk.open();
-    await waitsForCredits(desk, run);
-    expect(await cancelRun(desk.pool, { ...me, run }, now())).toEqual({ kind: 'sync', streams: ['messages'] });
-    const { messages } = await ended(desk, run, 'interrupted');
-    expect(messages).toMatchObject({ state: 'interrupted', error: 'canceled by ada@desk', exit_code: 130, token: 2 });
-    const asked = desk.sandbox.totals.requests;
-    await isClean(desk);
-    expect(desk.sandbox.totals.requests).toBe(asked);
-    expect((await desk.progress(run)).streams.messages).toEqual(messages);
-  });
-
   test('a run whose jobs wait is canceled: they vanish as soon as a worker sees them', async () => {
     await using desk = await deskOf();
     const run = await desk.open();
@@ -108,6 +94,20 @@ function conformance(redisUrl: string | undefined): void {
 
 describe.concurrent('with the queue in PostgreSQL', () => {
   conformance(undefined);
+
+  test('canceled while it waits for credits: it stops, and writes no further page', long, async () => {
+    await using desk = await openDesk({ redisUrl: undefined, tickets: 30 });
+    await desk.worker({ reconciles: true, settings: poor });
+    const run = await desk.open();
+    await waitsForCredits(desk, run);
+    expect(await cancelRun(desk.pool, { ...me, run }, now())).toEqual({ kind: 'sync', streams: ['messages'] });
+    const { messages } = await ended(desk, run, 'interrupted');
+    expect(messages).toMatchObject({ state: 'interrupted', error: 'canceled by ada@desk', exit_code: 130, token: 2 });
+    const asked = desk.sandbox.totals.requests;
+    await isClean(desk);
+    expect(desk.sandbox.totals.requests).toBe(asked);
+    expect((await desk.progress(run)).streams.messages).toEqual(messages);
+  });
 
   test('a stream that is paused holds up no other one of its run, which ends when it is resumed', long, async () => {
     await using desk = await openDesk({ redisUrl: undefined, tickets: 30 });

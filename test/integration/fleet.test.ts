@@ -2,13 +2,13 @@
 import { rmSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import type { SandboxOptions } from '../../packages/sandbox/src/server.ts';
 import { systemClock } from '../../src/clock.ts';
 import { attend } from '../../src/engine/runs/workers.ts';
 import { liveWorkers } from '../../src/status/workers.ts';
-import { shelfdesk } from '../support/cli.ts';
 import { type Fleet, openFleet } from '../support/fleet.ts';
+import { ran } from '../support/here.ts';
 import { long } from '../support/long.ts';
 import { differences, noSandboxLimits } from '../support/mirror.ts';
 import { freshDatabase } from '../support/postgres.ts';
@@ -87,7 +87,7 @@ test('one process serves them all; one that cannot be served stops nobody, and i
     expect(process.told()).toMatch(/^\S+ ✓ cem: run \d+, nightly: completed/m);
 
     // What only looks shows all of them, or the one that is named.
-    const shown = (...args: string[]) => shelfdesk(args, fleet.env, fleet.folder).finished;
+    const shown = (...args: string[]) => ran(args, fleet.env, fleet.folder);
     const [all, one, health, schedule] = await Promise.all([
       shown('status', '--json'),
       shown('status', '--json', '--account', 'ben'),
@@ -146,11 +146,11 @@ test('one process serves them all; one that cannot be served stops nobody, and i
 test('none that can be served is an error, and commands say which there are', long, async () => {
   await given(['ada', 'ben'], {}, async ({ fleet }) => {
     for (const name of ['ada', 'ben']) rmSync(join(fleet.folder, `${name}-token`));
-    const { code, stderr } = await fleet.start().finished;
+    const { code, stderr } = await ran(['start'], fleet.env, fleet.folder);
     expect([code, stderr]).toEqual([1, expect.stringContaining('error: no account could be started')]);
-    const sync = await shelfdesk(['sync'], fleet.env, fleet.folder).finished;
+    const sync = await ran(['sync'], fleet.env, fleet.folder);
     expect([sync.code, sync.stderr]).toEqual([2, expect.stringContaining('Choose with --account: ada, ben.')]);
-    const named = await shelfdesk(['sync', '--account', 'ada'], fleet.env, fleet.folder).finished;
+    const named = await ran(['sync', '--account', 'ada'], fleet.env, fleet.folder);
     expect([named.code, named.stderr]).toEqual([2, expect.stringContaining('ada-token, which cannot be read')]);
   });
 });
@@ -191,11 +191,10 @@ test('a session that is lost and made again is there for all accounts again, but
   expect(await alive()).toEqual([ben.id, another.id, dan.id]);
 });
 
-function shared(queue: Record<string, string>): void {
-  test(
-    'two processes, one killed: the other one goes on with all accounts, within the budget of each, and the large one holds up nobody',
-    long,
-    async () => {
+describeOnRedis(
+  'a fleet, with the queue in Redis',
+  ({ url: REDIS_URL }) => {
+    test('two processes, one killed: the other one goes on with all accounts, within the budget of each, and the large one holds up nobody', async () => {
       // The large one has so few credits that its first load goes on after all is over.
       const limits = (name: string) => ({
         credits: name === 'big' ? 60 : 400,
@@ -205,7 +204,7 @@ function shared(queue: Record<string, string>): void {
       await given(
         ['big', 'ada', 'ben'],
         {
-          env: queue,
+          env: { REDIS_URL },
           world: name => ({ ...limits(name), tickets: name === 'big' ? 2000 : 20 }),
           settings: name => ({
             HELPDESK_CREDITS: String(limits(name).credits),
@@ -243,10 +242,7 @@ function shared(queue: Record<string, string>): void {
           for (const [name, { totals }] of fleet.sandboxes) expect([name, totals.refused]).toEqual([name, 0]);
         },
       );
-    },
-  );
-}
-
-describe('a fleet, with the queue in PostgreSQL', () => shared({}));
-
-describeOnRedis('a fleet, with the queue in Redis', ({ url }) => shared({ REDIS_URL: url }), { takesLong: true });
+    });
+  },
+  { takesLong: true },
+);

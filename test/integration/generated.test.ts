@@ -10,7 +10,7 @@ import { dbtSources, valuesIn } from '../../src/analytics/dbt.ts';
 import { dictionary } from '../../src/analytics/dictionary.ts';
 import { mermaid } from '../../src/analytics/erd.ts';
 import { streams } from '../../src/sources/index.ts';
-import { shelfdesk } from '../support/cli.ts';
+import { ran } from '../support/here.ts';
 import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
 import { program } from '../support/program.ts';
 import { letReaderIn } from '../support/readers.ts';
@@ -105,9 +105,7 @@ describe('analytics.data_dictionary', () => {
 test('the commands print the same, of the warehouse that they are told', async () => {
   const env = { DATABASE_URL: db.url };
   const printed = await Promise.all(
-    [['dictionary'], ['erd'], ['erd', '--of', 'star'], ['dbt']].map(
-      args => shelfdesk(['schema', ...args], env).finished,
-    ),
+    [['dictionary'], ['erd'], ['erd', '--of', 'star'], ['dbt']].map(args => ran(['schema', ...args], env)),
   );
   expect(printed.map(({ code }) => code)).toEqual([0, 0, 0, 0]);
   expect(printed.map(({ stdout }) => stdout)).toEqual([

@@ -61,7 +61,7 @@ describeInBrowser('the page', open => {
     expect(await stranger.page.getByRole('alert').textContent()).toBe('This is not a token of this page.');
     expect(await findings(stranger.page)).toEqual([]);
   };
-  test('has no serious finding of axe', () => isAccessible('light'));
+  test('has no serious finding of axe', long, () => isAccessible('light'));
   test('nor where it is dark', long, () => isAccessible('dark'));
 
   test('weighs less than 150 kB, with all that it needs, and asks nobody else', async () => {

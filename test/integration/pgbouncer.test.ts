@@ -7,7 +7,9 @@ import { connectSession, sessionTo } from '../../src/engine/database/session/ses
 import { openLake } from '../../src/lake/duckdb.ts';
 import { settingsFor, shelfdesk } from '../support/cli.ts';
 import { eventually } from '../support/desk.ts';
-import { describeOnLake } from '../support/lake.ts';
+import { ran } from '../support/here.ts';
+import { describeLongOnLake } from '../support/lake.ts';
+import { long } from '../support/long.ts';
 import { noSandboxLimits } from '../support/mirror.ts';
 import { describeWithPgBouncer, startPgBouncer } from '../support/pgbouncer.ts';
 import { freshDatabase } from '../support/postgres.ts';
@@ -57,17 +59,17 @@ test('a session has the settings of ours, whatever the database has for others',
 });
 
 describeWithPgBouncer('PgBouncer', () => {
-  test('a session for each client: everything works, and no lock outlives a killed process', async () => {
+  test('a session for each client: everything works, and no lock outlives a killed process', long, async () => {
     await using db = await freshDatabase();
     await using bouncer = await startPgBouncer(db.url, { pool_mode: 'session', default_pool_size: '60' });
     await using stack = new AsyncDisposableStack();
     const sandbox = await startSandbox({ ...noSandboxLimits, tickets: 20 });
     stack.defer(() => sandbox.close());
     const settings = { ...settingsFor(bouncer.url, sandbox), SCHEDULE_NIGHTLY: '' };
-    const synced = await shelfdesk(['sync'], settings).finished;
+    const synced = await ran(['sync'], settings);
     expect(synced).toMatchObject({ code: 0 });
     // This one logs everybody in as one user, whose rights would be those of the question.
-    expect(await shelfdesk(['sql', 'select 1'], settings).finished).toMatchObject({
+    expect(await ran(['sql', 'select 1'], settings)).toMatchObject({
       code: 1,
       stderr: expect.stringContaining('logs everybody in as shelfdesk'),
     });
@@ -89,14 +91,14 @@ describeWithPgBouncer('PgBouncer', () => {
       await using bouncer = await startPgBouncer(db.url, { pool_mode: mode });
       const env = { DATABASE_URL: bouncer.url, HELPDESK_BASE_URL: 'http://127.0.0.1:1/api/v1', HELPDESK_TOKEN: 't' };
       for (const command of ['migrate', 'sync', 'start', 'status']) {
-        const { code, stderr } = await shelfdesk([command], env).finished;
+        const { code, stderr } = await ran([command], env);
         expect([command, code, stderr]).toEqual([
           command,
           2,
           expect.stringMatching(new RegExp(`shares sessions after each ${mode}.*\n.*pool_mode = session`)),
         ]);
       }
-      const { stdout } = await shelfdesk(['doctor'], env).finished;
+      const { stdout } = await ran(['doctor'], env);
       expect(stdout).toContain(`shares sessions after each ${mode}`);
       const next = new pg.Client({ connectionString: bouncer.url });
       await next.connect();
@@ -115,7 +117,7 @@ describeWithPgBouncer('PgBouncer', () => {
   });
 });
 
-await describeOnLake('the lake through PgBouncer', () => {
+await describeLongOnLake('the lake through PgBouncer', () => {
   describeWithPgBouncer('a session for each client', () => {
     test('reads the warehouse', async () => {
       await using db = await freshDatabase();

@@ -27,6 +27,7 @@ import { type Part, timeOf } from '../../src/engine/forecast/plan-time.ts';
 import { exitCodes } from '../../src/errors.ts';
 import { command } from '../support/command.ts';
 import { keysOf } from '../support/keys.ts';
+import { long } from '../support/long.ts';
 import { configFor, jobs, noSandboxLimits } from '../support/mirror.ts';
 import { freshDatabase } from '../support/postgres.ts';
 
@@ -131,36 +132,40 @@ test('a first sync, a later one and a backfill take the credits that were told',
   expect(filled.credits).toBeGreaterThan(30);
 });
 
-test('a sweep and verifications say what their rows cost: no request tells it, and about so much they take', async () => {
-  const sweep = (...of: string[]) => having((config, here, deps) => runSweep(config, here, keysOf(of), {}, deps));
-  const verify = (sample: number | null) =>
-    having((config, here, deps) => runVerify(config, here, { sample, repair: false }, deps));
-  const runs = {
-    sweep: [() => sweep('customers', 'tickets'), 15],
-    'sweep customers': [() => sweep('customers'), 5],
-    'verify --sample 50': [() => verify(50), 30],
-    'verify --full': [() => verify(null), 70],
-  } as const;
-  for (const [words, [run, most]] of Object.entries(runs)) {
-    const before = sandbox.totals.credits;
-    let result: RunResult | undefined;
-    const stderr = await onTerminal(120, async () => {
-      result = await run();
-    });
-    expect(result!.exitCode, words + stderr).toBe(exitCodes.ok);
-    const line = /The (?:sweep|run) takes about ([\d,]+) credits?, \d+ \w+ at the configured limits\.$/m;
-    const [, told] = line.exec(stripVTControlCharacters(stderr))!;
-    const [{ used, forecast }] = await rows(
-      `select sum(s.credits)::int as used, (select forecast from sync.stored_runs r where r.id = s.run_id) as forecast
+test(
+  'a sweep and verifications say what their rows cost: no request tells it, and about so much they take',
+  long,
+  async () => {
+    const sweep = (...of: string[]) => having((config, here, deps) => runSweep(config, here, keysOf(of), {}, deps));
+    const verify = (sample: number | null) =>
+      having((config, here, deps) => runVerify(config, here, { sample, repair: false }, deps));
+    const runs = {
+      sweep: [() => sweep('customers', 'tickets'), 15],
+      'sweep customers': [() => sweep('customers'), 5],
+      'verify --sample 50': [() => verify(50), 30],
+      'verify --full': [() => verify(null), 70],
+    } as const;
+    for (const [words, [run, most]] of Object.entries(runs)) {
+      const before = sandbox.totals.credits;
+      let result: RunResult | undefined;
+      const stderr = await onTerminal(120, async () => {
+        result = await run();
+      });
+      expect(result!.exitCode, words + stderr).toBe(exitCodes.ok);
+      const line = /The (?:sweep|run) takes about ([\d,]+) credits?, \d+ \w+ at the configured limits\.$/m;
+      const [, told] = line.exec(stripVTControlCharacters(stderr))!;
+      const [{ used, forecast }] = await rows(
+        `select sum(s.credits)::int as used, (select forecast from sync.stored_runs r where r.id = s.run_id) as forecast
        from sync.stored_run_streams s where s.run_id = (select max(id) from sync.stored_runs) group by s.run_id`,
-    );
-    expect(sandbox.totals.credits - before, words).toBe(used);
-    expect(forecast, 'only a plan that is exact is compared').toBeNull();
-    // Counting, names and what is asked for by its id come on top of the rows.
-    const more = used - Number(told!.replace(',', ''));
-    expect(more >= 0 && more <= most, `${words}: ${told} told, ${used} used`).toBe(true);
-  }
-});
+      );
+      expect(sandbox.totals.credits - before, words).toBe(used);
+      expect(forecast, 'only a plan that is exact is compared').toBeNull();
+      // Counting, names and what is asked for by its id come on top of the rows.
+      const more = used - Number(told!.replace(',', ''));
+      expect(more >= 0 && more <= most, `${words}: ${told} told, ${used} used`).toBe(true);
+    }
+  },
+);
 
 test('rows cost what their requests cost, and the time that the limits allow', async () => {
   const [{ tickets, customers }] = await rows(

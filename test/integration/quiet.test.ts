@@ -2,8 +2,9 @@
 import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
+import { long } from '../support/long.ts';
 
-test('what the tests print is shown where one fails, and nowhere else', async () => {
+test('what the tests print is shown where one fails, and nowhere else', long, async () => {
   const [root, vitest] = ['../support/quiet-example/', '../../node_modules/vitest/vitest.mjs'].map(path =>
     fileURLToPath(new URL(path, import.meta.url)),
   );

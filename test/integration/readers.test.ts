@@ -5,8 +5,9 @@ import { startSandbox } from '../../packages/sandbox/src/server.ts';
 import { addReader } from '../../src/cli/setup/warehouse/reader.ts';
 import { lineFor } from '../../src/engine/database/session/connection-url.ts';
 import { stoppedDumpers } from '../../src/privacy/readers.ts';
-import { settingsFor, shelfdesk } from '../support/cli.ts';
+import { settingsFor } from '../support/cli.ts';
 import { command } from '../support/command.ts';
+import { ran } from '../support/here.ts';
 import { long } from '../support/long.ts';
 import { configFor, differences, noSandboxLimits } from '../support/mirror.ts';
 import { emptyDatabase, freshDatabase } from '../support/postgres.ts';
@@ -161,7 +162,7 @@ test('a role that somebody has dropped, shut out or given more to is told, and r
     );
     await db.pool.query('grant create on schema public to public');
     const doctor = async () => {
-      const { stdout } = await shelfdesk(['doctor', '--json'], settingsFor(db.url, nowhere)).finished;
+      const { stdout } = await ran(['doctor', '--json'], settingsFor(db.url, nowhere));
       const { results } = JSON.parse(stdout) as { results: { name: string; state: string; says: string }[] };
       return results.filter(one => one.name === 'readers').map(({ state, says }) => `${state}: ${says}`);
     };
@@ -216,19 +217,19 @@ test(
     await withRoles(db.pool, [ada, owner], async () => {
       await db.pool.query(`create role ${owner} login password 'x'; alter database ${database} owner to ${owner}`);
       const env = { ...settingsFor(at.href, nowhere), SCHEDULE_FRESH: '', SCHEDULE_NIGHTLY: '' };
-      expect(await shelfdesk(['migrate'], env).finished).toMatchObject({ code: 0 });
-      const refused = await shelfdesk(['warehouse', 'reader', 'create', ada], env).finished;
+      expect(await ran(['migrate'], env)).toMatchObject({ code: 0 });
+      const refused = await ran(['warehouse', 'reader', 'create', ada], env);
       expect(refused).toMatchObject({
         code: 1,
         stdout: '',
         stderr: expect.stringContaining(`alter role ${owner} createrole`),
       });
       await db.pool.query(`alter role ${owner} createrole; grant shelfdesk_reader to ${owner} with admin option`);
-      const made = await shelfdesk(['warehouse', 'reader', 'create', ada], env).finished;
+      const made = await ran(['warehouse', 'reader', 'create', ada], env);
       expect(made).toMatchObject({ code: 0, stderr: expect.stringContaining('all accounts') });
       const session = await sessionOf(made.stdout.trim());
       expect(await session.rows('select * from tickets')).toEqual([]);
-      const revoked = await shelfdesk(['warehouse', 'reader', 'revoke', ada], env).finished;
+      const revoked = await ran(['warehouse', 'reader', 'revoke', ada], env);
       expect(revoked).toMatchObject({ code: 0, stderr: expect.stringContaining('1 session ended') });
       await expect(session.rows('select 1')).rejects.toThrow();
       await db.pool.query(`alter database ${database} owner to current_user; revoke shelfdesk_reader from ${owner}`);
@@ -249,10 +250,10 @@ test(
       await withRoles(db.pool, [writer], async () => {
         // The owner makes the tables of the queue as well.
         const owner = { ...settingsFor(db.url, sandbox) };
-        expect(await shelfdesk(['migrate'], owner).finished).toMatchObject({ code: 0 });
+        expect(await ran(['migrate'], owner)).toMatchObject({ code: 0 });
         await db.pool.query(`create role ${writer} login password 'x'; grant shelfdesk_writer to ${writer}`);
         const env = { ...settingsFor(at.href, sandbox), SCHEDULE_FRESH: '', SCHEDULE_NIGHTLY: '' };
-        const synced = await shelfdesk(['sync'], env).finished;
+        const synced = await ran(['sync'], env);
         expect([synced.code, synced.stderr]).toEqual([0, expect.any(String)]);
         expect(await differences(db.pool, sandbox.world)).toEqual([]);
         for (const words of [
@@ -264,12 +265,12 @@ test(
           ['pause', 'users'],
           ['resume', 'users'],
         ])
-          expect([words, await shelfdesk(words, env).finished]).toEqual([words, expect.objectContaining({ code: 0 })]);
+          expect([words, await ran(words, env)]).toEqual([words, expect.objectContaining({ code: 0 })]);
         const { rows } = await db.pool.query(
           'select (select count(*) from analytics.ticket_metrics) as metrics, (select count(*) from safe.tickets) as tickets',
         );
         expect(rows).toEqual([{ metrics: 20, tickets: 20 }]);
-        const told = await shelfdesk(['doctor', '--json'], env).finished;
+        const told = await ran(['doctor', '--json'], env);
         const results: { name: string; state: string; says: string }[] =
           JSON.parse(told.stdout).results ?? JSON.parse(told.stdout).checks;
         expect(
@@ -316,7 +317,7 @@ test('a worker that may change no table says so where tables are missing', async
   [at.username, at.password] = [writer, 'x'];
   await withRoles(db.pool, [writer], async () => {
     await db.pool.query(`create role ${writer} login password 'x'; grant shelfdesk_writer to ${writer}`);
-    const { code, stderr } = await shelfdesk(['sync'], settingsFor(at.href, nowhere)).finished;
+    const { code, stderr } = await ran(['sync'], settingsFor(at.href, nowhere));
     expect(code).toBe(1);
     expect(stderr).toContain('npx shelfdesk migrate');
   });

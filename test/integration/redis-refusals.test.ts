@@ -5,8 +5,9 @@ import { startSandbox } from '../../packages/sandbox/src/server.ts';
 import { openQueues } from '../../src/engine/queue/queue.ts';
 import { requireRedis } from '../../src/engine/queue/redis.ts';
 import type { ShelfdeskError } from '../../src/errors.ts';
-import { settingsFor, shelfdesk } from '../support/cli.ts';
+import { settingsFor } from '../support/cli.ts';
 import { eventually } from '../support/desk.ts';
+import { ran } from '../support/here.ts';
 import { noSandboxLimits } from '../support/mirror.ts';
 import { type OwnRedis, startOwnRedis } from '../support/own-redis.ts';
 import { freshDatabase } from '../support/postgres.ts';
@@ -99,8 +100,7 @@ describeOnRedis('a Redis of its own', () => {
     await using stack = new AsyncDisposableStack();
     const sandbox = await startSandbox({ ...noSandboxLimits, tickets: 10 });
     stack.defer(() => sandbox.close());
-    const synced = (login: string) =>
-      shelfdesk(['sync'], { ...settingsFor(db.url, sandbox), REDIS_URL: at(login) }).finished;
+    const synced = (login: string) => ran(['sync'], { ...settingsFor(db.url, sandbox), REDIS_URL: at(login) });
     expect(await synced('noinfo:pw')).toMatchObject({
       code: 1,
       stderr: expect.stringMatching(/^error: Redis does not let this user .*NOPERM.*\n.*ACL SETUSER/),

@@ -8,7 +8,7 @@ import { expect, inject, onTestFinished, test } from 'vitest';
 import { migrateWarehouse } from '../../src/app/migrate.ts';
 import { refusalsOf, tooOld } from '../../src/engine/database/refusals.ts';
 import { sources } from '../../src/sources/index.ts';
-import { shelfdesk } from '../support/cli.ts';
+import { ran } from '../support/here.ts';
 import { emptyDatabase, freshDatabase } from '../support/postgres.ts';
 import { aName, letReaderIn } from '../support/readers.ts';
 
@@ -23,12 +23,12 @@ async function eachRefuses(url: string, message: string, remedy: string): Promis
   const folder = aFolder();
   const env = { DATABASE_URL: url, HELPDESK_BASE_URL: 'https://desk.example/api/v1', HELPDESK_TOKEN: 'none' };
   const all = ['migrate', 'sync', 'start', 'init', 'status', 'backfill'].map(async name => {
-    const { code, stderr } = await shelfdesk([name], env, folder).finished;
+    const { code, stderr } = await ran([name], env, folder);
     const said = name === 'init' ? `${message}; nothing was written` : message;
     expect({ name, code, stderr }).toEqual({ name, code: 1, stderr: `error: ${said}\n${remedy}\n` });
   });
   await Promise.all(all);
-  const { stdout } = await shelfdesk(['doctor', '--json'], env, folder).finished;
+  const { stdout } = await ran(['doctor', '--json'], env, folder);
   const { results } = JSON.parse(stdout) as {
     results: { area: string; state: string; says: string; remedy: string }[];
   };

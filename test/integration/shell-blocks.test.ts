@@ -1,11 +1,11 @@
 /**
  * Every shell block of the README and of docs/, run line by line as people would, in a folder that looks like a checkout:
  * beside a sandbox, on a database of its own, as the role that install.md recommends. What serves until somebody ends it is
- * ended as soon as it says that it serves.
+ * ended as soon as it says that it serves. A block that has commands of Shelfdesk alone runs in this process, and a line that has run is
+ * not run again; bash reads the others.
  *
  * Those of docs/ run where CI is set, and blocks with Docker where an engine answers: in a project of their own, so that a
- * Shelfdesk of this machine keeps its containers and its data. `npm` scripts are looked up only: .ci/run runs the tests and
- * test/integration/commands.test.ts the demo, and the soak takes minutes.
+ * Shelfdesk of this machine keeps its containers and its data. test/unit/docs.test.ts looks up the scripts of `npm`.
  */
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
@@ -30,6 +30,7 @@ import { settingsFor } from '../support/cli.ts';
 import { composeApart } from '../support/compose.ts';
 import { retryOutages, root } from '../support/docker.ts';
 import { findExtensions } from '../support/extensions.ts';
+import { here } from '../support/here.ts';
 import { long } from '../support/long.ts';
 import { configFor, syncOnce } from '../support/mirror.ts';
 import { pgTool, pgToolsAreThere } from '../support/pg-tools.ts';
@@ -41,12 +42,14 @@ const others = ['README.md', ...inDocs].filter(
 );
 // The guide that takes fields out of the warehouse is last: the others compare records with the source.
 const documents = [...others, 'docs/how-to/keep-less.md'];
-const blocks = documents.flatMap(path =>
-  [...readFileSync(join(root, path), 'utf8').matchAll(/^```sh\n([\s\S]*?)^```$/gm)].map(([, text], n) => ({
-    name: `${path}, block ${n + 1}: ${text!.split('\n')[0]!.replace(/ +#.*/, '')}`,
-    text: text!,
-  })),
-);
+const blocks = documents
+  .flatMap(path =>
+    [...readFileSync(join(root, path), 'utf8').matchAll(/^```sh\n([\s\S]*?)^```$/gm)].map(([, text], n) => ({
+      name: `${path}, block ${n + 1}: ${text!.split('\n')[0]!.replace(/ +#.*/, '')}`,
+      text: text!,
+    })),
+  )
+  .filter(({ text }) => commandsIn(text)?.length !== 0);
 
 /** What a command needs that this machine may lack. */
 const needs = {
@@ -67,39 +70,36 @@ const needOf = (text: string) =>
         ? needs.lake
         : undefined;
 
-/** `npx shelfdesk …`: the program. What would serve for ever is told to end once it says that it serves, and has to end well. */
-const npx = `#!/usr/bin/env bash
-[ "$1" = shelfdesk ] || exit 127
-shift
-case " $* " in
-  *' --help '*) exec node src/main.ts "$@" ;;
-  ' start '*) exec node .bin/serve.js "$@" ;;
-  ' sandbox '* | ' web '*) exec node .bin/serve.js "$@" --port 0 ;;
-esac
-exec node src/main.ts "$@"
-`;
-const serve = `import { spawn } from 'node:child_process';
-const child = spawn(process.execPath, ['src/main.ts', ...process.argv.slice(2)], { stdio: ['ignore', 'pipe', 'pipe'] });
-let told = false;
-const watch = (from, to) => from.on('data', text => {
-  to.write(text);
-  // Once: a second one ends it at once, and not well.
-  if (told || !/is running|https?:\\/\\//.test(String(text))) return;
-  told = true;
-  child.kill('SIGTERM');
-});
-watch(child.stdout, process.stdout);
-watch(child.stderr, process.stderr);
-child.on('close', code => { process.exitCode = code ?? 1; });
-`;
+/** The words of each command of a block that has nothing else than commands of Shelfdesk, and `npm`. */
+function commandsIn(text: string): string[][] | undefined {
+  const lines = text
+    .split('\n')
+    .map(line => line.replace(/(^| +)#.*/, ''))
+    .filter(line => line !== '' && !line.startsWith('npm '));
+  // Files of `db` are those of the folder in which a process runs.
+  const words = lines.map(line => /^npx shelfdesk((?! db )(?: (?:"[^"$`]*"|[\w./:=-]+))+)$/.exec(line)?.[1]);
+  return words.some(one => one === undefined)
+    ? undefined
+    : words.map(one => one!.match(/"[^"]*"|\S+/g)!.map(word => word.replaceAll('"', '')));
+}
 
-/** `npm ci`, `npm test`, `npm run <script>`: whether there is such a script. */
-const npm = `#!/usr/bin/env node
-import { readFileSync } from 'node:fs';
-const [, , verb, script = verb] = process.argv;
-const { scripts } = JSON.parse(readFileSync('package.json', 'utf8'));
-if (verb !== 'ci' && !((verb === 'run' ? script : verb) in scripts)) throw new Error('there is no script ' + script);
-`;
+const proven = new Set<string>();
+
+async function runHere(words: readonly string[], env: Record<string, string>): Promise<void> {
+  const line = [...words, env.FIELD_RULES].join(' ');
+  if (proven.has(line)) return;
+  const serves = ['start', 'web'].includes(words[0]!);
+  const running = here(words[0] === 'web' ? [...words, '--port', '0'] : words, env, folder);
+  if (serves) await running.says(/is running|https?:\/\//);
+  expect(await (serves ? running.interrupt() : running.finished), line).toMatchObject({ code: 0 });
+  proven.add(line);
+}
+
+/** What bash finds under these names. */
+const stubs = {
+  npx: '#!/bin/sh\n[ "$1" = shelfdesk ] || exit 127\nshift\nexec node src/main.ts "$@"\n',
+  npm: '#!/bin/sh\n[ "$1" = ci ]\n',
+};
 
 /** Runs in the folder in which it is called. */
 const script = (tool: readonly string[]) => `#!/bin/sh\nexec ${tool.join(' ')} "$@"\n`;
@@ -136,11 +136,10 @@ beforeAll(async () => {
         name,
         script(pgTool(name, '"$PWD"') ?? ['false']),
       ]);
-  for (const [name, text] of [...Object.entries({ npx, npm, 'serve.js': serve }), ...tools]) {
+  for (const [name, text] of [...Object.entries(stubs), ...tools]) {
     writeFileSync(join(folder, '.bin', name), text);
     chmodSync(join(folder, '.bin', name), 0o755);
   }
-  writeFileSync(join(folder, '.bin', 'package.json'), '{"type":"module"}');
   environment = {
     ...Object.fromEntries(Object.entries(process.env).filter(([name]) => name.startsWith('DOCKER_'))),
     ...composeApart(join(folder, '.bin'), project),
@@ -219,6 +218,11 @@ describe('runs as it stands:', () => {
         need === needs.docker && name.startsWith('docs/') ? `docker compose up --detach --wait\n${text}` : text;
       for (const [from, to] of placeholders) script = script.replaceAll(from, to);
       const env = { ...environment, ...settingsOf(name) };
+      const commands = commandsIn(script);
+      if (commands !== undefined) {
+        for (const words of commands) await runHere(words, env);
+        return;
+      }
       const ran = run('bash', ['--norc', '-eu', '-c', script], { cwd: folder, env });
       ran.child.stdin?.end();
       await ran.catch((error: Error & { stdout: string; stderr: string }) => {

@@ -4,8 +4,10 @@ import { expect, test } from 'vitest';
 import { addQuery } from '../../src/cli/look/query.ts';
 import { addSql } from '../../src/cli/look/sql.ts';
 import { migrate } from '../../src/engine/database/migrate.ts';
+import { attempts } from '../support/attempts.ts';
 import { settingsFor, shelfdesk } from '../support/cli.ts';
 import { command } from '../support/command.ts';
+import { ran } from '../support/here.ts';
 import { long } from '../support/long.ts';
 import { configFor } from '../support/mirror.ts';
 import { emptyDatabase, freshDatabase, type TestDatabase } from '../support/postgres.ts';
@@ -32,46 +34,13 @@ async function traces({ pool }: TestDatabase) {
 
 /** Each tries to do what is no reading, as whoever was asked for by DATABASE_URL. */
 const attacks = [
-  // Plainly.
-  `insert into sync.accounts (account_id) values ('mine')`,
-  `with w as (insert into sync.accounts (account_id) values ('mine') returning 1) select * from w`,
-  `update sync.accounts set source = 'mine'`,
-  'delete from sync.accounts',
-  'truncate sync.accounts',
-  'create table public.mine (a int)',
-  'select 1 as a into public.mine',
-  'create temp table mine (a int)',
-  'explain analyze delete from sync.accounts',
-  `prepare mine as delete from sync.accounts`,
-  `select nextval('sync.marks')`,
-  `select setval('sync.marks', 99)`,
-  `select lo_create(4711)`,
-  'select * from sync.accounts for update',
-  'lock table sync.accounts in access exclusive mode',
-  'vacuum sync.accounts',
-  'create role taken_over superuser',
+  ...attempts['writes, plainly'],
+  ...attempts['files, programs and other servers'],
   'alter database current set work_mem = 1',
-  'notify mine',
+  'select pg_stat_reset()',
+  `select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()`,
   // Two statements in one.
   `commit; insert into sync.accounts (account_id) values ('mine')`,
-  `select 1; commit; create table public.mine (a int)`,
-  // Files and programs of the server.
-  `select pg_read_file('PG_VERSION')`,
-  `select pg_read_binary_file('PG_VERSION')`,
-  `select pg_ls_dir('.')`,
-  `select lo_import('/etc/hostname')`,
-  `select lo_export(1, '/tmp/shelfdesk-taken')`,
-  `copy (select 1) to '/tmp/shelfdesk-taken'`,
-  `copy (select 1) to program 'touch /tmp/shelfdesk-taken'`,
-  `copy sync.accounts from program 'echo mine'`,
-  'select pg_reload_conf()',
-  'select pg_switch_wal()',
-  'select pg_stat_reset()',
-  `alter system set work_mem = '1MB'`,
-  'checkpoint',
-  "load 'auto_explain'",
-  // Others' sessions.
-  `select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()`,
   // Back to who it was, within the statement, and then one of these.
   `select set_config('role', 'none', false), query_to_xml('select pg_read_file(''PG_VERSION'')', true, false, '')`,
   `select set_config('role', 'OWNER', false), query_to_xml('select pg_read_file(''PG_VERSION'')', true, false, '')`,
@@ -79,16 +48,12 @@ const attacks = [
   `select set_config('session_authorization', 'default', false), query_to_xml('select pg_read_file(''PG_VERSION'')', true, false, '')`,
   `select set_config('transaction_read_only', 'off', true), query_to_xml('insert into sync.accounts (account_id) values (''mine'')', true, false, '')`,
   `select query_to_xml('commit', true, false, ''), query_to_xml('create table public.mine (a int)', true, false, '')`,
-  `do $$ begin execute 'reset role'; execute 'copy (select 1) to program ''touch /tmp/shelfdesk-taken'''; end $$`,
+  `do $$ begin execute 'reset role'; execute 'copy (select 1) to program ''touch /tmp/shelfdesk-agent-taken'''; end $$`,
   `do $$ begin execute 'reset session authorization'; perform pg_read_file('PG_VERSION'); end $$`,
   `do $$ begin commit; insert into sync.accounts (account_id) values ('mine'); commit; end $$`,
   `do $$ begin rollback; set transaction read write; insert into sync.accounts (account_id) values ('mine'); commit; end $$`,
   `do $$ begin perform set_config('transaction_read_only', 'off', false); insert into sync.accounts (account_id) values ('mine'); end $$`,
   // What has its owner's rights, or is called for.
-  `select sync.settle_roles()`,
-  `select sync.hand_over('public')`,
-  `call analytics.recompute('acme')`,
-  `select public.writes()`,
   `select * from sync.secret_salt`,
   `select rolpassword from pg_authid`,
 ];
@@ -131,7 +96,7 @@ test(
     expect(await traces(db)).toEqual(before);
     expect((await bystander.query('select 1 as here')).rows).toEqual([{ here: 1 }]);
     await bystander.end();
-    await expect(db.pool.query(`select pg_stat_file('/tmp/shelfdesk-taken')`)).rejects.toThrow('No such file');
+    await expect(db.pool.query(`select pg_stat_file('/tmp/shelfdesk-agent-taken')`)).rejects.toThrow('No such file');
     expect(await loginsOf(db)).toEqual([]);
 
     // It reads all there is, of every account.
@@ -179,13 +144,9 @@ test.each([
 
 test('a statement that opens with a comment is no option', async () => {
   await using db = await freshDatabase();
-  const sql = (statement: string) => shelfdesk(['sql', statement], { DATABASE_URL: db.url }).finished;
-  const { code, stdout } = await sql('-- How many?\nselect 41 + 1 as n');
+  const statement = '-- How many?\nselect 41 + 1 as n';
+  const { code, stdout } = await shelfdesk(['sql', statement], { DATABASE_URL: db.url }).finished;
   expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringContaining('42') });
-  expect(await sql('-- only a remark')).toMatchObject({
-    code: 2,
-    stderr: expect.stringContaining('the statement is empty'),
-  });
 });
 
 test('what asks nothing is wrong usage, with a reason', async () => {
@@ -315,14 +276,14 @@ test('a login that a killed command has left behind is removed by the next one, 
   }
 });
 
-test('a database without tables can be asked, by the program itself', async () => {
+test('a database without tables can be asked', async () => {
   await using db = await freshDatabase();
   await db.pool.query(
     'drop schema sync cascade; drop schema helpdesk cascade; drop schema analytics cascade; drop schema safe cascade; drop schema books cascade; drop schema internal cascade',
   );
-  const asked = await shelfdesk(['sql', 'select 1 as one', '--json'], settingsFor(db.url, nowhere)).finished;
+  const asked = await ran(['sql', 'select 1 as one', '--json'], settingsFor(db.url, nowhere));
   expect(asked).toMatchObject({ code: 0, stderr: '' });
-  expect(await shelfdesk(['sql', 'commit'], settingsFor(db.url, nowhere)).finished).toMatchObject({
+  expect(await ran(['sql', 'commit'], settingsFor(db.url, nowhere))).toMatchObject({
     code: 2,
     stdout: '',
   });

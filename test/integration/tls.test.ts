@@ -10,7 +10,8 @@ import { openLake } from '../../src/lake/duckdb.ts';
 import { type Certificates, makeCertificates } from '../support/certificates.ts';
 import { shelfdesk } from '../support/cli.ts';
 import { eventually } from '../support/desk.ts';
-import { describeOnLake } from '../support/lake.ts';
+import { describeLongOnLake } from '../support/lake.ts';
+import { long } from '../support/long.ts';
 import { type OwnRedis, startOwnRedis } from '../support/own-redis.ts';
 import { type OwnServer, startOwnServer } from '../support/own-server.ts';
 import { describeOnRedis } from '../support/redis.ts';
@@ -58,7 +59,7 @@ const isEncrypted = async (url: string): Promise<boolean> => {
   return rows[0].ssl;
 };
 
-describe('PostgreSQL', () => {
+describe('PostgreSQL', long, () => {
   test.for<[parameters: string, host: string, encrypted: boolean]>([
     ['sslmode=disable', '127.0.0.1', false],
     ['sslmode=prefer', '127.0.0.1', true],
@@ -111,12 +112,12 @@ describe('PostgreSQL', () => {
   });
 });
 
-test('an authority in NODE_EXTRA_CA_CERTS is known', async () => {
+test('an authority in NODE_EXTRA_CA_CERTS is known', long, async () => {
   const env = { DATABASE_URL: at('localhost', 'sslmode=verify-full'), NODE_EXTRA_CA_CERTS: files.authority };
   expect(await shelfdesk(['migrate'], env).finished).toMatchObject({ code: 0 });
 });
 
-await describeOnLake('the lake', () => {
+await describeLongOnLake('the lake', () => {
   test.for(['sslmode=require', 'sslmode=verify-full&sslrootcert=AUTHORITY'])('%s', async parameters => {
     const place = { path: join(files.folder, 'lake'), extensions: process.env.LAKE_EXTENSIONS };
     await using lake = await openLake(at('localhost', parameters), place, { mode: 'none' });
@@ -127,7 +128,7 @@ await describeOnLake('the lake', () => {
   });
 });
 
-test('a server that wants a certificate of the client gets it, or is said to want it', async () => {
+test('a server that wants a certificate of the client gets it, or is said to want it', long, async () => {
   const client = new pg.Client({ connectionString: server.url, ssl: { rejectUnauthorized: false } });
   await client.connect();
   const { rows } = await client.query<{ file: string }>(`select current_setting('hba_file') as file`);
@@ -146,30 +147,34 @@ test('a server that wants a certificate of the client gets it, or is said to wan
   );
 });
 
-describeOnRedis('Redis', () => {
-  let redis: OwnRedis;
-  beforeAll(async () => {
-    const { authority, server: own } = files;
-    redis = await startOwnRedis(
-      { 'tls-cert-file': own.cert, 'tls-key-file': own.key, 'tls-ca-cert-file': authority },
-      { tls: true },
-    );
-  });
-  afterAll(() => redis[Symbol.asyncDispose]());
+describeOnRedis(
+  'Redis',
+  () => {
+    let redis: OwnRedis;
+    beforeAll(async () => {
+      const { authority, server: own } = files;
+      redis = await startOwnRedis(
+        { 'tls-cert-file': own.cert, 'tls-key-file': own.key, 'tls-ca-cert-file': authority },
+        { tls: true },
+      );
+    });
+    afterAll(() => redis[Symbol.asyncDispose]());
 
-  const looked = (scheme: string, parameters: string, host = 'localhost') =>
-    requireRedis(`${scheme}://${host}:${redis.port}?${withFiles(parameters).replace('CLIENT', own())}`);
-  const own = () => `sslcert=${files.client.cert}&sslkey=${files.client.key}`;
+    const looked = (scheme: string, parameters: string, host = 'localhost') =>
+      requireRedis(`${scheme}://${host}:${redis.port}?${withFiles(parameters).replace('CLIENT', own())}`);
+    const own = () => `sslcert=${files.client.cert}&sslkey=${files.client.key}`;
 
-  test.for(['sslrootcert=AUTHORITY&sslmode=verify-full&CLIENT', 'sslmode=require&CLIENT'])('%s', async parameters => {
-    await looked('rediss', parameters);
-  });
+    test.for(['sslrootcert=AUTHORITY&sslmode=verify-full&CLIENT', 'sslmode=require&CLIENT'])('%s', async parameters => {
+      await looked('rediss', parameters);
+    });
 
-  test.for<[scheme: string, parameters: string, says: string]>([
-    ['rediss', 'CLIENT&sslmode=verify-full', 'an authority that is not known here'],
-    ['rediss', 'sslmode=require', 'wants a certificate of the client'],
-    ['redis', '', 'write rediss://'],
-  ])('%s://…?%s is refused', async ([scheme, parameters, says]) => {
-    expect(await failure(looked(scheme, parameters))).toContain(says);
-  });
-});
+    test.for<[scheme: string, parameters: string, says: string]>([
+      ['rediss', 'CLIENT&sslmode=verify-full', 'an authority that is not known here'],
+      ['rediss', 'sslmode=require', 'wants a certificate of the client'],
+      ['redis', '', 'write rediss://'],
+    ])('%s://…?%s is refused', async ([scheme, parameters, says]) => {
+      expect(await failure(looked(scheme, parameters))).toContain(says);
+    });
+  },
+  { takesLong: true },
+);

@@ -1,7 +1,13 @@
-/** An agent: a client of `shelfdesk mcp` in a process of its own, or of the page over HTTP. */
+/** An agent: a client of `shelfdesk mcp` in this process or in one of its own, or of the page over HTTP. */
 import { type ChildProcess, spawn } from 'node:child_process';
+import { tmpdir } from 'node:os';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
+import { makeOverHttp } from '../../src/agents/http.ts';
+import { readFleet } from '../../src/app/config.ts';
+import { openWarehouse } from '../../src/app/context.ts';
+import { agentsOf } from '../../src/cli/look/mcp.ts';
+import { makeLookingPool } from '../../src/engine/database/pool.ts';
 
 const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
 
@@ -95,10 +101,40 @@ export async function agentOverStdio(env: Record<string, string>, ...args: strin
   };
 }
 
+/** As `mcp` answers it. `ms`: the longest time of a question. */
+export async function agentHere(
+  env: Record<string, string>,
+  { account: only, pii = false, ms }: { account?: string; pii?: boolean; ms?: number } = {},
+): Promise<Agent & AsyncDisposable> {
+  const fleet = () => {
+    const { agents, ...rest } = readFleet(tmpdir(), env);
+    return { ...rest, agents: { ...agents, limits: { ...agents.limits, ...(ms !== undefined && { ms }) } } };
+  };
+  await using stack = new AsyncDisposableStack();
+  const warehouse = stack.use(await openWarehouse(fleet()));
+  const pg = makeLookingPool(warehouse.url);
+  stack.defer(() => pg.end());
+  const bugs: unknown[] = [];
+  const onBug = (error: unknown) => void bugs.push(error);
+  const agents = await agentsOf({ warehouse: { ...warehouse, pg }, fleet, only, onBug });
+  stack.defer(() => agents.close());
+  await agents.serve(pii);
+  const server = makeOverHttp(agents, onBug);
+  const opened = stack.move();
+  return {
+    ...agentOverHttp('http://127.0.0.1/', {}, request => server.answer(request, pii)),
+    async [Symbol.asyncDispose]() {
+      await opened.disposeAsync();
+      if (bugs.length > 0) throw bugs[0];
+    },
+  };
+}
+
 /** Each request stands alone. */
 export function agentOverHttp(
   url: string,
   headers: Record<string, string> = {},
+  answer: (request: Request) => Promise<Response> = fetch,
 ): Agent & {
   status(method: string, body?: string, more?: Record<string, string>): Promise<number>;
 } {
@@ -106,7 +142,7 @@ export function agentOverHttp(
   let last = 0;
   const call = async (method: string, params: object = {}): Promise<Reply> => {
     const body = JSON.stringify({ jsonrpc: '2.0', id: ++last, method, params });
-    const response = await fetch(`${url}mcp`, { method: 'POST', headers: own, body });
+    const response = await answer(new Request(`${url}mcp`, { method: 'POST', headers: own, body }));
     const text = await response.text();
     const [, event] = /^data: (.*)$/m.exec(text) ?? [];
     return JSON.parse(event ?? text);

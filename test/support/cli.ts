@@ -42,14 +42,15 @@ export function shelfdesk(
   return { process: child, finished };
 }
 
-/** Each line of a log as its text; `! ` begins warnings, and the time of the run a run that has ended. */
+/** A line of a log as its text; `! ` begins warnings, and the time of the run a run that has ended. */
+export function textOf(line: string): string {
+  if (!line.startsWith('{"level":')) return line;
+  const { level, msg, at, stream } = JSON.parse(line);
+  return `${at === undefined ? '' : `${at.slice(0, 19)}Z `}${level < 40 ? '' : '! '}${stream === undefined ? '' : `${stream}: `}${msg}`;
+}
+
 function spoken(): Transform {
   let rest = '';
-  const textOf = (line: string) => {
-    if (!line.startsWith('{"level":')) return line;
-    const { level, msg, at, stream } = JSON.parse(line);
-    return `${at === undefined ? '' : `${at.slice(0, 19)}Z `}${level < 40 ? '' : '! '}${stream === undefined ? '' : `${stream}: `}${msg}`;
-  };
   return new Transform({
     transform(chunk, _encoding, done) {
       const lines = (rest + chunk).split('\n');

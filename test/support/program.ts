@@ -1,21 +1,24 @@
-/** The program with all its commands, made without running it. */
+/** The program with all its commands. Without more they do nothing. */
 import { readdirSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Command } from 'commander';
-import type { AddCommand } from '../../src/cli/command.ts';
+import type { Act, AddCommand, Deps } from '../../src/cli/command.ts';
 
 const folder = fileURLToPath(new URL('../../src/cli', import.meta.url));
 
-export async function program(): Promise<Command> {
-  const made = new Command('shelfdesk');
+export async function program(
+  made = new Command('shelfdesk'),
+  deps = {} as Deps,
+  act = (() => () => {}) as unknown as Act,
+): Promise<Command> {
   for (const name of readdirSync(folder, { recursive: true, encoding: 'utf8' })) {
     // Parts of `warehouse` are made by it.
     if (!name.endsWith('.ts') || (dirname(name).endsWith('setup/warehouse') && basename(name) !== 'warehouse.ts'))
       continue;
     const exported = (await import(join(folder, name))) as Record<string, unknown>;
     for (const [key, add] of Object.entries(exported)) {
-      if (/^add[A-Z]/.test(key)) (add as AddCommand)(made, {} as never, (() => () => {}) as never);
+      if (/^add[A-Z]/.test(key)) (add as AddCommand)(made, deps, act);
     }
   }
   return made;
