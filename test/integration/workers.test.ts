@@ -147,27 +147,28 @@ function leaving(): void {
 }
 
 function watching(): void {
-  test('sync beside a worker asks for nothing itself, and goes on by itself when the worker leaves', long, async () => {
-    await using desk = await openDesk({ redisUrl: undefined, tickets: 60 });
-    const worker = await desk.worker({ reconciles: true });
-    const { run, exitCode } = await syncOnce(desk.config);
-    expect(exitCode).toBe(0);
-    expect(await desk.rows('select distinct worker from sync.run_streams where run_id = $1', run)).toEqual([
-      { worker: worker.id },
-    ]);
-    nothingTwice(desk.sandbox.requests.map(({ path }) => path).filter(path => path.startsWith('/tickets/')));
-    let left: Promise<void> | undefined;
-    desk.onRequest = () => {
-      left ??= worker.leave();
-    };
-    const alone = await syncOnce(desk.config);
-    await left;
-    expect([alone.state, alone.exitCode]).toEqual(['completed', 0]);
-    const hands = await desk.rows('select worker from sync.run_streams where run_id = $1', alone.run);
-    // It may have finished the page that it was at.
-    expect(hands.filter(one => one.worker !== worker.id)).not.toEqual([]);
-    expect(await differences(desk.pool, desk.sandbox.world)).toEqual([]);
-  });
+  test(
+    'sync beside a worker asks for nothing itself, and goes on by itself when the worker is killed',
+    long,
+    async () => {
+      await using desk = await openDesk({ redisUrl: undefined, tickets: 60 });
+      const worker = await desk.process();
+      const { run, exitCode } = await syncOnce(desk.config);
+      expect(exitCode).toBe(0);
+      expect(await desk.rows('select distinct worker from sync.run_streams where run_id = $1', run)).toEqual([
+        { worker: worker.id },
+      ]);
+      nothingTwice(desk.sandbox.requests.map(({ path }) => path).filter(path => path.startsWith('/tickets/')));
+      desk.onRequest = () => worker.kill('SIGKILL');
+      const alone = await syncOnce(desk.config);
+      expect(await worker.finished).toMatchObject({ signal: 'SIGKILL' });
+      expect([alone.state, alone.exitCode]).toEqual(['completed', 0]);
+      const hands = await desk.rows('select worker from sync.run_streams where run_id = $1', alone.run);
+      // It may have finished the page that it was at.
+      expect(hands.filter(one => one.worker !== worker.id)).not.toEqual([]);
+      expect(await differences(desk.pool, desk.sandbox.world)).toEqual([]);
+    },
+  );
 
   test('Ctrl-C of a command that follows leaves its run to the worker', long, async ({ signal }) => {
     await given({}, {}, async ({ pool, env, sandbox, ids, at, start }) => {
