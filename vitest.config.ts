@@ -10,16 +10,11 @@ const inProcess = ['test/unit/**/*.test.ts', ...ofSandbox];
 const sharing = [
   'test/integration/warehouse/*.test.ts',
   ...[
-    'audit',
-    'backfill',
-    'ties',
-    'hydration',
-    'kill',
-    'migrate',
-    'queue',
-    'rejects-commands',
-    'sync',
-    'two-sources',
+    ...['audit', 'backfill', 'books', 'books-doubts', 'books-history', 'books-reckoning', 'books-shelves'],
+    ...['books-trouble', 'books-verify', 'clock-ahead', 'commits', 'erase', 'hydration', 'kill', 'large-numbers'],
+    ...['large-replies', 'limits', 'migrate', 'odd-sources', 'queries-of-accounts', 'queue', 'reckoning'],
+    ...['refused-records', 'rejects-commands', 'short-pages', 'source-clock', 'sweep', 'sync', 'ties'],
+    ...['two-sources', 'verify', 'verify-columns'],
   ].map(name => `test/integration/${name}.test.ts`),
 ];
 /** Twenty times what the longest takes on a quiet machine: one that is busy with others fails none. */

@@ -7,11 +7,9 @@ import { startSandbox } from '../../packages/sandbox/src/server.ts';
 import { bookDifferences } from '../support/books.ts';
 import { differences, noSandboxLimits } from '../support/mirror.ts';
 import { type Crm, startCrm } from './crm-server.ts';
-import { type Changes, followGuide, root } from './tree.ts';
+import type { Changes } from './tree.ts';
 
 export interface Harness extends AsyncDisposable {
-  /** Where the program is. */
-  readonly folder: string;
   /** Settings of the source. */
   readonly env: Readonly<Record<string, string>>;
   /** A stream that is read as a list. */
@@ -48,7 +46,6 @@ export async function openHelpdesk(): Promise<Harness> {
   const { world } = sandbox;
   const live = () => [...world.tickets.values()].filter(({ state }) => state === 'open');
   return {
-    folder: root,
     env: { ...plenty, HELPDESK_BASE_URL: sandbox.url, HELPDESK_TOKEN: sandbox.token, HELPDESK_LOOKBACK_SECONDS: '0' },
     stream: 'tickets',
     requests: () => sandbox.totals.requests,
@@ -92,7 +89,6 @@ export async function openBooks(): Promise<Harness> {
       [...shelves.values()].filter(({ volumes }) => volumes.length > 2).map(shelf => ({ user, shelf })),
     )[0]!;
   return {
-    folder: root,
     env: {
       ...plenty,
       BOOKS_BASE_URL: sandbox.books.url,
@@ -160,29 +156,22 @@ const otherWays: Changes = [
   ],
 ];
 
+/** What the guide's source is changed to: see otherWays. `absences`: a record that is absent from the list may exist, and nothing else shows a deletion. */
+export const variants: Readonly<Record<'guide' | 'other' | 'absences' | 'names', Record<string, Changes>>> = {
+  guide: {},
+  other: { 'src/sources/crm/crm.ts': [[listOnly, withGet], ...otherWays] },
+  absences: { 'src/sources/crm/crm.ts': [[listOnly, withUnknownDeletions]] },
+  names: {
+    'src/sources/crm/crm.ts': [["name: 'deals'", "name: 'customers'"]],
+    'src/sources/crm/crm.sql': [['crm.deals', 'crm.customers']],
+  },
+};
+
 export interface CrmHarness extends Harness {
   readonly crm: Crm;
 }
 
-/**
- * `byId`: contacts can be fetched by id, so that only a 404 is a deletion. `unknownDeletions`: absence from the list is no
- * deletion, and nothing else shows one. `other`: see otherWays.
- */
-export async function openCrm({
-  byId = false,
-  unknownDeletions = false,
-  other = false,
-  sameNames = false,
-} = {}): Promise<CrmHarness> {
-  const contacts = byId ? withGet : unknownDeletions ? withUnknownDeletions : listOnly;
-  const tree = followGuide({
-    'src/sources/crm/crm.ts': [
-      [listOnly, contacts],
-      ...(other ? otherWays : []),
-      ...(sameNames ? ([["name: 'deals'", "name: 'customers'"]] as const) : []),
-    ],
-    ...(sameNames && { 'src/sources/crm/crm.sql': [['crm.deals', 'crm.customers']] }),
-  });
+export async function openCrm({ other = false } = {}): Promise<CrmHarness> {
   const crm = await startCrm({ other });
   const at = (minutes: number) => new Date(Date.parse('2026-03-01T12:00:00Z') + minutes * 60_000).toISOString();
   const contact = (n: number) => ({
@@ -205,7 +194,6 @@ export async function openCrm({
   let added = 1000;
   return {
     crm,
-    folder: tree.folder,
     env: { CRM_BASE_URL: crm.url, CRM_TOKEN: crm.token },
     stream: 'contacts',
     requests: () => crm.asked.length,
@@ -232,10 +220,7 @@ export async function openCrm({
         ...(await compared(db, 'crm.deals', ['contact_id', 'title', 'stage', 'amount'], crm.deals)),
       ];
     },
-    async [Symbol.asyncDispose]() {
-      await crm[Symbol.asyncDispose]();
-      tree[Symbol.dispose]();
-    },
+    [Symbol.asyncDispose]: () => crm[Symbol.asyncDispose](),
   };
 }
 

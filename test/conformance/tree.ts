@@ -1,8 +1,11 @@
-/** A copy of the program with the source that docs/how-to/add-a-source.md builds, made by following its steps. */
+/** A copy of the program with the source that docs/how-to/add-a-source.md builds, made by following its steps; and a process of it. */
+import { type ChildProcess, fork } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import type { Finished } from '../support/cli.ts';
+import type { Asked } from './runner.ts';
 
 export const root = fileURLToPath(new URL('../../', import.meta.url));
 export const guide = readFileSync(join(root, 'docs/how-to/add-a-source.md'), 'utf8');
@@ -15,6 +18,40 @@ export const blocks = [...guide.matchAll(/^```(\w+) file=(\S+)\n([\s\S]*?)^```$/
 export interface Tree extends Disposable {
   readonly folder: string;
 }
+
+export interface Program extends Disposable {
+  /** One command at a time. */
+  run(asked: Asked): Promise<Finished>;
+  /** kill -9 of the command that runs. The next one has a new process. */
+  kill(): void;
+}
+
+/** A process that runs the commands of a tree: to start one for each command takes longer than most of them. */
+export function programOf({ folder }: Tree): Program {
+  let child: ChildProcess | undefined;
+  const kill = () => {
+    child?.kill('SIGKILL');
+    child = undefined;
+  };
+  return {
+    run: asked =>
+      new Promise(done => {
+        child ??= fork(runner, [folder], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
+        const killed = (code: number | null, signal: NodeJS.Signals | null) =>
+          done({ code, signal, stdout: '', stderr: '' });
+        child.once('exit', killed);
+        child.once('message', said => {
+          child?.off('exit', killed);
+          done({ signal: null, ...(said as Omit<Finished, 'signal'>) });
+        });
+        child.send(asked);
+      }),
+    kill,
+    [Symbol.dispose]: kill,
+  };
+}
+
+const runner = fileURLToPath(new URL('runner.ts', import.meta.url));
 
 /** Texts that replace others in one file. */
 export type Changes = readonly (readonly [before: string, after: string])[];

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { BooksWorld } from '../../packages/sandbox/src/books/world.ts';
 import type { Fault } from '../../packages/sandbox/src/server.ts';
 import type { BooksConfig } from '../../src/sources/books/settings.ts';
+import { backfillAlone } from '../support/alone.ts';
 import {
   addShelf,
   addVolumes,
@@ -16,7 +17,7 @@ import {
   placesOf,
 } from '../support/books.ts';
 import { long } from '../support/long.ts';
-import { backfillOnce, syncOnce } from '../support/mirror.ts';
+import { syncOnce } from '../support/mirror.ts';
 
 const hourMs = 3_600_000;
 const shelvesOnly = ['shelves'];
@@ -545,9 +546,9 @@ test.concurrent(
     expect(until).toBeGreaterThan(Date.now() + 60_000);
     catalog.asked();
     expect((await catalog.sync(undefined, ['tickets'])).exitCode).toBe(0);
-    expect((await backfillOnce(catalog.config(), ['tickets'])).exitCode).toBe(0);
+    expect((await backfillAlone(catalog.config(), ['tickets'])).exitCode).toBe(0);
     expect(await frozenUntil()).toBe(until);
-    expect((await backfillOnce(catalog.config(), shelvesOnly)).exitCode).toBe(3);
+    expect((await backfillAlone(catalog.config(), shelvesOnly)).exitCode).toBe(3);
     expect(catalog.asked()).toEqual([list]);
     catalog.fault = () => undefined;
     expect((await catalog.sync(undefined, shelvesOnly)).exitCode).toBe(0);

@@ -6,9 +6,10 @@ import { transaction } from '../../src/engine/database/pool.ts';
 import { wakeBackfills } from '../../src/engine/runs/ranges.ts';
 import { Interrupted } from '../../src/errors.ts';
 import { readStatus, type StreamStatus } from '../../src/status/streams.ts';
+import { backfillAlone, syncAlone } from '../support/alone.ts';
 import { addShelf, addVolumes, bookDifferences, type Catalog, dayMs, openCatalog, placesOf } from '../support/books.ts';
 import { long } from '../support/long.ts';
-import { backfillOnce, differences, syncOnce } from '../support/mirror.ts';
+import { differences } from '../support/mirror.ts';
 
 const rejects = (catalog: Catalog) =>
   catalog.rows(
@@ -117,7 +118,7 @@ describe.concurrent('a volume that cannot be had', () => {
     catalog.before = ({ path }) => {
       if (path === '/volumes/s1-1') stop.abort(new Interrupted());
     };
-    expect((await syncOnce(catalog.config(), undefined, stop.signal)).exitCode).toBe(130);
+    expect((await syncAlone(catalog.config(), undefined, stop.signal)).exitCode).toBe(130);
     expect((await catalog.sync()).exitCode).toBe(0);
     expect(volumesAsked(catalog)).toEqual([0, 1, 2, 3].map(n => `/volumes/s1-${n}`));
     expect(await catalog.differences()).toEqual([]);
@@ -199,7 +200,7 @@ describe.concurrent('the requests of a day', () => {
       nextDay();
       catalog.pass();
       catalog.asked();
-      const again = () => backfillOnce(catalog.config(), ['volumes'], { again: true });
+      const again = () => backfillAlone(catalog.config(), ['volumes'], { again: true });
       const first = await again();
       expect(first).toMatchObject({ state: 'partial', exitCode: 3 });
       nextDay();

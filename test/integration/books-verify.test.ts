@@ -16,10 +16,12 @@ const hourMs = 3_600_000;
 /** As many as a table of theirs has columns. */
 const many = 16;
 
+const letterOf = (n: number) => String.fromCharCode(97 + n);
+
 /** Ada's shelves with three volumes each, read by sync. */
 async function mirrored(shelves = 3): Promise<Catalog> {
   const catalog = await openCatalog({});
-  for (let n = 1; n <= shelves; n++) addShelf(catalog.world, 'ada', 1000 + n, 3, `${String.fromCharCode(96 + n)}`);
+  for (let n = 1; n <= shelves; n++) addShelf(catalog.world, 'ada', 1000 + n, 3, letterOf(n - 1));
   catalog.pass();
   expect((await catalog.sync()).exitCode).toBe(0);
   catalog.pass();
@@ -62,30 +64,19 @@ test.for(['books.shelves', 'books.shelf_volumes', 'books.volumes'])(
     await using catalog = await mirrored(many);
     const columns = (await columnsOf(catalog.pool, table)).filter(({ name }) => !(name in untold));
     const spoiled = await spoil(catalog.pool, table, columns);
-    const found = await verifyOnce(catalog.config());
-    const fields = found.differences.map(({ field }) => field.replace('shelf_volumes.', ''));
+    const { differences } = await verifyOnce(catalog.config(), { repair: true });
+    const fields = differences.map(({ field }) => field.replace('shelf_volumes.', ''));
     expect(spoiled.fields.filter(field => !fields.includes(field))).toEqual([]);
-    const repaired = await verifyOnce(catalog.config(), { repair: true });
-    expect(repaired.differences.filter(one => !one.repaired)).toEqual([]);
+    expect(differences.filter(one => !one.repaired)).toEqual([]);
     expect(await spoiled.left()).toEqual([]);
     expect((await verifyOnce(catalog.config())).differences).toEqual([]);
     expect(await catalog.differences()).toEqual([]);
   },
 );
 
-/** A shelf that was edited just before it was read: its times are later than `_observed_at`, which is held back. */
-async function justEdited(): Promise<Catalog> {
-  const catalog = await openCatalog({});
-  addShelf(catalog.world, 'ada', 1001, 2, 'a');
-  expect((await catalog.sync()).exitCode).toBe(0);
-  const ahead = await catalog.rows('select from books.shelves where volumes_last_updated_at > _observed_at');
-  expect(ahead).toHaveLength(1);
-  return catalog;
-}
-
-/** Wrong values, each of another row or at another time: in one column the value is later, earlier, or not there. */
+/** Wrong values, each of another row, and how each row is found. */
 const wrong = {
-  'books.shelves': [
+  shelves: [
     `volumes_last_updated_at = volumes_last_updated_at + interval '1 day'`,
     `volumes_last_updated_at = volumes_last_updated_at - interval '1 day'`,
     'volumes_last_updated_at = null',
@@ -93,56 +84,54 @@ const wrong = {
     `created_at = null`,
     `title = 'spoiled'`,
     'volume_count = volume_count + 1',
+  ].map((set, n) => `update books.shelves set ${set} where id = '${1001 + n}'`),
+  others: [
+    `update books.volumes set title = 'spoiled' where id = 'h0'`,
+    `update books.volumes set title = 'spoiled', _waits_since = _observed_at where id = 'i0'`,
+    `update books.shelf_volumes set position = position + 10 where volume_id = 'j0'`,
   ],
-  'books.volumes': [`title = 'spoiled'`, `title = 'spoiled', _waits_since = _observed_at`],
-  'books.shelf_volumes': ['position = position + 10'],
 };
+const everyWrong = [...wrong.shelves, ...wrong.others];
+
+/** Shelves that were edited just before they were read: their times are later than `_observed_at`, which is held back. */
+async function justEdited(): Promise<Catalog> {
+  const catalog = await openCatalog({});
+  for (let n = 0; n < everyWrong.length; n++) addShelf(catalog.world, 'ada', 1001 + n, 2, letterOf(n));
+  expect((await catalog.sync()).exitCode).toBe(0);
+  const ahead = await catalog.rows('select from books.shelves where volumes_last_updated_at > _observed_at');
+  expect(ahead).toHaveLength(everyWrong.length);
+  return catalog;
+}
 
 const kept = (catalog: Catalog) =>
   catalog.rows(`select to_jsonb(s) - '{_synced_at,_observed_at}'::text[] as row from books.shelves s
     union all select to_jsonb(v) - '{_synced_at,_observed_at,_checked_at,_true_by,thumbnail}'::text[] from books.volumes v
     union all select to_jsonb(m) - '{_synced_at,_observed_at}'::text[] from books.shelf_volumes m order by 1`);
 
-test('a wrong column of a shelf that was edited just before it was read is mended by verify', long, async () => {
+async function mends(sql: readonly string[], mend: (catalog: Catalog) => Promise<unknown>): Promise<void> {
   await using catalog = await justEdited();
   const before = await kept(catalog);
-  for (const [table, changes] of Object.entries(wrong)) {
-    for (const change of changes) {
-      await catalog.rows(`update ${table} set ${change}`);
-      const found = await verifyOnce(catalog.config(), { repair: true });
-      expect([change, found.differences.length > 0, found.differences.every(({ repaired }) => repaired)]).toEqual([
-        change,
-        true,
-        true,
-      ]);
-      expect([change, await kept(catalog)]).toEqual([change, before]);
-    }
-  }
-});
+  for (const one of sql) await catalog.rows(one);
+  expect(await kept(catalog)).not.toEqual(before);
+  catalog.pass();
+  await mend(catalog);
+  expect(await kept(catalog)).toEqual(before);
+}
 
-test('a sync mends a wrong column of a shelf, though the shelf is as before', async () => {
-  await using catalog = await justEdited();
-  const before = await kept(catalog);
-  for (const change of wrong['books.shelves']) {
-    await catalog.rows(`update books.shelves set ${change}`);
-    catalog.pass();
-    expect((await catalog.sync()).exitCode).toBe(0);
-    expect([change, await kept(catalog)]).toEqual([change, before]);
-  }
-});
+test('verify mends wrong columns of shelves that were edited just before they were read', long, () =>
+  mends(everyWrong, async catalog => {
+    const { differences } = await verifyOnce(catalog.config(), { repair: true });
+    expect(differences.length).toBeGreaterThanOrEqual(everyWrong.length);
+    expect(differences.filter(({ repaired }) => !repaired)).toEqual([]);
+  }),
+);
 
-test('backfill --again mends a wrong column of a shelf, of a volume and of a position', long, async () => {
-  await using catalog = await justEdited();
-  const before = await kept(catalog);
-  for (const [table, changes] of Object.entries(wrong)) {
-    for (const change of changes) {
-      await catalog.rows(`update ${table} set ${change}`);
-      catalog.pass();
-      expect((await catalog.again()).exitCode).toBe(0);
-      expect([change, await kept(catalog)]).toEqual([change, before]);
-    }
-  }
-});
+test('a sync mends wrong columns of shelves, though the shelves are as before', () =>
+  mends(wrong.shelves, catalog => catalog.sync()));
+
+test('backfill --again mends wrong columns of shelves, of volumes and of positions', long, () =>
+  mends(everyWrong, catalog => catalog.again()),
+);
 
 /** By the record that is to be named. */
 const made = {

@@ -6,9 +6,10 @@ import { describe, expect, test } from 'vitest';
 import { generateBooks } from '../../packages/sandbox/src/books/content/generate.ts';
 import { LAST_RESERVED_ID } from '../../packages/sandbox/src/books/records.ts';
 import { Interrupted } from '../../src/errors.ts';
+import { backfillAlone } from '../support/alone.ts';
 import { addShelf, bookDifferences, openCatalog, ownersOf, placesOf } from '../support/books.ts';
 import { long } from '../support/long.ts';
-import { backfillOnce, differences, syncOnce } from '../support/mirror.ts';
+import { differences, syncOnce } from '../support/mirror.ts';
 
 const users = ['118446744073709551615', '42'];
 
@@ -349,7 +350,7 @@ describe.concurrent('what is configured', () => {
     expect(await differences(catalog.pool, catalog.sandbox.world)).toEqual([]);
     // Without --again there is nothing of the catalog that a backfill could fill.
     catalog.asked();
-    expect((await backfillOnce(catalog.config(), ['shelves'])).exitCode).toBe(0);
+    expect((await backfillAlone(catalog.config(), ['shelves'])).exitCode).toBe(0);
     expect(catalog.asked()).toEqual(['/users/ada/bookshelves', '/mylibrary/bookshelves']);
   });
 });

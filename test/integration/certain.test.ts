@@ -1,6 +1,7 @@
 /** An answer that an agent calls certain holds as of a moment of which both ends and the deletions are known, or is refused. */
 import { expect, test } from 'vitest';
 import { agentOverStdio } from '../support/agent.ts';
+import { long } from '../support/long.ts';
 import { at, iso, type Scripted, scripted, ticket } from '../support/scripted.ts';
 
 const again = { kind: 'sweep', range: { since: null, until: null, again: true } } as const;
@@ -94,7 +95,7 @@ test('as of the last look for deletions, never later; not of rows that changed a
   expect(await agent.ask()).toEqual(counted(2, 698));
 });
 
-test('a mirror that begins with HELPDESK_SINCE says so; a backfill moves its start back', async () => {
+test('a mirror that begins with HELPDESK_SINCE says so; a backfill moves its start back', long, async () => {
   await using s = await scripted({ lookbackMs: 1000 });
   await s.rows(`update sync.accounts set since = '${iso(40)}'`);
   await using agent = await agentOf(s);
@@ -165,23 +166,27 @@ test('deletions of users are known as of the last full read that showed them all
   expect(await read('u1', 'u3')).toEqual(at(398));
 });
 
-test('messages leave with their tickets, and a stream whose deletions are declared unknown is never certain', async () => {
-  await using s = await scripted({ lookbackMs: 1000 });
-  await using agent = await agentOf(s);
-  shows(s, ticket('t1'));
-  s.details['/tickets/t1'] = { ...ticket('t1'), messages: [] };
-  s.goTo(100);
-  await s.sync('tickets');
-  await s.sync('messages');
-  s.goTo(200);
-  await s.sync('tickets', again);
-  const { deletes_checked_at } = await standing(s, 'tickets');
-  expect(await standing(s, 'messages')).toMatchObject({ deletes_checked_at, complete_through: at(98) });
-  expect(await agent.ask({}, 'select count(*)::int as n from safe.messages')).toEqual(counted(0, 98));
+test(
+  'messages leave with their tickets, and a stream whose deletions are declared unknown is never certain',
+  long,
+  async () => {
+    await using s = await scripted({ lookbackMs: 1000 });
+    await using agent = await agentOf(s);
+    shows(s, ticket('t1'));
+    s.details['/tickets/t1'] = { ...ticket('t1'), messages: [] };
+    s.goTo(100);
+    await s.sync('tickets');
+    await s.sync('messages');
+    s.goTo(200);
+    await s.sync('tickets', again);
+    const { deletes_checked_at } = await standing(s, 'tickets');
+    expect(await standing(s, 'messages')).toMatchObject({ deletes_checked_at, complete_through: at(98) });
+    expect(await agent.ask({}, 'select count(*)::int as n from safe.messages')).toEqual(counted(0, 98));
 
-  await s.rows(
-    `update sync.streams set deletions = 'the list hides old tickets' where stream_key = 'helpdesk.tickets'`,
-  );
-  expect(await standing(s, 'tickets')).toMatchObject({ deletes_checked_at: null });
-  expect(await agent.ask({ through: written(1) })).toContain('deletions are never known: the list hides old tickets');
-});
+    await s.rows(
+      `update sync.streams set deletions = 'the list hides old tickets' where stream_key = 'helpdesk.tickets'`,
+    );
+    expect(await standing(s, 'tickets')).toMatchObject({ deletes_checked_at: null });
+    expect(await agent.ask({ through: written(1) })).toContain('deletions are never known: the list hides old tickets');
+  },
+);

@@ -331,7 +331,7 @@ test('erased from everything, and kept out: read again, swept, verified, replaye
 /** What they write says whose it is. */
 const mark = (customer: string) => `of-${customer}-only`;
 
-test.each(Array.from({ length: amount(10, 4, 1) }, (_, n) => n + 1))(
+test.each(Array.from({ length: amount(10, 2, 1) }, (_, n) => n + 1))(
   'whatever happens, in whatever order, with a fifth of the requests failing: seed %d',
   long,
   async seed => {

@@ -7,7 +7,7 @@ import { pino } from 'pino';
 import { describe, expect, test, vi } from 'vitest';
 import { generateBooks } from '../../packages/sandbox/src/books/content/generate.ts';
 import { startSandbox } from '../../packages/sandbox/src/server.ts';
-import type { HandOffConfig } from '../../src/app/config.ts';
+import { type HandOffConfig, readConfig } from '../../src/app/config.ts';
 import { addHandOff } from '../../src/cli/work/hand-off.ts';
 import type { Clock } from '../../src/clock.ts';
 import { transaction } from '../../src/engine/database/pool.ts';
@@ -21,10 +21,10 @@ import { keepHandOffs, sendHandOffs, waysOf } from '../../src/ops/hand-offs/send
 import { booksConfig } from '../support/books.ts';
 import { settingsFor, shelfdesk } from '../support/cli.ts';
 import { command } from '../support/command.ts';
-import { eventually } from '../support/desk.ts';
+import { eventually, openDesk } from '../support/desk.ts';
 import { keyOf } from '../support/keys.ts';
 import { long } from '../support/long.ts';
-import { configFor, noSandboxLimits, syncOnce } from '../support/mirror.ts';
+import { backfillOnce, configFor, noSandboxLimits, syncOnce } from '../support/mirror.ts';
 import { freshDatabase } from '../support/postgres.ts';
 import { handOffSecret, handOffTo, openReceiver } from '../support/receiver.ts';
 import { at, iso, message, open, type Scripted, scripted, take, ticket } from '../support/scripted.ts';
@@ -882,11 +882,11 @@ describe('as people run it', () => {
       // However long the second takes, this is not due before it ends.
       const later = `update sync.hand_off_deliveries set next_try_at = now() + interval '30 minutes' where delivered_at is null`;
       expect((await db.pool.query(later)).rowCount).toBe(1);
-      const second = await shelfdesk(['sync', 'users'], env).finished;
-      expect(second.code, second.stderr).toBe(0);
+      const config = readConfig('/nowhere', env);
+      expect((await syncOnce(config, ['users'])).exitCode).toBe(0);
       // The first was refused: its retry is not due yet, and the second waits behind it.
       expect(receiver.got).toHaveLength(1);
-      const list = await shelfdesk(['hand-off', 'list', '--json'], env).finished;
+      const list = await command(addHandOff, config, 'hand-off', 'list', '--json');
       expect(JSON.parse(list.stdout)).toMatchObject([
         { run: 2, kind: 'sync', withheld: null },
         {
@@ -898,7 +898,7 @@ describe('as people run it', () => {
           ],
         },
       ]);
-      const sent = await shelfdesk(['hand-off', 'send', '--json'], env).finished;
+      const sent = await command(addHandOff, config, 'hand-off', 'send', '--json');
       expect(JSON.parse(sent.stdout)).toEqual([
         { channel: 'webhook', sent: 2, error: null },
         { channel: 'command', sent: 0, error: null },
@@ -910,7 +910,7 @@ describe('as people run it', () => {
       );
       expect((await readFile(join(folder.path, 'got'), 'utf8')).match(/hand_off.complete/g)).toHaveLength(2);
       await eventually(() => expect(heard).toEqual([receiver.got[0]!.id, receiver.got[2]!.id]));
-      for (const { stdout, stderr } of [first, second, list, sent])
+      for (const { stdout, stderr } of [first, list, sent])
         for (const secret of ['hush', handOffSecret]) expect(stdout + stderr).not.toContain(secret);
     } finally {
       await listener.end();
@@ -942,77 +942,36 @@ describe('as people run it', () => {
     }
   });
 
-  test('a worker hands off what a run of its own has read', async () => {
-    await using db = await freshDatabase();
-    await using receiver = await openReceiver();
-    const sandbox = await startSandbox({ ...noSandboxLimits, tickets: 5 });
-    const env = {
-      ...settingsFor(db.url, sandbox),
-      ...receiver.env,
-      SCHEDULE_NIGHTLY: '* * * * * *',
-      SCHEDULE_FRESH: '',
-    };
-    const worker = shelfdesk(['start'], env);
-    try {
-      await eventually(() => expect(receiver.got.length).toBeGreaterThan(0));
-      expect(receiver.got[0]!.message.data).toMatchObject({
-        kind: 'nightly',
-        streams: ['users', 'customers', 'tickets', 'messages'].map(name => ({ stream: `helpdesk.${name}`, gaps: 0 })),
-      });
-      worker.process.kill('SIGTERM');
-      expect((await worker.finished).code).toBe(0);
-    } finally {
-      worker.process.kill('SIGKILL');
-      await worker.finished;
-      await sandbox.close();
-    }
-  });
-
   test('a command with other settings sends nothing and sets nothing while a worker lives', async () => {
-    await using db = await freshDatabase();
     await using receiver = await openReceiver();
-    const sandbox = await startSandbox({ ...noSandboxLimits, tickets: 2 });
-    const quiet = { ...settingsFor(db.url, sandbox), SCHEDULE_NIGHTLY: '', SCHEDULE_FRESH: '' };
-    const worker = shelfdesk(['start'], { ...quiet, HANDOFF_NOTIFY: 'load_done' });
-    try {
-      await eventually(async () => {
-        const { rows } = await db.pool.query('select from sync.workers where works');
-        expect(rows).toHaveLength(1);
-      });
-      await db.pool.query(
-        `with h as (
-           insert into sync.hand_offs (account_id, run_id, kind, started_at, ended_at, issued_at, certificate)
-           values ('default', 0, 'sync', now(), now(), now(), '{"id": "handoff_0"}') returning id)
-         insert into sync.hand_off_deliveries (hand_off_id, account_id, channel, next_try_at)
-         select id, 'default', 'webhook', '-infinity' from h`,
-      );
-      const { code, stderr } = await shelfdesk(['sync', 'users'], { ...quiet, ...receiver.env }).finished;
-      expect(code, stderr).toBe(0);
-      expect(receiver.got).toEqual([]);
-      const { rows } = await db.pool.query('select channels, notify from sync.hand_off_settings');
-      expect(rows).toEqual([{ channels: [], notify: 'load_done' }]);
-    } finally {
-      worker.process.kill('SIGKILL');
-      await worker.finished;
-      await sandbox.close();
-    }
+    const handOff = handOffTo(undefined, { notify: 'load_done' });
+    await using desk = await openDesk({ redisUrl: undefined, tickets: 2, settings: () => ({ handOff }) });
+    await desk.worker({ reconciles: true });
+    await desk.rows(
+      `with h as (
+         insert into sync.hand_offs (account_id, run_id, kind, started_at, ended_at, issued_at, certificate)
+         values ('default', 0, 'sync', now(), now(), now(), '{"id": "handoff_0"}') returning id)
+       insert into sync.hand_off_deliveries (hand_off_id, account_id, channel, next_try_at)
+       select id, 'default', 'webhook', '-infinity' from h`,
+    );
+    const other = { ...desk.config, handOff: handOffTo(receiver.url) };
+    expect((await syncOnce(other, ['users'])).exitCode).toBe(0);
+    expect(receiver.got).toEqual([]);
+    expect(await desk.rows('select channels, notify from sync.hand_off_settings')).toEqual([
+      { channels: [], notify: 'load_done' },
+    ]);
   });
 
-  test('each backfill that was read to its end', async () => {
+  test('each backfill that was read to its end', long, async () => {
     await using db = await freshDatabase();
-    await using receiver = await openReceiver();
     const sandbox = await startSandbox({ ...noSandboxLimits, tickets: 5 });
-    const env = { ...settingsFor(db.url, sandbox), ...receiver.env };
     try {
-      for (const args of [
-        ['backfill'],
-        ['sync'],
-        ['backfill', 'tickets', '--until', '2024-01-01'],
-        ['backfill', '--again'],
-      ]) {
-        const { code, stderr } = await shelfdesk(args, env).finished;
-        expect(code, `${args}: ${stderr}`).toBe(0);
-      }
+      const config = configFor(db.url, sandbox, { handOff: handOffTo(new URL('http://127.0.0.1:1')) });
+      const streams = ['users', 'customers', 'tickets', 'messages'];
+      await backfillOnce(config, streams);
+      await syncOnce(config);
+      await backfillOnce(config, ['tickets'], { until: new Date('2024-01-01') });
+      await backfillOnce(config, streams, { again: true });
       const { rows } = await db.pool.query('select kind, withheld from sync.hand_offs order by run_id');
       expect(rows).toEqual(['backfill', 'sync', 'backfill', 'backfill'].map(kind => ({ kind, withheld: null })));
     } finally {
@@ -1033,42 +992,50 @@ describe('as people run it', () => {
     }
   });
 
-  test('each account of a file has its own receiver, and one that never answers delays no other', async () => {
-    await using db = await freshDatabase();
-    await using folder = await temporary();
-    await using silent = await openReceiver(() => {});
-    await using receiver = await openReceiver();
-    const sandboxes = [
-      await startSandbox({ ...noSandboxLimits, tickets: 2 }),
-      await startSandbox({ ...noSandboxLimits, tickets: 2 }),
-    ];
-    const file = join(folder.path, 'accounts.yml');
-    const account = (name: string, n: number) =>
-      `  ${name}:\n    HELPDESK_BASE_URL: ${sandboxes[n]!.url}\n    HELPDESK_TOKEN: { env: TOKEN }\n    HANDOFF_WEBHOOK_URL: { env: HOOK_${n} }\n`;
-    const { HELPDESK_BASE_URL: _, HELPDESK_TOKEN: token, ...limits } = settingsFor(db.url, sandboxes[0]!);
-    const hooks = { HOOK_0: silent.url.href, HOOK_1: receiver.url.href, SECRET: handOffSecret };
-    await writeFile(
-      file,
-      `defaults:\n  HELPDESK_CREDITS: 1000000000\n  HELPDESK_REQUESTS_PER_SECOND: 1000000\n  SCHEDULE_NIGHTLY: '* * * * * *'\n  SCHEDULE_FRESH: ''\n  HANDOFF_SECRET: { env: SECRET }\naccounts:\n${account('mute', 0)}${account('heard', 1)}`,
-    );
-    const worker = shelfdesk(['start'], { ...limits, ...hooks, TOKEN: token, SHELFDESK_CONFIG: file });
-    try {
-      await eventually(() => {
-        expect(silent.got).toHaveLength(1);
-        expect(receiver.got.length).toBeGreaterThan(1);
-      });
-      expect(silent.got[0]!.message.data.account).toBe('mute');
-      expect(new Set(receiver.got.map(({ message: { data } }) => data.account))).toEqual(new Set(['heard']));
-      worker.process.kill('SIGTERM');
-      expect((await worker.finished).code).toBe(0);
-      const left = await db.pool.query(`select from sync.hand_off_deliveries where held_by is not null`);
-      expect(left.rows).toEqual([]);
-    } finally {
-      worker.process.kill('SIGKILL');
-      await worker.finished;
-      for (const one of sandboxes) await one.close();
-    }
-  });
+  test(
+    'a worker hands off what its runs have read, of each account to its own receiver, and one that never answers delays no other',
+    long,
+    async () => {
+      await using db = await freshDatabase();
+      await using folder = await temporary();
+      await using silent = await openReceiver(() => {});
+      await using receiver = await openReceiver();
+      const sandboxes = [
+        await startSandbox({ ...noSandboxLimits, tickets: 2 }),
+        await startSandbox({ ...noSandboxLimits, tickets: 2 }),
+      ];
+      const file = join(folder.path, 'accounts.yml');
+      const account = (name: string, n: number) =>
+        `  ${name}:\n    HELPDESK_BASE_URL: ${sandboxes[n]!.url}\n    HELPDESK_TOKEN: { env: TOKEN }\n    HANDOFF_WEBHOOK_URL: { env: HOOK_${n} }\n`;
+      const { HELPDESK_BASE_URL: _, HELPDESK_TOKEN: token, ...limits } = settingsFor(db.url, sandboxes[0]!);
+      const hooks = { HOOK_0: silent.url.href, HOOK_1: receiver.url.href, SECRET: handOffSecret };
+      await writeFile(
+        file,
+        `defaults:\n  HELPDESK_CREDITS: 1000000000\n  HELPDESK_REQUESTS_PER_SECOND: 1000000\n  SCHEDULE_NIGHTLY: '* * * * * *'\n  SCHEDULE_FRESH: ''\n  HANDOFF_SECRET: { env: SECRET }\naccounts:\n${account('mute', 0)}${account('heard', 1)}`,
+      );
+      const worker = shelfdesk(['start'], { ...limits, ...hooks, TOKEN: token, SHELFDESK_CONFIG: file });
+      try {
+        await eventually(() => {
+          expect(silent.got).toHaveLength(1);
+          expect(receiver.got.length).toBeGreaterThan(1);
+        });
+        expect(silent.got[0]!.message.data.account).toBe('mute');
+        expect(receiver.got[0]!.message.data).toMatchObject({
+          kind: 'nightly',
+          streams: ['users', 'customers', 'tickets', 'messages'].map(name => ({ stream: `helpdesk.${name}`, gaps: 0 })),
+        });
+        expect(new Set(receiver.got.map(({ message: { data } }) => data.account))).toEqual(new Set(['heard']));
+        worker.process.kill('SIGTERM');
+        expect((await worker.finished).code).toBe(0);
+        const left = await db.pool.query(`select from sync.hand_off_deliveries where held_by is not null`);
+        expect(left.rows).toEqual([]);
+      } finally {
+        worker.process.kill('SIGKILL');
+        await worker.finished;
+        for (const one of sandboxes) await one.close();
+      }
+    },
+  );
 
   test('send again, and test', async () => {
     await using db = await freshDatabase();
@@ -1076,9 +1043,8 @@ describe('as people run it', () => {
     await using receiver = await openReceiver(to => void to.writeHead(status).end());
     const sandbox = await startSandbox({ ...noSandboxLimits, tickets: 1 });
     try {
-      const env = { ...settingsFor(db.url, sandbox), ...receiver.env };
-      expect((await shelfdesk(['sync', 'users'], env).finished).code).toBe(0);
       const config = configFor(db.url, sandbox, { redisUrl: undefined, handOff: handOffTo(receiver.url) });
+      expect((await syncOnce(config, ['users'])).exitCode).toBe(0);
       const run = (...args: string[]) => command(addHandOff, config, 'hand-off', ...args);
       expect(await run('send', '1', '--json')).toMatchObject({ code: 0 });
       expect(receiver.got[1]).toEqual(receiver.got[0]);

@@ -3,13 +3,13 @@ import { describe, expect, test } from 'vitest';
 import { between, makeRng } from '../../packages/sandbox/src/random.ts';
 import { startSandbox } from '../../packages/sandbox/src/server.ts';
 import { settingsFor, shelfdesk } from '../support/cli.ts';
-import { amount } from '../support/long.ts';
+import { amount, long, proof } from '../support/long.ts';
 import { differences, noSandboxLimits } from '../support/mirror.ts';
 import { freshDatabase } from '../support/postgres.ts';
 import { describeOnRedis } from '../support/redis.ts';
 import { inFlight } from '../support/workers.ts';
 
-const kills = amount(8, 4);
+const kills = amount(8, 3);
 /** SPEC I8: what was completed longer ago is not taken over as it is. */
 const carryMs = 60_000;
 
@@ -76,13 +76,10 @@ async function killAndRerun(seed: number, queue: Record<string, string>): Promis
 }
 
 describe(`${kills} times kill -9 at random points of a first load: equal tables, only what was in flight fetched twice`, () => {
-  test('with the queue in PostgreSQL', () => killAndRerun(11, {}));
+  test('with the queue in PostgreSQL', long, () => killAndRerun(11, {}));
 });
 
-describeOnRedis(
-  'kill -9, on Redis',
-  ({ url }) => {
-    test('with the queue in Redis', () => killAndRerun(12, { REDIS_URL: url }));
-  },
-  { takesLong: true },
-);
+// In CI workers are killed on Redis (workers.test.ts).
+describeOnRedis('kill -9, on Redis', ({ url }) => {
+  test('with the queue in Redis', proof, () => killAndRerun(12, { REDIS_URL: url }));
+});

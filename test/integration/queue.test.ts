@@ -30,12 +30,22 @@ const goesOn = async (desk: Desk, requests = 3) => {
   const from = totals.requests;
   await eventually(() => expect(totals.requests).toBeGreaterThanOrEqual(from + requests));
 };
+const isAlive = async (desk: Desk, { id }: { id: number }) =>
+  (await desk.rows('select sync.is_alive($1) as alive', id))[0]!.alive;
+/** Of whoever works, and of the one that watches. */
+const endConnections = async (desk: Desk) => {
+  const ended = await desk.rows(
+    `select application_name as name, pg_terminate_backend(pid, 10000) as ended from pg_stat_activity
+     where datname = current_database() and application_name <> ''`,
+  );
+  expect(ended.filter(({ name }) => name === 'shelfdesk: presence')).toHaveLength(2);
+};
 const isEqual = async (desk: Desk) => expect(await differences(desk.pool, desk.sandbox.world)).toEqual([]);
 
 /** What has nothing to do with where the jobs are is asked of the queue in PostgreSQL alone, which goes with its database. */
 function conformance(redisUrl: string | undefined): void {
-  /** What takes long on this queue, and has been shown on the other one. */
-  const longOnRedis = redisUrl === undefined ? {} : long;
+  /** What depends on no queue. */
+  const onOneQueue = redisUrl === undefined ? test : undefined;
   const deskOf = (options: Omit<DeskOptions, 'redisUrl'> = {}) => openDesk({ redisUrl, tickets: 60, ...options });
 
   /** A job that says who has it, and ends when the test says so. */
@@ -95,15 +105,19 @@ function conformance(redisUrl: string | undefined): void {
       expect(met.every(one => ids.includes(one.split(' at ')[1]!))).toBe(true);
     });
 
-    test('a process has as many jobs at work at a time as one account can have, which is seven', long, async () => {
-      await using desk = await deskOf();
-      const { met, definitions } = meeting(7);
-      await desk.worker({ definitions });
-      for (let i = 1; i <= 7; i++) await desk.watcher.queue.add('meet', `job-${i}`, { name: `job ${i}` });
-      // They end only when all of them are here.
-      await eventually(async () => expect(await desk.counts()).toEqual(nothing));
-      expect(met).toHaveLength(7);
-    });
+    onOneQueue?.(
+      'a process has as many jobs at work at a time as one account can have, which is seven',
+      long,
+      async () => {
+        await using desk = await deskOf();
+        const { met, definitions } = meeting(7);
+        await desk.worker({ definitions });
+        for (let i = 1; i <= 7; i++) await desk.watcher.queue.add('meet', `job-${i}`, { name: `job ${i}` });
+        // They end only when all of them are here.
+        await eventually(async () => expect(await desk.counts()).toEqual(nothing));
+        expect(met).toHaveLength(7);
+      },
+    );
   });
 
   test.concurrent('hand-over: the page in flight is written, the job waits again unhurt, and another worker goes on there', async () => {
@@ -144,7 +158,7 @@ function conformance(redisUrl: string | undefined): void {
     expect(asked.slice(2)).not.toEqual(expect.arrayContaining([asked[1]]));
   });
 
-  test.concurrent(
+  onOneQueue?.concurrent(
     'a reply that is long in coming is waited for, and written, before the worker is gone',
     long,
     async () => {
@@ -269,9 +283,8 @@ function conformance(redisUrl: string | undefined): void {
   });
 
   describe.concurrent('failures', () => {
-    test(
+    onOneQueue?.(
       'a stream that fails is in the failed set and in its run; what waits again gets a job of a new name',
-      longOnRedis,
       async () => {
         await using desk = await deskOf();
         desk.fault = ({ path }) => (path === '/customers' ? { kind: 'status', status: 400 } : undefined);
@@ -417,7 +430,6 @@ function conformance(redisUrl: string | undefined): void {
         token: 1,
         worker: victim.id,
       });
-      const killedMs = performance.now();
       victim.kill('SIGKILL');
       await victim.finished;
       await eventually(
@@ -429,7 +441,6 @@ function conformance(redisUrl: string | undefined): void {
           }),
         takenUpMs,
       );
-      took('killed, queue alone', redisUrl, killedMs);
       desk.slow = false;
       desk.fault = () => undefined;
       await completed(desk, run);
@@ -438,44 +449,6 @@ function conformance(redisUrl: string | undefined): void {
         (await differences(desk.pool, desk.sandbox.world)).filter(one => /^(customers|contacts) /.test(one)),
       ).toEqual([]);
     });
-
-    test(
-      'killed at work, and the queue emptied: whoever looks after the runs takes it up within 15 s',
-      long,
-      async () => {
-        await using desk = await deskOf();
-        desk.onRequest = ({ path }) => {
-          if (path.startsWith('/tickets/')) desk.slow = true;
-        };
-        const victim = await desk.process();
-        const run = await desk.open();
-        await eventually(() => expect(details(desk).length).toBeGreaterThan(3));
-        const heir = await desk.worker({ reconciles: true });
-        expect((await desk.progress(run)).streams.messages).toMatchObject({
-          state: 'running',
-          token: 1,
-          worker: victim.id,
-        });
-        const killedMs = performance.now();
-        victim.kill('SIGKILL');
-        await victim.finished;
-        await desk.flush();
-        await eventually(
-          async () =>
-            expect((await desk.progress(run)).streams.messages).toMatchObject({
-              state: 'running',
-              token: 2,
-              worker: heir.id,
-            }),
-          takenUpMs,
-        );
-        took('killed, queue emptied', redisUrl, killedMs);
-        desk.onRequest = () => {};
-        desk.slow = false;
-        await completed(desk, run);
-        await isEqual(desk);
-      },
-    );
 
     test(
       'stopped with a page in flight, and continued when another one is at work: that page is not written',
@@ -493,7 +466,6 @@ function conformance(redisUrl: string | undefined): void {
         const inHand = details(desk)[10]!.path;
         desk.slow = true;
         const heir = await desk.worker({ reconciles: true });
-        const stoppedMs = performance.now();
         await eventually(
           async () =>
             expect((await desk.progress(run)).streams.messages).toMatchObject({
@@ -503,7 +475,6 @@ function conformance(redisUrl: string | undefined): void {
             }),
           takenUpMs,
         );
-        took('stopped', redisUrl, stoppedMs);
         // It was never taken for dead: only its job was taken from it.
         expect((await liveWorkers(desk.pool, ['default'])).map(({ id }) => id)).toEqual([sleeper.id, heir.id]);
         await eventually(() => expect(details(desk).filter(({ path }) => path === inHand)).toHaveLength(2));
@@ -553,19 +524,17 @@ function conformance(redisUrl: string | undefined): void {
         // The stream that is at work ends without it; the next one needs it.
         await eventually(async () => expect((await desk.progress(run)).streams.customers!.state).toBe('completed'));
         desk.slow = false;
-        const backMs = performance.now();
         await way.open();
         await completed(desk, run);
-        took('Redis away, from its return to the end of the run', redisUrl, backMs);
         await isEqual(desk);
         worker.kill('SIGTERM');
         expect(await worker.finished).toMatchObject({ code: 0, signal: null });
       });
     }
 
-    test(
+    onOneQueue?.(
       'a database that cannot be reached for a while: the process waits for it, and goes on by itself',
-      longOnRedis,
+      long,
       async () => {
         const { url } = inject('postgres');
         await using way = await wayTo(url);
@@ -579,20 +548,14 @@ function conformance(redisUrl: string | undefined): void {
         await eventually(() =>
           expect(worker.told()).toMatch(/customers: the database does not answer: .*; waiting for it/),
         );
-        await eventually(async () =>
-          expect(await desk.rows('select sync.is_alive($1) as alive', worker.id)).toEqual([{ alive: false }]),
-        );
+        await eventually(async () => expect(await isAlive(desk, worker)).toBe(false));
         expect(await desk.rows(`select state from sync.run_streams where stream = 'customers'`)).toEqual([
           { state: 'interrupted' },
         ]);
         desk.slow = false;
-        const backMs = performance.now();
         await way.open();
-        await eventually(async () =>
-          expect(await desk.rows('select sync.is_alive($1) as alive', worker.id)).toEqual([{ alive: true }]),
-        );
+        await eventually(async () => expect(await isAlive(desk, worker)).toBe(true));
         await completed(desk, run);
-        took('the database away, from its return to the end of the run', redisUrl, backMs);
         await isEqual(desk);
         worker.kill('SIGTERM');
         expect(await worker.finished).toMatchObject({ code: 0, signal: null });
@@ -603,64 +566,39 @@ function conformance(redisUrl: string | undefined): void {
       test('a database that ends every connection, again and again: the run ends by itself', long, async () => {
         await using desk = await deskOf({ tickets: 120 });
         desk.slow = true;
-        const worker = await desk.process();
+        const worker = await desk.worker({ reconciles: true });
         const run = await desk.open();
         for (const requests of [1, 3, 8, 2]) {
           await goesOn(desk, requests);
-          const ended = await desk.rows(
-            `select application_name as name, pg_terminate_backend(pid, 10000) as ended from pg_stat_activity
-           where datname = current_database() and application_name <> ''`,
-          );
-          // Of the process, and of the one that watches.
-          expect(ended.filter(({ name }) => name === 'shelfdesk: presence')).toHaveLength(2);
-          await eventually(async () =>
-            expect(await desk.rows('select sync.is_alive($1) as alive', worker.id)).toEqual([{ alive: true }]),
-          );
+          await endConnections(desk);
+          await eventually(async () => expect(await isAlive(desk, worker)).toBe(true));
         }
         desk.slow = false;
-        const endedMs = performance.now();
         await completed(desk, run);
-        took('all connections ended, to the end of the run', redisUrl, endedMs);
         await isEqual(desk);
         expect((await liveWorkers(desk.pool, ['default'])).map(({ id }) => id)).toEqual([worker.id]);
-        worker.kill('SIGTERM');
-        expect(await worker.finished).toMatchObject({ code: 0, signal: null });
       });
 
-      test(
-        'a database that is read-only for a while: the process waits for it, and goes on by itself',
-        long,
-        async () => {
-          await using desk = await deskOf();
-          desk.slow = true;
-          const worker = await desk.process(['start'], { LOG_LEVEL: 'debug' });
-          const run = await desk.open();
-          await eventually(() => expect(desk.sandbox.requests.some(({ path }) => path === '/customers')).toBe(true));
-          const set = (mode: 'on' | 'off') =>
-            desk.rows(`do $$ begin
-          execute format('alter database %I set default_transaction_read_only = ${mode}', current_database()); end $$`);
-          await set('on');
-          await desk.rows(`select pg_terminate_backend(pid, 10000) from pg_stat_activity
-        where datname = current_database() and application_name <> ''`);
-          await eventually(() =>
-            expect(worker.told()).toMatch(/cannot be used: read-only \(cannot execute .*waiting for it/),
-          );
-          await eventually(async () =>
-            expect(await desk.rows('select sync.is_alive($1) as alive', worker.id)).toEqual([{ alive: false }]),
-          );
-          await set('off');
-          desk.slow = false;
-          await completed(desk, run);
-          await isEqual(desk);
-          await eventually(async () =>
-            expect(await desk.rows('select sync.is_alive($1) as alive', worker.id)).toEqual([{ alive: true }]),
-          );
-          worker.kill('SIGTERM');
-          expect(await worker.finished).toMatchObject({ code: 0, signal: null });
-        },
-      );
+      test('a database that is read-only for a while is waited for, and the run ends by itself', long, async () => {
+        await using desk = await deskOf();
+        desk.slow = true;
+        const worker = await desk.worker({ reconciles: true });
+        const run = await desk.open();
+        await eventually(() => expect(desk.sandbox.requests.some(({ path }) => path === '/customers')).toBe(true));
+        const set = (mode: 'on' | 'off') =>
+          desk.rows(`do $$ begin
+            execute format('alter database %I set default_transaction_read_only = ${mode}', current_database()); end $$`);
+        await set('on');
+        await endConnections(desk);
+        await eventually(async () => expect(await isAlive(desk, worker)).toBe(false));
+        await set('off');
+        desk.slow = false;
+        await completed(desk, run);
+        await isEqual(desk);
+        await eventually(async () => expect(await isAlive(desk, worker)).toBe(true));
+      });
 
-      test('Ctrl-C of a command while the database is away: it says so, and ends', async () => {
+      test('Ctrl-C of a command while the database is away: it says so, and ends', long, async () => {
         const { url } = inject('postgres');
         await using way = await wayTo(url);
         await using desk = await deskOf({ ways: { DATABASE_URL: way.url } });
@@ -679,11 +617,5 @@ function conformance(redisUrl: string | undefined): void {
   });
 }
 
-/** How long it took, for people who measure: SHOW_TIMES=1. */
-function took(what: string, redisUrl: string | undefined, sinceMs: number): void {
-  if (!process.env.SHOW_TIMES) return;
-  console.log(`${redisUrl ? 'Redis' : 'PostgreSQL'}: ${what}: ${((performance.now() - sinceMs) / 1000).toFixed(1)} s`);
-}
-
 describe('the queue in PostgreSQL', () => conformance(undefined));
-describeOnRedis('the queue in Redis', ({ url }) => conformance(url));
+describeOnRedis('the queue in Redis', ({ url }) => conformance(url), { takesLong: true });

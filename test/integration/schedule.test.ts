@@ -122,51 +122,54 @@ describe('claimSlot', () => {
     expect(await claimSlot(source.pool, 'other', fresh, at(0), 1, at(60))).toMatchObject({ run: expect.any(Number) });
   });
 
-  test.for([
-    ['fresh', 'sync', true],
-    ['fresh', 'fresh', true],
-    ['fresh', 'nightly', true],
-    ['fresh', 'hydrate', false],
-    ['fresh', 'backfill', false],
-    ['nightly', 'nightly', true],
-    ['nightly', 'fresh', false],
-    ['nightly', 'sync', false],
-    ['nightly', 'backfill', false],
-  ] as const)('%s beside an open run of kind %s: skipped is %s', async ([schedule, kind, skipped]) => {
+  test('an open run that reads the same is a reason to skip: a night for both, a fresh one for the fresh alone', async () => {
     await using source = await scripted();
-    const run = await open(source.pool, ['customers', 'tickets'], at(0), { kind });
-    const answer = await claim(source, plans[schedule], 60);
-    expect(answer).toEqual(skipped ? { skipped: `run ${run} is open` } : { run: run + 1 });
-    expect(await slotsOf(source)).toEqual(
-      [{ schedule, slot: at(60), run_id: null, skipped: null, ...answer, ...(!skipped && { run_id: run + 1 }) }].map(
-        ({ run: _, ...slot }: Record<string, unknown>) => slot,
-      ),
-    );
-    if (skipped) expect(await runsOf(source)).toHaveLength(1);
-    await endAll(source);
-    expect(await claim(source, plans[schedule], 61)).toMatchObject({ run: expect.any(Number) });
+    for (const [schedule, kind, skipped] of [
+      ['fresh', 'sync', true],
+      ['fresh', 'fresh', true],
+      ['fresh', 'nightly', true],
+      ['fresh', 'hydrate', false],
+      ['fresh', 'backfill', false],
+      ['nightly', 'nightly', true],
+      ['nightly', 'fresh', false],
+      ['nightly', 'sync', false],
+      ['nightly', 'backfill', false],
+    ] as const) {
+      const which = `${schedule} beside ${kind}`;
+      await source.rows('delete from sync.schedule_slots');
+      await endAll(source);
+      const run = await open(source.pool, ['customers', 'tickets'], at(0), { kind });
+      const answer = await claim(source, plans[schedule], 60);
+      expect(answer, which).toEqual(skipped ? { skipped: `run ${run} is open` } : { run: run + 1 });
+      const slot = { schedule, slot: at(60), run_id: skipped ? null : run + 1 };
+      expect(await slotsOf(source), which).toEqual([{ ...slot, skipped: skipped ? `run ${run} is open` : null }]);
+      await endAll(source);
+      expect(await claim(source, plans[schedule], 61), which).toMatchObject({ run: expect.any(Number) });
+    }
   });
 
-  test.for([
-    { left: ['tickets'], blocks: true },
-    { left: ['shelves'], blocks: true },
-    { left: ['users', 'customers', 'tickets'], blocks: true },
-    // The last stream of each source is the one that counts.
-    { left: ['users', 'customers'], blocks: false },
-    { left: [], blocks: false },
-  ])('a nightly run of both sources that has yet to read $left is in the way of the next: $blocks', async one => {
+  test('a nightly run of both sources is in the way of the next until it has read the last stream of each', async () => {
     await using source = await scripted();
     const [both] = plansFor(streams);
     expect(both).toMatchObject({ schedule: 'nightly', streams: keysOf(['users', 'customers', 'tickets', 'shelves']) });
-    const first = await claim(source, both!, 0);
-    await source.rows(
-      `update sync.stored_run_streams s set state = 'completed' from sync.stored_runs r
-       where r.id = s.run_id and r.kind = 'nightly' and s.stream <> all($1)`,
-      one.left,
-    );
-    const { run } = first as { run: number };
-    const next = one.blocks ? { skipped: `run ${run} is open` } : { run: expect.any(Number) };
-    expect(await claim(source, both!, 60)).toEqual(next);
+    for (const [left, blocks] of [
+      [['tickets'], true],
+      [['shelves'], true],
+      [['users', 'customers', 'tickets'], true],
+      [['users', 'customers'], false],
+      [[], false],
+    ] as const) {
+      await source.rows('delete from sync.schedule_slots');
+      await endAll(source);
+      const { run } = (await claim(source, both!, 0)) as { run: number };
+      await source.rows(
+        `update sync.stored_run_streams s set state = 'completed' from sync.stored_runs r
+         where r.id = s.run_id and r.kind = 'nightly' and s.stream <> all($1)`,
+        left,
+      );
+      const next = blocks ? { skipped: `run ${run} is open` } : { run: expect.any(Number) };
+      expect(await claim(source, both!, 60), String(left)).toEqual(next);
+    }
   });
 
   test('an open run that has read the top already is no reason to skip', async () => {
@@ -454,13 +457,13 @@ async function killAtWork(house: House, workers: WorkerProcess[], then: () => Pr
   }
 }
 
-async function fiveReplicas(queue: Record<string, string>, flush: (house: House) => Promise<void>): Promise<void> {
-  await using house = await openHouse({ ...queue, SCHEDULE_FRESH: '* * * * * *', SCHEDULE_NIGHTLY: '' });
-  const workers = Array.from({ length: 5 }, () => house.start());
+async function threeReplicas(REDIS_URL: string, flush: (house: House) => Promise<void>): Promise<void> {
+  await using house = await openHouse({ REDIS_URL, SCHEDULE_FRESH: '* * * * * *', SCHEDULE_NIGHTLY: '' });
+  const workers = Array.from({ length: 3 }, () => house.start());
   await Promise.all(workers.map(({ id }) => id));
-  await freshRunsAfter(house, 0, 5);
+  await freshRunsAfter(house, 0, 2);
   await killAtWork(house, workers, () => flush(house));
-  await freshRunsAfter(house, await lastFresh(house), 5);
+  await freshRunsAfter(house, await lastFresh(house), 2);
   // Whoever was killed, and whatever was flushed: nothing that was opened before stays behind.
   const now = await lastFresh(house);
   await eventually(async () =>
@@ -493,15 +496,11 @@ async function fiveReplicas(queue: Record<string, string>, flush: (house: House)
   expect(await house.rows('select * from sync.workers where sync.is_alive(id)')).toEqual([]);
 }
 
-describe('five replicas and a slot in every second, one of them killed at work: one run for a slot', long, () => {
-  test('with the queue in PostgreSQL', () => fiveReplicas({}, async () => {}));
-});
-
 describeOnRedis(
-  'five replicas, on Redis',
+  'three replicas and a slot in every second, on Redis',
   ({ url }) => {
-    test('and the queue flushed in that moment', () =>
-      fiveReplicas({ REDIS_URL: url }, async ({ pool }) => {
+    test('one of them is killed at work, and the queue flushed in that moment: one run for a slot', () =>
+      threeReplicas(url, async ({ pool }) => {
         const { rows } = await pool.query<{ queue: string }>('select queue from sync.accounts');
         const redis = new Redis(url);
         try {
@@ -515,68 +514,6 @@ describeOnRedis(
   },
   { takesLong: true },
 );
-
-describe('a day without any process', () => {
-  async function missedNight(queue: Record<string, string>): Promise<void> {
-    // Due half a day ago, so that no night falls due meanwhile.
-    const due = new Date(Math.floor((Date.now() - dayMs / 2) / minuteMs) * minuteMs);
-    const cron = `${due.getUTCMinutes()} ${due.getUTCHours()} * * *`;
-    await using house = await openHouse({ ...queue, SCHEDULE_FRESH: '', SCHEDULE_NIGHTLY: cron });
-    const before = [3, 2].map(days => new Date(due.getTime() - days * dayMs));
-    for (const slot of before)
-      await house.rows(
-        `insert into sync.schedule_slots values ('default', 'nightly', $1, $1, 1, null, 'of before')`,
-        slot,
-      );
-    const nights = () =>
-      house.rows(`select slot, run_id, skipped, claimed_at > slot as later from sync.schedule_slots
-                  where schedule = 'nightly' order by slot`);
-
-    const two = [house.start(), house.start()];
-    await Promise.all(two.map(({ id }) => id));
-    const runs = () => house.rows(`select id, kind, state from sync.runs where kind <> 'hydrate'`);
-    const [night] = await eventually(async () => {
-      const found = await runs();
-      expect(found).toEqual([{ id: expect.any(Number), kind: 'nightly', state: 'completed' }]);
-      return found;
-    });
-    const caughtUp = [
-      ...before.map(slot => ({ slot, run_id: null, skipped: 'of before', later: false })),
-      { slot: due, run_id: night!.id, skipped: null, later: true },
-    ];
-    expect(await nights()).toEqual(caughtUp);
-    await house.leave(two);
-
-    // A fresh slot is taken after one has looked for nights.
-    const again = [house.start({ SCHEDULE_FRESH: '* * * * * *' }), house.start({ SCHEDULE_FRESH: '* * * * * *' })];
-    await Promise.all(again.map(({ id }) => id));
-    await freshRunsAfter(house, 0, 2);
-    expect(await nights()).toEqual(caughtUp);
-    expect((await runs()).filter(({ kind }) => kind !== 'fresh')).toEqual([night]);
-    await house.leave(again);
-  }
-
-  test('the missed night is caught up once', () => missedNight({}));
-});
-
-describe('a schedule that is switched off', () => {
-  test('opens nothing, and the work goes on', long, async () => {
-    await using house = await openHouse({ SCHEDULE_FRESH: '', SCHEDULE_NIGHTLY: '' });
-    const worker = house.start();
-    const id = await worker.id;
-    // A worker looks at its schedule before it looks for what waits: two rounds of that.
-    for (const stream of ['users', 'customers']) {
-      const run = await open(house.pool, [stream], new Date(), { opener: id });
-      await eventually(async () =>
-        expect(await house.rows('select state from sync.runs where id = $1', run)).toEqual([{ state: 'completed' }]),
-      );
-    }
-    expect(await house.rows('select * from sync.schedule_slots')).toEqual([]);
-    expect(await house.rows('select kind from sync.runs')).toEqual([{ kind: 'sync' }, { kind: 'sync' }]);
-    await house.leave([worker]);
-    expect((await worker.finished).stderr).toContain('Nothing is scheduled');
-  });
-});
 
 describe('schedule list', () => {
   const list = async (env: Record<string, string>, ...options: string[]) => {

@@ -4,11 +4,10 @@ import { BooksWorld } from '../../packages/sandbox/src/books/world.ts';
 import type { Fault, SeenRequest } from '../../packages/sandbox/src/server.ts';
 import { openWaiting } from '../../src/engine/queue/reconcile.ts';
 import { keepSchedule } from '../../src/engine/queue/schedule.ts';
-import { openBackfill } from '../../src/engine/runs/ranges.ts';
 import type { NewRun } from '../../src/engine/runs/runs.ts';
 import { addShelf, bookDifferences, booksConfig } from '../support/books.ts';
 import { type Desk, type DeskOptions, eventually, openDesk } from '../support/desk.ts';
-import { long } from '../support/long.ts';
+import { long, proof } from '../support/long.ts';
 import { differences } from '../support/mirror.ts';
 
 const all = ['users', 'customers', 'tickets', 'messages', 'shelves', 'volumes'];
@@ -76,11 +75,6 @@ const ended = (desk: Desk, run: number) =>
 const completed = async (desk: Desk, run: number) =>
   expect(await ended(desk, run)).toMatchObject({ state: 'completed' });
 
-const isEqual = async (both: Both) => {
-  expect(await bookDifferences(both.pool, both.world, owners)).toEqual([]);
-  expect(await differences(both.pool, both.sandbox.world)).toEqual([]);
-};
-
 /** Which run reads which streams, but for those that tests open. */
 const runsOf = (desk: Desk, ...kinds: string[]) =>
   desk.rows(
@@ -91,35 +85,6 @@ const runsOf = (desk: Desk, ...kinds: string[]) =>
   );
 
 describe.concurrent('one run of both', () => {
-  test('the catalog does not wait for a help desk that is slow, and the run ends when both have', long, async () => {
-    await using both = await openBoth({ tickets: 60 });
-    both.slow = true;
-    await both.worker({ reconciles: true });
-    const run = await both.begin(all);
-    await eventually(async () =>
-      expect(await statesOf(both, run)).toMatchObject({ shelves: 'completed', volumes: 'completed' }),
-    );
-    expect(await statesOf(both, run)).toMatchObject({ run: 'running', messages: isOpen });
-    both.slow = false;
-    await completed(both, run);
-    await isEqual(both);
-  });
-
-  test('the help desk does not wait for a catalog that is slow', long, async () => {
-    await using both = await openBoth();
-    both.catalog.slow = true;
-    await both.worker({ reconciles: true });
-    const run = await both.begin(all);
-    await eventually(async () => expect(await statesOf(both, run)).toMatchObject({ messages: 'completed' }));
-    expect(await statesOf(both, run)).toMatchObject({
-      run: 'running',
-      volumes: isOpen,
-    });
-    both.catalog.slow = false;
-    await completed(both, run);
-    await isEqual(both);
-  });
-
   test('a catalog that refuses us ends its own streams, those that wait included', async () => {
     await using both = await openBoth();
     both.catalog.fault = () => ({ kind: 'status', status: 401, reason: 'authError' });
@@ -192,40 +157,30 @@ describe.concurrent('of its own accord', () => {
       `update sync.stored_run_streams set deferred_until = now() - interval '1 second' where deferred_until is not null`,
     );
 
-  test('volumes that wait get a run, once, and are read by it', long, async () => {
+  test('volumes that wait get a run, once: not beside one that comes to them, nor while they sleep over a spent quota', async () => {
     await using both = await withWaiting();
-    for (let i = 0; i < 2; i++) await opening(both);
-    expect(await runsOf(both, 'hydrate')).toEqual([{ kind: 'hydrate', streams: ['volumes'] }]);
+    const opens = async () => {
+      await opening(both);
+      return runsOf(both, 'hydrate', 'fresh');
+    };
+    {
+      await using without = await both.worker({ settings: { books: undefined } });
+      await openWaiting(without.account.ctx, without.id);
+    }
+    const reading = await both.open(['tickets', 'volumes']);
+    expect(await opens()).toEqual([]);
+    await endAs(both, reading, { state: 'completed' });
+    await endAs(both, await both.open(['volumes']), { state: 'partial', deferredUntil: inAnHour() });
+    expect(await opens()).toEqual([]);
+    await awake(both);
+    // It has shelves to read first.
+    const later = await both.open(['shelves', 'volumes']);
+    for (let i = 0; i < 2; i++) expect(await opens()).toEqual([{ kind: 'hydrate', streams: ['volumes'] }]);
+    await endAs(both, later, { state: 'completed' });
     await both.worker({ reconciles: true });
     await completed(both, await opened(both));
     expect(await bookDifferences(both.pool, both.world, owners)).toEqual([]);
-    await opening(both);
-    expect(await runsOf(both, 'hydrate', 'fresh')).toHaveLength(1);
-  });
-
-  test('not beside a run that comes to them, and not where the catalog is not configured', long, async () => {
-    await using both = await withWaiting();
-    await using without = await both.worker({ settings: { books: undefined } });
-    await openWaiting(without.account.ctx, without.id);
-    expect(await runsOf(both, 'hydrate')).toEqual([]);
-    const run = await both.open(['tickets', 'volumes']);
-    await opening(both);
-    expect(await runsOf(both, 'hydrate')).toEqual([]);
-    await endAs(both, run, { state: 'completed' });
-    await both.open(['shelves', 'volumes']);
-    await opening(both);
-    expect(await runsOf(both, 'hydrate')).toHaveLength(1);
-  });
-
-  test('not while they sleep over a quota that is spent; then they go on', long, async () => {
-    await using both = await withWaiting();
-    const run = await both.open(['volumes']);
-    await endAs(both, run, { state: 'partial', deferredUntil: inAnHour() });
-    await opening(both);
-    expect(await runsOf(both, 'hydrate', 'fresh')).toEqual([]);
-    await awake(both);
-    await opening(both);
-    expect(await runsOf(both, 'hydrate', 'fresh')).toEqual([{ kind: 'hydrate', streams: ['volumes'] }]);
+    expect(await opens()).toHaveLength(1);
   });
 
   test('a quota that is spent in the middle: the run says until when, and another one goes on then', long, async () => {
@@ -273,14 +228,6 @@ describe.concurrent('of its own accord', () => {
     await look();
     expect(await runsOf(both, 'fresh', 'hydrate')).toHaveLength(1);
   });
-
-  test('shelves that a person has read since they fell asleep are not woken', async () => {
-    await using both = await openBoth();
-    await endAs(both, await both.open(['shelves']), { state: 'partial', deferredUntil: new Date(Date.now() - 1000) });
-    await endAs(both, await both.open(['shelves']), { state: 'completed' });
-    await opening(both);
-    expect(await runsOf(both, 'fresh')).toEqual([]);
-  });
 });
 
 describe.concurrent('the schedule', () => {
@@ -305,14 +252,6 @@ describe.concurrent('the schedule', () => {
     ]);
   });
 
-  test('with the help desk alone: no shelves', async () => {
-    await using desk = await openBoth({ settings: () => ({}) });
-    expect(await look(desk)).toEqual([
-      { kind: 'nightly', streams: ['customers', 'tickets', 'users'] },
-      { kind: 'hydrate', streams: ['messages'] },
-    ]);
-  });
-
   test('with the catalog alone: the night reads shelves, and nothing is read every minute', async () => {
     await using desk = await openBoth({
       settings: sandbox => ({ helpdesk: undefined, books: booksConfig(sandbox) }),
@@ -325,10 +264,10 @@ describe.concurrent('the schedule', () => {
 describe.concurrent('one reader at a time', () => {
   const backfill = { kind: 'backfill', range: { since: null, until: null, again: true } } as const;
 
-  test.each(['shelves', 'volumes'])('%s: a backfill and a sync wait for each other', async stream => {
+  test('a backfill and a sync of the shelves wait for each other', async () => {
+    const stream = 'shelves';
     await using both = await openBoth();
     await both.worker({ reconciles: true });
-    if (stream === 'volumes') await completed(both, await both.begin(['shelves']));
     both.catalog.slow = true;
     const first = await both.begin([stream]);
     await eventually(async () => expect(await statesOf(both, first)).toMatchObject({ [stream]: 'running' }));
@@ -345,30 +284,6 @@ describe.concurrent('one reader at a time', () => {
     );
     expect((other!.started_at as Date).getTime()).toBeGreaterThanOrEqual((one!.finished_at as Date).getTime());
   });
-
-  test('two backfills of the same are one', long, async () => {
-    await using both = await openBoth();
-    const ask = () =>
-      openBackfill(
-        both.pool,
-        {
-          account: 'default',
-          streams: ['books.shelves', 'books.volumes'],
-          opener: both.watcher.presence.id,
-          range: backfill.range,
-        },
-        new Date(),
-      );
-    const [one, other] = await Promise.all([ask(), ask()]);
-    expect(one!.run).toBe(other!.run);
-    expect([one!.resumed, other!.resumed].sort()).toEqual([false, true]);
-    await both.worker({ reconciles: true });
-    await both.addJobs();
-    await completed(both, one!.run);
-    expect(await bookDifferences(both.pool, both.world, owners)).toEqual([]);
-    const asked = both.asked().filter(path => path.startsWith('/volumes/'));
-    expect(asked.length).toBe(new Set(asked).size);
-  });
 });
 
 describe.concurrent('hands', () => {
@@ -381,63 +296,62 @@ describe.concurrent('hands', () => {
     BOOKS_REQUESTS_PER_SECOND: '1000000',
   });
 
-  test.each([
-    { in: 'shelves', at: /^\/users\/ada\/bookshelves\/1\/volumes$/, nth: 2 },
-    { in: 'volumes', at: /^\/volumes\//, nth: 25 },
-  ])('killed in the middle of $in: another one goes on', long, async ({ at, nth }) => {
-    await using both = await openBoth();
-    let seen = 0;
-    let kill: (() => void) | undefined;
-    const atKill: number[] = [];
-    both.catalog.fault = ({ path }) => {
-      if (kill === undefined || !at.test(path) || ++seen < nth) return undefined;
-      kill();
-      kill = undefined;
-      atKill.push(both.asked().length);
-      return undefined;
-    };
-    const victim = await both.process(['start'], booksSettings(both.sandbox));
-    kill = () => victim.kill('SIGKILL');
-    const run = await both.begin(['shelves', 'volumes']);
-    expect(await victim.finished).toMatchObject({ signal: 'SIGKILL' });
-    expect(await statesOf(both, run)).toMatchObject({ run: 'running' });
-    const worker = await both.worker({ reconciles: true });
-    await completed(both, run);
-    expect((await both.progress(run)).streams.volumes).toMatchObject({ worker: worker.id });
-    expect(await bookDifferences(both.pool, both.world, owners)).toEqual([]);
-    const byId = both.asked().filter(path => path.startsWith('/volumes/'));
-    // The one in flight.
-    expect(byId.length - new Set(byId).size).toBeLessThanOrEqual(1);
-    expect(atKill).toHaveLength(1);
-  });
-
-  test.each(['shelves', 'volumes'])(
-    'a process without settings for the catalog that gets %s: it says so',
-    async stream => {
+  test(
+    'killed in the middle of the volumes: another one goes on, and only the one in flight is asked for twice',
+    proof,
+    async () => {
       await using both = await openBoth();
-      await using able = await both.worker({ reconciles: true });
-      await completed(both, await both.begin(['shelves']));
-      await able.leave();
-      const asked = both.asked();
-      const rows = await both.rows('select * from books.volumes order by id');
-      const worker = await both.worker({ reconciles: true, settings: { books: undefined } });
-      const run = await both.begin(['users', stream]);
-      const { state, streams } = await ended(both, run);
-      expect(state).toBe('failed');
-      expect(streams).toMatchObject({
-        users: { state: 'completed', worker: worker.id },
-        [stream]: {
-          state: 'failed',
-          exit_code: 2,
-          error: expect.stringContaining('not configured for books'),
-          remedy: expect.stringContaining('BOOKS_BASE_URL'),
-          seen: 0,
-          credits: 0,
-        },
-      });
-      expect(both.asked()).toEqual(asked);
-      expect(await both.rows('select * from books.volumes order by id')).toEqual(rows);
-      expect(await both.rows('select * from sync.rejects')).toEqual([]);
+      let seen = 0;
+      let kill: (() => void) | undefined;
+      const atKill: number[] = [];
+      both.catalog.fault = ({ path }) => {
+        if (kill === undefined || !path.startsWith('/volumes/') || ++seen < 25) return undefined;
+        kill();
+        kill = undefined;
+        atKill.push(both.asked().length);
+        return undefined;
+      };
+      const victim = await both.process(['start'], booksSettings(both.sandbox));
+      kill = () => victim.kill('SIGKILL');
+      const run = await both.begin(['shelves', 'volumes']);
+      expect(await victim.finished).toMatchObject({ signal: 'SIGKILL' });
+      expect(await statesOf(both, run)).toMatchObject({ run: 'running' });
+      const worker = await both.worker({ reconciles: true });
+      await completed(both, run);
+      expect((await both.progress(run)).streams.volumes).toMatchObject({ worker: worker.id });
+      expect(await bookDifferences(both.pool, both.world, owners)).toEqual([]);
+      const byId = both.asked().filter(path => path.startsWith('/volumes/'));
+      // The one in flight.
+      expect(byId.length - new Set(byId).size).toBeLessThanOrEqual(1);
+      expect(atKill).toHaveLength(1);
     },
   );
+
+  test('a process without settings for the catalog that gets shelves: it says so', async () => {
+    const stream = 'shelves';
+    await using both = await openBoth();
+    await using able = await both.worker({ reconciles: true });
+    await completed(both, await both.begin(['shelves']));
+    await able.leave();
+    const asked = both.asked();
+    const rows = await both.rows('select * from books.volumes order by id');
+    const worker = await both.worker({ reconciles: true, settings: { books: undefined } });
+    const run = await both.begin(['users', stream]);
+    const { state, streams } = await ended(both, run);
+    expect(state).toBe('failed');
+    expect(streams).toMatchObject({
+      users: { state: 'completed', worker: worker.id },
+      [stream]: {
+        state: 'failed',
+        exit_code: 2,
+        error: expect.stringContaining('not configured for books'),
+        remedy: expect.stringContaining('BOOKS_BASE_URL'),
+        seen: 0,
+        credits: 0,
+      },
+    });
+    expect(both.asked()).toEqual(asked);
+    expect(await both.rows('select * from books.volumes order by id')).toEqual(rows);
+    expect(await both.rows('select * from sync.rejects')).toEqual([]);
+  });
 });

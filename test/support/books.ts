@@ -16,7 +16,8 @@ import {
 import type { Config } from '../../src/app/config.ts';
 import type { RunResult } from '../../src/cli/work/follow.ts';
 import type { BooksConfig } from '../../src/sources/books/settings.ts';
-import { backfillOnce, compare, configFor, noLimits, noSandboxLimits, type Rows, rows, syncOnce } from './mirror.ts';
+import { backfillAlone, syncAlone } from './alone.ts';
+import { compare, configFor, noLimits, noSandboxLimits, type Rows, rows } from './mirror.ts';
 import { freshDatabase } from './postgres.ts';
 
 export const dayMs = 86_400_000;
@@ -106,8 +107,8 @@ export async function openCatalog(options: CatalogOptions = {}): Promise<Catalog
       ms += by;
     },
     config,
-    sync: (more?: Partial<BooksConfig>, streams?: readonly string[]) => syncOnce(config(more), streams),
-    again: (signal?: AbortSignal) => backfillOnce(config(), ['shelves', 'volumes'], { again: true }, signal),
+    sync: (more?: Partial<BooksConfig>, streams?: readonly string[]) => syncAlone(config(more), streams),
+    again: (signal?: AbortSignal) => backfillAlone(config(), ['shelves', 'volumes'], { again: true }, signal),
     asked: () => {
       const since = sandbox.books.requests.slice(asked);
       asked = sandbox.books.requests.length;

@@ -1,11 +1,11 @@
-/** Hostile records among ordinary ones: a hundred with every test run, 800 in CI, 4,000 with `npm run prove`, any number with `npm run fuzz`. See docs/contributing/breaking-it.md. */
+/** Hostile records among ordinary ones: a hundred with every test run, 300 in CI, 4,000 with `npm run prove`, any number with `npm run fuzz`. See docs/contributing/breaking-it.md. */
 import { expect, test } from 'vitest';
 import { amount } from '../../../test/support/long.ts';
 import { freshDatabase } from '../../../test/support/postgres.ts';
 import { Fuzz } from './commit.ts';
 import { inOneWorld, runWorld } from './over-http.ts';
 
-const cases = amount(4_000, 800, 100);
+const cases = amount(4_000, 300, 100);
 const worlds = amount(5, 1);
 
 test.for([{ erased: false }, { erased: true }])(

@@ -1,4 +1,4 @@
-/** A little of `npm run power-cuts` with every test run on Linux: some cuts, and the worst moment by itself. */
+/** A little of `npm run power-cuts` with every test run of CI on Linux: a cut, and the worst moment by itself. */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -10,7 +10,7 @@ import { makeLedgerPool } from '../../../src/engine/database/pool.ts';
 import { claimSlot } from '../../../src/engine/runs/slots.ts';
 import { settingsFor } from '../../../test/support/cli.ts';
 import { keyOf, keysOf } from '../../../test/support/keys.ts';
-import { long } from '../../../test/support/long.ts';
+import { amount, long } from '../../../test/support/long.ts';
 import { noSandboxLimits } from '../../../test/support/mirror.ts';
 import { at, open, scripted, take } from '../../../test/support/scripted.ts';
 import { startSandbox } from '../../sandbox/src/server.ts';
@@ -21,20 +21,21 @@ import { type Machine, startMachine } from './machine.ts';
 import { standingOf } from './standing.ts';
 
 /** Its processes are found in /proc. */
-const onLinux = process.platform === 'linux' ? {} : { skip: true };
-const longOnLinux = { ...long, ...onLinux };
+const longOnLinux = { ...long, ...(process.platform !== 'linux' && { skip: true }) };
 const few = { tickets: 60, limits: { credits: 20_000, periodSeconds: 60, requestsPerSecond: 300 }, told: () => {} };
 
-test('after each of three power cuts rows and coverage agree, and nothing is refused', longOnLinux, async () => {
+const cuts = amount(3, 1);
+
+test(`after each power cut (${cuts}) rows and coverage agree, and nothing is refused`, longOnLinux, async () => {
   await using machine = await startMachine();
-  const life = await live({ machine, seed: 1, cuts: 3, ...few });
+  const life = await live({ machine, seed: 1, cuts, ...few });
   expect(life.wrong).toEqual([]);
   expect(life.cuts.some(({ lostTransactions }) => lostTransactions > 0)).toBe(true);
 });
 
 test(
   'a worker that outlives the first pages of a list does not prove the list by the others',
-  onLinux,
+  longOnLinux,
   async ({ signal }) => {
     await using machine = await startMachine({ wal_writer_delay: '10s' });
     // Another commit of the worker may have taken the page to the disk.
@@ -42,7 +43,7 @@ test(
   },
 );
 
-test('a promise survives a power cut that takes back what was committed after it', onLinux, async () => {
+test('a promise survives a power cut that takes back what was committed after it', longOnLinux, async () => {
   await using machine = await startMachine({ wal_writer_delay: '10s' });
   const url = await makeDatabase(machine, 'promises');
   await using s = await scripted({ database: { url, drop: async () => {} } });

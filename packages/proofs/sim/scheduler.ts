@@ -36,6 +36,8 @@ interface Sleep {
 /** What may happen at the border of an effect: the process that it is of is killed before it, or after it. */
 export type Border = (step: number, by: Actor, when: 'before' | 'after') => Promise<boolean>;
 
+export class Over extends Error {}
+
 export class Scheduler {
   nowMs: number;
   /** Effects that were carried out. */
@@ -49,6 +51,8 @@ export class Scheduler {
   meanwhile: () => void = () => {};
   /** Called after each effect that was carried out. */
   afterwards: (label: string) => Promise<void> = async () => {};
+  /** Whether nothing more is to be learnt: then it throws Over. */
+  isOver = (): boolean => false;
   readonly #beganMs: number;
   readonly #rng: Rng;
   #waiting: Effect[] = [];
@@ -146,6 +150,7 @@ export class Scheduler {
   async run(isSo: () => boolean, most = 20_000): Promise<void> {
     for (const last = this.steps + most; ; ) {
       await everybodyWaits();
+      if (this.isOver()) throw new Over();
       if (isSo()) return;
       if (this.steps > last) throw new Error(`no end after ${most} effects`);
       const ready = this.#waiting.filter(one => one.fromMs <= this.nowMs && one.by.stoppedUntilMs <= this.nowMs);

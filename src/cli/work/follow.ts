@@ -300,7 +300,8 @@ function localWorker(
 }
 
 /** Exit code of the worst stream: refused, interrupted, usage, failed, then partial. */
-function resultOf(run: number, { state, streams }: Awaited<ReturnType<typeof readProgress>>): RunResult {
+// @internal Tests read runs without a queue.
+export function resultOf(run: number, { state, streams }: Awaited<ReturnType<typeof readProgress>>): RunResult {
   const graveness = [exitCodes.refused, exitCodes.interrupted, exitCodes.usage, exitCodes.failed, exitCodes.partial];
   const codes = streams.map(stream => stream.exit_code);
   return {
