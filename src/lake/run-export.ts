@@ -1,14 +1,14 @@
 /** One export with its row in sync.lake_exports, and tidying once a day. */
 import { mkdir } from 'node:fs/promises';
+import { isBucket, type Lake, openLake } from '../../packages/lake/src/duckdb.ts';
+import { hideBounds } from '../../packages/lake/src/erase-files.ts';
+import { type Exported, exportTo } from '../../packages/lake/src/export.ts';
+import { failureOfPlace } from '../../packages/lake/src/failures.ts';
+import { tidy } from '../../packages/lake/src/tidy.ts';
 import type { Client } from '../engine/database/pool.ts';
 import { messageOf } from '../errors.ts';
-import { isBucket, type Lake, openLake } from './duckdb.ts';
-import { hideBounds } from './erase-files.ts';
-import { type Exported, exportTo } from './export.ts';
-import { failureOfPlace } from './failures.ts';
 import { stageAll } from './stage.ts';
 import { alone, readLake } from './state.ts';
-import { tidy } from './tidy.ts';
 import type { LakeWork } from './work.ts';
 
 const tidyMs = 20 * 3_600_000;

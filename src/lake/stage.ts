@@ -2,10 +2,11 @@
  * The parts of an export that begins the lake. The export keeps its snapshot open. Any worker of the warehouse takes a part:
  * it joins the snapshot, and writes the rows of some accounts to files beside the lake. The export then reads the files.
  */
+
+import { openLake } from '../../packages/lake/src/duckdb.ts';
+import { joinSnapshot, readColumns, rowsOf, type Staged } from '../../packages/lake/src/export.ts';
+import { literal } from '../../packages/lake/src/table.ts';
 import { exitCodes, messageOf, ShelfdeskError } from '../errors.ts';
-import { openLake } from './duckdb.ts';
-import { joinSnapshot, readColumns, rowsOf, type Staged } from './export.ts';
-import { literal } from './table.ts';
 import type { LakeWork } from './work.ts';
 
 /** Accounts in one part. */

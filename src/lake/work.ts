@@ -2,14 +2,14 @@
 import { createTask } from 'node-cron';
 import type pg from 'pg';
 import type { Logger } from 'pino';
+import type { LakePlace } from '../../packages/lake/src/duckdb.ts';
+import type { LakeTable } from '../../packages/lake/src/table.ts';
 import type { Clock } from '../clock.ts';
 import type { Job } from '../engine/queue/job.ts';
 import type { OpenQueue, Queues } from '../engine/queue/queue.ts';
 import { isAway, ShelfdeskError } from '../errors.ts';
 import { OpenStack } from '../open-stack.ts';
-import type { LakePlace } from './duckdb.ts';
 import { readLake, type StoredLake } from './state.ts';
-import type { LakeTable } from './table.ts';
 
 /** The context of the jobs of the lake. */
 export interface LakeWork {

@@ -1,10 +1,10 @@
 /** The list of sources. Only this file names them. A new source is one line here. */
 import { z } from 'zod';
+import type { LakeTable } from '../../packages/lake/src/table.ts';
 import { type StreamKey, streamKey } from '../engine/database/stream-key.ts';
 import type { Kind, Kinds } from '../engine/http/rules/field-rules.ts';
 import { insideOf, shapesOf } from '../engine/http/shapes.ts';
 import { ownTables, ownViews } from '../lake/own-tables.ts';
-import type { LakeTable } from '../lake/table.ts';
 import { books } from './books/books.ts';
 import { helpdesk } from './helpdesk/helpdesk.ts';
 import type { PersonalData, Source, Stream } from './source.ts';
@@ -63,7 +63,7 @@ export const notInLake: readonly string[] = sources
 export const lakeViews: readonly URL[] = [
   ownViews,
   ...sources.flatMap(source => source.lakeViews ?? []),
-  new URL('./lake-integrity.sql', import.meta.url),
+  new URL('../../packages/lake/src/views/integrity.sql', import.meta.url),
 ];
 
 /** The streams of the named sources. */

@@ -1,13 +1,13 @@
 import pg from 'pg';
 import { expect, test } from 'vitest';
+import { openLake } from '../../packages/lake/src/duckdb.ts';
+import { describeOnLake } from '../../packages/lake/test/support/lake.ts';
 import { startSandbox } from '../../packages/sandbox/src/server.ts';
 import { openWarehouse } from '../../src/app/context.ts';
 import { makePool } from '../../src/engine/database/pool.ts';
 import { connectSession, sessionTo } from '../../src/engine/database/session/session.ts';
-import { openLake } from '../../src/lake/duckdb.ts';
 import { settingsFor, shelfdesk } from '../support/cli.ts';
 import { eventually } from '../support/desk.ts';
-import { describeOnLake } from '../support/lake.ts';
 import { noSandboxLimits } from '../support/mirror.ts';
 import { describeWithPgBouncer, startPgBouncer } from '../support/pgbouncer.ts';
 import { freshDatabase } from '../support/postgres.ts';

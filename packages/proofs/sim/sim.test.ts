@@ -3,9 +3,9 @@
  * and some places to die at.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { describeLongOnLake } from '../../../test/support/lake.ts';
 import { amount, draws, long, proof } from '../../../test/support/long.ts';
 import type { OwnServer } from '../../../test/support/own-server.ts';
+import { describeLongOnLake } from '../../lake/test/support/lake.ts';
 import { tryCrashes } from './crash.ts';
 import { Database } from './database.ts';
 import { defects, type Planted } from './defects/index.ts';

@@ -1,11 +1,11 @@
 /** `query list`, `query run <name>`: prepared questions, each an SQL file in docs/queries. */
 import type { Command } from 'commander';
+import { askLake } from '../../../packages/lake/src/ask.ts';
+import { openForQuestions } from '../../../packages/lake/src/duckdb.ts';
 import { findQuery, readQueries } from '../../analytics/questions.ts';
 import type { Fleet } from '../../app/config.ts';
 import type { Warehouse } from '../../app/context.ts';
 import { exitCodes, UsageError } from '../../errors.ts';
-import { askLake } from '../../lake/ask.ts';
-import { openForQuestions } from '../../lake/duckdb.ts';
 import { readLake, readLakeStatus } from '../../lake/state.ts';
 import { type Named, together } from '../../privacy/ask.ts';
 import { lakeViews } from '../../sources/index.ts';

@@ -1,14 +1,14 @@
 /** `lake on | export | status | verify | sql | files | off`: a copy of the warehouse in Parquet files. */
 import { join, resolve } from 'node:path';
 import type { Command } from 'commander';
+import { askOnce } from '../../../packages/lake/src/ask.ts';
+import { compareLake } from '../../../packages/lake/src/compare.ts';
+import { hasFiles, isBucket, type LakePlace, openForQuestions, openLake } from '../../../packages/lake/src/duckdb.ts';
 import { openGround } from '../../app/account.ts';
 import type { Fleet } from '../../app/config.ts';
 import type { Warehouse } from '../../app/context.ts';
 import { systemClock } from '../../clock.ts';
 import { exitCodes, UsageError } from '../../errors.ts';
-import { askOnce } from '../../lake/ask.ts';
-import { compareLake } from '../../lake/compare.ts';
-import { hasFiles, isBucket, type LakePlace, openForQuestions, openLake } from '../../lake/duckdb.ts';
 import { listFiles } from '../../lake/files.ts';
 import { type Done, runExport } from '../../lake/run-export.ts';
 import {

@@ -1,5 +1,5 @@
 /** The lake: whether its engine can be used, and how far it is. */
-import { hasFiles, openLake } from '../../../lake/duckdb.ts';
+import { hasFiles, openLake } from '../../../../packages/lake/src/duckdb.ts';
 import { mirroredOf, readLakeStatus, withoutSources } from '../../../lake/state.ts';
 import { notInLake } from '../../../sources/index.ts';
 import { type Check, fail, ok, skipped, warn } from './check.ts';

@@ -1,13 +1,13 @@
 /** What an erasure takes from the lake, from the files of all snapshots: all that it takes from the warehouse, and nothing of others. */
 import { expect, test } from 'vitest';
-import { makeRng, pick } from '../../packages/sandbox/src/random.ts';
-import { eraseCustomer } from '../../src/engine/runs/operations.ts';
-import { streams } from '../../src/sources/index.ts';
-import { inProcess } from '../support/in-process.ts';
-import { describeLongOnLake } from '../support/lake.ts';
-import { type LakeBeside, lakeBeside } from '../support/lake-beside.ts';
-import { proof } from '../support/long.ts';
-import { at, iso, message, type Scripted, scripted, ticket } from '../support/scripted.ts';
+import { eraseCustomer } from '../../../src/engine/runs/operations.ts';
+import { streams } from '../../../src/sources/index.ts';
+import { inProcess } from '../../../test/support/in-process.ts';
+import { proof } from '../../../test/support/long.ts';
+import { at, iso, message, type Scripted, scripted, ticket } from '../../../test/support/scripted.ts';
+import { makeRng, pick } from '../../sandbox/src/random.ts';
+import { describeLongOnLake } from './support/lake.ts';
+import { type LakeBeside, lakeBeside } from './support/lake-beside.ts';
 
 const person = (id: string, name: string, ...contacts: { id: string; value: string }[]) => ({
   ...{ id, first_name: name, last_name: null, summary: null },

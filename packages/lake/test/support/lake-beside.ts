@@ -3,12 +3,12 @@ import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
-import { compareLake, type Difference } from '../../src/lake/compare.ts';
-import { type Lake, type LakePlace, openLake } from '../../src/lake/duckdb.ts';
-import { type Exported, exportTo } from '../../src/lake/export.ts';
-import { alone, turnOn } from '../../src/lake/state.ts';
-import { exportedTables } from '../../src/lake/work.ts';
-import { lakeTables, lakeViews } from '../../src/sources/index.ts';
+import { alone, turnOn } from '../../../../src/lake/state.ts';
+import { exportedTables } from '../../../../src/lake/work.ts';
+import { lakeTables, lakeViews } from '../../../../src/sources/index.ts';
+import { compareLake, type Difference } from '../../src/compare.ts';
+import { type Lake, type LakePlace, openLake } from '../../src/duckdb.ts';
+import { type Exported, exportTo } from '../../src/export.ts';
 
 export interface LakeBeside extends AsyncDisposable {
   readonly place: LakePlace;

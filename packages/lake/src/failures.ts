@@ -1,5 +1,5 @@
 /** What DuckDB says of places that fail, as a sentence with its remedy. */
-import { exitCodes, ShelfdeskError } from '../errors.ts';
+import { exitCodes, ShelfdeskError } from '../../../src/errors.ts';
 
 interface Sentence {
   /** What is said holds where the warehouse is. */

@@ -3,7 +3,7 @@
  * written in one transaction of the lake. The pending changes that the snapshot has seen are cleared afterwards. So an
  * export that dies at any step is repeated by the next one, which writes only rows that differ.
  */
-import type { Client } from '../engine/database/pool.ts';
+import type { Client } from '../../../src/engine/database/pool.ts';
 import type { Lake } from './duckdb.ts';
 import { type Erasure, eraseFromFiles, hideBounds, keepNewest } from './erase-files.ts';
 import {

@@ -2,11 +2,11 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { askOnce } from '../../src/lake/ask.ts';
-import { openForQuestions } from '../../src/lake/duckdb.ts';
-import { inProcess } from '../support/in-process.ts';
-import { describeOnLake } from '../support/lake.ts';
-import { lakeBeside } from '../support/lake-beside.ts';
+import { inProcess } from '../../../test/support/in-process.ts';
+import { askOnce } from '../src/ask.ts';
+import { openForQuestions } from '../src/duckdb.ts';
+import { describeOnLake } from './support/lake.ts';
+import { lakeBeside } from './support/lake-beside.ts';
 
 const contentOf = async (path: string): Promise<Record<string, string>> =>
   Object.fromEntries(

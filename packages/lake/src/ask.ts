@@ -2,9 +2,9 @@
  * Questions asked of the lake as `query run` asks them of the warehouse: for one account at a time. The database `memory` gets
  * the tables of the lake with the rows of that account, and the same views and macros over them.
  */
-import { parseJson } from '../engine/exact-json.ts';
-import { ShelfdeskError, UsageError } from '../errors.ts';
-import { choiceOf } from '../words.ts';
+import { parseJson } from '../../../src/engine/exact-json.ts';
+import { ShelfdeskError, UsageError } from '../../../src/errors.ts';
+import { choiceOf } from '../../../src/words.ts';
 import type { Answer, Lake } from './duckdb.ts';
 import { literal, name } from './table.ts';
 import { readViews } from './views.ts';

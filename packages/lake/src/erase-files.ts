@@ -6,7 +6,7 @@
  *
  * The catalog is the one of DuckLake 1.0 (https://ducklake.select/docs/stable/specification/tables/overview).
  */
-import type { Client } from '../engine/database/pool.ts';
+import type { Client } from '../../../src/engine/database/pool.ts';
 import { catalogSchema, type Lake } from './duckdb.ts';
 import { accountOf, idIn, type LakeTable, literal, monthColumn, name } from './table.ts';
 

@@ -7,12 +7,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { DuckDBConnection, JS } from '@duckdb/node-api';
 import pg from 'pg';
-import { addressOf } from '../engine/database/session/connection-url.ts';
-import { isPooled } from '../engine/database/session/pooler.ts';
-import { clientConfig } from '../engine/database/session/session.ts';
-import { knownAuthorities } from '../engine/database/session/tls.ts';
-import { integerOf } from '../engine/exact-json.ts';
-import { exitCodes, ShelfdeskError } from '../errors.ts';
+import { addressOf } from '../../../src/engine/database/session/connection-url.ts';
+import { isPooled } from '../../../src/engine/database/session/pooler.ts';
+import { clientConfig } from '../../../src/engine/database/session/session.ts';
+import { knownAuthorities } from '../../../src/engine/database/session/tls.ts';
+import { integerOf } from '../../../src/engine/exact-json.ts';
+import { exitCodes, ShelfdeskError } from '../../../src/errors.ts';
 import { failureOfPlace } from './failures.ts';
 import { literal, name } from './table.ts';
 

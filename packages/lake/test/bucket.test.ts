@@ -1,13 +1,13 @@
 /** A lake in a bucket, by the commands: two accounts are staged, changes follow, and an erased person is in no object. */
 import { expect, test } from 'vitest';
-import { makeRng } from '../../packages/sandbox/src/random.ts';
-import { eraseCustomer } from '../../src/engine/runs/operations.ts';
-import { type Lake, openLake } from '../../src/lake/duckdb.ts';
-import { tidy } from '../../src/lake/tidy.ts';
-import { streams } from '../../src/sources/index.ts';
-import { settingsFor, shelfdesk } from '../support/cli.ts';
-import { inProcess } from '../support/in-process.ts';
-import { describeOnBucket, startBucket } from '../support/lake.ts';
+import { eraseCustomer } from '../../../src/engine/runs/operations.ts';
+import { streams } from '../../../src/sources/index.ts';
+import { settingsFor, shelfdesk } from '../../../test/support/cli.ts';
+import { inProcess } from '../../../test/support/in-process.ts';
+import { makeRng } from '../../sandbox/src/random.ts';
+import { type Lake, openLake } from '../src/duckdb.ts';
+import { tidy } from '../src/tidy.ts';
+import { describeOnBucket, startBucket } from './support/lake.ts';
 
 const source = { url: 'https://desk.example/api/v1', token: 'none' };
 

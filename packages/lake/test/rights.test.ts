@@ -1,17 +1,17 @@
 /** Who may read and write the lake in a warehouse with several logins. */
 import { expect, test } from 'vitest';
-import { makePool } from '../../src/engine/database/pool.ts';
-import { compareLake } from '../../src/lake/compare.ts';
-import { openLake } from '../../src/lake/duckdb.ts';
-import { exportTo } from '../../src/lake/export.ts';
-import { alone, readLakeFiles, turnOff, turnOn } from '../../src/lake/state.ts';
-import { revoke } from '../../src/privacy/readers.ts';
-import { lakeTables, lakeViews } from '../../src/sources/index.ts';
-import { inProcess } from '../support/in-process.ts';
-import { describeOnLake } from '../support/lake.ts';
-import { lakeBeside } from '../support/lake-beside.ts';
-import { long } from '../support/long.ts';
-import { aName, letReaderIn, sessionOf } from '../support/readers.ts';
+import { makePool } from '../../../src/engine/database/pool.ts';
+import { alone, readLakeFiles, turnOff, turnOn } from '../../../src/lake/state.ts';
+import { revoke } from '../../../src/privacy/readers.ts';
+import { lakeTables, lakeViews } from '../../../src/sources/index.ts';
+import { inProcess } from '../../../test/support/in-process.ts';
+import { long } from '../../../test/support/long.ts';
+import { aName, letReaderIn, sessionOf } from '../../../test/support/readers.ts';
+import { compareLake } from '../src/compare.ts';
+import { openLake } from '../src/duckdb.ts';
+import { exportTo } from '../src/export.ts';
+import { describeOnLake } from './support/lake.ts';
+import { lakeBeside } from './support/lake-beside.ts';
 
 await describeOnLake('the lake', () => {
   test('a worker of shelfdesk_writer exports what the owner has turned on, and both can go on', long, async () => {

@@ -3,16 +3,16 @@
  * was erased is in no file and nowhere in the catalog, and old snapshots are otherwise as they were.
  */
 import { describe, expect, test } from 'vitest';
-import { makeRng, pick, type Rng } from '../../packages/sandbox/src/random.ts';
-import { recompute } from '../../src/analytics/calendars.ts';
-import { eraseCustomer } from '../../src/engine/runs/operations.ts';
-import type { Lake } from '../../src/lake/duckdb.ts';
-import { tidy } from '../../src/lake/tidy.ts';
-import { streams } from '../../src/sources/index.ts';
-import { type InProcess, inProcess } from '../support/in-process.ts';
-import { describeOnLake } from '../support/lake.ts';
-import { type LakeBeside, lakeBeside } from '../support/lake-beside.ts';
-import { amount, long, proof } from '../support/long.ts';
+import { recompute } from '../../../src/analytics/calendars.ts';
+import { eraseCustomer } from '../../../src/engine/runs/operations.ts';
+import { streams } from '../../../src/sources/index.ts';
+import { type InProcess, inProcess } from '../../../test/support/in-process.ts';
+import { amount, long, proof } from '../../../test/support/long.ts';
+import { makeRng, pick, type Rng } from '../../sandbox/src/random.ts';
+import type { Lake } from '../src/duckdb.ts';
+import { tidy } from '../src/tidy.ts';
+import { describeOnLake } from './support/lake.ts';
+import { type LakeBeside, lakeBeside } from './support/lake-beside.ts';
 
 const erase = (s: InProcess, customer: string) =>
   eraseCustomer(s.pool, { account: 'default', customer, who: 'me', withShared: true, streams }, new Date(s.nowMs));

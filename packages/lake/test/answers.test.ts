@@ -3,20 +3,20 @@
  * table. The last export has the warehouse as it is.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Query, readQueries } from '../../src/analytics/questions.ts';
-import { askAccounts } from '../../src/cli/look/sql.ts';
-import { askLake } from '../../src/lake/ask.ts';
-import { openLake } from '../../src/lake/duckdb.ts';
-import { together } from '../../src/privacy/ask.ts';
-import { lakeTables, lakeViews } from '../../src/sources/index.ts';
-import { shelfdesk } from '../support/cli.ts';
-import type { InProcess } from '../support/in-process.ts';
-import { describeOnLake } from '../support/lake.ts';
-import { type LakeBeside, lakeBeside } from '../support/lake-beside.ts';
-import { long } from '../support/long.ts';
-import { fillOddWorld } from '../support/odd-world.ts';
-import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
-import { variedWorld } from '../support/varied-world.ts';
+import { type Query, readQueries } from '../../../src/analytics/questions.ts';
+import { askAccounts } from '../../../src/cli/look/sql.ts';
+import { together } from '../../../src/privacy/ask.ts';
+import { lakeTables, lakeViews } from '../../../src/sources/index.ts';
+import { shelfdesk } from '../../../test/support/cli.ts';
+import type { InProcess } from '../../../test/support/in-process.ts';
+import { long } from '../../../test/support/long.ts';
+import { fillOddWorld } from '../../../test/support/odd-world.ts';
+import { freshDatabase, type TestDatabase } from '../../../test/support/postgres.ts';
+import { variedWorld } from '../../../test/support/varied-world.ts';
+import { askLake } from '../src/ask.ts';
+import { openLake } from '../src/duckdb.ts';
+import { describeOnLake } from './support/lake.ts';
+import { type LakeBeside, lakeBeside } from './support/lake-beside.ts';
 
 const queries: Query[] = await readQueries();
 let here: InProcess;

@@ -2,24 +2,24 @@
 import { mkdir, rm } from 'node:fs/promises';
 import { pino } from 'pino';
 import { expect, inject, test } from 'vitest';
-import { exportLake } from '../../jobs/export-lake.ts';
-import { stageLake } from '../../jobs/stage-lake.ts';
-import { systemClock } from '../../src/clock.ts';
-import { openQueues } from '../../src/engine/queue/queue.ts';
-import { eraseCustomer } from '../../src/engine/runs/operations.ts';
-import type { Lake } from '../../src/lake/duckdb.ts';
-import { exportTo } from '../../src/lake/export.ts';
-import { runExport } from '../../src/lake/run-export.ts';
-import { stageAll } from '../../src/lake/stage.ts';
-import { alone, readLake } from '../../src/lake/state.ts';
-import { keepLake, type LakeDeps, workOnLake } from '../../src/lake/work.ts';
-import type { Finding } from '../../src/ops/doctor/checks/check.ts';
-import { lakeChecks } from '../../src/ops/doctor/checks/lake.ts';
-import type { DoctorContext } from '../../src/ops/doctor/doctor-context.ts';
-import { lakeTables, lakeViews, streams } from '../../src/sources/index.ts';
-import { type InProcess, inProcess } from '../support/in-process.ts';
-import { describeLongOnLake } from '../support/lake.ts';
-import { lakeBeside } from '../support/lake-beside.ts';
+import { exportLake } from '../../../jobs/export-lake.ts';
+import { stageLake } from '../../../jobs/stage-lake.ts';
+import { systemClock } from '../../../src/clock.ts';
+import { openQueues } from '../../../src/engine/queue/queue.ts';
+import { eraseCustomer } from '../../../src/engine/runs/operations.ts';
+import { runExport } from '../../../src/lake/run-export.ts';
+import { stageAll } from '../../../src/lake/stage.ts';
+import { alone, readLake } from '../../../src/lake/state.ts';
+import { keepLake, type LakeDeps, workOnLake } from '../../../src/lake/work.ts';
+import type { Finding } from '../../../src/ops/doctor/checks/check.ts';
+import { lakeChecks } from '../../../src/ops/doctor/checks/lake.ts';
+import type { DoctorContext } from '../../../src/ops/doctor/doctor-context.ts';
+import { lakeTables, lakeViews, streams } from '../../../src/sources/index.ts';
+import { type InProcess, inProcess } from '../../../test/support/in-process.ts';
+import type { Lake } from '../src/duckdb.ts';
+import { exportTo } from '../src/export.ts';
+import { describeLongOnLake } from './support/lake.ts';
+import { lakeBeside } from './support/lake-beside.ts';
 
 /** The same help desk under other names. */
 async function copies(s: InProcess, accounts: readonly string[]): Promise<void> {

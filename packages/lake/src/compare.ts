@@ -1,8 +1,8 @@
 /** Compares the lake with the warehouse, row by row, at one moment. */
-import type { Client } from '../engine/database/pool.ts';
+import type { Client } from '../../../src/engine/database/pool.ts';
+import { alone } from '../../../src/lake/state.ts';
 import type { Lake } from './duckdb.ts';
 import { readColumns } from './export.ts';
-import { alone } from './state.ts';
 import { inLake, type LakeTable, literal, name, selection } from './table.ts';
 
 export interface Difference {
