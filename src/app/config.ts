@@ -6,7 +6,7 @@ import { createHmac } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { z } from 'zod';
-import type { LakePlace } from '../../packages/lake/src/duckdb.ts';
+import type { LakePlace } from '../lake/table.ts';
 import { type Demo, demoAccount, findDemo, hasEmbedded } from '../embedded/demo-place.ts';
 import type { SweepConfig } from '../engine/context.ts';
 import type { Proxies } from '../engine/http/proxies.ts';

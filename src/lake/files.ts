@@ -2,8 +2,8 @@
  * The files of the lake at one snapshot, for engines that read Parquet and know no DuckLake. The rows of a table are those of its data files without the places that the delete file of each names.
  */
 import type pg from 'pg';
-import { catalogSchema } from '../../packages/lake/src/duckdb.ts';
 import { UsageError } from '../errors.ts';
+import { catalogSchema } from './table.ts';
 
 interface DataFile {
   readonly path: string;

@@ -1,7 +1,5 @@
-/** Tables and views of the lake that belong to no source. */
-import type { LakeTable } from '../../packages/lake/src/table.ts';
-
-export const ownViews = new URL('../../packages/lake/src/views/own.sql', import.meta.url);
+/** Tables of the lake that belong to no source. */
+import type { LakeTable } from './table.ts';
 
 /** Tables of no account. */
 const ofNone = { unit: 'all', account: null } as const;

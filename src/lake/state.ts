@@ -1,9 +1,10 @@
 /** The lake in the warehouse: whether it is on, and its exports. */
 import pg from 'pg';
-import { catalogSchema, type LakePlace, openLake } from '../../packages/lake/src/duckdb.ts';
 import { type Client, ownNames } from '../engine/database/pool.ts';
 import { connectSession, sessionTo } from '../engine/database/session/session.ts';
 import { exitCodes, ShelfdeskError } from '../errors.ts';
+import { openLake } from './package.ts';
+import { catalogSchema, type LakePlace } from './table.ts';
 
 export interface LakeState {
   readonly path: string;

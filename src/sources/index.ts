@@ -1,10 +1,10 @@
 /** The list of sources. Only this file names them. A new source is one line here. */
 import { z } from 'zod';
-import type { LakeTable } from '../../packages/lake/src/table.ts';
+import type { LakeTable } from '../lake/table.ts';
 import { type StreamKey, streamKey } from '../engine/database/stream-key.ts';
 import type { Kind, Kinds } from '../engine/http/rules/field-rules.ts';
 import { insideOf, shapesOf } from '../engine/http/shapes.ts';
-import { ownTables, ownViews } from '../lake/own-tables.ts';
+import { ownTables } from '../lake/own-tables.ts';
 import { books } from './books/books.ts';
 import { helpdesk } from './helpdesk/helpdesk.ts';
 import type { PersonalData, Source, Stream } from './source.ts';
@@ -58,13 +58,6 @@ export const lakeTables: readonly LakeTable[] = [...ownTables, ...sources.flatMa
 export const notInLake: readonly string[] = sources
   .filter(({ lakeTables = [] }) => lakeTables.length === 0)
   .map(({ name }) => name);
-
-/** SQL files of the views and macros of the lake, in the order in which they are made. */
-export const lakeViews: readonly URL[] = [
-  ownViews,
-  ...sources.flatMap(source => source.lakeViews ?? []),
-  new URL('../../packages/lake/src/views/integrity.sql', import.meta.url),
-];
 
 /** The streams of the named sources. */
 export const streamsOf = (names: Pick<ReadonlySet<string>, 'has'>): readonly Stream[] =>

@@ -9,7 +9,7 @@
  */
 
 import type { z } from 'zod';
-import type { LakeTable } from '../../packages/lake/src/table.ts';
+import type { LakeTable } from '../lake/table.ts';
 import type { Setting } from '../app/setting-types.ts';
 import type { Limits } from '../engine/budget/budget.ts';
 import type { Merge } from '../engine/commit/merge.ts';
@@ -83,8 +83,6 @@ export interface Source<Part extends object = object, Whole = Part> {
   readonly checks?: () => Promise<readonly Check[]>;
   /** The tables of the source in the lake. Default: none. */
   readonly lakeTables?: readonly LakeTable[];
-  /** SQL file of the views and macros over these tables, in the dialect of DuckDB. Default: none. */
-  readonly lakeViews?: URL;
   /** The audit: re-reads random records while no other run needs the credits. Undefined if the source has no audit. */
   readonly audit?: Audit;
 }

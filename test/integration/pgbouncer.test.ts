@@ -1,6 +1,6 @@
 import pg from 'pg';
 import { expect, test } from 'vitest';
-import { openLake } from '../../packages/lake/src/duckdb.ts';
+import { openLake } from '../../src/lake/package.ts';
 import { describeOnLake } from '../../packages/lake/test/support/lake.ts';
 import { startSandbox } from '../../packages/sandbox/src/server.ts';
 import { openWarehouse } from '../../src/app/context.ts';

@@ -3,7 +3,7 @@ import { chown, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { openLake } from '../../packages/lake/src/duckdb.ts';
+import { openLake } from '../../src/lake/package.ts';
 import { describeOnLake } from '../../packages/lake/test/support/lake.ts';
 import { openWarehouse } from '../../src/app/context.ts';
 import { requireRedis } from '../../src/engine/queue/redis.ts';

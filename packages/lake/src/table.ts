@@ -1,30 +1,5 @@
-/** A table of the lake, as sources declare it, and the SQL that its export is made of. */
-
-/** A relation of the warehouse that the lake has under the same name. */
-export interface LakeTable {
-  /** `safe.messages` */
-  readonly name: string;
-  /**
-   * The records whose rows are exported together when one of them has changed: `ticket`, `customer`, `volume`, `shelf`.
-   * `list`: a short table, compared as a whole for each account that has changed. `status`: compared as a whole with each
-   * export. `all`: a table of no account, compared when sync.lake_pending says so.
-   */
-  readonly unit: string;
-  /** Column of the account; null if there is none. Default: account_id. */
-  readonly account?: string | null;
-  /** SQL of the record's id, for PostgreSQL and DuckDB. `t`: the table with a dot, or nothing. */
-  readonly id?: (t: string) => string;
-  /** Columns that name a row, besides the account. */
-  readonly key: readonly string[];
-  /** Columns that erasure empties in old files. */
-  readonly personal?: readonly string[];
-  /** The table has personal data: only a lake with personal data has it. */
-  readonly withPersonal?: boolean;
-  /** SQL of the rows that may have changed from the last export to this moment; of `status` only. Default: all. */
-  readonly changing?: (lastExport: string, moment: string) => string;
-  /** Rows have the month of their ticket (internal.lake_month), and are sorted by it. */
-  readonly byMonth?: boolean;
-}
+/** The SQL that the export of a table is made of. */
+import type { LakeTable } from '../../../src/lake/table.ts';
 
 export interface LakeColumn {
   readonly name: string;

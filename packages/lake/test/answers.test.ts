@@ -6,15 +6,14 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Query, readQueries } from '../../../src/analytics/questions.ts';
 import { askAccounts } from '../../../src/cli/look/sql.ts';
 import { together } from '../../../src/privacy/ask.ts';
-import { lakeTables, lakeViews } from '../../../src/sources/index.ts';
+import { lakeTables } from '../../../src/sources/index.ts';
 import { shelfdesk } from '../../../test/support/cli.ts';
 import type { InProcess } from '../../../test/support/in-process.ts';
 import { long } from '../../../test/support/long.ts';
 import { fillOddWorld } from '../../../test/support/odd-world.ts';
 import { freshDatabase, type TestDatabase } from '../../../test/support/postgres.ts';
 import { variedWorld } from '../../../test/support/varied-world.ts';
-import { askLake } from '../src/ask.ts';
-import { openLake } from '../src/duckdb.ts';
+import { lakePackage, openLake } from '../../../src/lake/package.ts';
 import { describeOnLake } from './support/lake.ts';
 import { type LakeBeside, lakeBeside } from './support/lake-beside.ts';
 
@@ -97,7 +96,7 @@ await describeOnLake('answers of the lake', () => {
       expect(both.length).toBeGreaterThan(0);
       for (const zone of zones) {
         await beside.lake.run(`set TimeZone = '${zone}'`);
-        const there = together(await askLake(beside.lake, lakeViews, sql, undefined));
+        const there = together(await (await lakePackage()).askLake(beside.lake, sql, undefined));
         expect([zone, there.names, there.rows]).toEqual([zone, names, both]);
       }
     });

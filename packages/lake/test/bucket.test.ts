@@ -5,7 +5,7 @@ import { streams } from '../../../src/sources/index.ts';
 import { settingsFor, shelfdesk } from '../../../test/support/cli.ts';
 import { inProcess } from '../../../test/support/in-process.ts';
 import { makeRng } from '../../sandbox/src/random.ts';
-import { type Lake, openLake } from '../src/duckdb.ts';
+import { type Lake, openLake } from '../../../src/lake/package.ts';
 import { tidy } from '../src/tidy.ts';
 import { describeOnBucket, startBucket } from './support/lake.ts';
 

@@ -5,7 +5,7 @@ import { type FilesOfTable, listFiles } from '../../../src/lake/files.ts';
 import { streams } from '../../../src/sources/index.ts';
 import { inProcess } from '../../../test/support/in-process.ts';
 import { makeRng } from '../../sandbox/src/random.ts';
-import type { Lake } from '../src/duckdb.ts';
+import type { Lake } from '../../../src/lake/package.ts';
 import { tidy } from '../src/tidy.ts';
 import { describeLongOnLake } from './support/lake.ts';
 import { lakeBeside } from './support/lake-beside.ts';

@@ -9,7 +9,7 @@ import { streams } from '../../../src/sources/index.ts';
 import { type InProcess, inProcess } from '../../../test/support/in-process.ts';
 import { amount, long, proof } from '../../../test/support/long.ts';
 import { makeRng, pick, type Rng } from '../../sandbox/src/random.ts';
-import type { Lake } from '../src/duckdb.ts';
+import type { Lake } from '../../../src/lake/package.ts';
 import { tidy } from '../src/tidy.ts';
 import { describeOnLake } from './support/lake.ts';
 import { type LakeBeside, lakeBeside } from './support/lake-beside.ts';

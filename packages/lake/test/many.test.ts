@@ -14,9 +14,9 @@ import { keepLake, type LakeDeps, workOnLake } from '../../../src/lake/work.ts';
 import type { Finding } from '../../../src/ops/doctor/checks/check.ts';
 import { lakeChecks } from '../../../src/ops/doctor/checks/lake.ts';
 import type { DoctorContext } from '../../../src/ops/doctor/doctor-context.ts';
-import { lakeTables, lakeViews, streams } from '../../../src/sources/index.ts';
+import { lakeTables, streams } from '../../../src/sources/index.ts';
 import { type InProcess, inProcess } from '../../../test/support/in-process.ts';
-import type { Lake } from '../src/duckdb.ts';
+import type { Lake } from '../../../src/lake/package.ts';
 import { exportTo } from '../src/export.ts';
 import { describeLongOnLake } from './support/lake.ts';
 import { lakeBeside } from './support/lake-beside.ts';
@@ -60,7 +60,6 @@ const depsOf = (s: InProcess, queues: LakeDeps['queues'], signal: AbortSignal): 
     pg: s.pool,
     queues,
     tables: lakeTables,
-    views: lakeViews,
     jobs: [exportLake, stageLake],
     clock: systemClock,
     signal,
@@ -149,7 +148,7 @@ await describeLongOnLake('the lake', () => {
         return query(...asked);
       };
       const late = new Proxy(client, { get: (of, name) => (name === 'query' ? between : Reflect.get(of, name)) });
-      return exportTo(busy, late, lakeTables, { views: lakeViews });
+      return exportTo(busy, late, lakeTables);
     });
     expect(
       await lake.rows(

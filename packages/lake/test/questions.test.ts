@@ -3,8 +3,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { inProcess } from '../../../test/support/in-process.ts';
-import { askOnce } from '../src/ask.ts';
-import { openForQuestions } from '../src/duckdb.ts';
+import { lakePackage } from '../../../src/lake/package.ts';
 import { describeOnLake } from './support/lake.ts';
 import { lakeBeside } from './support/lake-beside.ts';
 
@@ -41,6 +40,7 @@ await describeOnLake('questions to the lake', () => {
       );
     const before = await tables();
 
+    const { openForQuestions, askOnce } = await lakePackage();
     await using lake = await openForQuestions(s.url, beside.place);
     await lake.run('use lake');
     const ask = (question: string) => askOnce(lake, question);

@@ -4,7 +4,7 @@
  */
 
 import { turnOff } from '../../../src/lake/state.ts';
-import type { Lake } from '../../lake/src/duckdb.ts';
+import type { Lake } from '../../../src/lake/package.ts';
 import { type LakeBeside, lakeBeside } from '../../lake/test/support/lake-beside.ts';
 import { between, makeRng, type Rng } from '../../sandbox/src/random.ts';
 import type { Database } from './database.ts';

@@ -1,5 +1,5 @@
 /** The tables of the catalog in the lake. */
-import type { LakeTable } from '../../../packages/lake/src/table.ts';
+import type { LakeTable } from '../../lake/table.ts';
 
 const ofShelf = { unit: 'shelf', id: (t: string) => `${t}owner_id || '/' || ${t}shelf_id` } as const;
 

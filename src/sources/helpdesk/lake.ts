@@ -1,7 +1,5 @@
 /** The tables of the help desk in the lake. */
-import type { LakeTable } from '../../../packages/lake/src/table.ts';
-
-export const lakeViews = new URL('../../../packages/lake/src/views/helpdesk.sql', import.meta.url);
+import type { LakeTable } from '../../lake/table.ts';
 
 const ofTicket = { unit: 'ticket', id: (t: string) => `${t}ticket_id` } as const;
 /** Long tables have files for each month. Of the others an export reads all that the account has. */

@@ -4,10 +4,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
 import { alone, turnOn } from '../../../../src/lake/state.ts';
-import { exportedTables } from '../../../../src/lake/work.ts';
-import { lakeTables, lakeViews } from '../../../../src/sources/index.ts';
+import { exportedTables } from '../../../../src/lake/table.ts';
+import { lakeTables } from '../../../../src/sources/index.ts';
 import { compareLake, type Difference } from '../../src/compare.ts';
-import { type Lake, type LakePlace, openLake } from '../../src/duckdb.ts';
+import { type Lake, openLake } from '../../../../src/lake/package.ts';
+import type { LakePlace } from '../../../../src/lake/table.ts';
 import { type Exported, exportTo } from '../../src/export.ts';
 
 export interface LakeBeside extends AsyncDisposable {
@@ -37,12 +38,14 @@ export async function lakeBeside(url: string, { personal = true } = {}): Promise
     get lake() {
       return lake;
     },
-    export: (engine = lake) => alone(url, client => exportTo(engine, client, tables, { views: lakeViews })),
+    export: (engine = lake) => alone(url, client => exportTo(engine, client, tables)),
     compare: (whole = false) =>
-      compareLake(
-        lake,
-        url,
-        tables.filter(({ unit }) => unit !== 'all' || whole),
+      alone(url, client =>
+        compareLake(
+          lake,
+          client,
+          tables.filter(({ unit }) => unit !== 'all' || whole),
+        ),
       ),
     async reopen() {
       await lake[Symbol.asyncDispose]();
