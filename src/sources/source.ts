@@ -9,7 +9,6 @@
  */
 
 import type { z } from 'zod';
-import type { LakeTable } from '../lake/table.ts';
 import type { Setting } from '../app/setting-types.ts';
 import type { Limits } from '../engine/budget/budget.ts';
 import type { Merge } from '../engine/commit/merge.ts';
@@ -26,6 +25,7 @@ import type { Reads } from '../engine/load/run-stream.ts';
 import type { Ask, Cuts, Ms, Reader } from '../engine/reading/reading.ts';
 import type { Claim } from '../engine/runs/claims.ts';
 import type { UsageError } from '../errors.ts';
+import type { LakeTable } from '../lake/table.ts';
 import type { Check } from '../ops/doctor/checks/check.ts';
 import type { PersonalRules } from '../privacy/redact.ts';
 

@@ -1,73 +1,78 @@
-/** A lake in a bucket, by the commands: two accounts are staged, changes follow, and an erased person is in no object. */
+/** A lake in a bucket: two accounts are staged, changes follow, and an erased person is in no object. */
+import { pino } from 'pino';
 import { expect, test } from 'vitest';
+import { stageLake } from '../../../jobs/stage-lake.ts';
+import { systemClock } from '../../../src/clock.ts';
+import { openQueues } from '../../../src/engine/queue/queue.ts';
 import { eraseCustomer } from '../../../src/engine/runs/operations.ts';
-import { streams } from '../../../src/sources/index.ts';
+import { listFiles } from '../../../src/lake/files.ts';
+import type { Lake } from '../../../src/lake/package.ts';
+import { stageAll } from '../../../src/lake/stage.ts';
+import { readLake } from '../../../src/lake/state.ts';
+import { workOnLake } from '../../../src/lake/work.ts';
+import { lakeTables, streams } from '../../../src/sources/index.ts';
 import { settingsFor, shelfdesk } from '../../../test/support/cli.ts';
 import { inProcess } from '../../../test/support/in-process.ts';
 import { makeRng } from '../../sandbox/src/random.ts';
-import { type Lake, openLake } from '../../../src/lake/package.ts';
 import { tidy } from '../src/tidy.ts';
 import { describeOnBucket, startBucket } from './support/lake.ts';
-
-const source = { url: 'https://desk.example/api/v1', token: 'none' };
+import { lakeBeside, personalTables } from './support/lake-beside.ts';
 
 await describeOnBucket('a lake in a bucket', program => {
   test('is equal to the warehouse, and forgets who is erased', async () => {
     await using bucket = await startBucket(program);
-    await using s = await inProcess({ tickets: 40, seed: 5 });
-    const extensions = process.env.LAKE_EXTENSIONS!;
-    const place = { ...bucket, path: `${bucket.path}/lake`, extensions };
-    const settings = {
-      ...settingsFor(s.url, source),
-      LAKE_EXTENSIONS: extensions,
-      LAKE_S3_ENDPOINT: bucket.endpoint.href,
-      LAKE_S3_REGION: bucket.region,
-      LAKE_S3_KEY_ID: bucket.keyId,
-      LAKE_S3_SECRET: bucket.secret,
-    };
-    const lake = async (...args: string[]): Promise<string> => {
-      const { code, stdout, stderr } = await shelfdesk(['lake', ...args], settings).finished;
-      expect(code, stderr).toBe(0);
-      return stdout;
-    };
+    await using s = await inProcess({ tickets: 20, seed: 5 });
     await s.sync();
     // Accounts are staged side by side if there are several.
     await s.rows(`insert into sync.accounts (account_id) values ('other')`);
-    await using other = await openLake(s.url, place, { mode: 'none' });
-    await other.run(`copy (select 1 as one) to '${bucket.path}/other/own.parquet'`);
-    const refused = await shelfdesk(['lake', 'on', '--to', bucket.path], settings).finished;
-    expect(refused.stderr).toContain('has Parquet files already');
-    await lake('on', '--to', `${bucket.path}/lake/`, '--pii');
-    await lake('export');
-    await using engine = await openLake(s.url, place);
-    expect(await s.rows('select count(*)::int as done from sync.lake_parts where done_at is not null')).toEqual([
-      { done: 1 },
-    ]);
-    expect(await objects(engine, place.path, 'staged')).toEqual([]);
+    const path = `${bucket.path}/lake`;
+    await using beside = await lakeBeside(s.url, { only: personalTables, bucket: { ...bucket, path } });
+    const tables = lakeTables.filter(({ name }) => personalTables.includes(name));
+    await using queues = await openQueues({ redisUrl: undefined, databaseUrl: s.url });
+    const { signal } = new AbortController();
+    const log = pino({ level: 'silent' });
+    const reach = { ...beside.place };
+    const deps = { url: s.url, pg: s.pool, queues, reach, tables, jobs: [stageLake], clock: systemClock, signal, log };
+    await using worker = await workOnLake(deps, (await readLake(s.pool))!, () => {});
+    const [begun] = await s.rows(
+      `insert into sync.lake_exports (started_at, state) values (now(), 'running') returning id::int`,
+    );
+    const stage = (snapshot: string, accounts: readonly string[]) =>
+      stageAll(worker.work, Number(begun!.id), snapshot, accounts);
+    expect(await beside.export(undefined, { stage })).toMatchObject({ staged: true });
+    expect(await beside.compare()).toEqual([]);
 
     const rng = makeRng(3);
     for (let i = 0; i < 10; i++) s.world.mutate(rng);
     s.nowMs += 300_000;
     await s.sync();
-    await lake('export');
-    await lake('verify');
-
+    await beside.export();
     const { customer, texts } = await somebody(s.rows);
     const found = async () => {
-      const all = await contents(engine, place.path);
+      const all = await contents(beside.lake, path);
       return texts.filter(text => all.some(content => content.includes(JSON.stringify(text).slice(1, -1))));
     };
     expect(await found()).toEqual(texts);
     await eraseCustomer(s.pool, { account: 'default', customer, who: 'test', streams }, new Date(s.nowMs));
-    await lake('export');
+    await beside.export();
     expect(await found()).toEqual([]);
-    await lake('verify');
+    await tidy(beside.lake, 1);
+    expect(await beside.compare()).toEqual([]);
+    const listed = await listFiles(s.pool);
+    const there = await objects(beside.lake, path, '');
+    expect(there).toEqual(expect.arrayContaining(listed.tables.flatMap(one => one.files.map(file => file.path))));
 
-    await tidy(engine, 1);
-    await lake('verify');
-    const listed = JSON.parse(await lake('files', '--json')) as { tables: { files: { path: string }[] }[] };
-    const there = await objects(engine, place.path, '');
-    expect(there).toEqual(expect.arrayContaining(listed.tables.flatMap(one => one.files.map(({ path }) => path))));
+    await s.rows('truncate sync.lake');
+    const settings = {
+      ...settingsFor(s.url, { url: 'https://desk.example/api/v1', token: 'none' }),
+      LAKE_EXTENSIONS: process.env.LAKE_EXTENSIONS!,
+      LAKE_S3_ENDPOINT: bucket.endpoint.href,
+      LAKE_S3_REGION: bucket.region,
+      LAKE_S3_KEY_ID: bucket.keyId,
+      LAKE_S3_SECRET: bucket.secret,
+    };
+    const refused = await shelfdesk(['lake', 'on', '--to', bucket.path], settings).finished;
+    expect(refused.stderr).toContain('has Parquet files already');
   });
 });
 

@@ -2,8 +2,8 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { inProcess } from '../../../test/support/in-process.ts';
 import { lakePackage } from '../../../src/lake/package.ts';
+import { inProcess } from '../../../test/support/in-process.ts';
 import { describeOnLake } from './support/lake.ts';
 import { lakeBeside } from './support/lake-beside.ts';
 

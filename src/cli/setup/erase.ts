@@ -8,8 +8,8 @@ import type { Named } from '../../privacy/erase.ts';
 import { streams } from '../../sources/index.ts';
 import { openChosen } from '../choose-account.ts';
 import { type Act, type Deps, note } from '../command.ts';
-import { operator } from '../operator.ts';
 import { tellLakeLeft } from '../lake-left.ts';
+import { operator } from '../operator.ts';
 import { askToType, print, printJson, say, table } from '../output/terminal.ts';
 
 interface Options {
