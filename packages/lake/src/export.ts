@@ -72,7 +72,7 @@ interface Helps {
 }
 
 /** The files of a table that others have written. */
-export type Staged = (table: LakeTable) => readonly string[];
+type Staged = (table: LakeTable) => readonly string[];
 
 /** `client` needs a connection of its own: its transaction holds the snapshot. */
 export async function exportTo(

@@ -78,7 +78,7 @@ const steps: Record<string, (s: InProcess, beside: LakeBeside, rng: Rng, gone: s
 await describeOnLake('the lake', () => {
   test('equal after each export, with old snapshots as they were but for who was erased since', long, async () => {
     const rng = makeRng(11);
-    await using s = await inProcess({ tickets: 40, seed: 5 });
+    await using s = await inProcess({ tickets: 24, seed: 5 });
     await s.sync();
     await using beside = await lakeBeside(s.url);
     await beside.export();
@@ -129,7 +129,7 @@ await describeOnLake('the lake', () => {
 
   test('an export that dies at any statement is made good by the next one', long, async () => {
     const rng = makeRng(2);
-    await using s = await inProcess({ tickets: 30, seed: 7 });
+    await using s = await inProcess({ tickets: 16, seed: 7 });
     await s.sync();
     await using beside = await lakeBeside(s.url, { only: personalTables });
     let at = 3;
