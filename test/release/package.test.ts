@@ -81,18 +81,16 @@ describe('the packages', long, () => {
     expect(counted.trim().split('\n')).toEqual(['tickets', '2000']);
     expect(await run('shelfdesk', 'query', 'run', 'backlog-by-inbox')).toContain('Support');
     expect(await run('shelfdesk', 'status')).toContain('tickets');
-    const on = () =>
-      run('shelfdesk', 'lake', 'on').then(
-        () => ({ code: 0, stderr: '' }),
-        (error: { code: number; stderr: string }) => error,
-      );
-    const without = await on();
-    expect(without.code).toBe(2);
-    expect(without.stderr).toContain('npm install shelfdesk-lake');
+    // The extensions of DuckDB are no packages of npm.
+    const env = { ...envOf(bin), LAKE_EXTENSIONS: '/nowhere' };
+    const on = () => execute('npx', ['--no-install', 'shelfdesk', 'lake', 'on'], { cwd: at, env });
+    await expect(on()).rejects.toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('npm install shelfdesk-lake'),
+    });
     await npm(at, 'install', join(folder, lake.filename));
-    // The package is found, and so is DuckDB. Its extensions are no packages of npm.
-    writeFileSync(join(at, '.env'), 'LAKE_EXTENSIONS=/nowhere\n');
-    expect((await on()).stderr).toContain('DuckDB cannot load its extension');
+    const loaded = expect.stringContaining('DuckDB cannot load its extension');
+    await expect(on()).rejects.toMatchObject({ code: 1, stderr: loaded });
   }
 
   async function oldestNode(): Promise<string> {
