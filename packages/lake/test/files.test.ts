@@ -41,7 +41,7 @@ async function columnsOf(lake: Lake, table: string): Promise<string> {
 await describeLongOnLake('the files of a snapshot', () => {
   test('have its rows', async () => {
     const rng = makeRng(8);
-    await using s = await inProcess({ tickets: 16, seed: 5 });
+    await using s = await inProcess({ tickets: 30, seed: 5 });
     await s.sync();
     await using beside = await lakeBeside(s.url, { only: tables });
     await beside.export();

@@ -79,7 +79,8 @@ export async function lakeBeside(
   return here;
 }
 
-const withoutViews = (lake: Lake): Lake => ({
+/** An engine that makes no views. */
+export const withoutViews = (lake: Lake): Lake => ({
   ...lake,
   run: async sql => {
     if (!/create or replace (view|macro)/.test(sql)) await lake.run(sql);
