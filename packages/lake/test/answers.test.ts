@@ -10,7 +10,7 @@ import { together } from '../../../src/privacy/ask.ts';
 import { lakeTables } from '../../../src/sources/index.ts';
 import { shelfdesk } from '../../../test/support/cli.ts';
 import type { InProcess } from '../../../test/support/in-process.ts';
-import { long } from '../../../test/support/long.ts';
+import { amount, long } from '../../../test/support/long.ts';
 import { fillOddWorld } from '../../../test/support/odd-world.ts';
 import { freshDatabase, type TestDatabase } from '../../../test/support/postgres.ts';
 import { variedWorld } from '../../../test/support/varied-world.ts';
@@ -81,7 +81,7 @@ const views = [
 
 await describeOnLake('answers of the lake', () => {
   beforeAll(async () => {
-    here = await variedWorld(process.env.CI ? 16 : 8);
+    here = await variedWorld(amount(40, 8));
     beside = await lakeBeside(here.url);
     await beside.export();
   }, 900_000);
