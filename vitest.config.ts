@@ -5,7 +5,7 @@ import { sandboxChanged } from './test/support/sandbox-changed.ts';
 
 /** Within one process, and they leave nothing behind in it: so several files share one, which loads the program once. */
 const ofSandbox = sandboxChanged() ? ['packages/sandbox/test/**/*.test.ts'] : [];
-const inProcess = ['test/unit/**/*.test.ts', ...ofSandbox];
+const inProcess = ['test/unit/**/*.test.ts', 'packages/lake/test/failures.test.ts', ...ofSandbox];
 /** These leave nothing behind either: databases and processes of their own, and no module, clock or stdout that stays changed. */
 const sharing = [
   'test/integration/warehouse/*.test.ts',
@@ -38,7 +38,7 @@ export default defineConfig({
       {
         test: {
           name: 'with servers',
-          include: ['test/**/*.test.ts', 'packages/proofs/**/*.test.ts'],
+          include: ['test/**/*.test.ts', 'packages/{lake,proofs}/**/*.test.ts'],
           exclude: [...inProcess, ...sharing, 'test/support/**'],
           ...common,
         },

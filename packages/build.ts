@@ -1,6 +1,6 @@
 /**
- * Builds the two packages that are published, as compiled JavaScript with types: `dist/shelfdesk` and `dist/sandbox`. The
- * worker's package carries the sandbox's, so that one file installs both. The name and version of both come from the root.
+ * Builds the packages that are published, as compiled JavaScript: `dist/shelfdesk`, `dist/sandbox` with types, and `dist/lake`.
+ * The worker's package carries the sandbox's, so that one file installs both. All have the version of the root.
  */
 import { execFileSync } from 'node:child_process';
 import { cpSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -14,6 +14,7 @@ const root = fileURLToPath(new URL('..', import.meta.url));
 const dist = join(root, 'dist');
 const worker = join(dist, 'shelfdesk');
 const sandbox = join(dist, 'sandbox');
+const lake = join(dist, 'lake');
 const compiled = join(dist, 'compiled');
 const program = join(dist, 'program');
 
@@ -23,6 +24,7 @@ interface Manifest {
   exports?: Record<string, string>;
   dependencies: Record<string, string>;
   optionalDependencies?: Record<string, string>;
+  devDependencies?: Record<string, string>;
   [name: string]: unknown;
 }
 
@@ -93,6 +95,22 @@ manifest(worker, {
     Object.entries(ours.optionalDependencies!).filter(([name]) => !name.startsWith('node-')),
   ),
   bundleDependencies: [theirs.name],
+});
+
+const ofLake = read('packages/lake/package.json');
+keep(join(program, 'packages/lake/src'), join(lake, 'src'));
+assets('packages/lake/src', join(lake, 'src'));
+keep(join(root, 'packages/lake/README.md'), join(lake, 'README.md'));
+keep(join(root, 'LICENSE'), join(lake, 'LICENSE'));
+manifest(lake, {
+  name: ofLake.name,
+  description: ofLake.description,
+  ...both,
+  exports: asJs(ofLake.exports!),
+  // In a clone they are of development, so that who leaves those out has no DuckDB either.
+  dependencies: ofLake.devDependencies!,
+  // The two speak to each other by no interface that is promised.
+  peerDependencies: { [String(ours.name)]: ours.version },
 });
 for (const folder of [compiled, program]) rmSync(folder, { recursive: true });
 

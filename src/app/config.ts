@@ -12,7 +12,7 @@ import type { Proxies } from '../engine/http/proxies.ts';
 import type { FieldRules } from '../engine/http/rules/field-rules.ts';
 import { distance, nearest } from '../engine/http/rules/parse-field-rules.ts';
 import { UsageError } from '../errors.ts';
-import type { LakePlace } from '../lake/duckdb.ts';
+import type { LakePlace } from '../lake/table.ts';
 import type { Limits } from '../privacy/bounded.ts';
 import { kinds, type SourceConfig, sources } from '../sources/index.ts';
 import { choiceOf } from '../words.ts';

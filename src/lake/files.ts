@@ -3,7 +3,7 @@
  */
 import type pg from 'pg';
 import { UsageError } from '../errors.ts';
-import { catalogSchema } from './duckdb.ts';
+import { catalogSchema } from './table.ts';
 
 interface DataFile {
   readonly path: string;

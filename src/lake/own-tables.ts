@@ -1,7 +1,5 @@
-/** Tables and views of the lake that belong to no source. */
+/** Tables of the lake that belong to no source. */
 import type { LakeTable } from './table.ts';
-
-export const ownViews = new URL('./views.sql', import.meta.url);
 
 /** Tables of no account. */
 const ofNone = { unit: 'all', account: null } as const;

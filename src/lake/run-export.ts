@@ -1,14 +1,9 @@
 /** One export with its row in sync.lake_exports, and tidying once a day. */
-import { mkdir } from 'node:fs/promises';
 import type { Client } from '../engine/database/pool.ts';
 import { messageOf } from '../errors.ts';
-import { isBucket, type Lake, openLake } from './duckdb.ts';
-import { hideBounds } from './erase-files.ts';
-import { type Exported, exportTo } from './export.ts';
-import { failureOfPlace } from './failures.ts';
+import { type Exported, type Lake, lakePackage } from './package.ts';
 import { stageAll } from './stage.ts';
 import { alone, readLake } from './state.ts';
-import { tidy } from './tidy.ts';
 import type { LakeWork } from './work.ts';
 
 const tidyMs = 20 * 3_600_000;
@@ -21,10 +16,6 @@ export interface Done extends Exported {
 
 /** Throws ShelfdeskError if another export is running. */
 export async function runExport(work: LakeWork): Promise<Done> {
-  if (!isBucket(work.place.path))
-    await mkdir(work.place.path, { recursive: true }).catch(error => {
-      throw failureOfPlace(error) ?? error;
-    });
   return alone(work.url, async client => {
     const now = () => new Date(work.clock.now());
     // Nobody else works on the lake, so these are dead.
@@ -38,9 +29,10 @@ export async function runExport(work: LakeWork): Promise<Done> {
     );
     const { id } = rows[0]!;
     try {
+      const { makeFolder, openLake, exportTo } = await lakePackage();
+      await makeFolder(work.place);
       await using lake = await openLake(work.url, work.place, { signal: work.signal });
       const done = await exportTo(lake, client, work.tables, {
-        views: work.views,
         show: table => work.show(table),
         stage: (snapshot, accounts) => stageAll(work, id, snapshot, accounts),
       });
@@ -72,6 +64,7 @@ async function tidyIfDue(work: LakeWork, lake: Lake, client: Client, now: Date):
   const { keepDays, tidiedAt } = (await readLake(client))!;
   if (now.getTime() - tidiedAt.getTime() < tidyMs) return;
   work.show('tidying');
+  const { tidy, hideBounds } = await lakePackage();
   await tidy(lake, keepDays);
   await hideBounds(client, work.tables);
   await client.query('update sync.lake set tidied_at = $1', [now]);

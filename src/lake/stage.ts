@@ -3,9 +3,8 @@
  * it joins the snapshot, and writes the rows of some accounts to files beside the lake. The export then reads the files.
  */
 import { exitCodes, messageOf, ShelfdeskError } from '../errors.ts';
-import { openLake } from './duckdb.ts';
-import { joinSnapshot, readColumns, rowsOf, type Staged } from './export.ts';
-import { literal } from './table.ts';
+import { lakePackage } from './package.ts';
+import type { LakeTable } from './table.ts';
 import type { LakeWork } from './work.ts';
 
 /** Accounts in one part. */
@@ -18,6 +17,9 @@ export interface Part {
   readonly snapshot: string;
   readonly accounts: readonly string[];
 }
+
+/** The files of a table that others have written. */
+type Staged = (table: LakeTable) => readonly string[];
 
 const fileOf = (work: LakeWork, name: string, table: string): string =>
   `${work.place.path}/staged-${name}-${table}.parquet`;
@@ -78,23 +80,12 @@ export async function runPart(work: LakeWork, { export: exported, part, snapshot
   let files = '';
   try {
     if (!(await isWanted())) return;
-    const client = await work.pg.connect();
-    const columns = await readColumns(client, work.tables).finally(() => client.release());
+    const { openLake, stagePart } = await lakePackage();
     await using lake = await openLake(work.url, work.place, { signal: work.signal, mode: 'none' });
     const [fresh] = await lake.rows<{ id: string }>('select uuid()::varchar as id');
     files = `${exported}-${part}-${fresh!.id}`;
-    await lake.run('begin');
-    await joinSnapshot(lake, snapshot);
-    for (const table of work.tables) {
-      if (table.account === null) continue;
-      // Of an export that has ended, no more files.
-      if (!(await isWanted())) return;
-      const rows = rowsOf(table, columns.get(table.name)!, { accounts });
-      await lake.run(
-        `copy (${rows}) to ${literal(fileOf(work, files, table.name))} (format parquet, compression zstd)`,
-      );
-    }
-    await lake.run('rollback');
+    const to = { fileOf: (table: LakeTable) => fileOf(work, files, table.name), isWanted };
+    if (!(await stagePart(lake, work.pg, work.tables, { snapshot, accounts }, to))) return;
   } catch (error) {
     if (!work.signal.aborted) await ended({ error: messageOf(error) });
     throw error;

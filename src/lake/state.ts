@@ -3,7 +3,8 @@ import pg from 'pg';
 import { type Client, ownNames } from '../engine/database/pool.ts';
 import { connectSession, sessionTo } from '../engine/database/session/session.ts';
 import { exitCodes, ShelfdeskError } from '../errors.ts';
-import { catalogSchema, type LakePlace, openLake } from './duckdb.ts';
+import { openLake } from './package.ts';
+import { catalogSchema, type LakePlace } from './table.ts';
 
 export interface LakeState {
   readonly path: string;

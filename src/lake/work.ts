@@ -7,9 +7,8 @@ import type { Job } from '../engine/queue/job.ts';
 import type { OpenQueue, Queues } from '../engine/queue/queue.ts';
 import { isAway, ShelfdeskError } from '../errors.ts';
 import { OpenStack } from '../open-stack.ts';
-import type { LakePlace } from './duckdb.ts';
 import { readLake, type StoredLake } from './state.ts';
-import type { LakeTable } from './table.ts';
+import { exportedTables, type LakePlace, type LakeTable } from './table.ts';
 
 /** The context of the jobs of the lake. */
 export interface LakeWork {
@@ -18,7 +17,6 @@ export interface LakeWork {
   readonly state: StoredLake;
   readonly place: LakePlace;
   readonly tables: readonly LakeTable[];
-  readonly views: readonly URL[];
   readonly queue: Pick<OpenQueue, 'add'>;
   readonly clock: Clock;
   readonly signal: AbortSignal;
@@ -31,7 +29,6 @@ export interface LakeDeps {
   readonly queues: Queues;
   readonly reach: Omit<LakePlace, 'path'>;
   readonly tables: readonly LakeTable[];
-  readonly views: readonly URL[];
   readonly jobs: readonly Job<LakeWork>[];
   readonly clock: Clock;
   readonly signal: AbortSignal;
@@ -45,17 +42,13 @@ export interface LakeAtWork extends AsyncDisposable {
   readonly work: LakeWork;
 }
 
-/** The tables of a lake with or without personal data. */
-export const exportedTables = (all: readonly LakeTable[], { personal }: { personal: boolean }): readonly LakeTable[] =>
-  all.filter(table => personal || !table.withPersonal);
-
 /** Takes the jobs of the lake until it is disposed of. */
 export async function workOnLake(deps: LakeDeps, state: StoredLake, show: LakeWork['show']): Promise<LakeAtWork> {
   await using stack = new OpenStack();
   const queue = stack.use(deps.queues.open(state.queue));
-  const { url, pg: db, views, clock, signal, log, reach } = deps;
+  const { url, pg: db, clock, signal, log, reach } = deps;
   const work: LakeWork = {
-    ...{ url, pg: db, state, views, clock, signal, queue, show },
+    ...{ url, pg: db, state, clock, signal, queue, show },
     place: { ...reach, path: state.path },
     tables: exportedTables(deps.tables, state),
   };

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { type StreamKey, streamKey } from '../engine/database/stream-key.ts';
 import type { Kind, Kinds } from '../engine/http/rules/field-rules.ts';
 import { insideOf, shapesOf } from '../engine/http/shapes.ts';
-import { ownTables, ownViews } from '../lake/own-tables.ts';
+import { ownTables } from '../lake/own-tables.ts';
 import type { LakeTable } from '../lake/table.ts';
 import { books } from './books/books.ts';
 import { helpdesk } from './helpdesk/helpdesk.ts';
@@ -58,13 +58,6 @@ export const lakeTables: readonly LakeTable[] = [...ownTables, ...sources.flatMa
 export const notInLake: readonly string[] = sources
   .filter(({ lakeTables = [] }) => lakeTables.length === 0)
   .map(({ name }) => name);
-
-/** SQL files of the views and macros of the lake, in the order in which they are made. */
-export const lakeViews: readonly URL[] = [
-  ownViews,
-  ...sources.flatMap(source => source.lakeViews ?? []),
-  new URL('./lake-integrity.sql', import.meta.url),
-];
 
 /** The streams of the named sources. */
 export const streamsOf = (names: Pick<ReadonlySet<string>, 'has'>): readonly Stream[] =>

@@ -86,8 +86,6 @@ export interface Source<Part extends object = object, Whole = Part> {
   readonly checks?: () => Promise<readonly Check[]>;
   /** The tables of the source in the lake. Default: none. */
   readonly lakeTables?: readonly LakeTable[];
-  /** SQL file of the views and macros over these tables, in the dialect of DuckDB. Default: none. */
-  readonly lakeViews?: URL;
   /** The audit: re-reads random records while no other run needs the credits. Undefined if the source has no audit. */
   readonly audit?: Audit;
 }

@@ -1,9 +1,10 @@
 /** `account list | remove | move`: the accounts of a warehouse, with real sandboxes. The cases follow each other in one warehouse. */
+
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { describeLongOnLake } from '../../packages/lake/test/support/lake.ts';
 import { systemClock } from '../../src/clock.ts';
 import { type Fleet, openFleet } from '../support/fleet.ts';
 import { ran } from '../support/here.ts';
-import { describeLongOnLake } from '../support/lake.ts';
 import { long } from '../support/long.ts';
 import { noSandboxLimits } from '../support/mirror.ts';
 import { freshDatabase, type TestDatabase } from '../support/postgres.ts';

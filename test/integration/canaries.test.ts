@@ -2,6 +2,7 @@
  * A source whose texts are all canaries, rules that keep none of them, and all that is done with them: a sync that is killed, others,
  * replays, a sweep, a verification with repair, a backfill, a worker with its audit, the page. No canary is anywhere afterwards (I24).
  */
+
 import { execFile } from 'node:child_process';
 import { readdir, readFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -10,14 +11,14 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describeLongOnLake } from '../../packages/lake/test/support/lake.ts';
+import { lakeBeside } from '../../packages/lake/test/support/lake-beside.ts';
 import { type Sandbox, startSandbox } from '../../packages/sandbox/src/server.ts';
 import { unless } from '../../src/embedded/place.ts';
 import { makePool } from '../../src/engine/database/pool.ts';
 import { around, canary, type Instead, proxyTo, rowsWith, spoiler } from '../support/canaries.ts';
 import { settingsFor, shelfdesk } from '../support/cli.ts';
 import { here, ran } from '../support/here.ts';
-import { describeLongOnLake } from '../support/lake.ts';
-import { lakeBeside } from '../support/lake-beside.ts';
 import { long } from '../support/long.ts';
 import { noSandboxLimits } from '../support/mirror.ts';
 import { type OwnServer, startOwnServer } from '../support/own-server.ts';

@@ -1,14 +1,14 @@
 import pg from 'pg';
 import { expect, test } from 'vitest';
+import { describeLongOnLake } from '../../packages/lake/test/support/lake.ts';
 import { startSandbox } from '../../packages/sandbox/src/server.ts';
 import { openWarehouse } from '../../src/app/context.ts';
 import { makePool } from '../../src/engine/database/pool.ts';
 import { connectSession, sessionTo } from '../../src/engine/database/session/session.ts';
-import { openLake } from '../../src/lake/duckdb.ts';
+import { openLake } from '../../src/lake/package.ts';
 import { settingsFor, shelfdesk } from '../support/cli.ts';
 import { eventually } from '../support/desk.ts';
 import { ran } from '../support/here.ts';
-import { describeLongOnLake } from '../support/lake.ts';
 import { long } from '../support/long.ts';
 import { noSandboxLimits } from '../support/mirror.ts';
 import { describeWithPgBouncer, startPgBouncer } from '../support/pgbouncer.ts';

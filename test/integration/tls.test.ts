@@ -1,16 +1,17 @@
 /** TLS of PostgreSQL, Redis and the lake, against servers with certificates of an authority of their own. */
+
 import { chown, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describeLongOnLake } from '../../packages/lake/test/support/lake.ts';
 import { openWarehouse } from '../../src/app/context.ts';
 import { requireRedis } from '../../src/engine/queue/redis.ts';
 import { ShelfdeskError } from '../../src/errors.ts';
-import { openLake } from '../../src/lake/duckdb.ts';
+import { openLake } from '../../src/lake/package.ts';
 import { type Certificates, makeCertificates } from '../support/certificates.ts';
 import { shelfdesk } from '../support/cli.ts';
 import { eventually } from '../support/desk.ts';
-import { describeLongOnLake } from '../support/lake.ts';
 import { long } from '../support/long.ts';
 import { type OwnRedis, startOwnRedis } from '../support/own-redis.ts';
 import { type OwnServer, startOwnServer } from '../support/own-server.ts';

@@ -24,10 +24,11 @@ describe('the packages', long, () => {
   let folder: string;
   let worker: Packed;
   let sandbox: Packed;
+  let lake: Packed;
   beforeAll(async () => {
     folder = mkdtempSync(join(tmpdir(), 'shelfdesk-package-'));
     await npm(root, 'run', 'build');
-    [worker, sandbox] = [await pack('shelfdesk'), await pack('sandbox')];
+    [worker, sandbox, lake] = [await pack('shelfdesk'), await pack('sandbox'), await pack('lake')];
   });
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
@@ -41,13 +42,14 @@ describe('the packages', long, () => {
     await npm(at, 'install', join(folder, packed.filename));
     const run = async (...command: string[]): Promise<string> =>
       (await execute('npx', ['--no-install', ...command], { cwd: at, env: envOf(bin) })).stdout;
-    return { at, run };
+    const bytes = Number((await execute('du', ['-sk', at])).stdout.split('\t')[0]) * 1024;
+    return { at, run, bytes };
   }
 
   test('have one version, and no sources', () => {
     const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
-    expect([worker.version, sandbox.version]).toEqual([version, version]);
-    const sources = [...worker.files, ...sandbox.files].filter(({ path }) => /(?<!\.d)\.ts$/.test(path));
+    expect([worker.version, sandbox.version, lake.version]).toEqual([version, version, version]);
+    const sources = [...worker.files, ...sandbox.files, ...lake.files].filter(({ path }) => /(?<!\.d)\.ts$/.test(path));
     expect(sources).toEqual([]);
     expect(sandbox.files.map(({ path }) => path)).toContain('src/server.d.ts');
   });
@@ -72,12 +74,23 @@ describe('the packages', long, () => {
   test('the worker runs its demo and answers, on this Node', proof, () => runsOn(dirname(process.execPath)));
 
   async function runsOn(bin: string): Promise<void> {
-    const { run } = await installed(worker, bin);
+    const { at, run, bytes } = await installed(worker, bin);
+    expect(bytes).toBeLessThan(170 * MB);
     expect(await run('shelfdesk', 'demo')).toContain('How far is the mirror complete?');
     const counted = await run('shelfdesk', 'sql', '--csv', 'select count(*) as tickets from helpdesk.tickets');
     expect(counted.trim().split('\n')).toEqual(['tickets', '2000']);
     expect(await run('shelfdesk', 'query', 'run', 'backlog-by-inbox')).toContain('Support');
     expect(await run('shelfdesk', 'status')).toContain('tickets');
+    // The extensions of DuckDB are no packages of npm.
+    const env = { ...envOf(bin), LAKE_EXTENSIONS: '/nowhere' };
+    const on = () => execute('npx', ['--no-install', 'shelfdesk', 'lake', 'on'], { cwd: at, env });
+    await expect(on()).rejects.toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('npm install shelfdesk-lake'),
+    });
+    await npm(at, 'install', join(folder, lake.filename));
+    const loaded = expect.stringContaining('DuckDB cannot load its extension');
+    await expect(on()).rejects.toMatchObject({ code: 1, stderr: loaded });
   }
 
   async function oldestNode(): Promise<string> {
@@ -89,8 +102,7 @@ describe('the packages', long, () => {
   }
 
   test('the sandbox is small where it is installed, serves, and has types', async () => {
-    const { at, run } = await installed(sandbox);
-    const bytes = Number((await execute('du', ['-sk', at])).stdout.split('\t')[0]) * 1024;
+    const { at, run, bytes } = await installed(sandbox);
     expect(bytes).toBeLessThan(50 * MB);
     expect(await run('shelfdesk-sandbox', '--help')).toContain('--tickets');
     const use = `import { startSandbox, type Sandbox } from '@shelfdesk/sandbox';

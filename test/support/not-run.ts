@@ -5,8 +5,8 @@ import './long.ts';
 import './pgbouncer.ts';
 import './python.ts';
 import './redis.ts';
+import type {} from '../../packages/lake/test/support/lake.ts';
 import type {} from './browser.ts';
-import type {} from './lake.ts';
 import { sandboxChanged } from './sandbox-changed.ts';
 
 /** CI has a Redis, a browser and time, so there it is a failure not to find them. It may reach no registry of Python. */

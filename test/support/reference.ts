@@ -9,7 +9,7 @@ const exits: Record<keyof typeof exitCodes, string> = {
   failed: 'Failed, or the database is of a newer version. `status --check`: no worker is alive.',
   usage: 'Wrong usage or configuration. Nothing was read or written.',
   partial:
-    'Partial: some records could not be had, or wait. Everything else is stored, and `status` says what is missing.',
+    'Partial: some records could not be had, or wait. Everything else is stored, and `status` says what is missing. Or what was erased is left in the lake.',
   refused: 'The source refused the token: 401 or 403.',
   differs: 'The mirror and the source differ.',
   interrupted: 'Interrupted or canceled. The same command resumes.',

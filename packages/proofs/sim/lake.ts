@@ -3,9 +3,9 @@
  * others do meanwhile is in the tests of the lake.
  */
 
-import type { Lake } from '../../../src/lake/duckdb.ts';
+import type { Lake } from '../../../src/lake/package.ts';
 import { turnOff } from '../../../src/lake/state.ts';
-import { type LakeBeside, lakeBeside } from '../../../test/support/lake-beside.ts';
+import { type LakeBeside, lakeBeside } from '../../lake/test/support/lake-beside.ts';
 import { between, makeRng, type Rng } from '../../sandbox/src/random.ts';
 import type { Database } from './database.ts';
 

@@ -5,7 +5,7 @@
  * `npm run sim -- --crash [--workers n]`: one script, whose process dies at each of its effects.
  */
 import { parseArgs } from 'node:util';
-import { findExtensions } from '../../../test/support/extensions.ts';
+import { findExtensions } from '../../lake/test/support/extensions.ts';
 import { type Crashes, tryCrashes } from './crash.ts';
 import { Database } from './database.ts';
 import { defects, type Planted } from './defects/index.ts';

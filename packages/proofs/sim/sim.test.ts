@@ -2,10 +2,11 @@
  * A little of `npm run sim` with every test run: that a seed tells the same story twice, some seeds, the planted defects,
  * and some places to die at.
  */
+
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { describeLongOnLake } from '../../../test/support/lake.ts';
 import { amount, long, proof } from '../../../test/support/long.ts';
 import type { OwnServer } from '../../../test/support/own-server.ts';
+import { describeLongOnLake } from '../../lake/test/support/lake.ts';
 import { tryCrashes } from './crash.ts';
 import { Database } from './database.ts';
 import { defects, type Planted } from './defects/index.ts';

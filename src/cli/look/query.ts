@@ -4,11 +4,9 @@ import { findQuery, readQueries } from '../../analytics/questions.ts';
 import type { Fleet } from '../../app/config.ts';
 import type { Warehouse } from '../../app/context.ts';
 import { exitCodes, UsageError } from '../../errors.ts';
-import { askLake } from '../../lake/ask.ts';
-import { openForQuestions } from '../../lake/duckdb.ts';
+import { lakePackage } from '../../lake/package.ts';
 import { readLake, readLakeStatus } from '../../lake/state.ts';
 import { type Named, together } from '../../privacy/ask.ts';
-import { lakeViews } from '../../sources/index.ts';
 import { count } from '../../words.ts';
 import type { Act, Deps } from '../command.ts';
 import { print, printJson, say, style, table } from '../output/terminal.ts';
@@ -93,6 +91,7 @@ async function askTheLake(
   const { path } = required(await readLake(pg));
   const { moment } = (await readLakeStatus(pg))!;
   if (moment === null) throw new UsageError('the lake is empty', 'Fill it with `npx shelfdesk lake export`.');
+  const { openForQuestions, askLake } = await lakePackage();
   await using lake = await openForQuestions(url, { ...fleet.lake, path }, signal);
-  return { ...together(await askLake(lake, lakeViews, sql, account)), moment };
+  return { ...together(await askLake(lake, sql, account)), moment };
 }

@@ -12,6 +12,7 @@ import {
   rowsOf,
 } from '../../engine/runs/accounts/remove-account.ts';
 import { exitCodes, UsageError } from '../../errors.ts';
+import { lakePackage } from '../../lake/package.ts';
 import { readLake } from '../../lake/state.ts';
 import { oldDemo } from '../../ops/old-demo.ts';
 import { accountNames } from '../../status/accounts.ts';
@@ -118,6 +119,8 @@ async function remove(deps: Deps, account: string, { yes = false }: Asked): Prom
     );
   }
   const lake = await readLake(pg);
+  // Before anything goes: the lake loses it in an export.
+  if (lake !== undefined) await lakePackage();
   print(
     table(
       ['table', 'rows'],

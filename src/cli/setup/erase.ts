@@ -4,11 +4,11 @@ import { forgetJobs } from '../../app/forget-jobs.ts';
 import { systemClock } from '../../clock.ts';
 import { eraseCustomer, wouldErase } from '../../engine/runs/operations.ts';
 import { exitCodes, UsageError } from '../../errors.ts';
-import { readLakeStatus } from '../../lake/state.ts';
 import type { Named } from '../../privacy/erase.ts';
 import { streams } from '../../sources/index.ts';
 import { openChosen } from '../choose-account.ts';
 import { type Act, type Deps, note } from '../command.ts';
+import { tellLakeLeft } from '../lake-left.ts';
 import { operator } from '../operator.ts';
 import { askToType, print, printJson, say, table } from '../output/terminal.ts';
 
@@ -58,17 +58,18 @@ export function addErase(program: Command, deps: Deps, act: Act): void {
           say(
             `Also affected: ${others.join(', ')}, who share ${customer === undefined ? 'it' : `a contact value with customer ${customer}`}.`,
           );
-        const lake = dryRun ? undefined : await readLakeStatus(warehouse.pg);
-        if (lake !== undefined)
-          say(
-            'The files of the lake have the data until its next export. `npx shelfdesk lake export` takes it out now.',
-          );
+        const code = dryRun
+          ? exitCodes.ok
+          : await tellLakeLeft(
+              warehouse.pg,
+              'The files of the lake have the data until its next export. `npx shelfdesk lake export` takes it out now.',
+            );
         say(
           dryRun
             ? 'Nothing was changed.'
             : 'Old row versions remain in the database files until a vacuum, and in backups: see docs/how-to/erase-a-person.md. The sources still have the data.',
         );
-        return exitCodes.ok;
+        return code;
       }),
     );
 }

@@ -6,12 +6,11 @@ import type { Fleet } from '../../app/config.ts';
 import type { Warehouse } from '../../app/context.ts';
 import { systemClock } from '../../clock.ts';
 import { exitCodes, UsageError } from '../../errors.ts';
-import { askOnce } from '../../lake/ask.ts';
-import { compareLake } from '../../lake/compare.ts';
-import { hasFiles, isBucket, type LakePlace, openForQuestions, openLake } from '../../lake/duckdb.ts';
 import { listFiles } from '../../lake/files.ts';
+import { lakePackage } from '../../lake/package.ts';
 import { type Done, runExport } from '../../lake/run-export.ts';
 import {
+  alone,
   type LakeFiles,
   type LakeStatus,
   mirroredOf,
@@ -23,9 +22,10 @@ import {
   turnOn,
   withoutSources,
 } from '../../lake/state.ts';
-import { exportedTables, workOnLake } from '../../lake/work.ts';
+import { exportedTables, type LakePlace } from '../../lake/table.ts';
+import { workOnLake } from '../../lake/work.ts';
 import { OpenStack } from '../../open-stack.ts';
-import { lakeTables, lakeViews, notInLake } from '../../sources/index.ts';
+import { lakeTables, notInLake } from '../../sources/index.ts';
 import { count } from '../../words.ts';
 import type { Act, Deps } from '../command.ts';
 import { operator } from '../operator.ts';
@@ -60,7 +60,7 @@ export async function exportNow(
     await workOnLake(
       {
         ...{ url: warehouse.url, pg: warehouse.pg, queues, log, reach: fleet.lake },
-        ...{ tables: lakeTables, views: lakeViews, jobs: deps.lakeJobs, clock: systemClock, signal: deps.signal },
+        ...{ tables: lakeTables, jobs: deps.lakeJobs, clock: systemClock, signal: deps.signal },
       },
       state,
       show,
@@ -73,7 +73,9 @@ export function addLake(program: Command, deps: Deps, act: Act): void {
   const lake = program
     .command('lake')
     .summary('keep a copy of the warehouse in Parquet files')
-    .description('keep a copy of the warehouse in Parquet files, for engines that spread over machines');
+    .description(
+      'keep a copy of the warehouse in Parquet files, for engines that spread over machines; it needs the package shelfdesk-lake (`npm install shelfdesk-lake`)',
+    );
   const open = async () => {
     const { fleet } = deps.asked();
     const warehouse = await tablesOf(fleet, deps.signal);
@@ -103,6 +105,7 @@ export function addLake(program: Command, deps: Deps, act: Act): void {
             `the lake is on already, at ${known.path}`,
             'To change it, run `npx shelfdesk lake off` first.',
           );
+        const { isBucket, openLake, hasFiles } = await lakePackage();
         const path = isBucket(to) ? to.replace(/\/+$/, '') : resolve(to);
         {
           await using engine = await openLake(opened.warehouse.url, { ...opened.fleet.lake, path }, { mode: 'none' });
@@ -163,8 +166,9 @@ export function addLake(program: Command, deps: Deps, act: Act): void {
         await using opened = await open();
         const { url, pg } = opened.warehouse;
         const state = required(await readLake(pg));
+        const { openLake, compareLake } = await lakePackage();
         await using engine = await openLake(url, placeOf(opened, state), { signal: deps.signal, mode: 'read' });
-        const found = await compareLake(engine, url, exportedTables(lakeTables, state));
+        const found = await alone(url, client => compareLake(engine, client, exportedTables(lakeTables, state)));
         if (asked.json) printJson(found);
         else if (found.length === 0)
           say(`Every row of the lake is equal to the warehouse${withoutSources(await mirroredOf(pg, notInLake))}.`);
@@ -187,6 +191,7 @@ export function addLake(program: Command, deps: Deps, act: Act): void {
       act(async (query: string, asked: Asked) => {
         await using opened = await open();
         const state = required(await readLake(opened.warehouse.pg));
+        const { openForQuestions, askOnce } = await lakePackage();
         await using engine = await openForQuestions(opened.warehouse.url, placeOf(opened, state), deps.signal);
         await engine.run('use lake');
         const rows = await askOnce<Record<string, Cell>>(engine, query);

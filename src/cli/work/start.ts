@@ -21,7 +21,7 @@ import {
 import { OpenStack } from '../../open-stack.ts';
 import { keepAlarms, toldOf } from '../../ops/alarms/send-alarms.ts';
 import { keepHandOffs } from '../../ops/hand-offs/send-hand-offs.ts';
-import { lakeTables, lakeViews } from '../../sources/index.ts';
+import { lakeTables } from '../../sources/index.ts';
 import { count } from '../../words.ts';
 import { type Act, aborted, type Deps, note } from '../command.ts';
 import { openVoice } from '../output/voice.ts';
@@ -128,7 +128,7 @@ async function lakeOn({ lake }: Fleet, { warehouse, queues, log }: Ground, { lak
   return keepLake(
     {
       ...{ url: warehouse.url, pg: warehouse.pg, queues, log, reach: lake },
-      ...{ tables: lakeTables, views: lakeViews, jobs: lakeJobs, clock: systemClock, signal },
+      ...{ tables: lakeTables, jobs: lakeJobs, clock: systemClock, signal },
     },
     lake.schedule,
   );

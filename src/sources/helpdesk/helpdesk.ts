@@ -7,7 +7,7 @@ import type { Source, StreamJobs } from '../source.ts';
 import { customers } from './customers.ts';
 import { helpdeskDialect } from './dialect.ts';
 import type { Desk } from './forecast/lists.ts';
-import { lakeTables, lakeViews } from './lake.ts';
+import { lakeTables } from './lake.ts';
 import { messages } from './messages/messages.ts';
 import { changedAt, countLeft } from './messages/waiting.ts';
 import { type AuditSettings, sourceName } from './open.ts';
@@ -130,7 +130,6 @@ function makeHelpdesk(desk: Desk): Source<HelpdeskPart> {
     },
     checks: async () => (await import('./doctor/checks.ts')).helpdeskChecks,
     lakeTables,
-    lakeViews,
     audit: {
       streams: [tickets.key],
       beside: [messages.key],

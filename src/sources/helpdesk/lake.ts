@@ -3,8 +3,6 @@ import type { LakeTable } from '../../lake/table.ts';
 import { tellingColumns } from '../record-personal.ts';
 import { attachment, contact, customer, message, ticket } from './records.ts';
 
-export const lakeViews = new URL('./lake-views.sql', import.meta.url);
-
 const ofTicket = { unit: 'ticket', id: (t: string) => `${t}ticket_id` } as const;
 /** Long tables have files for each month. Of the others an export reads all that the account has. */
 const byMonth = true;

@@ -7,11 +7,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
 import { readQueries } from '../../../../src/analytics/questions.ts';
-import { catalogSchema, type Lake, openLake } from '../../../../src/lake/duckdb.ts';
-import { type Exported, exportTo } from '../../../../src/lake/export.ts';
+import { type Lake, openLake } from '../../../../src/lake/package.ts';
 import { alone, turnOn } from '../../../../src/lake/state.ts';
-import { exportedTables } from '../../../../src/lake/work.ts';
-import { lakeTables, lakeViews } from '../../../../src/sources/index.ts';
+import { exportedTables } from '../../../../src/lake/table.ts';
+import { lakeTables } from '../../../../src/sources/index.ts';
+import { type Exported, exportTo } from '../../../lake/src/export.ts';
 import { messagesEach } from '../desk-by-sql.ts';
 import { openDatabase, secondsOf } from '../lab.ts';
 import { medianOf, type Report, type Section } from '../report.ts';
@@ -61,7 +61,7 @@ async function measureExports(
   const tables = exportedTables(lakeTables, { personal });
   const exported = async (): Promise<Exported & { seconds: number }> => {
     const begun = performance.now();
-    const done = await alone(url, client => exportTo(engine, client, tables, { views: lakeViews }));
+    const done = await alone(url, client => exportTo(engine, client, tables));
     const seconds = secondsOf(performance.now() - begun);
     await pool.query(
       `insert into sync.lake_exports (started_at, finished_at, state, moment) values (now(), now(), 'done', $1)`,
@@ -83,9 +83,9 @@ async function measureExports(
   const { rows } = await pool.query(
     `select sum(f.file_size_bytes)::float8 as lake, sum(f.file_size_bytes) filter (where (s.schema_name, t.table_name) = ('helpdesk', 'messages'))::float8 as lake_messages,
        pg_database_size(current_database())::float8 as warehouse, pg_total_relation_size('internal.messages')::float8 as warehouse_messages
-     from ${catalogSchema}.ducklake_data_file f
-     join ${catalogSchema}.ducklake_table t using (table_id)
-     join ${catalogSchema}.ducklake_schema s using (schema_id)`,
+     from lake.ducklake_data_file f
+     join lake.ducklake_table t using (table_id)
+     join lake.ducklake_schema s using (schema_id)`,
   );
   const messages = tickets * messagesEach;
   figure({ what: 'bytes a message in the lake', unit: 'bytes', rounds: [rows[0].lake_messages / messages] });

@@ -5,7 +5,6 @@ import { systemClock } from '../../../clock.ts';
 import { noteOperation } from '../../../engine/runs/operations.ts';
 import { command } from '../../../engine/runs/pauses.ts';
 import { exitCodes, UsageError } from '../../../errors.ts';
-import { readLakeStatus } from '../../../lake/state.ts';
 import { applyToStored } from '../../../privacy/fields/apply.ts';
 import { lostBy, rulesIn } from '../../../privacy/fields/losses.ts';
 import { keepFieldRules, liftRule, pauseLeftOut, storedRules } from '../../../privacy/fields/stored-rules.ts';
@@ -13,6 +12,7 @@ import { streams } from '../../../sources/index.ts';
 import { count } from '../../../words.ts';
 import { openChosen } from '../../choose-account.ts';
 import { type Act, type Deps, note } from '../../command.ts';
+import { tellLakeLeft } from '../../lake-left.ts';
 import { operator } from '../../operator.ts';
 import { print, printJson, say, table } from '../../output/terminal.ts';
 
@@ -107,14 +107,14 @@ export function addFields(program: Command, deps: Deps, act: Act): void {
         );
         if (json) printJson({ account, rewritten: changed });
         else print(table(['rewritten', 'rows'], Object.entries(changed)));
-        if ((await readLakeStatus(warehouse.pg)) !== undefined)
-          say(
-            'The files of the lake have the values until its next export, which removes all older snapshots. `npx shelfdesk lake export` does it now.',
-          );
+        const code = await tellLakeLeft(
+          warehouse.pg,
+          'The files of the lake have the values until its next export, which removes all older snapshots. `npx shelfdesk lake export` does it now.',
+        );
         say(
           'Old row versions remain in the database files until `vacuum (full, analyze)`, and in backups: see docs/how-to/keep-less.md.',
         );
-        return exitCodes.ok;
+        return code;
       }),
     );
 

@@ -1,5 +1,5 @@
 /** The lake: whether its engine can be used, and how far it is. */
-import { hasFiles, openLake } from '../../../lake/duckdb.ts';
+import { lakePackage } from '../../../lake/package.ts';
 import { mirroredOf, readLakeStatus, withoutSources } from '../../../lake/state.ts';
 import { notInLake } from '../../../sources/index.ts';
 import { type Check, fail, ok, skipped, warn } from './check.ts';
@@ -18,6 +18,7 @@ export const lakeChecks: readonly Check[] = [
       const { pg, url } = await warehouse();
       const status = await readLakeStatus(pg);
       if (status === undefined) return skipped('the lake is off');
+      const { openLake, hasFiles } = await lakePackage();
       await using engine = await openLake(url, { ...fleetIfAny?.lake, path: status.path }, { signal, mode: 'none' });
       const found = await hasFiles(engine, status.path);
       if (status.state === 'failing')

@@ -1,6 +1,6 @@
 /** What DuckDB says of buckets, disks and networks becomes a sentence with a remedy. */
 import { describe, expect, test } from 'vitest';
-import { failureOfPlace } from '../../src/lake/failures.ts';
+import { failureOfPlace } from '../src/failures.ts';
 
 const said: readonly [what: string, says: string][] = [
   [

@@ -5,9 +5,9 @@
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { describe } from 'vitest';
-import { cached } from './cached.ts';
+import { cached } from '../../../../test/support/cached.ts';
+import { long } from '../../../../test/support/long.ts';
 import { findExtensions, install } from './extensions.ts';
-import { long } from './long.ts';
 
 declare module 'vitest' {
   interface TaskMeta {

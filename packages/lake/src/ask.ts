@@ -2,10 +2,8 @@
  * Questions asked of the lake as `query run` asks them of the warehouse: for one account at a time. The database `memory` gets
  * the tables of the lake with the rows of that account, and the same views and macros over them.
  */
-import { parseJson } from '../engine/exact-json.ts';
-import { ShelfdeskError, UsageError } from '../errors.ts';
-import { choiceOf } from '../words.ts';
-import type { Answer, Lake } from './duckdb.ts';
+import { type Answer, type Lake, Refused } from './duckdb.ts';
+import type { Program } from './program.ts';
 import { literal, name } from './table.ts';
 import { readViews } from './views.ts';
 
@@ -23,19 +21,19 @@ const readable = new Set([
 
 /**
  * Runs one question of a person. It is one `select`, as the parser of DuckDB reads it, and reads from no other functions than
- * the known ones. Throws UsageError.
+ * the known ones. Throws a refusal.
  */
-export async function askOnce<T>(lake: Lake, question: string): Promise<T[]> {
+export async function askOnce<T>({ refusal }: Program, lake: Lake, question: string): Promise<T[]> {
   const [parsed] = await lake.rows<{ tree: string }>(`select json_serialize_sql(${literal(question)}) as tree`);
-  const tree = parseJson(parsed!.tree) as {
+  const tree = JSON.parse(parsed!.tree) as {
     error: boolean;
     error_type?: string;
     error_message?: string;
     statements?: object[];
   };
-  if (tree.error_type === 'parser') throw new UsageError(`the lake: ${tree.error_message}`, ofNames);
+  if (tree.error_type === 'parser') throw refusal(`the lake: ${tree.error_message}`, ofNames);
   if (tree.error || tree.statements?.length !== 1)
-    throw new UsageError('`lake sql` runs one select, and nothing else', 'Ask one question that only reads.');
+    throw refusal('`lake sql` runs one select, and nothing else', 'Ask one question that only reads.');
   const macros = await lake.rows<{ name: string }>(
     `select distinct function_name as name from duckdb_functions()
      where database_name = 'lake' and function_type = 'table_macro' and not internal`,
@@ -43,13 +41,12 @@ export async function askOnce<T>(lake: Lake, question: string): Promise<T[]> {
   const known = new Set([...readable, ...macros.map(one => one.name)]);
   const refused = functionsReadFrom(tree.statements).find(one => !known.has(one));
   if (refused !== undefined)
-    throw new UsageError(
+    throw refusal(
       `\`lake sql\` does not read from the function ${refused}`,
       'Read from the tables, views and macros of the lake.',
     );
   return lake.rows<T>(question).catch((error: Error) => {
-    if (error instanceof ShelfdeskError) throw error;
-    throw new UsageError(error.message, ofNames);
+    throw error instanceof Refused ? refusal(error.message, ofNames) : error;
   });
 }
 
@@ -65,23 +62,23 @@ function functionsReadFrom(node: unknown): string[] {
 
 /** The answer of each account, in one snapshot. A question about no account runs once. */
 export async function askLake(
+  program: Program,
   lake: Lake,
-  views: readonly URL[],
   question: string,
   named: string | undefined,
 ): Promise<OfAccount[]> {
   // One snapshot for all accounts.
   await lake.run('begin');
   try {
-    return await askAccounts(lake, views, question, named);
+    return await askAccounts(program, lake, question, named);
   } finally {
     await lake.run('rollback');
   }
 }
 
 async function askAccounts(
+  { refusal, choiceOf }: Program,
   lake: Lake,
-  views: readonly URL[],
   question: string,
   named: string | undefined,
 ): Promise<OfAccount[]> {
@@ -90,8 +87,8 @@ async function askAccounts(
   );
   const known = listed.map(({ account }) => account);
   if (named !== undefined && !known.includes(named))
-    throw new UsageError(`the lake has no account '${named}'`, choiceOf(named, known, 'Choose with --account'));
-  const shared = await narrow(lake, views);
+    throw refusal(`the lake has no account '${named}'`, choiceOf(named, known, 'Choose with --account'));
+  const shared = await narrow(lake);
   const isShared = [...question.matchAll(/\b(?:from|join)\s+(\w+\.\w+)/g)].every(([, read]) => shared.has(read!));
   const wanted = named !== undefined ? [named] : isShared ? known.slice(0, 1) : known;
   const answers: OfAccount[] = [];
@@ -103,7 +100,7 @@ async function askAccounts(
 }
 
 /** Returns the tables that belong to no account. */
-async function narrow(lake: Lake, views: readonly URL[]): Promise<ReadonlySet<string>> {
+async function narrow(lake: Lake): Promise<ReadonlySet<string>> {
   const tables = await lake.rows<{ schema: string; name: string; account: string | null }>(
     `select schema_name as schema, table_name as name, max(column_name) filter (where column_name in ('account_id', 'account_key')) as account
      from duckdb_columns() where database_name = 'lake' and (schema_name, table_name) in (
@@ -117,6 +114,6 @@ async function narrow(lake: Lake, views: readonly URL[]): Promise<ReadonlySet<st
        create view memory.${at} as from lake.${at}${account === null ? '' : ` where ${account} = getvariable('account')`}`,
     );
   }
-  await lake.run(await readViews(views));
+  await lake.run(await readViews());
   return new Set(tables.filter(({ account }) => account === null).map(one => `${one.schema}.${one.name}`));
 }

@@ -6,9 +6,10 @@
  *
  * The catalog is the one of DuckLake 1.0 (https://ducklake.select/docs/stable/specification/tables/overview).
  */
-import type { Client } from '../engine/database/pool.ts';
-import { catalogSchema, type Lake } from './duckdb.ts';
-import { accountOf, idIn, type LakeTable, literal, monthColumn, name } from './table.ts';
+import type { Client } from '../../../src/engine/database/pool.ts';
+import type { LakeTable } from '../../../src/lake/table.ts';
+import type { Lake } from './duckdb.ts';
+import { accountOf, idIn, literal, monthColumn, name } from './table.ts';
 
 interface Erased {
   /** The unit of a table, or the name of a table for one row of it, whatever record the row belonged to. */
@@ -123,15 +124,15 @@ async function filesOf(client: Client, table: LakeTable, accounts: readonly stri
     `select f.id, m.value || s.path || t.path || f.folder || f.file as path, m.value || s.path || t.path || f.folder as folder
      from (
        select d.data_file_id as id, d.table_id, coalesce(substring(d.path from '^.*/'), '') as folder, substring(d.path from '[^/]*$') as file
-       from ${catalogSchema}.ducklake_data_file d
+       from lake.ducklake_data_file d
        where not exists (
-         select from ${catalogSchema}.ducklake_file_column_stats b
-         join ${catalogSchema}.ducklake_column c on (c.table_id, c.column_id) = (b.table_id, b.column_id) and c.column_name = $4
+         select from lake.ducklake_file_column_stats b
+         join lake.ducklake_column c on (c.table_id, c.column_id) = (b.table_id, b.column_id) and c.column_name = $4
          where b.data_file_id = d.data_file_id and not exists (
            select from unnest($3::text[]) a (account) where a.account collate "C" between b.min_value and b.max_value))) f
-     join ${catalogSchema}.ducklake_table t on t.table_id = f.table_id and t.table_name = $2
-     join ${catalogSchema}.ducklake_schema s on s.schema_id = t.schema_id and s.schema_name = $1
-     cross join (select value from ${catalogSchema}.ducklake_metadata where key = 'data_path') m
+     join lake.ducklake_table t on t.table_id = f.table_id and t.table_name = $2
+     join lake.ducklake_schema s on s.schema_id = t.schema_id and s.schema_name = $1
+     cross join (select value from lake.ducklake_metadata where key = 'data_path') m
      order by f.id`,
     [schema, relation, accounts, table.account ?? 'account_id'],
   );
@@ -165,20 +166,20 @@ async function rewrite(lake: Lake, client: Client, table: LakeTable, file: File,
   await client.query('begin');
   try {
     await client.query(
-      `update ${catalogSchema}.ducklake_data_file
+      `update lake.ducklake_data_file
        set path = left(path, length(path) - length(substring(path from '[^/]*$'))) || $2, file_size_bytes = $3, footer_size = $4
        where data_file_id = $1`,
       [file.id, to.slice(file.folder.length), written!.file_size_bytes, written!.footer_size_bytes],
     );
     // By these counts an engine may skip the file for `is null`.
     await client.query(
-      `update ${catalogSchema}.ducklake_file_column_stats s set null_count = w.nulls, value_count = d.record_count - w.nulls
-       from unnest($2::text[], $3::bigint[]) w (name, nulls), ${catalogSchema}.ducklake_data_file d, ${catalogSchema}.ducklake_column c
+      `update lake.ducklake_file_column_stats s set null_count = w.nulls, value_count = d.record_count - w.nulls
+       from unnest($2::text[], $3::bigint[]) w (name, nulls), lake.ducklake_data_file d, lake.ducklake_column c
        where d.data_file_id = $1 and s.data_file_id = $1 and c.table_id = s.table_id and c.column_id = s.column_id and c.column_name = w.name`,
       [file.id, personal, personal.map(one => nullsIn(written!, one))],
     );
     await client.query(
-      `insert into ${catalogSchema}.ducklake_files_scheduled_for_deletion (data_file_id, path, path_is_relative, schedule_start)
+      `insert into lake.ducklake_files_scheduled_for_deletion (data_file_id, path, path_is_relative, schedule_start)
        values ($1, $2, false, now())`,
       [file.id, file.path],
     );
@@ -214,10 +215,10 @@ const hideIn = (
   { set = '', unlike = 'false' }: { set?: string; unlike?: string } = {},
 ) =>
   client.query(
-    `update ${catalogSchema}.${stats} s set min_value = b.least, max_value = b.most${set}
-     from ${catalogSchema}.ducklake_column c
-     join ${catalogSchema}.ducklake_table t on t.table_id = c.table_id
-     join ${catalogSchema}.ducklake_schema n on n.schema_id = t.schema_id
+    `update lake.${stats} s set min_value = b.least, max_value = b.most${set}
+     from lake.ducklake_column c
+     join lake.ducklake_table t on t.table_id = c.table_id
+     join lake.ducklake_schema n on n.schema_id = t.schema_id
      cross join lateral (
        select case when u.is_text then '' end as least, case when u.is_text then repeat(chr(1114111), 8) end as most
        from (select c.column_type in ('varchar', 'json') as is_text) u) b

@@ -4,7 +4,7 @@ import { copyFile, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { version } from '@duckdb/node-api';
-import { cached } from './cached.ts';
+import { cached } from '../../../../test/support/cached.ts';
 
 const run = promisify(execFile);
 const extensions = ['ducklake', 'postgres_scanner', 'httpfs'];

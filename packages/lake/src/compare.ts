@@ -1,9 +1,9 @@
 /** Compares the lake with the warehouse, row by row, at one moment. */
-import type { Client } from '../engine/database/pool.ts';
+import type { Client } from '../../../src/engine/database/pool.ts';
+import type { LakeTable } from '../../../src/lake/table.ts';
 import type { Lake } from './duckdb.ts';
 import { readColumns } from './export.ts';
-import { alone } from './state.ts';
-import { inLake, type LakeTable, literal, name, selection } from './table.ts';
+import { inLake, literal, name, selection } from './table.ts';
 
 export interface Difference {
   readonly table: string;
@@ -12,11 +12,8 @@ export interface Difference {
   readonly extra: number;
 }
 
-/** No export runs meanwhile. What the warehouse has changed since the last one differs. */
-export const compareLake = (lake: Lake, url: string, tables: readonly LakeTable[]): Promise<Difference[]> =>
-  alone(url, client => differing(lake, client, tables));
-
-async function differing(lake: Lake, client: Client, tables: readonly LakeTable[]): Promise<Difference[]> {
+/** No export may run meanwhile. What the warehouse has changed since the last one differs. */
+export async function compareLake(lake: Lake, client: Client, tables: readonly LakeTable[]): Promise<Difference[]> {
   const columns = await readColumns(client, tables);
   const found: Difference[] = [];
   await lake.run('begin');

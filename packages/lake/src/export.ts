@@ -3,7 +3,8 @@
  * written in one transaction of the lake. The pending changes that the snapshot has seen are cleared afterwards. So an
  * export that dies at any step is repeated by the next one, which writes only rows that differ.
  */
-import type { Client } from '../engine/database/pool.ts';
+import type { Client } from '../../../src/engine/database/pool.ts';
+import type { LakeTable } from '../../../src/lake/table.ts';
 import type { Lake } from './duckdb.ts';
 import { type Erasure, eraseFromFiles, hideBounds, keepNewest } from './erase-files.ts';
 import {
@@ -12,7 +13,6 @@ import {
   idIn,
   inLake,
   type LakeColumn,
-  type LakeTable,
   lakeType,
   literal,
   monthColumn,
@@ -63,8 +63,6 @@ interface Snapshot {
 }
 
 interface Helps {
-  /** SQL files of the views and macros. */
-  readonly views: readonly URL[];
   /** Is told the name of each table. */
   readonly show?: (table: string) => void;
   /**
@@ -74,14 +72,14 @@ interface Helps {
 }
 
 /** The files of a table that others have written. */
-export type Staged = (table: LakeTable) => readonly string[];
+type Staged = (table: LakeTable) => readonly string[];
 
 /** `client` needs a connection of its own: its transaction holds the snapshot. */
 export async function exportTo(
   lake: Lake,
   client: Client,
   tables: readonly LakeTable[],
-  { views, show = () => {}, stage }: Helps,
+  { show = () => {}, stage }: Helps = {},
 ): Promise<Exported> {
   const erasure = await eraseFromFiles(lake, client, tables);
   await client.query('begin isolation level repeatable read; set local idle_in_transaction_session_timeout = 0');
@@ -91,7 +89,7 @@ export async function exportTo(
     await lake.run('begin');
     try {
       await joinSnapshot(lake, snapshot.name);
-      const sql = await readViews(views);
+      const sql = await readViews();
       const isOld = await dropOldViews(lake, sql);
       const missing = await createMissing(lake, tables, snapshot);
       // A view knows the columns that its tables had when it was made.
@@ -132,7 +130,7 @@ export async function exportTo(
 }
 
 /** What the transaction reads from the warehouse is of this snapshot. */
-export const joinSnapshot = (lake: Lake, snapshot: string): Promise<void> =>
+const joinSnapshot = (lake: Lake, snapshot: string): Promise<void> =>
   lake.run(`call postgres_execute('warehouse', ${literal(`set transaction snapshot ${literal(snapshot)}`)})`);
 
 /** An erasure that came after the files were cleared stays pending. */
@@ -179,7 +177,7 @@ async function readSnapshot(client: Client, tables: readonly LakeTable[]): Promi
 
 /** The columns of each table in the warehouse. */
 export async function readColumns(
-  client: Client,
+  client: Pick<Client, 'query'>,
   tables: readonly LakeTable[],
 ): Promise<Map<string, readonly LakeColumn[]>> {
   const { rows } = await client.query<LakeColumn & { relation: string }>(
@@ -266,6 +264,30 @@ const fromWarehouse = (table: LakeTable, columns: readonly LakeColumn[], scope: 
 
 const listed = (columns: readonly LakeColumn[]): string => columns.map(column => `r.${name(column.name)}`).join(', ');
 
+/**
+ * Writes the rows of some accounts, as of a snapshot of PostgreSQL, to files for an export that begins the lake. `client` reads
+ * what the tables are. False if the export has ended: then no more files are written.
+ */
+export async function stagePart(
+  lake: Lake,
+  client: Pick<Client, 'query'>,
+  tables: readonly LakeTable[],
+  part: { readonly snapshot: string; readonly accounts: readonly string[] },
+  { fileOf, isWanted }: { fileOf: (table: LakeTable) => string; isWanted: () => Promise<boolean> },
+): Promise<boolean> {
+  const columns = await readColumns(client, tables);
+  await lake.run('begin');
+  await joinSnapshot(lake, part.snapshot);
+  for (const table of tables) {
+    if (table.account === null) continue;
+    if (!(await isWanted())) return false;
+    const rows = rowsOf(table, columns.get(table.name)!, { accounts: part.accounts });
+    await lake.run(`copy (${rows}) to ${literal(fileOf(table))} (format parquet, compression zstd)`);
+  }
+  await lake.run('rollback');
+  return true;
+}
+
 async function insertAll(
   lake: Lake,
   table: LakeTable,
@@ -285,7 +307,7 @@ async function insertAll(
 }
 
 /** The rows of a scope, each with the month of its ticket. Those of whole accounts are in the order of the lake. */
-export function rowsOf(table: LakeTable, columns: readonly LakeColumn[], scope: Scope): string {
+function rowsOf(table: LakeTable, columns: readonly LakeColumn[], scope: Scope): string {
   const ordered = scope.ids === undefined;
   const rows = fromWarehouse(table, columns, { ...scope, ordered });
   if (!table.byMonth || ordered) return `from ${rows}`;

@@ -2,11 +2,10 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { askOnce } from '../../src/lake/ask.ts';
-import { openForQuestions } from '../../src/lake/duckdb.ts';
-import { inProcess } from '../support/in-process.ts';
-import { describeOnLake } from '../support/lake.ts';
-import { lakeBeside } from '../support/lake-beside.ts';
+import { lakePackage } from '../../../src/lake/package.ts';
+import { inProcess } from '../../../test/support/in-process.ts';
+import { describeOnLake } from './support/lake.ts';
+import { lakeBeside } from './support/lake-beside.ts';
 
 const contentOf = async (path: string): Promise<Record<string, string>> =>
   Object.fromEntries(
@@ -41,6 +40,7 @@ await describeOnLake('questions to the lake', () => {
       );
     const before = await tables();
 
+    const { openForQuestions, askOnce } = await lakePackage();
     await using lake = await openForQuestions(s.url, beside.place);
     await lake.run('use lake');
     const ask = (question: string) => askOnce(lake, question);

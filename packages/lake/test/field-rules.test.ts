@@ -1,12 +1,12 @@
 /** What field rules take from the lake: the old values of all tables, from all files, with the first export after `fields apply`. */
 import { expect, test } from 'vitest';
-import { parseRules } from '../../src/engine/http/rules/parse-field-rules.ts';
-import { applyToStored } from '../../src/privacy/fields/apply.ts';
-import { keepFieldRules } from '../../src/privacy/fields/stored-rules.ts';
-import { kinds, streams } from '../../src/sources/index.ts';
-import { describeLongOnLake } from '../support/lake.ts';
-import { lakeBeside } from '../support/lake-beside.ts';
-import { at, iso, message, scripted, ticket } from '../support/scripted.ts';
+import { parseRules } from '../../../src/engine/http/rules/parse-field-rules.ts';
+import { applyToStored } from '../../../src/privacy/fields/apply.ts';
+import { keepFieldRules } from '../../../src/privacy/fields/stored-rules.ts';
+import { kinds, streams } from '../../../src/sources/index.ts';
+import { at, iso, message, scripted, ticket } from '../../../test/support/scripted.ts';
+import { describeLongOnLake } from './support/lake.ts';
+import { lakeBeside } from './support/lake-beside.ts';
 
 await describeLongOnLake('field rules in the lake', () => {
   test('old values are in no file and not in the catalog, and the lake equals the warehouse', async () => {

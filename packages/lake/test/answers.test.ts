@@ -3,22 +3,22 @@
  * table. The last export has the warehouse as it is.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Query, readQueries } from '../../src/analytics/questions.ts';
-import { askAccounts } from '../../src/cli/look/sql.ts';
-import { askLake } from '../../src/lake/ask.ts';
-import { openLake } from '../../src/lake/duckdb.ts';
-import { together } from '../../src/privacy/ask.ts';
-import { lakeTables, lakeViews } from '../../src/sources/index.ts';
-import { shelfdesk } from '../support/cli.ts';
-import type { InProcess } from '../support/in-process.ts';
-import { describeOnLake } from '../support/lake.ts';
-import { type LakeBeside, lakeBeside } from '../support/lake-beside.ts';
-import { long } from '../support/long.ts';
-import { fillOddWorld } from '../support/odd-world.ts';
-import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
-import { variedWorld } from '../support/varied-world.ts';
+import { type Query, readQueries } from '../../../src/analytics/questions.ts';
+import { askAccounts } from '../../../src/cli/look/sql.ts';
+import { lakePackage, openLake } from '../../../src/lake/package.ts';
+import { together } from '../../../src/privacy/ask.ts';
+import { lakeTables } from '../../../src/sources/index.ts';
+import { shelfdesk } from '../../../test/support/cli.ts';
+import type { InProcess } from '../../../test/support/in-process.ts';
+import { amount, long } from '../../../test/support/long.ts';
+import { fillOddWorld } from '../../../test/support/odd-world.ts';
+import { freshDatabase, type TestDatabase } from '../../../test/support/postgres.ts';
+import { variedWorld } from '../../../test/support/varied-world.ts';
+import { describeOnLake } from './support/lake.ts';
+import { type LakeBeside, lakeBeside } from './support/lake-beside.ts';
 
 const queries: Query[] = await readQueries();
+const { askLake } = await lakePackage();
 let here: InProcess;
 let beside: LakeBeside;
 /** Checks of analytics.integrity that need what the lake does not have. */
@@ -30,8 +30,8 @@ const onlyInWarehouse = [
   'metrics of tickets that are not here',
 ];
 
-/** Other days than in UTC for half of the time, and another hour since 5 April. */
-const zones = ['UTC', 'Pacific/Auckland'];
+/** Other days than in UTC, where the warehouse is asked, for half of the time, and another hour since 5 April. */
+const far = 'Pacific/Auckland';
 
 /** Rows as text, in an order that does not depend on who sorted them. */
 const sorted = (rows: readonly unknown[][]): string[] => rows.map(row => JSON.stringify(row.map(plain))).sort();
@@ -81,7 +81,7 @@ const views = [
 
 await describeOnLake('answers of the lake', () => {
   beforeAll(async () => {
-    here = await variedWorld(process.env.CI ? 40 : 8);
+    here = await variedWorld(amount(40, 8));
     beside = await lakeBeside(here.url);
     await beside.export();
   }, 900_000);
@@ -90,17 +90,15 @@ await describeOnLake('answers of the lake', () => {
     await here?.[Symbol.asyncDispose]();
   });
 
-  describe('a question has the same answer on the lake, in any time zone of who asks:', () => {
+  describe('a question has the same answer on the lake, in another time zone of who asks:', () => {
     test.for(queries)('$name', async ({ name, sql }) => {
       const { names, rows } = await askAccounts({ pg: here.pool, url: here.url }, sql, undefined);
       const both = name === 'integrity' ? rows.filter(row => !onlyInWarehouse.includes(String(row[1]))) : rows;
       expect(both.length).toBeGreaterThan(0);
-      for (const zone of zones) {
-        await beside.lake.run(`set TimeZone = '${zone}'`);
-        const there = together(await askLake(beside.lake, lakeViews, sql, undefined));
-        expect([zone, there.names, there.rows]).toEqual([zone, names, both]);
-      }
+      const there = together(await askLake(beside.lake, sql, undefined));
+      expect([there.names, there.rows]).toEqual([names, both]);
     });
+    beforeAll(() => beside.lake.run(`set TimeZone = '${far}'`));
     afterAll(() => beside.lake.run(`set TimeZone = 'UTC'`));
   });
 
@@ -109,7 +107,7 @@ await describeOnLake('answers of the lake', () => {
       const client = await here.pool.connect();
       try {
         const answers: unknown[] = [];
-        for (const zone of zones) {
+        for (const zone of ['UTC', far]) {
           await client.query(`set timezone = '${zone}'`);
           answers.push((await client.query({ text: sql, rowMode: 'array' })).rows);
         }
@@ -254,7 +252,7 @@ await describeOnLake('answers of the lake about what is odd', () => {
   });
 
   test.for(['UTC', 'Pacific/Honolulu', 'Pacific/Auckland'])('backlog_daily in %s', long, async zone => {
-    for (const from of ['2026-02-20', '2026-04-10', '2026-04-11', '2026-04-12', '2026-04-13', '2026-04-14']) {
+    for (const from of ['2026-02-20', '2026-04-11', '2026-04-13']) {
       const sql = `select * from analytics.backlog_daily(date '${from}', date '2026-07-01', '${zone}')`;
       await compare(sql, sql);
     }

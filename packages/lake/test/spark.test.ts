@@ -8,15 +8,15 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
-import { makeRng } from '../../packages/sandbox/src/random.ts';
-import { eraseCustomer } from '../../src/engine/runs/operations.ts';
-import { listFiles } from '../../src/lake/files.ts';
-import { tidy } from '../../src/lake/tidy.ts';
-import { streams } from '../../src/sources/index.ts';
-import { root } from '../support/docker.ts';
-import { inProcess } from '../support/in-process.ts';
-import { describeOnSpark } from '../support/lake.ts';
-import { lakeBeside } from '../support/lake-beside.ts';
+import { eraseCustomer } from '../../../src/engine/runs/operations.ts';
+import { listFiles } from '../../../src/lake/files.ts';
+import { streams } from '../../../src/sources/index.ts';
+import { root } from '../../../test/support/docker.ts';
+import { inProcess } from '../../../test/support/in-process.ts';
+import { makeRng } from '../../sandbox/src/random.ts';
+import { tidy } from '../src/tidy.ts';
+import { describeOnSpark } from './support/lake.ts';
+import { lakeBeside } from './support/lake-beside.ts';
 
 const month = (at: string): string =>
   `cast(extract(year from ${at}) as int) * 100 + cast(extract(month from ${at}) as int)`;
@@ -94,7 +94,7 @@ async function ask(python: string, asked: object): Promise<{ executors: number; 
   const folder = await mkdtemp(join(tmpdir(), 'lake-spark-'));
   try {
     await writeFile(join(folder, 'asked.json'), JSON.stringify(asked));
-    const program = join(root, 'test/support/spark_answers.py');
+    const program = join(root, 'packages/lake/test/support/spark_answers.py');
     const env = { ...process.env, PATH: `${dirname(python)}:${process.env.PATH}`, PYTHONDONTWRITEBYTECODE: '1' };
     await promisify(execFile)(python, [program, 'asked.json', 'answers.json'], {
       ...{ cwd: folder, env, maxBuffer: 64 * 2 ** 20 },

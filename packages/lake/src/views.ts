@@ -10,9 +10,11 @@ import { literal, name } from './table.ts';
 /** A macro that says of which text the others were made. It comes and goes with them, in the same transaction. */
 const version = 'views_version';
 
-export async function readViews(files: readonly URL[]): Promise<string> {
-  return (await Promise.all(files.map(file => readFile(file, 'utf8')))).join('\n');
-}
+/** In the order in which they are made. */
+const files = ['own', 'helpdesk', 'integrity'].map(one => new URL(`./views/${one}.sql`, import.meta.url));
+
+export const readViews = async (): Promise<string> =>
+  (await Promise.all(files.map(file => readFile(file, 'utf8')))).join('\n');
 
 const versionOf = (sql: string): string => createHash('sha256').update(sql).digest('hex');
 

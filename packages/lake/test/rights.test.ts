@@ -1,17 +1,17 @@
 /** Who may read and write the lake in a warehouse with several logins. */
 import { expect, test } from 'vitest';
-import { makePool } from '../../src/engine/database/pool.ts';
-import { compareLake } from '../../src/lake/compare.ts';
-import { openLake } from '../../src/lake/duckdb.ts';
-import { exportTo } from '../../src/lake/export.ts';
-import { alone, readLakeFiles, turnOff, turnOn } from '../../src/lake/state.ts';
-import { revoke } from '../../src/privacy/readers.ts';
-import { lakeTables, lakeViews } from '../../src/sources/index.ts';
-import { inProcess } from '../support/in-process.ts';
-import { describeOnLake } from '../support/lake.ts';
-import { lakeBeside } from '../support/lake-beside.ts';
-import { long } from '../support/long.ts';
-import { aName, letReaderIn, sessionOf } from '../support/readers.ts';
+import { makePool } from '../../../src/engine/database/pool.ts';
+import { openLake } from '../../../src/lake/package.ts';
+import { alone, readLakeFiles, turnOff, turnOn } from '../../../src/lake/state.ts';
+import { revoke } from '../../../src/privacy/readers.ts';
+import { lakeTables } from '../../../src/sources/index.ts';
+import { inProcess } from '../../../test/support/in-process.ts';
+import { long } from '../../../test/support/long.ts';
+import { aName, letReaderIn, sessionOf } from '../../../test/support/readers.ts';
+import { compareLake } from '../src/compare.ts';
+import { exportTo } from '../src/export.ts';
+import { describeOnLake } from './support/lake.ts';
+import { lakeBeside } from './support/lake-beside.ts';
 
 await describeOnLake('the lake', () => {
   test('a worker of shelfdesk_writer exports what the owner has turned on, and both can go on', long, async () => {
@@ -30,11 +30,11 @@ await describeOnLake('the lake', () => {
       await s.rows(`grant create on database ${new URL(s.url).pathname.slice(1)} to ${owner}`);
       await s.rows("select sync.hand_over('shelfdesk_owner')");
       await using beside = await lakeBeside(as(owner));
-      for (const name of [worker, owner, worker]) {
+      for (const name of [worker, owner]) {
         await s.rows(`update helpdesk.users set first_name = $1`, name);
         await using lake = await openLake(as(name), beside.place);
-        await alone(as(name), client => exportTo(lake, client, lakeTables, { views: lakeViews }));
-        expect(await compareLake(lake, as(name), lakeTables)).toEqual([]);
+        await alone(as(name), client => exportTo(lake, client, lakeTables));
+        expect(await alone(as(name), client => compareLake(lake, client, lakeTables))).toEqual([]);
         const session = await sessionOf(as(name));
         expect((await readLakeFiles(session.client))!.files).toBeGreaterThan(20);
         await session.client.end();

@@ -1,13 +1,13 @@
 /** What an erasure takes from the lake, from the files of all snapshots: all that it takes from the warehouse, and nothing of others. */
 import { expect, test } from 'vitest';
-import { makeRng, pick } from '../../packages/sandbox/src/random.ts';
-import { eraseCustomer } from '../../src/engine/runs/operations.ts';
-import { streams } from '../../src/sources/index.ts';
-import { inProcess } from '../support/in-process.ts';
-import { describeLongOnLake } from '../support/lake.ts';
-import { type LakeBeside, lakeBeside } from '../support/lake-beside.ts';
-import { proof } from '../support/long.ts';
-import { at, iso, message, type Scripted, scripted, ticket } from '../support/scripted.ts';
+import { eraseCustomer } from '../../../src/engine/runs/operations.ts';
+import { streams } from '../../../src/sources/index.ts';
+import { inProcess } from '../../../test/support/in-process.ts';
+import { proof } from '../../../test/support/long.ts';
+import { at, iso, message, type Scripted, scripted, ticket } from '../../../test/support/scripted.ts';
+import { makeRng, pick } from '../../sandbox/src/random.ts';
+import { describeLongOnLake } from './support/lake.ts';
+import { type LakeBeside, lakeBeside, personalTables } from './support/lake-beside.ts';
 
 const person = (id: string, name: string, ...contacts: { id: string; value: string }[]) => ({
   ...{ id, first_name: name, last_name: null, summary: null },
@@ -50,7 +50,7 @@ async function told(beside: LakeBeside, version: number, customer: string): Prom
 await describeLongOnLake('an erasure in the lake', () => {
   test('that a further address of somebody erased begins', async () => {
     await using s = await scripted();
-    await using beside = await lakeBeside(s.url);
+    await using beside = await lakeBeside(s.url, { only: personalTables });
     const fromAda = message('m2', { from: 'ada@further.example', from_name: 'Adafar', body: 'far away' });
     s.lists.customers = [ada, bo];
     s.lists.tickets = [show(s, 't1', 'c1', 0, []), show(s, 't2', 'c2', 0, [byBo, fromAda], { subject: 'Beans' })];
@@ -72,7 +72,7 @@ await describeLongOnLake('an erasure in the lake', () => {
     'of what was with somebody else before (moved, then exported: $exported)',
     async ({ exported }) => {
       await using s = await scripted();
-      await using beside = await lakeBeside(s.url);
+      await using beside = await lakeBeside(s.url, { only: personalTables });
       const moved = { id: 'k5', value: 'moved@sekret.example' };
       const text = (body: string) => message('m1', { from: null, from_name: null, body });
       s.lists.customers = [ada, person('c2', 'Bo', moved)];
@@ -102,7 +102,7 @@ await describeLongOnLake('an erasure in the lake', () => {
 
   test('of old values alone, and of rows that are gone', async () => {
     await using s = await scripted();
-    await using beside = await lakeBeside(s.url);
+    await using beside = await lakeBeside(s.url, { only: personalTables });
     s.lists.customers = [ada, bo];
     const gone = message('m1', { from: 'ada@sekret.example', body: 'gone sekret' });
     s.lists.tickets = [
@@ -129,7 +129,7 @@ await describeLongOnLake('an erasure in the lake', () => {
 
   test('leaves alone who has no part in it, also when somebody erased writes again', async () => {
     await using s = await scripted();
-    await using beside = await lakeBeside(s.url);
+    await using beside = await lakeBeside(s.url, { only: personalTables });
     s.lists.customers = [ada, bo];
     const tickets = [
       show(s, 't1', 'c1', 0, [message('m1', { from: 'ada@sekret.example', body: 'sekret' })]),
@@ -166,7 +166,7 @@ await describeLongOnLake('an erasure in the lake', () => {
 
   test('leaves files that answer `is null`, and a catalog that tells nothing of what they had', async () => {
     await using s = await scripted();
-    await using beside = await lakeBeside(s.url);
+    await using beside = await lakeBeside(s.url, { only: personalTables });
     s.lists.customers = [ada, bo];
     s.lists.tickets = [
       show(s, 't1', 'c1', 0, [message('m1', { from: 'ada@sekret.example', body: 'x'.repeat(777) })]),
@@ -226,7 +226,7 @@ await describeLongOnLake('an erasure in the lake', () => {
     const rng = makeRng(21);
     await using s = await inProcess({ tickets: 40, seed: 21 });
     await s.sync();
-    await using beside = await lakeBeside(s.url);
+    await using beside = await lakeBeside(s.url, { only: personalTables });
     for (let round = 0; round < 3; round++) {
       await beside.export();
       for (let i = 0; i < 30; i++) s.world.mutate(rng);

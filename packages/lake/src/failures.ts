@@ -1,5 +1,4 @@
 /** What DuckDB says of places that fail, as a sentence with its remedy. */
-import { exitCodes, ShelfdeskError } from '../errors.ts';
 
 interface Sentence {
   /** What is said holds where the warehouse is. */
@@ -67,13 +66,10 @@ const sentences: readonly Sentence[] = [
 ];
 
 /** The failure of a place; undefined if the statement itself is wrong. */
-export function failureOfPlace(error: Error): ShelfdeskError | undefined {
+export function failureOfPlace(error: Error): { readonly message: string; readonly remedy: string } | undefined {
   const { message } = error;
   // DuckDB quotes the statement behind an empty line, and servers answer there.
   const [said = ''] = message.split('\n');
   const found = ofPlaces.test(said) ? sentences.find(({ when }) => when.test(message)) : undefined;
-  return (
-    found &&
-    new ShelfdeskError(found.isBare ? found.what : `${found.what}: ${said}`, found.remedy, exitCodes.failed, error)
-  );
+  return found && { message: found.isBare ? found.what : `${found.what}: ${said}`, remedy: found.remedy };
 }

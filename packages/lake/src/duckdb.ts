@@ -2,32 +2,14 @@
  * The engine of the lake: DuckDB with its extensions ducklake (the tables), postgres (the warehouse and the catalog) and
  * httpfs (buckets, encryption). `warehouse` is the warehouse, read-only; `lake` is the lake.
  */
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { DuckDBConnection, JS } from '@duckdb/node-api';
-import pg from 'pg';
-import { addressOf } from '../engine/database/session/connection-url.ts';
-import { isPooled } from '../engine/database/session/pooler.ts';
-import { clientConfig } from '../engine/database/session/session.ts';
-import { knownAuthorities } from '../engine/database/session/tls.ts';
-import { integerOf } from '../engine/exact-json.ts';
-import { exitCodes, ShelfdeskError } from '../errors.ts';
+import { type DuckDBConnection, DuckDBInstance, type JS } from '@duckdb/node-api';
+import type { LakePlace } from '../../../src/lake/table.ts';
 import { failureOfPlace } from './failures.ts';
+import type { Program, WarehouseAddress } from './program.ts';
 import { literal, name } from './table.ts';
-
-/** Where the files of a lake are, and what is needed to get there. */
-export interface LakePlace {
-  /** Folder, or `s3://bucket/prefix`. */
-  readonly path: string;
-  /** Address of the bucket's server; undefined for that of AWS. */
-  readonly endpoint?: URL | undefined;
-  readonly region?: string | undefined;
-  readonly keyId?: string | undefined;
-  readonly secret?: string | undefined;
-  /** Folder with the extensions of DuckDB, for machines that cannot download them. */
-  readonly extensions?: string | undefined;
-}
 
 /** Rows with the names of their columns. A time is a Date, a day a text, any number a number that is exact where it is whole. */
 export interface Answer {
@@ -44,8 +26,9 @@ export interface Lake extends AsyncDisposable {
 
 type Mode = 'write' | 'read' | 'none';
 
-/** Schema of the catalog in the warehouse. */
-export const catalogSchema = 'lake';
+/** DuckDB refuses a statement: it is wrong, and no failure of a place. */
+export class Refused extends Error {}
+
 /** A process may stage several parts at once, and each streams its rows. What does not fit goes to temporary files. */
 const memory = { write: '256MB', read: '1GB', none: '128MB' } as const;
 /** Each thread of an export holds rows of its own. */
@@ -53,19 +36,21 @@ const exportThreads = '2';
 /** A group of rows is held in memory before it is written, with the whole bodies of its messages. */
 const fileOptions = { parquet_compression: 'zstd', parquet_row_group_size: '20480', target_file_size: '32MB' };
 
-/** Opens the lake; `mode` says what may be done with it; `none`: only the warehouse is open. Throws ShelfdeskError if DuckDB cannot be used. */
+/** Opens the lake; `mode` says what may be done with it; `none`: only the warehouse is open. Throws a failure if DuckDB cannot be used. */
 export async function openLake(
+  program: Program,
   url: string,
   place: LakePlace,
   { signal, mode = 'write' }: { signal?: AbortSignal; mode?: Mode } = {},
 ): Promise<Lake> {
   const { lake, temp } = await openEngine(
+    program,
     { memory_limit: memory[mode], ...(mode !== 'read' && { threads: exportThreads }) },
     signal,
   );
   try {
-    await loadExtensions(lake, ['postgres_scanner', 'ducklake'], place);
-    await attach(lake, url, place, mode, temp);
+    await loadExtensions(program, lake, ['postgres_scanner', 'ducklake'], place);
+    await attach(lake, program.addressOf(url), place, mode, temp);
     return lake;
   } catch (error) {
     await lake[Symbol.asyncDispose]();
@@ -77,12 +62,17 @@ export async function openLake(
  * Opens the lake for questions of people. The session has a copy of the catalog and no connection to the warehouse. It reads
  * no files but those of the lake, and none of its settings can be changed.
  */
-export async function openForQuestions(url: string, place: LakePlace, signal?: AbortSignal): Promise<Lake> {
-  const { lake, temp } = await openEngine({ memory_limit: memory.read }, signal);
+export async function openForQuestions(
+  program: Program,
+  url: string,
+  place: LakePlace,
+  signal?: AbortSignal,
+): Promise<Lake> {
+  const { lake, temp } = await openEngine(program, { memory_limit: memory.read }, signal);
   try {
     const copy = join(temp, 'catalog.duckdb');
-    await copyCatalog(url, place, copy, signal);
-    await loadExtensions(lake, ['ducklake'], place);
+    await copyCatalog(program, url, place, copy, signal);
+    await loadExtensions(program, lake, ['ducklake'], place);
     if (isBucket(place.path)) await lake.run(bucketSecret(place));
     await lake.run(sessionSettings);
     await lake.run(`attach ${literal(`ducklake:${copy}`)} as lake (read_only)`);
@@ -99,36 +89,30 @@ export async function openForQuestions(url: string, place: LakePlace, signal?: A
 
 /** Copies the catalog into a file of DuckDB, as of one moment. Nothing that the copy names can be deleted by it. */
 async function copyCatalog(
+  program: Program,
   url: string,
   place: LakePlace,
   file: string,
   signal: AbortSignal | undefined,
 ): Promise<void> {
-  await using engine = await openLake(url, place, { mode: 'none', ...(signal && { signal }) });
+  await using engine = await openLake(program, url, place, { mode: 'none', ...(signal && { signal }) });
   const tables = await engine.rows<{ name: string }>(
-    `select table_name as name from duckdb_tables() where database_name = 'warehouse' and schema_name = ${literal(catalogSchema)}`,
+    `select table_name as name from duckdb_tables() where database_name = 'warehouse' and schema_name = 'lake'`,
   );
   await engine.run(`attach ${literal(file)} as copy`);
   await engine.run('begin');
   for (const { name: table } of tables)
     await engine.run(
-      `create table copy.main.${name(table)} as from warehouse.${catalogSchema}.${name(table)}${table === 'ducklake_files_scheduled_for_deletion' ? ' limit 0' : ''}`,
+      `create table copy.main.${name(table)} as from warehouse.lake.${name(table)}${table === 'ducklake_files_scheduled_for_deletion' ? ' limit 0' : ''}`,
     );
   await engine.run('commit; detach copy');
 }
 
 async function openEngine(
+  program: Program,
   limits: Readonly<Record<string, string>>,
   signal: AbortSignal | undefined,
 ): Promise<{ lake: Lake /** A folder that ends with the engine. */; temp: string }> {
-  const { DuckDBInstance } = await import('@duckdb/node-api').catch((error: unknown) => {
-    throw new ShelfdeskError(
-      `the engine of the lake is missing: ${(error as Error).message}`,
-      'Run `npm install` without leaving out packages; there is none for this platform if it stays away.',
-      exitCodes.failed,
-      error,
-    );
-  });
   // DuckDB names its files by no instance, and an instance that closes deletes those of others.
   const temp = await mkdtemp(join(tmpdir(), 'shelfdesk-lake-'));
   const instance = await DuckDBInstance.create(':memory:', { ...limits, temp_directory: temp });
@@ -137,13 +121,13 @@ async function openEngine(
   signal?.addEventListener('abort', interrupt);
   const lake: Lake = {
     async run(sql) {
-      await told(connection, sql, signal);
+      await told(program, connection, sql, signal);
     },
-    rows: async <T>(sql: string) => (await told(connection, sql, signal)).getRowObjectsJson() as T[],
+    rows: async <T>(sql: string) => (await told(program, connection, sql, signal)).getRowObjectsJson() as T[],
     async answer(sql) {
-      const read = await told(connection, sql, signal);
+      const read = await told(program, connection, sql, signal);
       const days = read.columnTypes().map(type => String(type) === 'DATE');
-      const rows = read.getRowsJS().map(row => row.map((value, i) => plain(value, days[i]!)));
+      const rows = read.getRowsJS().map(row => row.map((value, i) => plain(program, value, days[i]!)));
       return { names: read.columnNames(), rows };
     },
     async [Symbol.asyncDispose]() {
@@ -156,22 +140,40 @@ async function openEngine(
   return { lake, temp };
 }
 
-function plain(value: JS, isDay: boolean): Value {
+function plain({ integer }: Program, value: JS, isDay: boolean): Value {
   if (isDay && value instanceof Date) return value.toISOString().slice(0, 10);
-  return typeof value === 'bigint' ? integerOf(String(value)) : value;
+  return typeof value === 'bigint' ? integer(String(value)) : value;
 }
 
-async function told(connection: DuckDBConnection, sql: string, signal: AbortSignal | undefined) {
+async function told(program: Program, connection: DuckDBConnection, sql: string, signal: AbortSignal | undefined) {
   signal?.throwIfAborted();
   try {
     return await connection.runAndReadAll(sql);
   } catch (error) {
     signal?.throwIfAborted();
-    throw failureOfPlace(error as Error) ?? new Error(`the lake: ${(error as Error).message}`, { cause: error });
+    throw ofPlace(program, error) ?? new Refused(`the lake: ${(error as Error).message}`, { cause: error });
   }
 }
 
-async function loadExtensions(lake: Lake, wanted: readonly string[], { extensions }: LakePlace): Promise<void> {
+function ofPlace({ failure }: Program, error: unknown): Error | undefined {
+  const found = failureOfPlace(error as Error);
+  return found && failure(found.message, found.remedy, error);
+}
+
+/** Makes the folder of a lake that is in no bucket. */
+export async function makeFolder(program: Program, { path }: LakePlace): Promise<void> {
+  if (!isBucket(path))
+    await mkdir(path, { recursive: true }).catch(error => {
+      throw ofPlace(program, error) ?? error;
+    });
+}
+
+async function loadExtensions(
+  program: Program,
+  lake: Lake,
+  wanted: readonly string[],
+  { extensions }: LakePlace,
+): Promise<void> {
   // httpfs also brings the encryption of temporary files: without it a statement that needs one fails.
   for (const extension of [...wanted, 'httpfs']) {
     try {
@@ -180,10 +182,9 @@ async function loadExtensions(lake: Lake, wanted: readonly string[], { extension
         `load ${extensions === undefined ? extension : literal(join(extensions, `${extension}.duckdb_extension`))}`,
       );
     } catch (error) {
-      throw new ShelfdeskError(
+      throw program.failure(
         `DuckDB cannot load its extension ${extension}: ${saidBy(error)}`,
         'DuckDB downloads its extensions once. On a machine that cannot, set LAKE_EXTENSIONS to a folder with the files <name>.duckdb_extension.',
-        exitCodes.failed,
         error,
       );
     }
@@ -202,16 +203,17 @@ export const isBucket = (path: string): boolean => path.startsWith('s3://');
 
 const sessionSettings = `set TimeZone = 'UTC'; set temp_file_encryption = true; set default_null_order = 'nulls_last_on_asc_first_on_desc'`;
 
-async function attach(lake: Lake, url: string, place: LakePlace, mode: Mode, temp: string): Promise<void> {
-  const at = new pg.Client(clientConfig(url));
-  const options = await optionsOf(url, temp);
-  const secret = Object.entries({
-    HOST: at.host,
-    PORT: at.port,
-    DATABASE: at.database,
-    USER: at.user,
-    PASSWORD: at.password,
-  }).flatMap(([key, value]) => (value ? [`${key} ${literal(String(value))}`] : []));
+async function attach(
+  lake: Lake,
+  address: WarehouseAddress,
+  place: LakePlace,
+  mode: Mode,
+  temp: string,
+): Promise<void> {
+  const options = await optionsOf(address, temp);
+  const secret = Object.entries(address.login).flatMap(([key, value]) =>
+    value ? [`${key} ${literal(String(value))}`] : [],
+  );
   await lake.run(`create secret warehouse (type postgres, ${secret.join(', ')})`);
   if (isBucket(place.path)) await lake.run(bucketSecret(place));
   await lake.run(sessionSettings);
@@ -219,7 +221,7 @@ async function attach(lake: Lake, url: string, place: LakePlace, mode: Mode, tem
   if (mode === 'none') return;
   await lake.run(
     `attach ${literal(`ducklake:postgres:${options}`)} as lake
-     (data_path ${literal(place.path)}, meta_schema ${literal(catalogSchema)}, meta_secret 'warehouse', data_inlining_row_limit 0${mode === 'read' ? ', read_only' : ''})`,
+     (data_path ${literal(place.path)}, meta_schema 'lake', meta_secret 'warehouse', data_inlining_row_limit 0${mode === 'read' ? ', read_only' : ''})`,
   );
   if (mode !== 'write') return;
   for (const [option, value] of Object.entries(fileOptions))
@@ -228,21 +230,20 @@ async function attach(lake: Lake, url: string, place: LakePlace, mode: Mode, tem
 
 /**
  * Of the address of the warehouse what is no secret: how the connection is encrypted, with the meaning that the other connections give
- * it. It waits while DuckDB writes files. A pooler takes no settings at start-up.
+ * it. It waits while DuckDB writes files.
  */
-async function optionsOf(url: string, temp: string): Promise<string> {
-  const { mode, root, cert, key } = addressOf(url).tls;
+async function optionsOf({ tls, authorities: known, isPooled }: WarehouseAddress, temp: string): Promise<string> {
+  const { mode, root, cert, key } = tls;
   let authorities = root;
-  // libpq would look for a file of the user, and knows no authorities of Node.js.
-  if (mode === 'verify-full' && (root ?? 'system') === 'system') {
+  if (known !== undefined) {
     authorities = join(temp, 'authorities.pem');
-    await writeFile(authorities, knownAuthorities(root === 'system').join('\n'));
+    await writeFile(authorities, known.join('\n'));
   }
   const told = { sslmode: mode, sslrootcert: authorities, sslcert: cert, sslkey: key };
   const kept = Object.entries(told).flatMap(([name, value]) =>
     value === undefined ? [] : [`${name}='${value.replaceAll(/['\\]/g, '\\$&')}' `],
   );
-  const settings = isPooled(url) ? '' : ` options='-c idle_in_transaction_session_timeout=0'`;
+  const settings = isPooled ? '' : ` options='-c idle_in_transaction_session_timeout=0'`;
   return `${kept.join('')}application_name='shelfdesk: lake'${settings}`;
 }
 
