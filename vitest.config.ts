@@ -3,7 +3,7 @@ import { NotRun } from './test/support/not-run.ts';
 import { LongestFirst } from './test/support/order.ts';
 
 /** Within one process, and they leave nothing behind in it: so several files share one, which loads the program once. */
-const inProcess = ['test/unit/**/*.test.ts', 'packages/*/test/**/*.test.ts'];
+export const inProcess = ['test/unit/**/*.test.ts', 'packages/*/test/**/*.test.ts'];
 /** These leave nothing behind either: databases and processes of their own, and no module, clock or stdout that stays changed. */
 const sharing = [
   'test/integration/warehouse/*.test.ts',
