@@ -2,7 +2,7 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { basename, join } from 'node:path';
+import { basename, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Kind, Order, Told } from './runner.ts';
 
@@ -13,16 +13,20 @@ export interface Ran {
   readonly seconds: number;
 }
 
-const leftOut = new Set(['node_modules', '.git', '.shelfdesk', 'coverage', 'dist']);
+/** At the project's root. */
+const leftOut = ['.git', '.shelfdesk', 'coverage', 'dist'];
 
 export class Copy implements Disposable {
-  readonly root = mkdtempSync(join(tmpdir(), 'shelfdesk-mutants-'));
+  readonly root = mkdtempSync(join(tmpdir(), `shelfdesk-mutants-${process.pid}-`));
   readonly #kind: Kind;
   #runner: ChildProcess | undefined;
+  readonly #dispose = () => this[Symbol.dispose]();
 
   constructor(project: string, kind: Kind) {
     this.#kind = kind;
-    cpSync(project, this.root, { recursive: true, filter: path => !leftOut.has(basename(path)) });
+    process.once('exit', this.#dispose);
+    const isCopied = (path: string) => basename(path) !== 'node_modules' && !leftOut.includes(relative(project, path));
+    cpSync(project, this.root, { recursive: true, filter: isCopied });
     symlinkSync(join(project, 'node_modules'), join(this.root, 'node_modules'));
   }
 
@@ -102,6 +106,7 @@ export class Copy implements Disposable {
   }
 
   [Symbol.dispose](): void {
+    process.off('exit', this.#dispose);
     this.#end();
     rmSync(this.root, { recursive: true, force: true, maxRetries: 5 });
   }

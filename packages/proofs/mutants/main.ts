@@ -29,6 +29,8 @@ for (const token of tokens)
   else if (token.kind === 'option') list = token.name === 'tests' ? tests : files;
 
 if (files.length === 0) throw new Error('Name the files to change: npm run mutants -- src/engine/budget/ledger.ts');
+// What has begun is ended, and its copies are removed.
+for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.exit(130));
 const outcome = await tryChanges({
   ...{ project: fileURLToPath(new URL('../../..', import.meta.url)).replace(/\/$/, ''), files, tests },
   ...{ servers: values.servers, all: values.all, every: Number(values.every), workers: Number(values.workers) },

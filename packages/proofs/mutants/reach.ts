@@ -14,15 +14,15 @@ export interface Reach {
   readonly files: Readonly<Record<string, { readonly checksum: string; readonly ran: readonly Span[] }>>;
 }
 
-type Span = readonly [from: number, to: number];
+export type Span = readonly [from: number, to: number];
 
 /** How many seconds a test file may take that is not known. */
 const longest = 1800;
 
 const checksum = (text: string) => createHash('sha256').update(text).digest('base64url');
 
-export function reaches(reach: Reach, file: string, place: number): boolean {
-  return reach.files[file]?.ran.some(([from, to]) => from <= place && place < to) ?? false;
+export function reaches(reach: Reach, file: string, [from, to]: Span): boolean {
+  return reach.files[file]?.ran.some(([begin, end]) => begin < to && from < end) ?? false;
 }
 
 /** What is kept of this test file, if that still holds. */

@@ -1,10 +1,10 @@
 /** Tries every small change of some files, and finds which test files notice it. */
-import { globSync } from 'node:fs';
+import { globSync, readFileSync } from 'node:fs';
 import { stripTypeScriptTypes } from 'node:module';
 import { join, matchesGlob, relative } from 'node:path';
 import { inProcess } from '../../../vitest.config.ts';
 import { Copy, type Ran } from './copy.ts';
-import { findReach, keptReach, type Reach, reaches } from './reach.ts';
+import { findReach, keptReach, type Reach, reaches, type Span } from './reach.ts';
 import { type Mutant, mutantsOf } from './small-changes.ts';
 
 export interface Asked {
@@ -47,10 +47,13 @@ interface Change extends Mutant {
 export async function tryChanges(asked: Asked): Promise<Outcome> {
   const changes = changesOf(asked);
   const named = (patterns: readonly string[]) => globSync([...patterns], { cwd: asked.project }).sort();
-  const isInProcess = (test: string) => inProcess.some(pattern => matchesGlob(test, pattern));
+  const isInProcess = (test: string) =>
+    inProcess.some(pattern => matchesGlob(test, pattern)) &&
+    !readFileSync(join(asked.project, test), 'utf8').includes("support/postgres.ts'");
   const tests = asked.tests.length > 0 ? asked.tests : named(inProcess);
   const seconds: Record<string, number> = {};
-  const slow = [...tests.filter(test => !isInProcess(test)), ...(asked.servers ? named(withServers) : [])];
+  const others = tests.filter(test => !isInProcess(test) && (asked.servers || asked.tests.length > 0));
+  const slow = [...others, ...(asked.servers ? named(withServers) : [])];
   await runAll(asked, { servers: false, tests: tests.filter(isInProcess), changes, seconds });
   await runAll(asked, { servers: true, tests: slow, changes, seconds });
   return { changes: changes.map(({ file, line, what, tried }) => ({ file, line, what, ...tried })), seconds };
@@ -66,10 +69,11 @@ function changesOf({ project, files, every }: Asked): Change[] {
     .map(mutant => ({ ...mutant, file: relative(project, mutant.file), tried: { reachedBy: [], killedBy: [] } }));
 }
 
-/** Whether it is a program at all, and one that differs in more than its types. */
+/** Whether it is a program at all, and one that differs in more than its types, in whose place spaces stand. */
 function isAnother(before: string, after: string): boolean {
+  const code = (text: string) => stripTypeScriptTypes(text).replace(/\s+/g, ' ');
   try {
-    return stripTypeScriptTypes(after) !== stripTypeScriptTypes(before);
+    return code(after) !== code(before);
   } catch {
     return false;
   }
@@ -95,13 +99,13 @@ async function runAll(asked: Asked, { servers, tests, changes, seconds }: Part):
   });
   for (const [test, known] of reach) seconds[test] = known.seconds;
   const cheapestFirst = [...tests].sort((a, b) => seconds[a]! - seconds[b]!);
-  const limit = (test: string) => leastSeconds + 10 * seconds[test]!;
+  const limit = (test: string) => leastSeconds + 5 * seconds[test]!;
 
   let done = 0;
   const open = changes.filter(({ tried }) => all || tried.killedBy.length === 0);
   await share(copies, open, async (copy, { file, before, after, tried }) => {
-    const places = placesOf(before, after);
-    const reaching = cheapestFirst.filter(test => places.some(place => reaches(reach.get(test)!, file, place)));
+    const changed = changedIn(before, after);
+    const reaching = cheapestFirst.filter(test => reaches(reach.get(test)!, file, changed));
     const ran = reaching.length > 0 ? await copy.runChanged(file, after, reaching, limit) : [];
     tried.reachedBy.push(...reaching);
     tried.killedBy.push(...ran.filter(({ failed }) => failed.length > 0));
@@ -109,12 +113,14 @@ async function runAll(asked: Asked, { servers, tests, changes, seconds }: Part):
   });
 }
 
-/** Where the text becomes another, and where its line begins: of a choice, either side may be the one that never ran. */
-function placesOf(before: string, after: string): number[] {
-  let place = 0;
-  while (before[place] === after[place]) place++;
-  const line = before.lastIndexOf('\n', place - 1) + 1;
-  return [place, line + before.slice(line).search(/\S/)];
+/** From where to where the text is another: where a choice is turned round, either side may be the one that never ran. */
+function changedIn(before: string, after: string): Span {
+  let from = 0;
+  while (before[from] === after[from]) from++;
+  let same = 0;
+  const most = Math.min(before.length, after.length) - from;
+  while (same < most && before.at(-1 - same) === after.at(-1 - same)) same++;
+  return [from, Math.max(from + 1, before.length - same)];
 }
 
 async function share<T>(copies: readonly Copy[], list: readonly T[], work: (copy: Copy, one: T) => Promise<void>) {
