@@ -29,13 +29,16 @@ for (const token of tokens)
   else if (token.kind === 'option') list = token.name === 'tests' ? tests : files;
 
 if (files.length === 0) throw new Error('Name the files to change: npm run mutants -- src/engine/budget/ledger.ts');
-// What has begun is ended, and its copies are removed.
-for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.exit(130));
+// The first Ctrl-C ends it with what is known by then, a second at once. The copies go either way.
+const stop = new AbortController();
+process.on('SIGINT', () => (stop.signal.aborted ? process.exit(130) : stop.abort()));
+process.once('SIGTERM', () => process.exit(143));
 const outcome = await tryChanges({
   ...{ project: fileURLToPath(new URL('../../..', import.meta.url)).replace(/\/$/, ''), files, tests },
   ...{ servers: values.servers, all: values.all, every: Number(values.every), workers: Number(values.workers) },
   leastSeconds: Number(values.seconds),
   say: progress => console.error(progress),
+  stop: stop.signal,
 });
 console.log(
   values.json ? JSON.stringify({ ...outcome, tests: byTest(outcome) }, null, 1) : report(outcome, values.all),

@@ -36,7 +36,16 @@ const write = (file: string, text: string) => {
 for (const [file, text] of Object.entries(files)) write(file, text);
 symlinkSync(fileURLToPath(new URL('../../../node_modules', import.meta.url)), join(project, 'node_modules'));
 
-const asked = { project, files: ['src'], tests: [], servers: false, every: 1, workers: 1, say: () => {} };
+const asked = {
+  project,
+  files: ['src'],
+  tests: [],
+  servers: false,
+  every: 1,
+  workers: 1,
+  say: () => {},
+  stop: new AbortController().signal,
+};
 const leastSeconds = 10;
 /** Each change by the part of its line that is another, and what says so. */
 const told = ({ changes }: Outcome) =>
@@ -93,4 +102,9 @@ test('a test that fails where nothing is changed ends all, by its name', async (
   await expect(tryChanges({ ...asked, all: false, leastSeconds })).rejects.toThrow(
     'test/unit/none.test.ts fails where nothing is changed: half of 1',
   );
+});
+
+test('what is stopped tells what it has tried', async () => {
+  const { changes } = await tryChanges({ ...asked, all: false, leastSeconds, stop: AbortSignal.abort() });
+  expect(changes).toEqual([]);
 });

@@ -22,6 +22,8 @@ export interface Asked {
   /** What a test file may take at least before it counts as one that does not end. */
   readonly leastSeconds: number;
   readonly say: (progress: string) => void;
+  /** Ends it with what has been tried by then. */
+  readonly stop: AbortSignal;
 }
 
 export interface Tried {
@@ -42,6 +44,7 @@ const withServers = ['test/{integration,conformance}/**/*.test.ts'];
 
 interface Change extends Mutant {
   readonly tried: { reachedBy: string[]; killedBy: Ran[] };
+  isTried: boolean;
 }
 
 export async function tryChanges(asked: Asked): Promise<Outcome> {
@@ -56,7 +59,8 @@ export async function tryChanges(asked: Asked): Promise<Outcome> {
   const slow = [...others, ...(asked.servers ? named(withServers) : [])];
   await runAll(asked, { servers: false, tests: tests.filter(isInProcess), changes, seconds });
   await runAll(asked, { servers: true, tests: slow, changes, seconds });
-  return { changes: changes.map(({ file, line, what, tried }) => ({ file, line, what, ...tried })), seconds };
+  const told = changes.filter(({ isTried }) => isTried);
+  return { changes: told.map(({ file, line, what, tried }) => ({ file, line, what, ...tried })), seconds };
 }
 
 function changesOf({ project, files, every }: Asked): Change[] {
@@ -66,7 +70,12 @@ function changesOf({ project, files, every }: Asked): Change[] {
     .filter(({ before, after }) => isAnother(before, after));
   return all
     .filter((_, n) => n % every === 0)
-    .map(mutant => ({ ...mutant, file: relative(project, mutant.file), tried: { reachedBy: [], killedBy: [] } }));
+    .map(mutant => ({
+      ...mutant,
+      file: relative(project, mutant.file),
+      tried: { reachedBy: [], killedBy: [] },
+      isTried: false,
+    }));
 }
 
 /** Whether it is a program at all, and one that differs in more than its types, in whose place spaces stand. */
@@ -87,13 +96,13 @@ interface Part {
 }
 
 async function runAll(asked: Asked, { servers, tests, changes, seconds }: Part): Promise<void> {
-  const { project, all, leastSeconds, say } = asked;
-  if (tests.length === 0) return;
+  const { project, all, leastSeconds, say, stop } = asked;
+  if (tests.length === 0 || stop.aborted) return;
   using stack = new DisposableStack();
   const copies = Array.from({ length: asked.workers }, () => stack.use(new Copy(project, { servers, all })));
 
   const reach = new Map<string, Reach>();
-  await share(copies, tests, async (copy, test) => {
+  await share({ copies, list: tests, stop }, async (copy, test) => {
     reach.set(test, keptReach(project, test) ?? (await findReach(project, copy, test)));
     if (reach.size % 20 === 0) say(`${reach.size} of ${tests.length} test files are known`);
   });
@@ -103,12 +112,14 @@ async function runAll(asked: Asked, { servers, tests, changes, seconds }: Part):
 
   let done = 0;
   const open = changes.filter(({ tried }) => all || tried.killedBy.length === 0);
-  await share(copies, open, async (copy, { file, before, after, tried }) => {
+  await share({ copies, list: open, stop }, async (copy, change) => {
+    const { file, before, after, tried } = change;
     const changed = changedIn(before, after);
     const reaching = cheapestFirst.filter(test => reaches(reach.get(test)!, file, changed));
     const ran = reaching.length > 0 ? await copy.runChanged(file, after, reaching, limit) : [];
     tried.reachedBy.push(...reaching);
     tried.killedBy.push(...ran.filter(({ failed }) => failed.length > 0));
+    change.isTried = true;
     if (++done % 20 === 0) say(`${done} of ${open.length} changes, ${servers ? 'with servers' : 'in process'}`);
   });
 }
@@ -123,11 +134,20 @@ function changedIn(before: string, after: string): Span {
   return [from, Math.max(from + 1, before.length - same)];
 }
 
-async function share<T>(copies: readonly Copy[], list: readonly T[], work: (copy: Copy, one: T) => Promise<void>) {
+interface Shared<T> {
+  readonly copies: readonly Copy[];
+  readonly list: readonly T[];
+  readonly stop: AbortSignal;
+}
+
+async function share<T>({ copies, list, stop }: Shared<T>, work: (copy: Copy, one: T) => Promise<void>) {
   const left = list.values();
   await Promise.all(
     copies.map(async copy => {
-      for (const one of left) await work(copy, one);
+      for (const one of left) {
+        if (stop.aborted) return;
+        await work(copy, one);
+      }
     }),
   );
 }
