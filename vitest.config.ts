@@ -5,7 +5,7 @@ import { sandboxChanged } from './test/support/sandbox-changed.ts';
 
 /** Within one process, and they leave nothing behind in it: so several files share one, which loads the program once. */
 const ofSandbox = sandboxChanged() ? ['packages/sandbox/test/**/*.test.ts'] : [];
-const inProcess = ['test/unit/**/*.test.ts', 'packages/lake/test/failures.test.ts', ...ofSandbox];
+export const inProcess = ['test/unit/**/*.test.ts', 'packages/lake/test/failures.test.ts', ...ofSandbox];
 /** These leave nothing behind either: databases and processes of their own, and no module, clock or stdout that stays changed. */
 const sharing = [
   'test/integration/warehouse/*.test.ts',

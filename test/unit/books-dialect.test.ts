@@ -95,6 +95,9 @@ describe('what a failure is', () => {
     [410, '', public_, 'Gone', 'BOOKS_USERS'],
     [410, '', one, 'Fatal 1', 'BOOKS_BASE_URL'],
     [404, envelope('notFound'), one, 'Gone', 'no longer'],
+    [404, '<html>no such page</html>', one, 'Gone', 'no longer'],
+    [400, envelope('backendFailed'), one, 'Retry', ''],
+    [499, '', one, 'Fatal 1', 'BOOKS_BASE_URL'],
     [408, '', one, 'Retry', ''],
     [429, envelope('rateLimitExceeded'), one, 'Retry', ''],
     [500, '<html>', one, 'Retry', ''],
@@ -148,6 +151,10 @@ describe('what authorizes a request', () => {
       [false, { country: 'DE', key: 'hush-key' }],
       [true, { country: 'DE' }],
     ]);
+  });
+
+  test('the key is a secret', () => {
+    expect([dialect.secrets, booksDialect({ hasToken: true }).secrets]).toEqual([['hush-key'], []]);
   });
 
   test('without a key the token everything, without either nothing', () => {

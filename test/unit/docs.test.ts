@@ -20,7 +20,7 @@ const read = (path: string): string => readFileSync(join(root, path), 'utf8');
 const documents = [
   'README.md',
   ...['CONTRIBUTING.md', 'SECURITY.md', 'CHANGELOG.md', 'AGENTS.md'],
-  'packages/sandbox/README.md',
+  ...['packages/sandbox/README.md', 'packages/proofs/README.md'],
   ...readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf8' }).map(name => `docs/${name}`),
 ].filter(path => path.endsWith('.md'));
 const readme = read('README.md');

@@ -34,7 +34,15 @@ test('no private word is left where the field has one', () => {
     .flatMap(folder =>
       readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' }).map(path => join(folder, path)),
     )
-    .concat('README.md', 'CONTRIBUTING.md', 'SECURITY.md', 'CHANGELOG.md', 'AGENTS.md', 'packages/sandbox/README.md');
+    .concat(
+      'README.md',
+      'CONTRIBUTING.md',
+      'SECURITY.md',
+      'CHANGELOG.md',
+      'AGENTS.md',
+      'packages/sandbox/README.md',
+      'packages/proofs/README.md',
+    );
   const found = paths.filter(isRead).flatMap(path =>
     readFileSync(`${root}${path}`, 'utf8')
       .split('\n')

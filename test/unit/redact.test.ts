@@ -70,19 +70,38 @@ describe('messages', () => {
   test("in somebody else's ticket: what they wrote goes whole, of what the team wrote the address", () => {
     const out = { ...inbound, id: 'm2', direction: 'out', from: 'help@x', from_name: 'Help', to: 'A@x' };
     const other = { ...inbound, id: 'm3', from: 'b@x' };
-    expect(
-      redacted('helpdesk.messages', [{ id: 't2', messages: [inbound, out, other] }], erased({ contacts: ['A@x'] })),
-    ).toEqual([
+    const asTeam = { ...inbound, id: 'm4', direction: 'out', to: 'b@x' };
+    const messages = [inbound, out, other, asTeam];
+    expect(redacted('helpdesk.messages', [{ id: 't2', messages }], erased({ contacts: ['A@x'] }))).toEqual([
       {
         id: 't2',
         messages: [
           { id: 'm1', type: 'reply', direction: 'in' },
           { id: 'm2', type: 'reply', direction: 'out', from: 'help@x', from_name: 'Help', body: 'Hi' },
           other,
+          { id: 'm4', type: 'reply', direction: 'out', to: 'b@x', body: 'Hi' },
         ],
       },
     ]);
   });
+});
+
+test('a name is a clue, and goes, only where it is an address, and theirs', () => {
+  const named = (from_name: unknown) => ({ id: 'm1', from: 'list@x', from_name, attachments: [{ id: 'a1', type: 7 }] });
+  const page = [{ id: 't1', messages: [named('Ada'), named('b@x'), named(7)] }];
+  expect(cluesIn('helpdesk.messages', JSON.stringify(page)).contacts).toEqual(['list@x', 'list@x', 'b@x', 'list@x']);
+  expect(redacted('helpdesk.messages', page, erased({ contacts: ['A@x'] }))).toEqual(page);
+  const bare = { id: 'm1', attachments: [{ id: 'a1', type: 7 }] };
+  expect(redacted('helpdesk.messages', page, erased({ tickets: ['t1'] }))).toEqual([
+    { id: 't1', messages: [bare, bare, bare] },
+  ]);
+});
+
+test('the clues of a ticket are its customer, its id, and whom it answers', () => {
+  const ticket = { id: 't1', customer_id: 'c1', reply_to: 'a@x', reply_cc: 'b@x' };
+  const clues = { customers: ['c1'], tickets: ['t1'], contacts: ['a@x', 'b@x'] };
+  expect(cluesIn('helpdesk.tickets', JSON.stringify([ticket]))).toEqual(clues);
+  expect(cluesIn('helpdesk.messages', JSON.stringify([ticket]))).toEqual({ ...clues, customers: [], contacts: [] });
 });
 
 test('the name of a file goes also where it stands beside its type, and a name that is an address of theirs', () => {

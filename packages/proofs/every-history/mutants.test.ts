@@ -4,10 +4,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import type * as reading from '../../../src/engine/reading/reading.ts';
+import { mutantsOf } from '../mutants/small-changes.ts';
 import { examined } from './examined.ts';
 import { tryProgram } from './mutants.ts';
 import { isNamed, withMistake } from './planted.ts';
-import { mutantsOf } from './small-changes.ts';
 
 const file = 'src/engine/reading/reading.ts';
 

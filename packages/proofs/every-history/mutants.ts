@@ -9,9 +9,9 @@ import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { type Mutant, mutantsOf } from '../mutants/small-changes.ts';
 import { type Examined, examined } from './examined.ts';
 import { withMistake } from './planted.ts';
-import { type Mutant, mutantsOf } from './small-changes.ts';
 
 /** How a process ends that has tried a change. */
 const exits = { survives: 0, found: 3, 'does not run': 4 } as const;
