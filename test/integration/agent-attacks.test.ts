@@ -1,7 +1,7 @@
 /** What an agent might try, or be told to try by a ticket: nothing is written, nothing hidden is shown, and each attempt ends soon. */
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { migrate } from '../../src/engine/database/migrate.ts';
+import { migrateWarehouse } from '../../src/app/migrate.ts';
 import { judge } from '../../src/privacy/judge.ts';
 import { type Agent, agentHere, agentOverStdio } from '../support/agent.ts';
 import { attempts } from '../support/attempts.ts';
@@ -227,7 +227,7 @@ test('an owner who may create readers, and is no superuser, answers agents, and 
   await other.pool.query(`grant shelfdesk_reader to ${owner} with admin option`);
   await other.pool.query(`alter database ${database} owner to ${owner}`);
   try {
-    await migrate(at.href);
+    await migrateWarehouse(at.href);
     await other.pool.query(`insert into sync.accounts (account_id) values ('acme')`);
     await using mine = await agentHere({ DATABASE_URL: at.href, SHELFDESK_MCP_SECONDS: '1' });
     const ask = (sql: string) => mine.tool('ask_sql', { sql });

@@ -26,7 +26,7 @@ import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { findExtensions } from '../../packages/lake/test/support/extensions.ts';
 import { startSandbox } from '../../packages/sandbox/src/server.ts';
-import { migrate } from '../../src/engine/database/migrate.ts';
+import { migrateWarehouse } from '../../src/app/migrate.ts';
 import { settingsFor } from '../support/cli.ts';
 import { composeApart } from '../support/compose.ts';
 import { retryOutages, root } from '../support/docker.ts';
@@ -113,7 +113,7 @@ let placeholders: [string, string][];
 
 beforeAll(async () => {
   const url = await documentedDatabase();
-  await migrate(url);
+  await migrateWarehouse(url);
   const sandbox = await startSandbox({ credits: 1e9, requestsPerSecond: 1e6, tickets: 12, adminPort: 0 });
   opened.defer(() => sandbox.close());
   const { run: first } = await syncOnce(configFor(url, sandbox));

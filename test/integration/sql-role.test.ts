@@ -1,9 +1,9 @@
 /** `sql` and `query run` only read, whatever the role of DATABASE_URL may do: each way to take more back is tried. */
 import pg from 'pg';
 import { expect, test } from 'vitest';
+import { migrateWarehouse } from '../../src/app/migrate.ts';
 import { addQuery } from '../../src/cli/look/query.ts';
 import { addSql } from '../../src/cli/look/sql.ts';
-import { migrate } from '../../src/engine/database/migrate.ts';
 import { attempts } from '../support/attempts.ts';
 import { settingsFor, shelfdesk } from '../support/cli.ts';
 import { command } from '../support/command.ts';
@@ -199,7 +199,7 @@ test('an owner without more asks as itself, in a transaction that only reads, an
   await db.pool.query(`create role ${owner} login password 'x'`);
   await db.pool.query(`alter database ${database} owner to ${owner}`);
   try {
-    await migrate(at.href);
+    await migrateWarehouse(at.href);
     await db.pool.query(`set role ${owner}; insert into sync.accounts (account_id) values ('acme'); create sequence sync.marks;
       create function public.writes() returns int language plpgsql security definer as $$
         begin insert into sync.accounts (account_id) values ('mine'); return 1; end $$; reset role`);
