@@ -283,50 +283,47 @@ function conformance(redisUrl: string | undefined): void {
   });
 
   describe.concurrent('failures', () => {
-    onOneQueue?.(
-      'a stream that fails is in the failed set and in its run; what waits again gets a job of a new name',
-      async () => {
-        await using desk = await deskOf();
-        desk.fault = ({ path }) => (path === '/customers' ? { kind: 'status', status: 400 } : undefined);
-        await desk.worker({ reconciles: true });
-        const run = await desk.open();
-        const { streams } = await eventually(async () => {
-          const progress = await desk.progress(run);
-          expect(progress.state).toBe('failed');
-          return progress;
-        });
-        // The run says so before the queue does; the others were read all the same.
-        expect(
-          Object.values(streams)
-            .map(({ stream, state }) => `${stream}: ${state}`)
-            .toSorted(),
-        ).toEqual(['customers: failed', 'messages: completed', 'tickets: completed', 'users: completed']);
-        expect(streams.customers).toMatchObject({ error: expect.stringContaining('400'), exit_code: 1, token: 1 });
-        await eventually(async () =>
-          expect(await desk.stand(`run-${run}-helpdesk.customers-0`)).toEqual({
-            state: 'failed',
-            attemptsMade: 1,
-            failedReason: expect.stringMatching(/^customers: .*400/),
-          }),
-        );
-        await eventually(async () => expect(await desk.counts()).toEqual({ ...nothing, failed: 1 }));
+    test('a stream that fails is in the failed set and in its run; what waits again gets a job of a new name', async () => {
+      await using desk = await deskOf();
+      desk.fault = ({ path }) => (path === '/customers' ? { kind: 'status', status: 400 } : undefined);
+      await desk.worker({ reconciles: true });
+      const run = await desk.open();
+      const { streams } = await eventually(async () => {
+        const progress = await desk.progress(run);
+        expect(progress.state).toBe('failed');
+        return progress;
+      });
+      // The run says so before the queue does; the others were read all the same.
+      expect(
+        Object.values(streams)
+          .map(({ stream, state }) => `${stream}: ${state}`)
+          .toSorted(),
+      ).toEqual(['customers: failed', 'messages: completed', 'tickets: completed', 'users: completed']);
+      expect(streams.customers).toMatchObject({ error: expect.stringContaining('400'), exit_code: 1, token: 1 });
+      await eventually(async () =>
+        expect(await desk.stand(`run-${run}-helpdesk.customers-0`)).toEqual({
+          state: 'failed',
+          attemptsMade: 1,
+          failedReason: expect.stringMatching(/^customers: .*400/),
+        }),
+      );
+      await eventually(async () => expect(await desk.counts()).toEqual({ ...nothing, failed: 1 }));
 
-        // As a backfill does that is asked for again.
-        desk.fault = () => undefined;
-        await desk.rows(
-          `update sync.stored_run_streams set state = 'waiting' where run_id = $1 and stream = 'customers'`,
-          run,
-        );
-        await desk.rows(`update sync.stored_runs set state = 'running' where id = $1`, run);
-        await desk.addJobs();
-        expect((await completed(desk, run)).streams.customers).toMatchObject({
-          token: 2,
-          job: `run-${run}-helpdesk.customers-1`,
-        });
-        await eventually(async () => expect(await desk.counts()).toEqual({ ...nothing, failed: 1 }));
-        await isEqual(desk);
-      },
-    );
+      // As a backfill does that is asked for again.
+      desk.fault = () => undefined;
+      await desk.rows(
+        `update sync.stored_run_streams set state = 'waiting' where run_id = $1 and stream = 'customers'`,
+        run,
+      );
+      await desk.rows(`update sync.stored_runs set state = 'running' where id = $1`, run);
+      await desk.addJobs();
+      expect((await completed(desk, run)).streams.customers).toMatchObject({
+        token: 2,
+        job: `run-${run}-helpdesk.customers-1`,
+      });
+      await eventually(async () => expect(await desk.counts()).toEqual({ ...nothing, failed: 1 }));
+      await isEqual(desk);
+    });
 
     if (redisUrl === undefined) {
       const strangers = [
