@@ -1,4 +1,5 @@
 import { defineConfig } from 'vitest/config';
+import { chosen } from './test/support/kinds.ts';
 import { NotRun } from './test/support/not-run.ts';
 import { LongestFirst } from './test/support/order.ts';
 import { sandboxChanged } from './test/support/sandbox-changed.ts';
@@ -17,6 +18,7 @@ const sharing = [
     ...['two-sources', 'verify', 'verify-columns'],
   ].map(name => `test/integration/${name}.test.ts`),
 ];
+const withServers = ['test/**/*.test.ts', 'packages/{lake,proofs}/**/*.test.ts'];
 /** Twenty times what the longest takes on a quiet machine: one that is busy with others fails none. */
 const timeouts = { testTimeout: 300_000, hookTimeout: 300_000 };
 const common = {
@@ -38,12 +40,12 @@ export default defineConfig({
       {
         test: {
           name: 'with servers',
-          include: ['test/**/*.test.ts', 'packages/{lake,proofs}/**/*.test.ts'],
+          include: chosen(withServers),
           exclude: [...inProcess, ...sharing, 'test/support/**'],
           ...common,
         },
       },
-      { test: { name: 'with servers, sharing a process', include: sharing, isolate: false, ...common } },
+      { test: { name: 'with servers, sharing a process', include: chosen(sharing), isolate: false, ...common } },
     ],
     globalSetup: ['test/support/global.ts'],
     sequence: { sequencer: LongestFirst },

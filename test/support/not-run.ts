@@ -7,6 +7,7 @@ import './python.ts';
 import './redis.ts';
 import type {} from '../../packages/lake/test/support/lake.ts';
 import type {} from './browser.ts';
+import { leftOut } from './kinds.ts';
 import { sandboxChanged } from './sandbox-changed.ts';
 
 /** CI has a Redis, a browser and time, so there it is a failure not to find them. It may reach no registry of Python. */
@@ -88,6 +89,14 @@ export class NotRun implements Reporter {
   }
 
   onTestRunEnd(modules: ReadonlyArray<TestModule>): void {
+    const files = leftOut([
+      'test/{conformance,integration,release,containers}/**/*.test.ts',
+      'packages/{lake,proofs}/**/*.test.ts',
+    ]);
+    if (files > 0)
+      console.log(
+        `\nNOT RUN: ${files} files that show the same of other commands, sources and failures. They run with CI=true, or by their name.`,
+      );
     if (!sandboxChanged())
       console.log(
         '\nNOT RUN: tests of packages/sandbox, which has not changed. `npm test -- packages/sandbox` runs them.',
