@@ -10,7 +10,7 @@ const { CI, PROVE } = process.env;
 
 /** `vitest run FILE…` */
 const isNamed = process.argv.slice(3).some(one => !one.startsWith('-'));
-export const runsAll = Boolean(CI || PROVE || isNamed);
+const runsAll = Boolean(CI || PROVE || isNamed);
 
 const ofEachKind = [
   ...['sync', 'backfill', 'sweep', 'verify', 'audit', 'books', 'hydration', 'ties', 'queue', 'erase'],
