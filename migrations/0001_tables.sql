@@ -30,7 +30,6 @@ alter table sync.migrations alter column run_on type timestamptz;
 create table sync.view_sets (
   id integer generated always as identity primary key,
   checksum text not null,
-  version text not null,
   made text[] not null,
   run_on timestamptz default now() not null
 );

@@ -5,7 +5,7 @@ comment on column sync.migrations.run_on is 'When the migration was applied.';
 comment on table sync.view_sets is 'The texts of schema/views that were applied to this database, one row each; the last one is in force.';
 comment on column sync.view_sets.id is 'Order in which they were applied.';
 comment on column sync.view_sets.checksum is 'SHA-256 of the text, in hexadecimal.';
-comment on column sync.view_sets.version is 'Version of the program that applied it.';
+comment on column sync.view_sets.version is 'Version of the program that applied it; empty where that did not say.';
 comment on column sync.view_sets.made is 'The views and functions that it made, as: view sync.status, function sync.lookback_of(text,text).';
 comment on column sync.view_sets.run_on is 'When it was applied.';
 comment on table sync.accounts is 'One row for each mirrored account.';

@@ -28,7 +28,6 @@ const schemas = {
   text: z.string(),
   'text[]': z.array(z.string()),
   bigint: integer,
-  numeric: z.number(),
   boolean: z.boolean(),
   timestamptz: time,
 } as const;

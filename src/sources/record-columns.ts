@@ -1,5 +1,5 @@
 /** The columns of a record's table, and the fields that `_payload` leaves out, made of the declaration of the record. */
-import { apart, bigint, boolean, type Column, numericAt, text, texts, time } from '../engine/commit/merge.ts';
+import { apart, bigint, boolean, type Column, text, texts, time } from '../engine/commit/merge.ts';
 import { type AnyRecord, type Facts, fieldsThatAre } from './record.ts';
 
 const readers = {
@@ -8,7 +8,6 @@ const readers = {
   bigint,
   boolean,
   timestamptz: time,
-  numeric: field => numericAt(field, field),
 } as const satisfies Record<Facts['type'], (field: string) => Column>;
 
 function columnOf(field: string, { type, column = field, apart: isApart }: Facts): Column {
@@ -20,7 +19,7 @@ function columnOf(field: string, { type, column = field, apart: isApart }: Facts
 export const columnsOf = (of: AnyRecord, behind: Readonly<Record<string, readonly Column[]>> = {}): Column[] =>
   fieldsThatAre(of, 'column').flatMap(([field, facts]) => [columnOf(field, facts), ...(behind[field] ?? [])]);
 
-/** Records of other streams, and long texts. Of a record whose children are members of a set, these too. */
+/** Records of other streams, and long texts. */
 export const leftOutOf = (of: AnyRecord): string[] => [
   ...fieldsThatAre(of, 'embedded').map(([field]) => field),
   ...fieldsThatAre(of, 'column').flatMap(([field, facts]) => (facts.apart ? [field] : [])),

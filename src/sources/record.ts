@@ -9,7 +9,7 @@
 /** What a value tells of a person. A person is recognised by a `contact`: an address or a number. */
 type Tells = 'name' | 'contact' | 'text';
 
-export type SqlType = 'text' | 'text[]' | 'bigint' | 'numeric' | 'boolean' | 'timestamptz';
+export type SqlType = 'text' | 'text[]' | 'bigint' | 'boolean' | 'timestamptz';
 
 /** What is known of a field at run time. */
 export interface Facts {
@@ -21,8 +21,6 @@ export interface Facts {
   /** A record without a valid value is rejected. */
   readonly required?: boolean;
   readonly isId?: boolean;
-  /** Ids that the source writes as numbers. */
-  readonly number?: boolean;
   /** Name of the column, if it is not that of the field. */
   readonly column?: string;
   /** The stream whose records the ids mean, or that are embedded. */

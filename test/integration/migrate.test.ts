@@ -18,14 +18,14 @@ import { emptyDatabase, freshDatabase } from '../support/postgres.ts';
 import { aName } from '../support/readers.ts';
 import { dumpSchema } from '../support/schema-dump.ts';
 
-const first = '0001_tables';
+const ours = ['0001_tables', '0002_view_sets'];
 const migrations = new URL('../../migrations/', import.meta.url);
 
-/** A folder with the project's first migration and others. */
+/** A folder with the project's migrations and others. */
 async function folderWith(files: Record<string, string>): Promise<Sql> {
   const folder = await mkdtemp(join(tmpdir(), 'shelfdesk-migrations-'));
   onTestFinished(() => rm(folder, { recursive: true }));
-  await copyFile(new URL(`${first}.sql`, migrations), join(folder, `${first}.sql`));
+  for (const name of ours) await copyFile(new URL(`${name}.sql`, migrations), join(folder, `${name}.sql`));
   for (const [name, sql] of Object.entries(files)) await writeFile(join(folder, name), sql);
   return { ...ownSql, migrations: folder };
 }
@@ -54,48 +54,48 @@ test('four programs that start at once on an empty database apply each migration
 
 test('an older program refuses a newer database and changes nothing', async () => {
   await using db = await freshDatabase();
-  const newer = await folderWith({ '0002_future.sql': '-- Up Migration\ncreate table public.future ();\n' });
+  const newer = await folderWith({ '0902_future.sql': '-- Up Migration\ncreate table public.future ();\n' });
   await migrate(db.url, newer);
 
-  const older = await folderWith({ '0003_own.sql': '-- Up Migration\ncreate table public.own ();\n' });
+  const older = await folderWith({ '0903_own.sql': '-- Up Migration\ncreate table public.own ();\n' });
   await expect(migrate(db.url, older)).rejects.toMatchObject({
-    message: 'the database has been migrated by a newer Shelfdesk: this one does not know 0002_future',
+    message: 'the database has been migrated by a newer Shelfdesk: this one does not know 0902_future',
     remedy: expect.stringContaining('Upgrade Shelfdesk'),
     exitCode: 1,
   });
 
-  expect(await pendingMigrations(db.pool, older)).toEqual({ missing: ['0003_own'], unknown: ['0002_future'] });
+  expect(await pendingMigrations(db.pool, older)).toEqual({ missing: ['0903_own'], unknown: ['0902_future'] });
   expect(await publicTables(db.pool)).toEqual(['future']);
 });
 
 test('a migration that fails names itself and its line, and leaves nothing of itself behind', async () => {
   await using db = await emptyDatabase();
   const broken = {
-    '0002_good.sql': "-- Up Migration\ncreate table public.good (tags text[] default '{}', name text);\n",
-    '0003_broken.sql': '-- Up Migration\ncreate table public.half ();\n\nselect * from not_there;\n',
-    '0004_later.sql': '-- Up Migration\ncreate table public.later ();\n',
+    '0902_good.sql': "-- Up Migration\ncreate table public.good (tags text[] default '{}', name text);\n",
+    '0903_broken.sql': '-- Up Migration\ncreate table public.half ();\n\nselect * from not_there;\n',
+    '0904_later.sql': '-- Up Migration\ncreate table public.later ();\n',
   };
   await expect(migrate(db.url, await folderWith(broken))).rejects.toMatchObject({
-    message: 'migration 0003_broken failed, line 4: relation "not_there" does not exist',
+    message: 'migration 0903_broken failed, line 4: relation "not_there" does not exist',
   });
   expect(await publicTables(db.pool)).toEqual(['good']);
-  expect(await appliedTo(db.pool)).toEqual([first, '0002_good']);
+  expect(await appliedTo(db.pool)).toEqual([...ours, '0902_good']);
 
-  const mended = { ...broken, '0003_broken.sql': '-- Up Migration\ncreate table public.half ();\n' };
+  const mended = { ...broken, '0903_broken.sql': '-- Up Migration\ncreate table public.half ();\n' };
   expect(await migrate(db.url, await folderWith(mended))).toEqual({
-    applied: ['0003_broken', '0004_later', 'schema/views'],
+    applied: ['0903_broken', '0904_later', 'schema/views'],
   });
   expect(await publicTables(db.pool)).toEqual(['good', 'half', 'later']);
 });
 
 test('a migration that comes before one already applied is refused', async () => {
   await using db = await freshDatabase();
-  await migrate(db.url, await folderWith({ '0003_second.sql': '-- Up Migration\nselect 1;\n' }));
+  await migrate(db.url, await folderWith({ '0903_second.sql': '-- Up Migration\nselect 1;\n' }));
   const late = await folderWith({
-    '0002_late.sql': '-- Up Migration\ncreate table public.late ();\n',
-    '0003_second.sql': '-- Up Migration\nselect 1;\n',
+    '0902_late.sql': '-- Up Migration\ncreate table public.late ();\n',
+    '0903_second.sql': '-- Up Migration\nselect 1;\n',
   });
-  await expect(migrate(db.url, late)).rejects.toThrow('0002_late');
+  await expect(migrate(db.url, late)).rejects.toThrow('0902_late');
   expect(await publicTables(db.pool)).toEqual([]);
 });
 
@@ -109,27 +109,27 @@ const checksums = async (pool: pg.Pool) =>
 test('an applied migration that was edited is refused by its name, and nothing is changed', async () => {
   await using db = await freshDatabase();
   const released = {
-    '0002_one.sql': '-- Up Migration\ncreate table public.one ();\n',
-    '0003_two.sql': '-- Up Migration\ncreate table public.two ();\n',
+    '0902_one.sql': '-- Up Migration\ncreate table public.one ();\n',
+    '0903_two.sql': '-- Up Migration\ncreate table public.two ();\n',
   };
   await migrate(db.url, await folderWith(released));
   const before = await checksums(db.pool);
-  expect(before.map(({ checksum }) => checksum)).toEqual(Array(3).fill(expect.stringMatching(/^[0-9a-f]{64}$/)));
+  expect(before.map(({ checksum }) => checksum)).toEqual(Array(4).fill(expect.stringMatching(/^[0-9a-f]{64}$/)));
 
   const edited = {
     ...released,
-    '0002_one.sql': '-- Up Migration\ncreate table public.one (a int);\n',
-    '0004_three.sql': '-- Up Migration\ncreate table public.three ();\n',
+    '0902_one.sql': '-- Up Migration\ncreate table public.one (a int);\n',
+    '0904_three.sql': '-- Up Migration\ncreate table public.three ();\n',
   };
   await expect(migrate(db.url, await folderWith(edited))).rejects.toMatchObject({
-    message: 'edited after it was applied to this database: migration 0002_one',
+    message: 'edited after it was applied to this database: migration 0902_one',
     remedy: expect.stringContaining('Put the file back'),
     exitCode: 1,
   });
   expect(await publicTables(db.pool)).toEqual(['one', 'two']);
   // Also where nothing else is to be done; and of several each is named.
-  const { '0004_three.sql': _, ...both } = { ...edited, '0003_two.sql': `${released['0003_two.sql']}-- said later\n` };
-  await expect(migrate(db.url, await folderWith(both))).rejects.toThrow('migration 0002_one, 0003_two');
+  const { '0904_three.sql': _, ...both } = { ...edited, '0903_two.sql': `${released['0903_two.sql']}-- said later\n` };
+  await expect(migrate(db.url, await folderWith(both))).rejects.toThrow('migration 0902_one, 0903_two');
   expect(await checksums(db.pool)).toEqual(before);
 
   // Ends of lines are no edit.
@@ -169,6 +169,20 @@ test('schema/tables is what the migrations make, and schema/views goes on both',
   client.release();
   await read.pool.query('select sync.settle_roles()');
   expect(await dumpSchema(read.pool)).toEqual(await dumpSchema(migrated.pool));
+});
+
+test('a database whose views have no version yet is upgraded, with its rows and a view of somebody', async () => {
+  await using db = await freshDatabase();
+  await db.pool.query(`
+    alter table sync.view_sets drop column version;
+    update sync.view_sets set checksum = 'of before';
+    delete from sync.migrations where name = '0002_view_sets';
+    insert into sync.accounts (account_id, since) values ('kept', '2026-01-01');
+    create view public.report as select subject from safe.tickets`);
+  expect(await migrate(db.url)).toEqual({ applied: ['0002_view_sets', 'schema/views'] });
+  expect(await pendingMigrations(db.pool)).toEqual({ missing: [], unknown: [] });
+  expect(await names(db.pool, 'select account_id as name from sync.accounts')).toEqual(['kept']);
+  expect((await db.pool.query('select from public.report')).rowCount).toBe(0);
 });
 
 test('changed views are applied once, and keep rights and the views of others; what cannot stay is named', async () => {

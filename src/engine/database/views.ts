@@ -31,7 +31,10 @@ export async function readViews(folder: string, version: string): Promise<Views>
   };
 }
 
-/** `newer`: a program of a newer version has applied others. Two commits of one version replace each other's. */
+/**
+ * `newer`: a program of a newer version has applied others. Two commits of one version replace each other's. A database before
+ * migration 0002 tells no version.
+ */
 export async function stateOfViews(
   db: Queryable,
   { checksum, version }: Views,
@@ -39,8 +42,8 @@ export async function stateOfViews(
   const { rows: tables } = await db.query("select to_regclass('sync.view_sets') is not null as there");
   if (!tables[0].there) return 'missing';
   const { rows } = await db.query<{ checksum: string; newer: boolean }>(
-    `select checksum, string_to_array(split_part(version, '-', 1), '.')::int[] > string_to_array(split_part($1, '-', 1), '.')::int[] as newer
-     from sync.view_sets order by id desc limit 1`,
+    `select checksum, string_to_array(split_part(coalesce(to_jsonb(v) ->> 'version', ''), '-', 1), '.')::int[] > string_to_array(split_part($1, '-', 1), '.')::int[] as newer
+     from sync.view_sets v order by id desc limit 1`,
     [version],
   );
   const [last] = rows;
