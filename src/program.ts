@@ -15,8 +15,6 @@ import { failPlainly, say, showCursor, style } from './cli/output/terminal.ts';
 import { tellWaits } from './engine/database/waits.ts';
 import { redisRefusal } from './engine/queue/redis-refusals.ts';
 import { Away, exitCodes, Interrupted, isAway, machineRefusal, orReason, ShelfdeskError } from './errors.ts';
-import { checkDeclarations } from './sources/check-declarations.ts';
-import { streams } from './sources/index.ts';
 
 /**
  * Loader of each command, by group of --help. A command loads only its own modules, so that the program starts quickly.
@@ -134,7 +132,6 @@ async function main(given: readonly string[]): Promise<void> {
     for (const add of adds) add(program, deps, act);
   }
   try {
-    checkDeclarations(streams);
     await program.parseAsync(args.map(asValue), { from: 'user' });
   } catch (error) {
     process.exitCode = explain(orReason(error, deps.signal));

@@ -40,6 +40,7 @@ create table sync.walks (
   updated_since timestamptz,
   source text not null,
   stream_key text generated always as (source || '.' || stream) stored,
+  cursor text,
   primary key (account_id, stream_key, list, until)
 );
 

@@ -72,6 +72,7 @@ comment on column sync.walks.as_of is 'The walk proves which records existed at 
 comment on column sync.walks.page is 'Next page to read; counts down to 1.';
 comment on column sync.walks.deep is 'True if the list is longer than paging reaches, so that another walk must follow.';
 comment on column sync.walks.until is 'The walk reads records created before this time; infinity: all records.';
+comment on column sync.walks.cursor is 'Of a feed of events: the cursor behind which the next run reads. It is kept when the run has ended.';
 comment on column sync.walks.updated_since is
   'The walk reads only records updated since this time, in order of creation, from `since` on. Null: a walk by pages.';
 comment on table sync.ties is

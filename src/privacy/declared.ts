@@ -6,7 +6,6 @@
 
 import { type Column, fieldOf, keyOf } from '../engine/commit/merge.ts';
 import { ExactNumber, parseJson } from '../engine/exact-json.ts';
-import type { Mask } from '../sources/record-masks.ts';
 import type { Stream } from '../sources/source.ts';
 import { clearRows } from './clear-rows.ts';
 import { carries, eachOf, isAnybody, type Json, noClues, objectIn, only, type PersonalRules } from './redact.ts';
@@ -45,30 +44,6 @@ export function declarationIn(stream: Declaring): Declaration | undefined {
 /** Whether the SQL of a column reads this field of the record. */
 const reads = ({ sql }: Column, field: string) =>
   [`'${field}'`, `{${field}}`, `{${field},`].some(one => sql.includes(one));
-
-/** The masked columns of the tables of a stream, by the name of the table. */
-export function masksOf({ merge, personal }: Pick<Declaring, 'merge' | 'personal'>): Map<string, Map<string, Mask>> {
-  const { columns, contacts } = personal ?? { columns: [], contacts: [] };
-  const { root, others } = merge.declared;
-  const fields = root.columns.filter(({ name }) => columns.includes(name)).map(fieldOf);
-  const inAny = (column: Column, of: readonly string[]) =>
-    of.some(field => fieldOf(column) === field || reads(column, field));
-  const masks = [root, ...others].map(table => {
-    // The rows of a table beside the root may be the values of such a field.
-    const isWithin = table !== root && contacts.some(field => table.from.includes(`'${field}'`));
-    const named = table.columns.flatMap((column): [string, Mask][] => {
-      if ([...keyOf(table), table.parent].includes(column.name)) return [];
-      if (inAny(column, contacts) || (isWithin && isText(column))) return [[column.name, { by: 'address' }]];
-      return columns.includes(column.name) || (table === root && inAny(column, fields))
-        ? [[column.name, { by: 'value' }]]
-        : [];
-    });
-    return [table.name, new Map(named)] as const;
-  });
-  return new Map(masks);
-}
-
-const isText = ({ sql }: Column) => /(->>|#>>) '[^']*'$/.test(sql);
 
 function declarationOf({ key, kind = 'list', merge, personal }: Declaring): Declaration {
   const { columns: named, contacts } = personal!;

@@ -2,12 +2,11 @@
 import { z } from 'zod';
 import { type StreamKey, streamKey } from '../engine/database/stream-key.ts';
 import type { Kind, Kinds } from '../engine/http/rules/field-rules.ts';
-import { insideOf, shapesOf } from '../engine/http/shapes.ts';
 import { ownTables } from '../lake/own-tables.ts';
 import type { LakeTable } from '../lake/table.ts';
 import { books } from './books/books.ts';
 import { helpdesk } from './helpdesk/helpdesk.ts';
-import type { PersonalData, Source, Stream } from './source.ts';
+import type { Source, Stream } from './source.ts';
 
 const all = [helpdesk, books] as const;
 
@@ -26,27 +25,11 @@ type Intersection<U> = (U extends unknown ? (one: U) => void : never) extends (a
 export const streams: readonly Stream[] = sources.flatMap(source => source.streams);
 
 /** The kinds of records of a source, by key. */
-const kindsOf = ({ name: source, kinds, streams }: Source<object, SourceConfig>): [string, Kind][] => {
-  const declared: Kinds =
-    kinds ??
-    Object.fromEntries(
-      streams.map(({ name, fields, personal, record }) => [
-        name,
-        {
-          ...{ fields: [...fields], within: {}, needed: ['id'], plain: [], uses: usesOf(personal) },
-          ...(record && { shapes: shapesOf(record), inside: insideOf(record) }),
-        },
-      ]),
-    );
-  return Object.entries(declared).map(([name, kind]) => {
+const kindsOf = ({ name: source, kinds }: Source<object, SourceConfig>): [string, Kind][] =>
+  Object.entries(kinds).map(([name, kind]) => {
     const within = Object.entries(kind.within).map(([field, inner]) => [field, streamKey(source, inner)]);
     return [streamKey(source, name), { ...kind, within: Object.fromEntries(within) }];
   });
-};
-
-/** Erasure knows a record of a declared stream by these fields alone. */
-const usesOf = ({ contacts }: PersonalData = { columns: [], contacts: [] }) =>
-  Object.fromEntries(contacts.map(field => [field, [`erasure of people by their ${field}`]]));
 
 /** The kinds of records of all sources. */
 export const kinds: Kinds = Object.fromEntries(sources.flatMap(kindsOf));

@@ -3,6 +3,7 @@
  * the lists whose ids are unique. Optional fields may be null or absent; unknown fields and values pass.
  */
 import { z } from 'zod';
+import { ExactNumber } from '../engine/exact-json.ts';
 import { type AnyRecord, type Facts, fieldsThatAre, type Value } from './record.ts';
 
 /**
@@ -28,19 +29,36 @@ const schemas = {
   text: z.string(),
   'text[]': z.array(z.string()),
   bigint: integer,
+  numeric: z.number(),
   boolean: z.boolean(),
   timestamptz: time,
 } as const;
 
-function schemaOf({ is, type, isId, required, record }: Facts): z.ZodType {
-  const schema = is === 'children' ? z.array(checkOf(record!)) : isId ? id : schemas[type];
+/** A service may write its ids as numbers. Each digit of them stays: an integer that a double would change is an ExactNumber. */
+const digits = (value: unknown): unknown =>
+  typeof value === 'number' || value instanceof ExactNumber ? String(value) : value;
+const written = {
+  asTexts: { id, ...schemas },
+  asNumbers: {
+    ...schemas,
+    id: z.preprocess(digits, id),
+    text: z.preprocess(digits, schemas.text),
+    'text[]': z.array(z.preprocess(digits, z.string())),
+  },
+} as const;
+
+/** `ids`: how the service writes ids, and other texts. */
+type Ids = keyof typeof written;
+
+function schemaOf({ is, type, isId, required, record }: Facts, ids: Ids): z.ZodType {
+  const schema = is === 'children' ? z.array(checkOf(record!, ids)) : written[ids][isId ? 'id' : type];
   return required ? schema : schema.nullish();
 }
 
 /** The fields of a record itself: records of other streams in it are not looked at. */
-export function checkOf<R extends AnyRecord>(of: R): z.ZodObject & z.ZodType<Value<R>> {
+export function checkOf<R extends AnyRecord>(of: R, ids: Ids = 'asTexts'): z.ZodObject & z.ZodType<Value<R>> {
   const fields = [...fieldsThatAre(of, 'column'), ...fieldsThatAre(of, 'children')];
-  const shape = Object.fromEntries(fields.map(([name, facts]) => [name, schemaOf(facts)]));
+  const shape = Object.fromEntries(fields.map(([name, facts]) => [name, schemaOf(facts, ids)]));
   return z.looseObject(shape) as unknown as z.ZodObject & z.ZodType<Value<R>>;
 }
 

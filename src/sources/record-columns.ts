@@ -1,17 +1,18 @@
 /** The columns of a record's table, and the fields that `_payload` leaves out, made of the declaration of the record. */
-import { apart, bigint, boolean, type Column, text, texts, time } from '../engine/commit/merge.ts';
+import { apart, bigint, boolean, type Column, numericAt, text, texts, time } from '../engine/commit/merge.ts';
 import { type AnyRecord, type Facts, fieldsThatAre } from './record.ts';
 
 const readers = {
   text,
   'text[]': texts,
   bigint,
+  numeric: field => numericAt(field, field),
   boolean,
   timestamptz: time,
 } as const satisfies Record<Facts['type'], (field: string) => Column>;
 
 function columnOf(field: string, { type, column = field, apart: isApart }: Facts): Column {
-  const read = type === 'text' ? text(field, column) : readers[type](field);
+  const read = { ...readers[type](field), ...(column !== field && { name: column, field }) };
   return isApart ? apart(read) : read;
 }
 

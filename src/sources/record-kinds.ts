@@ -7,6 +7,7 @@ const shapes: Readonly<Record<Facts['type'], Shape>> = {
   text: 'text',
   'text[]': 'texts',
   bigint: 'number',
+  numeric: 'number',
   boolean: 'flag',
   timestamptz: 'text',
 };

@@ -9,7 +9,7 @@
 /** What a value tells of a person. A person is recognised by a `contact`: an address or a number. */
 type Tells = 'name' | 'contact' | 'text';
 
-export type SqlType = 'text' | 'text[]' | 'bigint' | 'boolean' | 'timestamptz';
+export type SqlType = 'text' | 'text[]' | 'bigint' | 'numeric' | 'boolean' | 'timestamptz';
 
 /** What is known of a field at run time. */
 export interface Facts {
@@ -93,6 +93,7 @@ const unsaid = <T, S extends SqlType>(type: S, says: string): Unsaid<T, S> => ({
 });
 
 export const text = (says: string) => unsaid<string, 'text'>('text', says);
+export const texts = (says: string) => unsaid<readonly string[], 'text[]'>('text[]', says);
 
 /** Opaque text. */
 export const id = () => column<string, 'text'>('text', { required: true, isId: true });
@@ -114,6 +115,8 @@ export const oneOf = <const V extends readonly string[]>(values: V, says = '') =
 
 /** An integer of any size. */
 export const integer = (says: string) => column<May<number>, 'bigint'>('bigint', { says });
+/** A number with all its digits. */
+export const decimal = (says: string) => column<May<number>, 'numeric'>('numeric', { says });
 export const flag = (says: string) => column<May<boolean>, 'boolean'>('boolean', { says });
 export const time = (says: string) => ({
   ...column<May<string>, 'timestamptz'>('timestamptz', { says }),
@@ -135,7 +138,31 @@ export const record = <const N extends string, F extends Fields>(
   name: N,
   says: string,
   fields: F & { readonly id: Field<string> },
-): RecordOf<N, F> => ({ name, says, fields });
+): RecordOf<N, F> => ({ name, says, fields: named(fields) });
+
+/** Words that SQL reserves, among those that services use. */
+const reserved = new Set(
+  'all analyze and any array as asc case cast check column create default desc distinct do else end false for foreign from grant group having in into leading limit not null offset on only or order primary references returning select some table then to trailing true union unique user using when where window with'.split(
+    ' ',
+  ),
+);
+
+/** `firstName` → `first_name`, `order` → `order_` */
+export function columnNameOf(field: string): string {
+  const name = field
+    .replace(/([a-z0-9])([A-Z])/g, '$1_$2')
+    .replace(/\W+/g, '_')
+    .toLowerCase();
+  return reserved.has(name) ? `${name}_` : name;
+}
+
+const named = <F extends Fields>(fields: F): F =>
+  Object.fromEntries(
+    Object.entries(fields).map(([name, facts]) => {
+      const column = columnNameOf(name);
+      return [name, column === name ? facts : { column, ...facts }];
+    }),
+  ) as F;
 
 /** The fields of a record that are columns, children or embedded records. */
 export const fieldsThatAre = (of: AnyRecord, is: Facts['is']): [name: string, facts: Facts][] =>

@@ -47,20 +47,14 @@ export interface Source<Part extends object = object, Whole = Part> {
   readonly address: string;
   /** The settings that a connection needs, as text for messages. */
   readonly requires: string;
-  /**
-   * The kinds of records by their short names, for the field rules of operators. Default: one for each stream, of which only the id
-   * is needed.
-   */
-  readonly kinds?: Kinds;
+  /** The kinds of records by their short names, for the field rules of operators. */
+  readonly kinds: Kinds;
   /** Streams, in the order of a full sync. */
   readonly streams: readonly Stream[];
   /** The tables of its declared records. Comments and masks are made of them. */
   readonly tables?: readonly SourceTable[];
-  /**
-   * SQL files that create the schema and tables of the source. Each file is applied once. Without them the migrations
-   * create the tables.
-   */
-  readonly schemaFiles?: readonly URL[];
+  /** `migrate` makes the schema, and the tables of `tables`. Without it the migrations have made them. */
+  readonly schema?: { readonly says: string };
   /** Setting values for a forecast of an account that has no settings here. They come from the warehouse. */
   settingsFrom?(known: Known): Readonly<Record<string, string>>;
   /**
@@ -96,6 +90,10 @@ export interface SourceTable {
   /** The table that stores the rows, if `name` is a view of it. */
   readonly rows?: string;
   readonly record: AnyRecord;
+  /** The column with the id of the record that the rows are parts of. */
+  readonly parent?: string;
+  /** The time by which versions are ordered. */
+  readonly version?: string;
 }
 
 /** Data about one source of an account, from the warehouse. */
@@ -253,14 +251,10 @@ interface Described {
   readonly merge: Merge;
   /** Personal data of the stream; undefined if the stream has none. */
   readonly personal?: PersonalData;
-  /** Text columns that the declaration neither names as personal nor declares as `plain`. They are refused at start. */
-  readonly unsaid?: readonly string[];
   /** Rules that find and redact erased people in this stream, for streams where `personal` is not sufficient. */
   readonly personalRules?: PersonalRules;
   /** Fields in the specification. Any other field is drift: the field stays in `_payload` and is counted. */
   readonly fields: ReadonlySet<string>;
-  /** Schema of one record, for field rules of a source that declares no kinds. */
-  readonly record?: z.ZodObject;
   /**
    * Allowed values in the specification, by field. Any other value is drift: the value is stored unchanged and counted.
    */

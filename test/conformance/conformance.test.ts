@@ -2,13 +2,21 @@
  * What every source has to do, whatever it is: the help desk, the catalog, and the CRM that the guide builds. Each is asked by the
  * commands that people run.
  */
-import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Finished, shelfdesk } from '../support/cli.ts';
+import type { Finished } from '../support/cli.ts';
 import { long } from '../support/long.ts';
 import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
 import { largeId, rawJson } from './crm-server.ts';
-import { type CrmHarness, type Harness, openBooks, openCrm, openHelpdesk, variants } from './harness.ts';
+import {
+  type BillingHarness,
+  type CrmHarness,
+  type Harness,
+  openBilling,
+  openBooks,
+  openCrm,
+  openHelpdesk,
+  variants,
+} from './harness.ts';
 import { blocks, followGuide, guide, type Program, programOf, root } from './tree.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: documents of several commands
@@ -174,7 +182,7 @@ describe('the CRM of the guide', () => {
   });
 
   test('its commands run as the guide shows them, on a database that is in use', async () => {
-    const [, shown = ''] = /## 4\. Run it\n\n```sh\n([\s\S]*?)```/.exec(guide) ?? [];
+    const [, shown = ''] = /## 3\. Run it\n\n```sh\n([\s\S]*?)```/.exec(guide) ?? [];
     const commands = shown.trim().split('\n');
     expect(commands).toHaveLength(7);
     for (const line of commands) {
@@ -183,12 +191,12 @@ describe('the CRM of the guide', () => {
     }
   });
 
-  test('it takes new files of 250 lines at most, and one line', () => {
+  test('each source takes one file of 100 lines at most, and one line', () => {
     const files = blocks.filter(({ language }) => language !== 'diff');
-    expect(files.reduce((sum, { text }) => sum + text.split('\n').length - 1, 0)).toBeLessThanOrEqual(250);
-    expect(blocks.filter(({ language }) => language === 'diff').map(({ file }) => file)).toEqual([
-      'src/sources/index.ts',
-    ]);
+    expect(files.map(({ file }) => file)).toEqual(['src/sources/crm/crm.ts', 'src/sources/billing/billing.ts']);
+    for (const { text } of files) expect(text.split('\n').length - 1).toBeLessThanOrEqual(100);
+    const lines = blocks.filter(({ language }) => language === 'diff');
+    expect(lines.map(({ file }) => file)).toEqual(['src/sources/index.ts', 'src/sources/index.ts']);
   });
 
   test('a malformed record is rejected and stops nothing; unknown fields and values are drift', async () => {
@@ -239,15 +247,74 @@ describe('the CRM of the guide', () => {
   });
 });
 
-test('a declaration that names no column is refused at start', long, async () => {
-  const changed = ["columns: ['name', 'email', 'phone']", "columns: ['name', 'emial', 'phone']"] as const;
-  using tree = followGuide({ 'src/sources/crm/crm.ts': [changed] });
-  const { finished } = shelfdesk(['status'], { NO_COLOR: '1' }, undefined, join(tree.folder, 'src/main.ts'));
-  expect(await finished).toMatchObject({
-    code: 2,
-    stderr: expect.stringContaining(
-      'source crm: stream crm.contacts has no column emial, which its personal.columns name; the nearest is email',
-    ),
+describe('the billing service of the guide', long, () => {
+  const program = crmProgram('guide');
+  describe('conforms', () => conforms(program, openBilling));
+
+  let of: BillingHarness;
+  let db: TestDatabase;
+  let s: House;
+  beforeAll(async () => {
+    of = await openBilling();
+    db = await freshDatabase();
+    s = new House(program(), db, of.env);
+  });
+  afterAll(async () => {
+    await of?.[Symbol.asyncDispose]();
+    await db?.drop();
+  });
+
+  test('pages that are shorter than what is asked for lose nothing; no more is asked for then', async () => {
+    await s.sync();
+    expect(await of.differences(db.pool)).toEqual([]);
+    of.change();
+    of.billing.asked.length = 0;
+    await s.sync();
+    expect(await of.differences(db.pool)).toEqual([]);
+    const limits = of.billing.asked
+      .filter(({ pathname }) => pathname === '/invoices')
+      .map(url => url.searchParams.get('limit'));
+    expect(new Set(limits)).toEqual(new Set(['50']));
+  });
+
+  test('a feed buries records with their parts, and goes on behind its last event', async () => {
+    const [one, other] = [...of.billing.invoices.keys()];
+    const [client] = of.billing.clients.keys();
+    await s.nextSecond();
+    of.billing.delete('invoice', one!);
+    of.billing.delete('client', client!);
+    await s.sync();
+    expect(await of.differences(db.pool)).toEqual([]);
+    of.billing.delete('invoice', other!);
+    of.billing.asked.length = 0;
+    await s.ends([0], 'sync', 'deletions');
+    expect(await of.differences(db.pool)).toEqual([]);
+    const asked = of.billing.asked.map(url => url.search);
+    expect(asked).toEqual([expect.stringContaining('limit=')]);
+    expect(await s.rows('select count(*) as n from billing.deletions')).toEqual([{ n: 3 }]);
+  });
+
+  test('readers without the right to personal data see hashes, also of parts; an erasure clears what has the address', async () => {
+    const [row] = await s.rows(
+      `select bool_and(c.name ~ '^[0-9a-f]{64}$' and c.email ~ '^[0-9a-f]{64}$') as clients, (select bool_and(note ~ '^[0-9a-f]{64}$') from safe.billing_invoices) as notes,
+         (select count(*) > 0 from safe.billing_lines) as lines from safe.billing_clients c`,
+    );
+    expect(row).toEqual({ clients: true, notes: true, lines: true });
+    await s.ends([0], 'erase', '--contact', 'client7@example.org', '--yes');
+    expect(await s.rows(`select name from billing.clients where email is null and _deleted_at is null`)).toEqual([
+      { name: null },
+    ]);
+    await s.sync();
+    expect(await s.rows(`select count(*) as n from billing.clients t where t::text like '%client7@%'`)).toEqual([
+      { n: 0 },
+    ]);
+  });
+
+  test('a day without quota defers the run', async () => {
+    of.billing.left = 2;
+    const limited = await s.json(['sync'], [3]);
+    expect(limited.streams.map((one: Json) => one.error).find(Boolean)).toMatch(/reading resumes at /);
+    of.billing.left = Number.POSITIVE_INFINITY;
   });
 });
 

@@ -6,6 +6,7 @@ import type pg from 'pg';
 import { startSandbox } from '../../packages/sandbox/src/server.ts';
 import { bookDifferences } from '../support/books.ts';
 import { differences, noSandboxLimits } from '../support/mirror.ts';
+import { type Billing, startBilling } from './billing-server.ts';
 import { type Crm, startCrm } from './crm-server.ts';
 import type { Changes } from './tree.ts';
 
@@ -121,49 +122,39 @@ export async function openBooks(): Promise<Harness> {
   };
 }
 
-const listOnly = "request: ({ cursor }) => pageOf('/contacts', contact, cursor),";
-const withGet = `${listOnly}
-  get: id => ({ path: \`/contacts/\${encodeURIComponent(id)}\`, query: {}, cost: 1, shape: 'single', record: contact }),`;
-
-const withUnknownDeletions = `${listOnly}
-  deletionsUnknown: 'the list leaves out archived contacts',`;
+const lists = [
+  "fullRefresh(contact, '/contacts', { updatedAt: 'updated_at' })",
+  "fullRefresh(deal, '/deals', { updatedAt: 'updated_at' })",
+] as const;
+const contactsWith = (more: string) => [lists[0], lists[0].replace(' })', `, ${more} })`)] as const;
 
 /** A service that pages by offsets, has numbers as ids, takes its key in a header of its own, and refuses with 503. */
 const otherWays: Changes = [
-  ['id: z.string().min(1)', 'id: z.coerce.string()'],
+  contactsWith("get: '/contacts/:id'"),
   [
-    'query: { limit: String(perPage), ...(cursor !== undefined && { cursor }) }',
-    "query: { limit: String(perPage), offset: cursor ?? '0' }",
+    "paginator: { type: 'cursor', cursorParam: 'cursor', cursorPath: 'next_cursor', limitParam: 'limit', limit: 100 },",
+    "paginator: { type: 'offset', offsetParam: 'offset', totalPath: 'result.total', limitParam: 'limit', limit: 100 },",
   ],
-  ["within: 'data'", "within: 'result.rows'"],
   [
-    'next: body => (body as { next_cursor?: string | null }).next_cursor ?? undefined',
-    `next: body => {
-      const { offset, total } = (body as { result: { offset: number; total: number } }).result;
-      const next = offset + perPage - 1;
-      return next + 1 < total ? String(next) : undefined;
-    }`,
-  ],
-  ['  record: contact,', '  record: contact,\n  overlap: true,'],
-  ['  record: deal,', '  record: deal,\n  overlap: true,'],
-  [
-    "dialect: bearerDialect({ address: 'CRM_BASE_URL', token: 'CRM_TOKEN' }),",
-    `dialect: {
-            ...bearerDialect({ address: 'CRM_BASE_URL', token: 'CRM_TOKEN' }),
-            authorization: key => ({ 'x-api-key': key }),
-            refusal: ({ status, text }) => (status === 503 ? { freezeMs: JSON.parse(text).wait_ms } : undefined),
-          },`,
+    "dataSelector: 'data',",
+    `dataSelector: 'result.rows',
+  keyHeader: 'X-Api-Key',
+  dialect: { refusal: ({ status, text }) => (status === 503 ? { freezeMs: JSON.parse(text).wait_ms } : undefined) },`,
   ],
 ];
 
 /** What the guide's source is changed to: see otherWays. `absences`: a record that is absent from the list may exist, and nothing else shows a deletion. */
 export const variants: Readonly<Record<'guide' | 'other' | 'absences' | 'names', Record<string, Changes>>> = {
   guide: {},
-  other: { 'src/sources/crm/crm.ts': [[listOnly, withGet], ...otherWays] },
-  absences: { 'src/sources/crm/crm.ts': [[listOnly, withUnknownDeletions]] },
+  other: { 'src/sources/crm/crm.ts': otherWays },
+  absences: {
+    'src/sources/crm/crm.ts': [contactsWith("deletionsUnknown: 'the list leaves out archived contacts'")],
+  },
   names: {
-    'src/sources/crm/crm.ts': [["name: 'deals'", "name: 'customers'"]],
-    'src/sources/crm/crm.sql': [['crm.deals', 'crm.customers']],
+    'src/sources/crm/crm.ts': [
+      ["record('deals',", "record('customers',"],
+      [lists[1], lists[1].replace('/deals', '/deals')],
+    ],
   },
 };
 
@@ -194,7 +185,7 @@ export async function openCrm({ other = false } = {}): Promise<CrmHarness> {
   let added = 1000;
   return {
     crm,
-    env: { CRM_BASE_URL: crm.url, CRM_TOKEN: crm.token },
+    env: { CRM_BASE_URL: crm.url, CRM_KEY: crm.token, CRM_LOOKBACK_SECONDS: '0' },
     stream: 'contacts',
     requests: () => crm.asked.length,
     change() {
@@ -224,14 +215,80 @@ export async function openCrm({ other = false } = {}): Promise<CrmHarness> {
   };
 }
 
+export interface BillingHarness extends Harness {
+  readonly billing: Billing;
+}
+
+export async function openBilling(): Promise<BillingHarness> {
+  const billing = await startBilling();
+  /** Beyond what a double holds. */
+  const idOf = (n: number) => String(2n ** 59n + BigInt(n));
+  const ago = (seconds: number) => new Date(Date.now() - seconds * 1000).toISOString();
+  const invoice = (n: number, updatedAt: string) => ({
+    ...{ id: idOf(n), client_id: idOf(n % 70), status: 'sent', note: `Note ${n}`, updatedAt },
+    lines: [0, 1].map(k => ({ id: String(k), text: `Line ${k} of ${n}`, amount: `${n}.1${k}` })),
+  });
+  for (let n = 0; n < 70; n++)
+    billing.clients.set(idOf(n), { id: idOf(n), name: `Client ${n}`, email: `client${n}@example.org` });
+  // Ten of a second: some of them lie across the border of two pages.
+  for (let n = 0; n < 230; n++)
+    billing.invoices.set(idOf(n), invoice(n, ago(100_000 - Math.floor(n / 10)).replace(/\.\d+Z/, '.000Z')));
+  let added = 1000;
+  return {
+    billing,
+    env: {
+      ...{ BILLING_BASE_URL: billing.url, BILLING_KEY: billing.key, BILLING_LOOKBACK_SECONDS: '0' },
+      BILLING_REQUESTS_PER_SECOND: '1000',
+    },
+    stream: 'invoices',
+    requests: () => billing.asked.length,
+    change() {
+      Object.assign(billing.invoices.get(idOf(3))!, { status: 'paid', lines: [], updatedAt: ago(0) });
+      const one = invoice(added++, ago(0));
+      billing.invoices.set(one.id, one);
+    },
+    changeSilently() {
+      billing.invoices.get(idOf(4))!.note = 'Silent';
+      return idOf(4);
+    },
+    remove() {
+      billing.invoices.delete(idOf(5));
+      return { table: 'billing.invoices', id: idOf(5) };
+    },
+    breakAfter(requests) {
+      let left = requests ?? Number.POSITIVE_INFINITY;
+      billing.before = () => (--left < 0 ? 503 : undefined);
+    },
+    async differences(db) {
+      const lines = [...billing.invoices.values()].flatMap(({ id: invoice_id, lines }) =>
+        lines.map(line => [`${invoice_id} ${line.id}`, { ...line, invoice_id }] as const),
+      );
+      const invoices = [...billing.invoices].map(([id, { updatedAt, ...one }]) => [id, one] as const);
+      return [
+        ...(await compared(db, 'billing.clients', ['name', 'email'], billing.clients)),
+        ...(await compared(db, 'billing.invoices', ['client_id', 'status', 'note'], new Map(invoices))),
+        ...(await compared(
+          db,
+          'billing.lines',
+          ['invoice_id', 'text', 'amount'],
+          new Map(lines),
+          "invoice_id || ' ' || id",
+        )),
+      ];
+    },
+    [Symbol.asyncDispose]: () => billing[Symbol.asyncDispose](),
+  };
+}
+
 async function compared(
   db: pg.Pool,
   table: string,
   columns: readonly string[],
   world: ReadonlyMap<string, object>,
+  key = 'id',
 ): Promise<string[]> {
   const { rows } = await db.query<Record<string, unknown>>(
-    `select id, ${columns.join(', ')} from ${table} where _deleted_at is null`,
+    `select ${key} as id, ${columns.join(', ')} from ${table} where _deleted_at is null`,
   );
   const cells = (one: Record<string, unknown>) => columns.map(name => (one[name] == null ? null : String(one[name])));
   const ours = new Map(rows.map(row => [row.id as string, JSON.stringify(cells(row))]));

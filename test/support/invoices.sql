@@ -20,3 +20,4 @@ create table shop.taxes (
   rate numeric,
   primary key (account_id, id)
 );
+select sync.add_mirror('shop.invoices'), sync.add_mirror('shop.lines', 'invoice_id'), sync.add_mirror('shop.taxes', 'invoice_id');

@@ -8,7 +8,7 @@ import { ada, bo, contacts, contactRules as rules } from '../support/crm.ts';
 
 const erased = (...values: string[]): Erased => ({ ...nobody, contacts: new Set(values) });
 const redacted = (records: unknown[], who: Erased): unknown => JSON.parse(rules.redact(JSON.stringify(records), who));
-const left = { id: 'p1', stage: 'won', company: ada().company, created_at: '2026-01-01T00:00:00Z' };
+const left = { id: 'p1', stage: 'won', company_id: 'f1', created_at: '2026-01-01T00:00:00Z' };
 
 test('a page without erased people is the very text that came', () => {
   const page = '[ {"id" : "p1", "n": 12345678901234567890.10, "mail":"a@x"} ]';
@@ -52,14 +52,14 @@ test('a rejected record is known by its contact values, however broken', () => {
 });
 
 describe('the declaration', () => {
-  test('columns that take a removed field out of the record are cleared too; tables of the record are emptied', () => {
+  test('personal columns are cleared, and tables of the record are emptied', () => {
     expect(declarationIn(contacts)).toEqual({
       stream: 'crm.contacts',
       table: 'crm.contacts',
-      cleared: ['name', 'email', 'mail_domain', 'phones', 'note'],
-      kept: ['id', 'stage', 'company', 'created_at'],
+      cleared: ['name', 'email', 'phones', 'note', 'chat'],
+      kept: ['id', 'stage', 'company_id', 'created_at'],
       columns: ['id', 'stage', 'company_id', 'created_at'],
-      contacts: { fields: ['mail', 'phones', 'chat'], columns: ['email', 'mail_domain', 'phones'] },
+      contacts: { fields: ['mail', 'phones', 'chat'], columns: ['email', 'phones', 'chat'] },
       sets: [{ table: 'crm.addresses', parent: 'contact_id' }],
     });
   });

@@ -20,8 +20,6 @@ export interface Column {
   readonly path?: string;
   /** The path of the value in the record, if `_payload` lacks the value and its changes do not count. */
   readonly unstored?: readonly string[];
-  /** A text that may tell who somebody is. A stream of a further source names it as personal, or declares it with `plain`. */
-  readonly mayTell?: boolean;
   /** SQL for the part of a value that stays the same from reply to reply. Only this part is compared. */
   readonly alike?: (value: string) => string;
 }
@@ -117,7 +115,6 @@ export const text = (field: string, name = field): Column => ({
   name,
   sql: `record ->> '${field}'`,
   ...(name !== field && { field }),
-  mayTell: true,
 });
 /** Casts through numeric: a source may write an integer as 1024.0 or 1e3. */
 export const bigint = (field: string): Column => ({ name: field, sql: `(record ->> '${field}')::numeric::bigint` });
@@ -129,14 +126,12 @@ export const textAt = (path: string, name: string): Column => ({
   name,
   path,
   sql: `record #>> '${deep(path)}'`,
-  mayTell: true,
 });
 export const textsAt = (path: string, name: string): Column => ({
   name,
   path,
   sql: `case when jsonb_typeof(record #> '${deep(path)}') = 'array'
       then array(select jsonb_array_elements_text(record #> '${deep(path)}')) end`,
-  mayTell: true,
 });
 /** Casts the text of the number: 1.334E7 and 12.10 keep their exact value, which a double would change. */
 export const numericAt = (path: string, name: string): Column => ({
@@ -166,16 +161,12 @@ export const texts = (field: string): Column => ({
   name: field,
   sql: `case when jsonb_typeof(record -> '${field}') = 'array'
       then array(select jsonb_array_elements_text(record -> '${field}')) end`,
-  mayTell: true,
 });
 /** The names that lead to the value of a column in its record. */
 export const pathOf = ({ name, field, path, unstored }: Column): readonly string[] =>
   path?.split('.') ?? unstored ?? [field ?? name];
 /** The outermost of them. */
 export const fieldOf = (column: Column): string => pathOf(column)[0]!;
-/** A column whose text tells of nobody: a state, a currency, the id of another record. */
-// @internal A test declares columns that tell of nobody.
-export const plain = (column: Column): Column => ({ ...column, mayTell: false });
 /** A column that `_payload` lacks. */
 export const apart = (column: Column): Column => ({ ...column, apart: true });
 /** A column whose value does not come from the record. */
@@ -238,7 +229,8 @@ const standing = (key: string): string => `exists (
 function passedOver(root: Table): string {
   if (root.version === undefined) return 'null::jsonb';
   const short = shortName(root);
-  return `(select jsonb_object_agg(p.id, p.record ->> '${root.version}') from ${short}_there p
+  const field = fieldOf(root.columns.find(({ name }) => name === root.version) ?? time(root.version));
+  return `(select jsonb_object_agg(p.id, p.record ->> '${field}') from ${short}_there p
     where not p.is_same and not exists (select from ${short}_again w where w.id = p.id))`;
 }
 

@@ -94,7 +94,7 @@ export interface Position {
 export async function readPosition(db: Queryable, key: Key, list: string, fromTheBeginning = false): Promise<Position> {
   const { rows } = await db.query(
     `select extract(epoch from coalesce(upper(c.covered * tstzmultirange(tstzrange(s.since, null))), s.since))::float8 * 1000 as from_ms,
-       c.redundant, isempty(c.covered) as first_load, w.page, w.deep,
+       c.redundant, isempty(c.covered) as first_load, w.page, w.deep, w.cursor,
        extract(epoch from w.since)::float8 * 1000 as since_ms, extract(epoch from w.as_of)::float8 * 1000 as as_of_ms,
        extract(epoch from w.updated_since)::float8 * 1000 as updated_since_ms
      from sync.coverage c
@@ -115,12 +115,14 @@ interface WalkRow {
   page: number | null;
   deep: boolean;
   updated_since_ms: Ms | null;
+  cursor: string | null;
 }
 
 function walkOf(row: WalkRow): Walk | undefined {
   if (row.page === null) return undefined;
   const updatedSince = row.updated_since_ms ?? undefined;
-  return { since: row.since_ms, asOf: row.as_of_ms, page: row.page, deep: row.deep, updatedSince };
+  const cursor = row.cursor ?? undefined;
+  return { since: row.since_ms, asOf: row.as_of_ms, page: row.page, deep: row.deep, updatedSince, cursor };
 }
 
 /**
@@ -188,7 +190,7 @@ export async function nextGap(
        select gap from asked, done,
          unnest(case when since < until then tstzmultirange(tstzrange(since, until)) else '{}' end - done.covered) gap)
      select extract(epoch from lower(gap))::float8 * 1000 as from_ms, extract(epoch from upper(gap))::float8 * 1000 as to_ms,
-       w.page, w.deep, extract(epoch from w.since)::float8 * 1000 as since_ms, extract(epoch from w.as_of)::float8 * 1000 as as_of_ms,
+       w.page, w.deep, w.cursor, extract(epoch from w.since)::float8 * 1000 as since_ms, extract(epoch from w.as_of)::float8 * 1000 as as_of_ms,
        extract(epoch from w.updated_since)::float8 * 1000 as updated_since_ms
      from gaps
      left join sync.walks w on (w.account_id, w.stream_key, w.list, w.until) = ($2, $3, $4, upper(gap))
@@ -251,12 +253,15 @@ export async function placeWalk(
   }
   await client.query({
     name: 'place walk',
-    text: `insert into sync.walks (account_id, source, stream, list, until, since, as_of, page, deep, updated_since)
-      values ($1, ${sourceAndStream('$2')}, $3, $4, $5, $6, $7, $8, $9)
+    text: `insert into sync.walks (account_id, source, stream, list, until, since, as_of, page, deep, updated_since, cursor)
+      values ($1, ${sourceAndStream('$2')}, $3, $4, $5, $6, $7, $8, $9, $10)
       on conflict (account_id, stream_key, list, until) do update set
         since = excluded.since, as_of = excluded.as_of, page = excluded.page, deep = excluded.deep,
-        updated_since = excluded.updated_since`,
-    values: [...key, new Date(walk.since), new Date(walk.asOf), walk.page, walk.deep, dateOf(walk.updatedSince)],
+        updated_since = excluded.updated_since, cursor = excluded.cursor`,
+    values: [
+      ...[...key, new Date(walk.since), new Date(walk.asOf), walk.page, walk.deep],
+      ...[dateOf(walk.updatedSince), walk.cursor ?? null],
+    ],
   });
 }
 

@@ -1,16 +1,13 @@
 /**
- * What sources bring to the database. For a source that is not part of the migrations this applies its schema files, turns its
- * tables into mirrored ones, and lists its streams. For every source it comments the columns of its records, and makes their masked
- * views. All of it is one transaction. It runs again at each migration, so an upgrade may add streams and columns.
+ * What sources bring to the database. For a source that is not part of the migrations this makes the tables of its records. For every
+ * source it lists the streams, comments the columns of the records, and makes their masked views. All of it is one transaction. It
+ * runs again at each migration, so an upgrade may add streams and columns.
  */
-import { readFile } from 'node:fs/promises';
-import { basename } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import type pg from 'pg';
 import { exitCodes, ShelfdeskError } from '../../errors.ts';
-import { masksOf } from '../../privacy/declared.ts';
 import { type Facts, fieldsThatAre } from '../../sources/record.ts';
 import { literal, type Masked, maskStatements, masksOfRecord, type Shown } from '../../sources/record-masks.ts';
+import { tableStatements } from '../../sources/record-tables.ts';
 import { announcedBy, type Source, type SourceTable, type Stream } from '../../sources/source.ts';
 import { checksumOf } from './checksums.ts';
 
@@ -21,24 +18,20 @@ export const isMirror = (schema: string): string => `exists (
   select from pg_class m join pg_attribute a on a.attrelid = m.oid
   where m.relnamespace = ${schema}.oid and m.relkind in ('r', 'p') and a.attname = '_payload')`;
 
-export type Mirror = Pick<Source, 'name' | 'streams' | 'tables' | 'schemaFiles'>;
+export type Mirror = Pick<Source, 'name' | 'streams' | 'tables' | 'schema'>;
 
-/**
- * Returns the applied files, as `crm/crm.sql`. Throws ShelfdeskError if a file was edited after it was applied. `viewsAreNew`: columns
- * of views have no comments yet.
- */
+/** Returns what was made, as `crm: tables`. `viewsAreNew`: columns of views have no comments yet. */
 export async function addMirrors(
   client: pg.Client,
   sources: readonly Mirror[],
   viewsAreNew = false,
 ): Promise<string[]> {
-  const applied: string[] = [];
+  const made: string[] = [];
   await client.query('begin');
   try {
     for (const source of sources) {
-      for (const file of source.schemaFiles ?? []) applied.push(...(await apply(client, source.name, file)));
+      if (await makeTables(client, source)) made.push(`${source.name}: tables`);
       for (const stream of source.streams) await addStream(client, stream);
-      if (source.schemaFiles !== undefined) for (const stream of source.streams) await addTables(client, stream);
     }
     await describe(client, sources, viewsAreNew);
     await client.query('commit');
@@ -46,32 +39,47 @@ export async function addMirrors(
     await client.query('rollback').catch(() => {});
     throw error;
   }
-  return applied;
+  return made;
 }
 
-async function apply(client: pg.Client, source: string, file: URL): Promise<string[]> {
-  const name = basename(fileURLToPath(file));
-  const text = await readFile(file, 'utf8');
-  const checksum = checksumOf(text);
-  const { rows } = await client.query<{ checksum: string }>(
-    'select checksum from sync.source_files where (source, name) = ($1, $2)',
-    [source, name],
+/** Answers whether tables or columns are new. */
+async function makeTables(client: pg.Client, { name: source, schema, tables = [] }: Mirror): Promise<boolean> {
+  if (schema === undefined) return false;
+  await refuseOtherTypes(client, tables);
+  const isMade = await make(client, source, 'tables', [
+    `create schema if not exists ${source}`,
+    `comment on schema ${source} is ${literal(schema.says)}`,
+    ...tables.flatMap(tableStatements),
+  ]);
+  for (const { name, parent = '' } of isMade ? tables : []) {
+    const { rows } = await client.query<{ mirrored: boolean }>(
+      `select exists (select from pg_attribute where attrelid = $1::regclass and attname = '_payload') as mirrored`,
+      [name],
+    );
+    if (!rows[0]!.mirrored) await client.query('select sync.add_mirror($1::regclass, $2)', [name, parent]);
+  }
+  return isMade;
+}
+
+/** A column keeps its type: the values that it has would have to be read again. */
+async function refuseOtherTypes(client: pg.Client, tables: readonly SourceTable[]): Promise<void> {
+  const declared = tables.flatMap(({ name, record }) =>
+    fieldsThatAre(record, 'column').map(([field, { column = field, type }]) => ({ table: name, column, type })),
   );
-  const [known] = rows;
-  if (known?.checksum === checksum) return [];
-  if (known !== undefined)
+  const { rows } = await client.query<{ table: string; column: string; type: string; stored: string }>(
+    `select d."table", d."column", d.type, format_type(a.atttypid, a.atttypmod) as stored
+     from jsonb_to_recordset($1) d ("table" text, "column" text, type text)
+     join pg_attribute a on a.attrelid = to_regclass(d."table") and a.attname = d."column" and not a.attisdropped
+     where a.atttypid <> d.type::regtype limit 1`,
+    [JSON.stringify(declared)],
+  );
+  const [other] = rows;
+  if (other !== undefined)
     throw new ShelfdeskError(
-      `the schema file ${name} of source ${source} was edited after it was applied`,
-      'Restore the file, and put the change into a new file of the source.',
+      `the column ${other.column} of ${other.table} is ${other.stored}, and its record declares ${other.type}`,
+      `Give the field another column, or drop this one (alter table ${other.table} drop column ${other.column}) and fill the new one by a backfill with --again.`,
       exitCodes.failed,
     );
-  await client.query(text);
-  await client.query('insert into sync.source_files (source, name, checksum) values ($1, $2, $3)', [
-    source,
-    name,
-    checksum,
-  ]);
-  return [`${source}/${name}`];
 }
 
 async function addStream(client: pg.Client, stream: Stream): Promise<void> {
@@ -93,17 +101,6 @@ async function addStream(client: pg.Client, stream: Stream): Promise<void> {
       unknown,
     ],
   );
-}
-
-async function addTables(client: pg.Client, { merge }: Stream): Promise<void> {
-  const { root, others } = merge.declared;
-  for (const { name, parent = '' } of [root, ...others]) {
-    const { rows } = await client.query<{ mirrored: boolean }>(
-      `select exists (select from pg_attribute where attrelid = to_regclass($1) and attname = '_payload') as mirrored`,
-      [name],
-    );
-    if (!rows[0]!.mirrored) await client.query('select sync.add_mirror($1::regclass, $2)', [name, parent]);
-  }
 }
 
 /**
@@ -176,15 +173,9 @@ function commentsOf({ name, rows = name, record }: SourceTable): string[] {
   ];
 }
 
-/** The masked views of the help desk have the names of its tables. */
-function maskedOf({ tables = [], streams, schemaFiles }: Mirror): Masked[] {
-  if (schemaFiles === undefined)
-    return tables.map(({ name, rows = name, record }) => {
-      return { table: name, rows, view: `safe.${record.name}`, masks: masksOfRecord(record) };
-    });
-  return streams.flatMap(stream =>
-    [...masksOf(stream)].map(([table, masks]) => {
-      return { table, rows: table, view: `safe.${table.replace('.', '_')}`, masks };
-    }),
-  );
-}
+/** The masked views of the sources that the migrations know have the names of their tables. */
+const maskedOf = ({ tables = [], schema }: Mirror): Masked[] =>
+  tables.map(({ name, rows = name, record }) => {
+    const view = schema === undefined ? record.name : name.replace('.', '_');
+    return { table: name, rows, view: `safe.${view}`, masks: masksOfRecord(record) };
+  });

@@ -127,9 +127,7 @@ async function foreignSchemas(
   }
   // It stands already if sync.migrations does.
   if (applied !== undefined) wanted.delete('sync');
-  if (isNew)
-    for (const file of sources.flatMap(({ schemaFiles = [] }) => schemaFiles))
-      for (const schema of schemasIn(await readFile(file, 'utf8'))) wanted.add(schema);
+  if (isNew) for (const { name, schema } of sources) if (schema !== undefined) wanted.add(name);
   const asked = [...wanted, ...(isNew ? [queueSchema] : [])];
   if (asked.length === 0) return [];
   const { rows } = await db.query<Taken>(

@@ -44,7 +44,8 @@ export async function settleAbsence(
   accepts: boolean,
 ): Promise<string | undefined> {
   const table = stream.merge.declared.root.name;
-  const { absent, live } = await candidatesOf(ctx.pg, claim.account, table, whole);
+  const { lookbackMs } = sourceOf(ctx, stream.source);
+  const { absent, live } = await candidatesOf(ctx.pg, claim.account, table, whole, lookbackMs);
   if (stream.deletions === 'verify' && absent.length > 0) return undefined;
   const unknown = await markAbsent(ctx, claim, stream, { ...whole, absent, live, accepts });
   if (unknown === undefined) await noteWhole(ctx, claim, stream, list, whole);
@@ -129,12 +130,14 @@ async function candidatesOf(
   account: string,
   table: string,
   { shown, asOfMs }: WholeList,
+  lookbackMs: number,
 ): Promise<{ absent: string[]; live: number }> {
+  // A list may show a record one lookback later than the reply that brought it.
   const { rows } = await db.query<{ absent: string[]; live: number }>(
     `select coalesce(array_agg(t.id order by t.id) filter (where t.id <> all ($2) and t._observed_at < $3), '{}') as absent,
        count(*) as live
      from ${table} t where t.account_id = $1 and t._deleted_at is null`,
-    [account, storableIds([...shown]), new Date(asOfMs)],
+    [account, storableIds([...shown]), new Date(asOfMs - lookbackMs)],
   );
   return rows[0]!;
 }

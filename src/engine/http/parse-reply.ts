@@ -47,7 +47,8 @@ export function parse<T>(
       unreadable.push({ place, id: undefined, raw: one, reason: 'id: bytes that are not UTF-8', path: 'id' });
     else records.push(checked.readable);
   });
-  const total = request.shape === 'items' ? totalItems(body) : totalCount(single(raw.headers['total-count']));
+  const counted = request.shape === 'items' ? totalItems(body) : totalCount(single(raw.headers['total-count']));
+  const total = request.total?.(body) ?? counted;
   const more = { ...(next !== undefined && { next }), ...(raw.notUtf8 && { notUtf8: raw.notUtf8 }) };
   return { text, records, unreadable, arrived: all.length, total, ...more };
 }

@@ -25,6 +25,8 @@ export interface Request<T> {
   readonly within?: string;
   /** For a list: the cursor of the next page in the reply; undefined at the end. `header` takes lower-case names. */
   next?(body: unknown, header: (name: string) => string | undefined): string | undefined;
+  /** For a list: the number of all its records, if the body says it. */
+  total?(body: unknown): number | undefined;
   /** The kind of its records, as the source's field rules name it: `tickets`. */
   readonly kind: string;
   /** For a list: it belongs to one record (the volumes of a shelf), so an error of it concerns that record alone. */
@@ -77,7 +79,7 @@ export interface Reply<T> {
   readonly next?: string;
   /** U+FFFD stands for bytes that are not UTF-8. */
   readonly notUtf8?: true;
-  /** Total-Count, if it was requested, or `totalItems`. */
+  /** Total-Count, if it was requested, `totalItems`, or what the request finds in the body. */
   readonly total: number | undefined;
 }
 
@@ -133,7 +135,7 @@ function roundedAt(value: unknown, [name, ...inner]: readonly PropertyKey[], idT
 
 function idOf(id: unknown, idTypes: IdTypes): string | undefined {
   if (typeof id === 'string' && id !== '') return id;
-  return idTypes.includes('number') && (Number.isSafeInteger(id) || id instanceof ExactNumber) ? String(id) : undefined;
+  return idTypes.includes('number') && (Number.isInteger(id) || id instanceof ExactNumber) ? String(id) : undefined;
 }
 
 export function isObject(value: unknown): value is Record<string, unknown> {

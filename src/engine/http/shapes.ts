@@ -4,25 +4,6 @@ import { elementsOf } from '../json-text.ts';
 
 export type Shape = 'text' | 'number' | 'flag' | 'texts' | 'scalar';
 
-/** The shapes of the fields of a record. A field that holds anything else than a scalar or a list of texts has none. */
-export function shapesOf(record: z.ZodObject): Record<string, Shape> {
-  const shapes = Object.entries(record.shape).flatMap(([name, schema]): [string, Shape][] => {
-    const shape = shapeOf(schema);
-    return shape === undefined ? [] : [[name, shape]];
-  });
-  return Object.fromEntries(shapes);
-}
-
-function shapeOf(schema: z.core.$ZodType): Shape | undefined {
-  if (schema instanceof z.ZodOptional || schema instanceof z.ZodNullable) return shapeOf(schema.unwrap());
-  if (schema instanceof z.ZodString) return schema.def.coerce ? 'scalar' : 'text';
-  if (schema instanceof z.ZodStringFormat || schema instanceof z.ZodEnum) return 'text';
-  if (schema instanceof z.ZodNumber) return schema.def.coerce ? 'scalar' : 'number';
-  if (schema instanceof z.ZodBoolean) return schema.def.coerce ? 'scalar' : 'flag';
-  if (schema instanceof z.ZodArray && shapeOf(schema.element) === 'text') return 'texts';
-  return undefined;
-}
-
 /** Of the fields that hold an object, or a list of objects: the names in it. */
 export function insideOf(record: z.ZodObject): Record<string, readonly string[]> {
   const inside = Object.entries(record.shape).flatMap(([name, schema]): [string, string[]][] => {

@@ -130,7 +130,7 @@ async function readLists<T extends Row>(
       if (read.pages) return false;
       if (read.isProven) await noteProven(ctx.pg, claim, name);
       gaps.push(...read.gaps);
-      if (read.whole && stream.get === undefined)
+      if (read.whole && stream.get === undefined && isWholeEachTime(stream.read))
         gaps.push(...unlessUndefined(await settleAbsence(ctx, claim, stream, name, read.whole, false)));
       asOf = Math.min(asOf, read.asOf);
     }
@@ -239,7 +239,7 @@ async function readPart<T extends Row>(
       if (proven.tie && stream.merge.declared.root.version === undefined) throw lacksVersion(stream.key);
       const proof = stream.read === readNewest ? {} : added(proven, claimed);
       claimed = proven.covered ?? claimed;
-      if (step.done && proven.covered === undefined) isWhole = false;
+      if ((step.done && proven.covered === undefined) || proven.gap) isWhole = false;
       asOf = reply.asOf;
       await commits.room();
       if (proof.gap) gaps.push(`${list} list, ${new Date(proof.gap.from).toISOString()}: ${proof.gap.reason}`);

@@ -14,7 +14,9 @@ import {
   type Proof,
   type ReadingOptions,
   type Step,
+  secondMs,
 } from './reading.ts';
+import { inOrder } from './tie.ts';
 
 /** A list that moves during each of this many readings is incomplete, and the proof says so. */
 const mostReadings = 5;
@@ -49,6 +51,34 @@ export function* readByCursor(from: Ms, options: ReadingOptions, overlap = false
     }
   }
   return moved(from, asOf);
+}
+
+/**
+ * Reads by cursor what has changed since a time, in the order of the changes. What moves while it is read moves to the end, where the
+ * cursor meets it again. Each page proves what is before its last second, less the lookback.
+ */
+export function* readChangedByCursor(from: Ms, options: ReadingOptions): Generator<Step, Proof, Page> {
+  const { perPage, lookbackMs } = options;
+  const until = endOf(options);
+  const start = floorSecond(from);
+  const since = Math.max(0, start - secondMs);
+  const met = new Set<string>();
+  let asOf = Number.POSITIVE_INFINITY;
+  let cursor: string | undefined;
+  let proof: Proof = {};
+  for (let number = 1; ; number++) {
+    const ask = { since, page: number, perPage, ...(cursor !== undefined && { cursor }) };
+    const page: Page = yield* inOrder(ask, proof);
+    asOf = Math.min(asOf, page.asOf);
+    const isNew = page.rows.some(({ id, time }) => !met.has(`${id} ${time}`));
+    for (const { id, time } of page.rows) met.add(`${id} ${time}`);
+    const last = floorSecond(page.rows.at(-1)?.time ?? Number.NaN);
+    const known = Math.min(until, floorSecond(asOf - lookbackMs));
+    if (page.next === undefined || last >= until) return covering(start, known);
+    if (!isNew && page.arrived > 0) return { ...covering(start, last), ...stuck(Math.max(start, last), asOf) };
+    proof = Number.isNaN(last) ? {} : covering(start, Math.min(last, known));
+    cursor = page.next;
+  }
 }
 
 const gap = (from: Ms, asOf: Ms, reason: string): Proof => ({

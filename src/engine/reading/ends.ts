@@ -231,12 +231,17 @@ class Pages {
 
   /** Whether this page shows records: then the pages before it are whole, or it is learned that they are short. */
   *#find(ask: Asked, first: Page, number: number): Generator<Step, boolean, Page> {
-    const { count: _, ...asked } = { ...ask, page: number };
+    // A source that pages by offsets may have skipped what a short page has not shown.
+    const isNext = number === ask.page + 1;
+    const { count: _, ...asked } = {
+      ...{ ...ask, page: number },
+      ...(isNext && { behind: (ask.page - 1) * this.size + first.arrived }),
+    };
     const behind: Page = yield { ask: asked, proof: this.takeLearned() };
     this.#note(asked, behind);
     if (behind.arrived === 0 || !isOther(first, behind)) return false;
     yield* this.#learn(ask, first);
-    if (!this.isLearned && number === ask.page + 1) this.#behind = { ask: asked, page: behind };
+    if (!this.isLearned && isNext) this.#behind = { ask: { ...ask, page: number }, page: behind };
     return true;
   }
 

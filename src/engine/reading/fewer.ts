@@ -18,6 +18,8 @@
  */
 
 import { readByCreation } from './by-creation.ts';
+import { readChangedByCursor } from './by-cursor.ts';
+import { readFeed } from './by-feed.ts';
 import { readNewest } from './ends.ts';
 import { readMovingList } from './moving-list.ts';
 import { PageSize } from './page-size.ts';
@@ -57,6 +59,8 @@ const manners = new Map<unknown, Manner>([
   [walkList, 'by place'],
   [readWhole, 'whole'],
   [readNewest, 'look'],
+  [readChangedByCursor, 'by cursor'],
+  [readFeed, 'by cursor'],
 ]);
 
 /** Such a reading shows the list from its beginning each time. */

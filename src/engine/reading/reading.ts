@@ -36,6 +36,8 @@ export interface Ask {
   readonly order?: 'created' | 'newest' | undefined;
   /** Together with `since`: no record that was last updated before this time. */
   readonly updatedSince?: Ms | undefined;
+  /** With `page`: how many records were shown before it, where these were fewer than a page was asked for. */
+  readonly behind?: number;
   /** A look at a place of the list: whether it is the end is not asked. */
   readonly probe?: boolean;
   /** Only records with these values. */
@@ -100,6 +102,8 @@ export interface Walk {
   readonly until?: Ms | undefined;
   /** For a walk by creation: it reads only records that were updated since this time. */
   readonly updatedSince?: Ms | undefined;
+  /** Of a feed: the cursor behind which the next run reads. Its place is kept for good. */
+  readonly cursor?: string | undefined;
 }
 
 export interface Proof {

@@ -14,10 +14,11 @@ import { buriedBy } from '../deletions/lag.ts';
 import type { Reply } from '../http/request.ts';
 import { listBatch, pageOf, singleBatch } from '../load/batch.ts';
 import { laneOf } from '../load/commit-reply.ts';
+import { endsOf } from '../load/list-ends.ts';
 import type { Outcome } from '../load/list-loop.ts';
 import { unlessTooLarge } from '../load/too-large.ts';
 import { inFewer } from '../reading/fewer.ts';
-import type { Ms, Proof, Step } from '../reading/reading.ts';
+import type { Ends, Ms, Proof, Step } from '../reading/reading.ts';
 import type { Claim } from '../runs/claims.ts';
 import {
   type Absent,
@@ -109,7 +110,8 @@ async function readAll(
 ): Promise<({ shown: Set<string> } & Asked) | undefined> {
   const { send, lookbackMs } = sourceOf(ctx, stream.source);
   const [{ name: list }] = stream.lists;
-  const reading = inFewer(stream.read, 0, { ...stream.paging, lookbackMs, firstLoad: true });
+  const ends: Ends = { ...(await endsOf(ctx, claim, stream, list)), doubt: 'always', known: undefined };
+  const reading = inFewer(stream.read, 0, { ...stream.paging, lookbackMs, firstLoad: true, ends });
   const shown = new Set<string>();
   let first: Asked | undefined;
   let isWhole = true;
@@ -132,7 +134,7 @@ async function readAll(
     step = reading.next(pageOf(stream, reply, ask.order));
     await onPage(reply, ask, asked);
   }
-  return isWhole && step.value.covered && first ? { shown, ...first } : undefined;
+  return isWhole && step.value.covered && step.value.gap === undefined && first ? { shown, ...first } : undefined;
 }
 
 async function compare(

@@ -72,16 +72,14 @@ async function mirror() {
         select 'rejects', t::text from sync.rejects t where t::text ~* 'secret|555-2345' union all
         select 'drift', t::text from sync.drift t where t::text ~* 'secret'`),
     stored: () =>
-      s.rows(
-        'select id, name, email, mail_domain, phones, note, stage, company_id, _payload from crm.contacts order by id',
-      ),
+      s.rows('select id, name, email, phones, note, chat, stage, company_id, _payload from crm.contacts order by id'),
   });
 }
 
-const cleared = { name: null, email: null, mail_domain: null, phones: null, note: null };
+const cleared = { name: null, email: null, phones: null, note: null, chat: null };
 const left = {
   ...{ id: 'p1', ...cleared, stage: 'won', company_id: 'f1' },
-  _payload: { id: 'p1', stage: 'won', company: ada().company, created_at: ada().created_at },
+  _payload: { id: 'p1', stage: 'won', company_id: 'f1', created_at: ada().created_at },
 };
 
 test('rows with an erased address are cleared, with old values, comparisons, rejects and samples; others stay', async () => {
@@ -174,7 +172,7 @@ test('a further address of an erased customer clears the rows that hold it', asy
 test('a phone number alone finds a row, and another account keeps its rows', async () => {
   await using s = await mirror();
   await s.put(ada({ mail: null }));
-  await s.rows(`insert into crm.contacts select 'other', id, name, email, mail_domain, phones, note, stage, company_id, created_at,
+  await s.rows(`insert into crm.contacts select 'other', id, name, email, phones, note, chat, stage, company_id, created_at,
     _first_seen_at, _synced_at, _observed_at, _deleted_at, _payload from crm.contacts`);
   await s.rows(`update helpdesk.contacts set value = '(+49) 30 5552345'`);
   expect((await s.erase()).rows).toMatchObject({ 'crm.contacts': 1 });
@@ -184,9 +182,9 @@ test('a phone number alone finds a row, and another account keeps its rows', asy
   ]);
 });
 
-test('a contact field without a column finds a row', async () => {
+test('a chat name finds a row', async () => {
   await using s = await mirror();
-  await s.put(ada({ mail: null, phones: null, chat: { name: '@Ada_Lovelace' } }), bo({ chat: { name: 'bo' } }));
+  await s.put(ada({ mail: null, phones: null, chat: '@Ada_Lovelace' }), bo({ chat: 'bo' }));
   await s.rows(`update helpdesk.contacts set value = 'ada_lovelace', type = 'other'`);
   expect((await s.erase()).rows).toMatchObject({ 'crm.contacts': 1 });
   expect(await s.stored()).toMatchObject([left, { id: 'p2', name: 'Bo' }]);
@@ -231,11 +229,11 @@ test('an address has one hash in the masked views of all sources, in any case, w
   );
   const [row] = await s.rows(
     `select p.email = k.value as same_mail, p.phones[2] = k.value as in_list, p.phones[1] = b.phones[1] as same_phone,
-       p.phones[1] ~ '^[0-9a-f]{64}$' as hashed, p.mail_domain = 'Secret.example' as in_clear, p.name = b.name as other
+       p.phones[1] ~ '^[0-9a-f]{64}$' as hashed, p.name = b.name as other
      from safe.crm_contacts p, safe.crm_contacts b, safe.contacts k where (p.id, b.id, k.id) = ('p1', 'p2', 'k1')`,
   );
   expect(row).toEqual({
-    ...{ same_mail: true, in_list: true, same_phone: true, hashed: true, in_clear: false, other: false },
+    ...{ same_mail: true, in_list: true, same_phone: true, hashed: true, other: false },
   });
   const [child] = await s.rows(`select street ~ '^[0-9a-f]{64}$' as hashed from safe.crm_addresses where id = 'a1'`);
   expect(child).toEqual({ hashed: true });
@@ -256,7 +254,13 @@ test('an erasure takes the changes of its own source, with those of members that
   expect(await changes()).toEqual([
     { source: 'crm', of: 'addresses', id: 'a1', parent: 'p1', changes: { street: ['secret street', 'other street'] } },
     { source: 'crm', of: 'contacts', id: 'c1', parent: null, changes: { name: ['Bo', 'Bobby'] } },
-    { source: 'crm', of: 'contacts', id: 'p1', parent: null, changes: { note: ['secret note', 'other note'] } },
+    {
+      source: 'crm',
+      of: 'contacts',
+      id: 'p1',
+      parent: null,
+      changes: expect.objectContaining({ note: ['secret note', 'other note'] }),
+    },
   ]);
   await s.erase();
   expect(await changes()).toEqual([

@@ -1,0 +1,4 @@
+-- Up Migration
+
+-- Where the next run reads a feed of events.
+alter table sync.walks add column cursor text;

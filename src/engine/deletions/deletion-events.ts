@@ -1,0 +1,52 @@
+/**
+ * Records of one stream that say that records of others were deleted. Each such record, and what is part of it, gets its tombstone,
+ * unless a later reply has shown it. All stored events count each time, so a run that died between two commits loses none.
+ */
+import { keepBooks, noCounts } from '../commit/commit.ts';
+import { type Declared, keepChanges, rowsOf } from '../commit/merge.ts';
+import { type Context, sourceOf, takeCredits } from '../context.ts';
+import { transaction } from '../database/pool.ts';
+import type { Claim } from '../runs/claims.ts';
+
+export interface DeletionEvents {
+  /** The table of the events, with its schema. */
+  readonly table: string;
+  /** Columns of the events: the id of the deleted record, the time of its deletion, and which records are meant. */
+  readonly id: string;
+  readonly at: string;
+  readonly type?: string | undefined;
+  /** The tables of what is deleted. `type`: the word of the events for them. */
+  readonly of: readonly { readonly type?: string; readonly declared: Declared }[];
+}
+
+export async function buryByEvents(ctx: Context, claim: Claim, source: string, events: DeletionEvents): Promise<void> {
+  const nowMs = ctx.clock.now();
+  const { lookbackMs } = sourceOf(ctx, source);
+  const credits = takeCredits(ctx);
+  await transaction(ctx.pg, async client => {
+    let deleted = 0;
+    for (const { type, declared } of events.of) {
+      const { rows } = await client.query<{ id: string }>(
+        `update ${rowsOf(declared.root)} t set _deleted_at = e.at, _synced_at = $2
+         from (select ${events.id} as id, max(${events.at}) as at from ${events.table}
+           where account_id = $1 and ($3::text is null or ${events.type ?? 'null'} = $3) group by 1) e
+         where t.account_id = $1 and t.id = e.id and t._deleted_at is null and t._observed_at - $4 * interval '1 millisecond' < e.at
+         returning t.id, ${keepChanges('$2', 'null', '$5')}`,
+        [claim.account, new Date(nowMs), type ?? null, lookbackMs, claim.run],
+      );
+      deleted += rows.length;
+      for (const table of declared.others)
+        if (table.parent !== undefined && rows.length > 0)
+          await client.query(
+            `update ${rowsOf(table)} t set _deleted_at = p._deleted_at, _synced_at = $3 from ${rowsOf(declared.root)} p
+             where t.account_id = $1 and t.${table.parent} = any ($2) and t._deleted_at is null
+               and p.account_id = $1 and p.id = t.${table.parent}`,
+            [claim.account, rows.map(({ id }) => id), new Date(nowMs)],
+          );
+    }
+    const at = { nowMs, asOfMs: nowMs };
+    await keepBooks(client, claim, at, {
+      ...{ counts: { ...noCounts(), deleted, credits }, rejects: [], stored: [], drift: [] },
+    });
+  });
+}

@@ -1,0 +1,107 @@
+/**
+ * How a service divides a list into pages: the parameters of each page, and where the next one begins. The names are those of
+ * declarative connectors elsewhere.
+ */
+import type { Request } from '../engine/http/request.ts';
+import { readByCursor, readChangedByCursor } from '../engine/reading/by-cursor.ts';
+import { readMovingList } from '../engine/reading/moving-list.ts';
+import type { Ask, Reader } from '../engine/reading/reading.ts';
+import { readWhole } from '../engine/reading/whole-list.ts';
+
+interface Limited {
+  /** Page size. A service that shows fewer records a page is noticed, and is asked for fewer. */
+  readonly limit: number;
+  /** The parameter of the page size. Default: none is sent. */
+  readonly limitParam?: string;
+}
+
+/** `offsetParam`: the number of records before the page. */
+interface OffsetPages extends Limited {
+  readonly type: 'offset';
+  readonly offsetParam: string;
+  /** Path of the number of all records in the body. Without it a list ends at an empty page. */
+  readonly totalPath?: string;
+}
+
+interface NumberedPages extends Limited {
+  readonly type: 'page_number';
+  readonly pageParam: string;
+  /** Number of the first page. Default: 1. */
+  readonly basePage?: number;
+  readonly totalPath?: string;
+}
+
+interface CursorPages extends Limited {
+  readonly type: 'cursor';
+  readonly cursorParam: string;
+  /** Path of the next cursor in the body, which is absent or null on the last page. */
+  readonly cursorPath: string;
+}
+
+export type Paginator = OffsetPages | NumberedPages | CursorPages;
+
+export function valueAt(body: unknown, path: string): unknown {
+  return path.split('.').reduce((value, name) => (value as Record<string, unknown> | null | undefined)?.[name], body);
+}
+
+const numberAt = (body: unknown, path: string): number | undefined => {
+  const value = Number(valueAt(body, path) ?? Number.NaN);
+  return Number.isSafeInteger(value) && value >= 0 ? value : undefined;
+};
+
+/** Offsets of a list that is read whole: each page begins with the last record of the page before. */
+const readByOffset: Reader = (from, options) => readByCursor(from, options, true);
+
+/** The reader of a list that is always read whole. */
+export const wholeReader = ({ type }: Paginator): Reader =>
+  ({ offset: readByOffset, page_number: readWhole, cursor: readByCursor as Reader })[type];
+
+/** The reader of a list of what has changed since a time, in the order of the changes. */
+export const changedReader = ({ type }: Paginator): Reader =>
+  type === 'cursor' ? readChangedByCursor : readMovingList;
+
+/** A page of one record could not begin with the last one of the page before. */
+const leastOffsets = 2;
+
+const sized = ({ type, limitParam }: Paginator, { perPage }: Ask) =>
+  limitParam === undefined
+    ? {}
+    : { [limitParam]: String(type === 'offset' ? Math.max(leastOffsets, perPage) : perPage) };
+
+/** A page of a list. `within`: path of its records in the body. `isWhole`: the list is read whole. */
+export function pageRequest(
+  pages: Paginator,
+  within: string | undefined,
+  ask: Ask,
+  isWhole: boolean,
+): Pick<Request<never>, 'query' | 'next' | 'total'> {
+  const query = sized(pages, ask);
+  if (pages.type === 'cursor')
+    return {
+      query: { ...query, ...(ask.cursor !== undefined && { [pages.cursorParam]: ask.cursor }) },
+      next: body => {
+        const next = valueAt(body, pages.cursorPath) ?? '';
+        return next === '' ? undefined : String(next);
+      },
+    };
+  const { totalPath } = pages;
+  const total = totalPath === undefined ? {} : { total: (body: unknown) => numberAt(body, totalPath) };
+  if (pages.type === 'page_number')
+    return { query: { ...query, [pages.pageParam]: String(ask.page - 1 + (pages.basePage ?? 1)) }, ...total };
+  if (!isWhole) {
+    const offset = ask.behind ?? (ask.page - 1) * ask.perPage;
+    return { query: { ...query, [pages.offsetParam]: String(offset) }, ...total };
+  }
+  const offset = Number(ask.cursor ?? 0);
+  return {
+    ...{ query: { ...query, [pages.offsetParam]: String(offset) }, ...total },
+    next: body => {
+      const records = within === undefined ? body : valueAt(body, within);
+      const arrived = Array.isArray(records) ? records.length : 0;
+      const end = totalPath === undefined ? undefined : numberAt(body, totalPath);
+      const repeated = offset === 0 ? 0 : 1;
+      const isLast = end === undefined ? arrived <= repeated : offset + arrived >= end;
+      return isLast ? undefined : String(offset + arrived - 1);
+    },
+  };
+}

@@ -1,0 +1,280 @@
+/**
+ * Streams of a service, declared in a line each, and what the engine makes of them: requests, merge, comparison, sweep, personal data.
+ * A list is read whole (`fullRefresh`), or from the last change on (`incremental`). A `feed` is read behind the last event.
+ */
+import { shortName } from '../engine/commit/merge.ts';
+import { buryByEvents, type DeletionEvents } from '../engine/deletions/deletion-events.ts';
+import { sweepWholeList } from '../engine/deletions/sweep-whole-list.ts';
+import type { Request } from '../engine/http/request.ts';
+import { listJobs } from '../engine/load/list-jobs.ts';
+import type { Reads } from '../engine/load/run-stream.ts';
+import { readFeed } from '../engine/reading/by-feed.ts';
+import type { Ask } from '../engine/reading/reading.ts';
+import { verifyWholeList } from '../engine/verify/verify-whole-list.ts';
+import { exitCodes, Fatal } from '../errors.ts';
+import { changedReader, type Paginator, pageRequest, valueAt, wholeReader } from './paginator.ts';
+import { type AnyRecord, columnNameOf, type Facts, type Field, fieldsThatAre } from './record.ts';
+import { checkOf, factsOf, timeOf } from './record-check.ts';
+import { contactsOf, tellingColumns } from './record-personal.ts';
+import { mergeOf, tablesOf } from './record-tables.ts';
+import { identify, type ListStream, type PersonalData, type Row, type Stream } from './source.ts';
+
+type NamesOf<R extends AnyRecord> = Extract<keyof R['fields'], string>;
+type TimesOf<R extends AnyRecord> = {
+  [K in NamesOf<R>]: R['fields'][K] extends Field<unknown, 'timestamptz'> ? K : never;
+}[NamesOf<R>];
+
+/** `/invoices/:id` */
+type ById = `${string}:id${string}`;
+
+interface Options {
+  /** Path of the records in the body. Default: that of the service. */
+  readonly dataSelector?: string;
+  /** Parameters of each request. */
+  readonly params?: Readonly<Record<string, string>>;
+  /** Default: that of the service. */
+  readonly paginator?: Paginator;
+  /** `fresh`: a run of each minute, and each night. */
+  readonly schedule?: 'fresh' | 'nightly';
+  /** Freshness target, such as `26h`. Default: `5m` in the fresh schedule, otherwise `26h`. */
+  readonly target?: string;
+}
+
+interface ListOptions extends Options {
+  /** The path of one record. With it, deletions are confirmed: only a 404 counts. */
+  readonly get?: ById;
+  /** The reason why deletions cannot be detected: the list hides records that exist. */
+  readonly deletionsUnknown?: string;
+}
+
+interface FullRefreshOptions<R extends AnyRecord> extends ListOptions {
+  /** The time of the last change, by which `verify` tells a late change from a difference. */
+  readonly updatedAt?: TimesOf<R>;
+}
+
+interface IncrementalOptions<R extends AnyRecord> extends ListOptions {
+  /** The time that grows with each change. The list is in its ascending order. */
+  readonly cursor: TimesOf<R>;
+  /** The parameter that wants records changed since a time, inclusive or not. */
+  readonly startParam: string;
+}
+
+interface FeedOptions<R extends AnyRecord> extends Options {
+  /** The parameter that wants what comes behind the event of this id. */
+  readonly cursorParam: string;
+  /** Path of the word whether more events follow. Default: an empty page is the last one. */
+  readonly hasMorePath?: string;
+  /** Its events say that records of other streams were deleted. */
+  readonly deletes?: Deletes<R>;
+}
+
+/** `of`: the stream of the deleted records, or by the word in the field `type`. */
+type Deletes<R extends AnyRecord> = { readonly id: NamesOf<R>; readonly at: TimesOf<R> } & (
+  | { readonly of: string }
+  | { readonly type: NamesOf<R>; readonly of: Readonly<Record<string, string>> }
+);
+
+interface Of<K extends string, O extends Options> {
+  readonly kind: K;
+  readonly record: AnyRecord;
+  readonly path: string;
+  readonly options: O;
+}
+// biome-ignore lint/suspicious/noExplicitAny: options are checked where they are written
+type Any = any;
+export type DeclaredStream =
+  | Of<'full refresh', FullRefreshOptions<Any>>
+  | Of<'incremental', IncrementalOptions<Any>>
+  | Of<'feed', FeedOptions<Any>>;
+
+export const fullRefresh = <R extends AnyRecord>(
+  record: R,
+  path: string,
+  options: FullRefreshOptions<R> = {},
+): DeclaredStream => ({ kind: 'full refresh', record, path, options });
+
+export const incremental = <R extends AnyRecord>(
+  record: R,
+  path: string,
+  options: IncrementalOptions<R>,
+): DeclaredStream => ({ kind: 'incremental', record, path, options });
+
+export const feed = <R extends AnyRecord>(record: R, path: string, options: FeedOptions<R>): DeclaredStream => ({
+  kind: 'feed',
+  record,
+  path,
+  options,
+});
+
+/** What the streams of a service share. */
+export interface Shared {
+  readonly name: string;
+  readonly label: string;
+  readonly paginator: Paginator;
+  readonly dataSelector?: string;
+}
+
+/** The tables of a stream, the one of its own records first. */
+export const tablesOfStream = (source: string, stream: DeclaredStream) =>
+  tablesOf(source, stream.record, stream.kind === 'incremental' ? columnOf(stream, stream.options.cursor) : undefined);
+
+const columnOf = ({ record }: DeclaredStream, field: string): string =>
+  (record.fields as Record<string, Facts>)[field]?.column ?? columnNameOf(field);
+
+/** Makes the streams of a service. */
+export function streamsOf(shared: Shared, declared: readonly DeclaredStream[]): Stream[] {
+  return declared.map(stream => ({ ...listOf(shared, stream), jobs: jobsOf(shared, declared, stream) }));
+}
+
+function jobsOf(shared: Shared, declared: readonly DeclaredStream[], stream: DeclaredStream): Stream['jobs'] {
+  const list = listOf(shared, stream);
+  const jobs = listJobs(list);
+  if (stream.kind !== 'feed') {
+    const sweep: Reads = { read: (ctx, claim) => sweepWholeList(ctx, claim, list) };
+    const verify: Reads = { read: (ctx, claim) => verifyWholeList(ctx, claim, list) };
+    return { ...jobs, ...(stream.options.deletionsUnknown === undefined && { sweep }), verify };
+  }
+  const events = eventsOf(shared, declared, stream);
+  if (events === undefined) return jobs;
+  const burying = ({ read, ...rest }: Reads): Reads => ({
+    ...rest,
+    async read(ctx, claim) {
+      const outcome = await read(ctx, claim);
+      await buryByEvents(ctx, claim, shared.name, events);
+      return outcome;
+    },
+  });
+  return { sync: burying(jobs.sync), backfill: burying(jobs.backfill!) };
+}
+
+function eventsOf(
+  { name }: Shared,
+  declared: readonly DeclaredStream[],
+  stream: Extract<DeclaredStream, { kind: 'feed' }>,
+): DeletionEvents | undefined {
+  const { deletes } = stream.options;
+  if (deletes === undefined) return undefined;
+  const target = (to: string) => {
+    const found = declared.find(({ record }) => record.name === to);
+    if (found === undefined)
+      throw new Fatal(
+        `source ${name}: ${stream.record.name} says that records of ${to} were deleted, and there is no stream ${to}`,
+        `Name one of ${declared.map(({ record }) => record.name).join(', ')}.`,
+        exitCodes.usage,
+      );
+    return mergeOf(tablesOfStream(name, found)).declared;
+  };
+  const of = typeof deletes.of === 'string' ? [['', deletes.of] as const] : Object.entries(deletes.of);
+  const type = 'type' in deletes ? columnOf(stream, deletes.type) : undefined;
+  return {
+    table: `${name}.${stream.record.name}`,
+    ...{ id: columnOf(stream, deletes.id), at: columnOf(stream, deletes.at), type },
+    of: of.map(([word, to]) => ({ ...(type !== undefined && { type: word }), declared: target(to) })),
+  };
+}
+
+function listOf(shared: Shared, stream: DeclaredStream): ListStream<Row> {
+  const { record, options } = stream;
+  const { name } = shared;
+  const pages = options.paginator ?? shared.paginator;
+  const { schedule = stream.kind === 'full refresh' ? 'nightly' : 'fresh' } = options;
+  const { target = schedule === 'fresh' ? '5m' : '26h' } = options;
+  const check = checkOf(record, 'asNumbers') as unknown as Request<Row>['record'];
+  const time = timeFieldOf(stream);
+  const at = (one: Row) => timeOf(String((one as unknown as Record<string, unknown>)[time ?? ''] ?? ''));
+  const asked = (ask: Ask): Request<Row> => requestOf(shared, stream, ask, check);
+  const tables = tablesOfStream(name, stream);
+  const personal = personalOf(record);
+  return {
+    ...{ kind: 'list', ...identify(name, record.name), target, lists: [{ name: 'default' }] },
+    schedule: schedule === 'fresh' ? ['fresh', 'nightly'] : ['nightly'],
+    relations: tables.map(shortName),
+    read: readerOf(stream, pages),
+    paging: { perPage: pages.limit, depth: Number.POSITIVE_INFINITY },
+    ...(stream.kind !== 'incremental' && { fromTheBeginning: true }),
+    request: (_list, ask) => ({ ...asked(ask), ...(time !== undefined && { stampedAt: at }) }),
+    orderedBy: stream.kind === 'full refresh' ? () => Number.NaN : at,
+    ...(time !== undefined && { changedAt: at }),
+    ...(stream.kind !== 'feed' && getOf(stream.options, check, record.name)),
+    deletions: deletionsOf(stream),
+    merge: mergeOf(tables),
+    ...(personal && { personal }),
+    ...factsOf(record),
+  };
+}
+
+const timeFieldOf = (stream: DeclaredStream): string | undefined => {
+  if (stream.kind === 'incremental') return stream.options.cursor;
+  return stream.kind === 'feed' ? stream.options.deletes?.at : stream.options.updatedAt;
+};
+
+const readerOf = (stream: DeclaredStream, pages: Paginator) => {
+  if (stream.kind === 'feed') return readFeed;
+  return stream.kind === 'incremental' ? changedReader(pages) : wholeReader(pages);
+};
+
+const deletionsOf = (stream: DeclaredStream): NonNullable<ListStream<Row>['deletions']> => {
+  if (stream.kind === 'feed') return { unknown: 'a feed says what has happened' };
+  const { deletionsUnknown } = stream.options;
+  return deletionsUnknown === undefined ? 'whole list' : { unknown: deletionsUnknown };
+};
+
+function getOf(
+  { get }: ListOptions,
+  record: Request<Row>['record'],
+  kind: string,
+): Pick<ListStream<Row>, 'get' | 'sampled'> {
+  if (get === undefined) return {};
+  const path = (id: string) => get.replace(':id', encodeURIComponent(id));
+  return { get: id => ({ path: path(id), query: {}, cost: 1, shape: 'single', kind, record }), sampled: true };
+}
+
+function requestOf(shared: Shared, stream: DeclaredStream, ask: Ask, record: Request<Row>['record']): Request<Row> {
+  const { options, path } = stream;
+  const within = options.dataSelector ?? shared.dataSelector;
+  const pages = options.paginator ?? shared.paginator;
+  const page =
+    stream.kind === 'feed'
+      ? feedRequest(stream.options, pages, within, ask)
+      : pageRequest(pages, within, ask, stream.kind === 'full refresh');
+  const since =
+    stream.kind === 'incremental' && ask.since !== undefined
+      ? { [stream.options.startParam]: new Date(ask.since).toISOString() }
+      : {};
+  return {
+    ...page,
+    ...{ path, query: { ...options.params, ...page.query, ...since }, cost: 1, shape: 'list' },
+    ...(within !== undefined && { within }),
+    ...{ kind: stream.record.name, record },
+  };
+}
+
+function feedRequest(
+  { cursorParam, hasMorePath }: FeedOptions<AnyRecord>,
+  { limitParam }: Paginator,
+  within: string | undefined,
+  ask: Ask,
+): Pick<Request<never>, 'query' | 'next'> {
+  return {
+    query: {
+      ...(limitParam !== undefined && { [limitParam]: String(ask.perPage) }),
+      ...(ask.cursor !== undefined && { [cursorParam]: ask.cursor }),
+    },
+    next: body => {
+      const events = within === undefined ? body : valueAt(body, within);
+      const last = Array.isArray(events) ? events.at(-1) : undefined;
+      const goesOn = hasMorePath === undefined || valueAt(body, hasMorePath) === true;
+      return goesOn && last !== undefined ? String((last as { id?: unknown }).id) : undefined;
+    },
+  };
+}
+
+/** A part of a record with an address names the person of the whole record. */
+function personalOf(record: AnyRecord): PersonalData | undefined {
+  const parts = fieldsThatAre(record, 'children');
+  const withContact = parts.flatMap(([name, facts]) => (contactsOf(facts.record!).length > 0 ? [name] : []));
+  const contacts = [...contactsOf(record), ...withContact];
+  const columns = tellingColumns(record);
+  const areParts = parts.some(([, facts]) => tellingColumns(facts.record!).length > 0);
+  return columns.length + contacts.length > 0 || areParts ? { columns, contacts } : undefined;
+}

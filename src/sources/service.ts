@@ -1,0 +1,245 @@
+/**
+ * A service, declared in one file: how it is reached, its limits, how its lists are paged, and its streams. Settings, connection,
+ * tables, field rules and forecast follow from that.
+ */
+import { address, count, credential, moment, type Setting } from '../app/setting-types.ts';
+import type { Limits } from '../engine/budget/budget.ts';
+import { partsOfWholeLists } from '../engine/forecast/plan-whole-lists.ts';
+import { bearerDialect } from '../engine/http/bearer-dialect.ts';
+import { type Dialect, fixedToken } from '../engine/http/dialect.ts';
+import type { Kinds } from '../engine/http/rules/field-rules.ts';
+import { exitCodes, Fatal } from '../errors.ts';
+import { columnNameOf, fieldsThatAre } from './record.ts';
+import { kindOf } from './record-kinds.ts';
+import { contactsOf } from './record-personal.ts';
+import { type DeclaredStream, type Shared, streamsOf, tablesOfStream } from './service-streams.ts';
+import type { Connection, ListStream, Row, Source } from './source.ts';
+
+/** How a service tells of a limit in its headers. */
+interface Told {
+  /** Header with what is left of the period. */
+  readonly remaining?: string;
+  /** Header with the seconds until the period ends, or when it ends. */
+  readonly resets?: string | 'midnight UTC';
+}
+
+interface Limit extends Told {
+  readonly per: 'second' | 'minute' | 'hour' | 'day';
+  readonly requests: number;
+}
+const limit =
+  (per: Limit['per']) =>
+  (requests: number, told: Told = {}): Limit => ({ per, requests, ...told });
+export const perSecond = (requests: number): Limit => ({ per: 'second', requests });
+export const perMinute = limit('minute');
+export const perHour = limit('hour');
+export const perDay = limit('day');
+
+export interface Service<N extends string> extends Omit<Shared, 'name'> {
+  /** Name of the source and of its schema, and in capitals the beginning of its settings. */
+  readonly name: N;
+  /** Comment of the schema. */
+  readonly says: string;
+  /** One limit a second, and one a longer time. A 429 with `Retry-After` is believed in any case. */
+  readonly limits: readonly Limit[];
+  /** Header that carries the key. Default: `Authorization: Bearer KEY`. */
+  readonly keyHeader?: string;
+  /** The longest time that a change needs to appear in a list, in seconds. Default: 10. */
+  readonly lookbackSeconds?: number;
+  /** What the service does in a way of its own. */
+  readonly dialect?: Partial<Dialect>;
+  readonly streams: readonly DeclaredStream[];
+}
+
+const lengthMs = { second: 1000, minute: 60_000, hour: 3_600_000, day: 86_400_000 };
+
+/** The configuration of a service within an account: its connection, under its name. */
+type Part<N extends string> = { readonly [K in N]?: Connection | undefined };
+
+export function defineService<const N extends string>(service: Service<N>): Source<Part<N>> {
+  const { name, label, says, streams: declared } = service;
+  refuseWrong(service);
+  const prefix = name.toUpperCase();
+  const names = {
+    address: `${prefix}_BASE_URL`,
+    key: `${prefix}_KEY`,
+    since: `${prefix}_SINCE`,
+    lookback: `${prefix}_LOOKBACK_SECONDS`,
+  };
+  const streams = streamsOf(service, declared);
+  return {
+    ...{ name, label, unit: 'request', address: names.address, requires: `${names.address} and ${names.key}` },
+    settings: {
+      [names.address]: {
+        schema: address.optional(),
+        says: `Base address of ${label}.`,
+        secret: true,
+        inFile: 'plain',
+      },
+      [names.key]: { schema: credential, says: `Key of ${label}.`, secret: true, inFile: 'reference' },
+      [names.since]: {
+        schema: moment.default(0),
+        default: 'everything',
+        says: `Start of the mirror: records of ${label} that were last changed before are not read, where a list can be asked for changes.`,
+        inFile: 'plain',
+      },
+      [names.lookback]: {
+        schema: count(0).default(service.lookbackSeconds ?? 10),
+        default: String(service.lookbackSeconds ?? 10),
+        says: `Longest time that a change of ${label} needs to appear in its lists.`,
+        inFile: 'plain',
+      },
+      ...limitSettings(service),
+    },
+    streams,
+    kinds: kindsOf(service),
+    tables: declared.flatMap(stream => tablesOfStream(name, stream)),
+    schema: { says },
+    configure: values => ({ [name]: connectionOf(service, values, names) }) as Part<N>,
+    contradictions: () => [],
+    connect: config => config[name],
+    identityOf: config => {
+      const connection: Connection | undefined = config[name];
+      return connection?.token && JSON.stringify([connection.baseUrl.href, connection.token.secrets()]);
+    },
+    forecast: (planning, question) =>
+      partsOfWholeLists(planning, question, streams as unknown as readonly ListStream<Row>[]),
+  };
+}
+
+const limitName = (name: string, { per }: Limit) => `${name.toUpperCase()}_REQUESTS_PER_${per.toUpperCase()}`;
+
+const limitSettings = ({ name, label, limits }: Service<string>): Record<string, Setting> =>
+  Object.fromEntries(
+    limits.map(one => [
+      limitName(name, one),
+      {
+        schema: count(1).default(one.requests),
+        default: String(one.requests),
+        says: `Requests that ${label} allows a ${one.per}.`,
+        inFile: 'plain',
+      },
+    ]),
+  );
+
+type Values = Readonly<Record<string, unknown>>;
+
+function connectionOf(
+  service: Service<string>,
+  values: Values,
+  names: Readonly<Record<'address' | 'key' | 'since' | 'lookback', string>>,
+): Connection | undefined {
+  const baseUrl = values[names.address] as URL | undefined;
+  const key = values[names.key] as string | undefined;
+  if (baseUrl === undefined || key === undefined) return undefined;
+  const longest = service.limits.find(({ per }) => per !== 'second');
+  const isLong = longest !== undefined && lengthMs[longest.per] > lengthMs.minute;
+  return {
+    baseUrl,
+    dialect: dialectOf(service, names, longest && (values[limitName(service.name, longest)] as number)),
+    token: fixedToken(key),
+    limits: limitsOf(service, values),
+    lookbackMs: (values[names.lookback] as number) * 1000,
+    sinceMs: values[names.since] as number,
+    ...(isLong && { longestWaitMs: 60_000 }),
+  };
+}
+
+function limitsOf({ name, limits }: Service<string>, values: Values): Limits {
+  const most = (one: Limit) => values[limitName(name, one)] as number;
+  const second = limits.find(({ per }) => per === 'second');
+  const longest = limits.find(({ per }) => per !== 'second');
+  const requestsPerSecond = second ? most(second) : 10;
+  if (longest === undefined)
+    return { credits: requestsPerSecond * 60, periodMs: lengthMs.minute, requestsPerSecond, reserve: 0 };
+  const periodMs = lengthMs[longest.per];
+  return { credits: most(longest), periodMs, requestsPerSecond, reserve: 0, evenly: periodMs <= lengthMs.minute };
+}
+
+function dialectOf(
+  { limits, keyHeader, dialect }: Service<string>,
+  { address, key }: { readonly address: string; readonly key: string },
+  credits: number | undefined,
+): Dialect {
+  const told = limits.find(({ remaining }) => remaining !== undefined);
+  return {
+    ...bearerDialect({ address, token: key }),
+    ...(keyHeader !== undefined && { authorization: (token: string) => ({ [keyHeader.toLowerCase()]: token }) }),
+    ...(told && { rate: header => rateOf(told, header, credits) }),
+    ...dialect,
+  };
+}
+
+function rateOf(
+  { remaining, resets }: Told,
+  header: (name: string) => string | undefined,
+  limit: number | undefined,
+): ReturnType<Dialect['rate']> {
+  const left = Number(header(remaining!.toLowerCase()) ?? Number.NaN);
+  if (!Number.isFinite(left)) return {};
+  const second = Math.floor(Date.parse(header('date') ?? '') / 1000);
+  const resetSeconds =
+    resets === 'midnight UTC' ? 86_400 - (second % 86_400) : Number(header(resets?.toLowerCase() ?? '') ?? Number.NaN);
+  return {
+    remaining: left,
+    ...(limit !== undefined && { limit }),
+    ...(Number.isFinite(resetSeconds) && { resetSeconds }),
+  };
+}
+
+/** A record of a service is recognised as that of an erased person by its addresses alone. */
+function kindsOf({ streams }: Service<string>): Kinds {
+  const records = streams.flatMap(stream => [
+    { record: stream.record, needed: neededBy(stream) },
+    ...fieldsThatAre(stream.record, 'children').map(([, { record }]) => ({ record: record!, needed: [] })),
+  ]);
+  return Object.fromEntries(
+    records.map(({ record, needed }) => {
+      const uses = contactsOf(record).map(field => [field, [`erasure of people by their ${field}`]]);
+      return [record.name, kindOf(record, { needed, uses: Object.fromEntries(uses) })];
+    }),
+  );
+}
+
+const neededBy = ({ kind, options }: DeclaredStream): string[] => {
+  if (kind === 'incremental') return [options.cursor];
+  if (kind !== 'feed' || options.deletes === undefined) return [];
+  const { id, at, ...more } = options.deletes;
+  return [id, at, ...('type' in more ? [more.type] : [])].filter(field => field !== 'id');
+};
+
+function refuseWrong({ name, limits, streams }: Service<string>): void {
+  const refuse = (what: string, remedy: string) => new Fatal(`source ${name}: ${what}`, remedy, exitCodes.usage);
+  if (
+    limits.filter(({ per }) => per !== 'second').length > 1 ||
+    limits.filter(({ per }) => per === 'second').length > 1
+  )
+    throw refuse(
+      'it has several limits of the same kind',
+      'Declare one limit a second, and the tightest of the others.',
+    );
+  const records = streams.flatMap(({ record }) => [
+    record,
+    ...fieldsThatAre(record, 'children').map(([, facts]) => facts.record!),
+  ]);
+  const wrong = [name, ...records.map(record => record.name)].find(one => one !== columnNameOf(one));
+  if (wrong !== undefined)
+    throw refuse(
+      `${wrong} is no name of SQL`,
+      `Name it ${columnNameOf(wrong)}: small letters, digits and underscores.`,
+    );
+  const twice = records.find((record, i) => records.findIndex(one => one.name === record.name) < i);
+  if (twice !== undefined)
+    throw refuse(
+      `two records have the name ${twice.name}`,
+      'Each record has a table of its name: give it another one.',
+    );
+  const deep = streams.flatMap(({ record }) =>
+    fieldsThatAre(record, 'children').flatMap(([, facts]) => fieldsThatAre(facts.record!, 'children')),
+  )[0];
+  if (deep !== undefined)
+    throw refuse(
+      `${deep[0]} lies within a record that lies within another one, and would have no table`,
+      'Leave it out: it stays in _payload of the record around it.',
+    );
+}
