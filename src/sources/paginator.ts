@@ -99,8 +99,8 @@ export function pageRequest(
       const records = within === undefined ? body : valueAt(body, within);
       const arrived = Array.isArray(records) ? records.length : 0;
       const end = totalPath === undefined ? undefined : numberAt(body, totalPath);
-      const repeated = offset === 0 ? 0 : 1;
-      const isLast = end === undefined ? arrived <= repeated : offset + arrived >= end;
+      // A page of one record repeats the last one of the page before, or is the first page of a list of one.
+      const isLast = end === undefined ? arrived <= 1 : offset + arrived >= end;
       return isLast ? undefined : String(offset + arrived - 1);
     },
   };

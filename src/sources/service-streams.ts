@@ -190,7 +190,7 @@ function listOf(shared: Shared, stream: DeclaredStream): ListStream<Row> {
     schedule: schedule === 'fresh' ? ['fresh', 'nightly'] : ['nightly'],
     relations: tables.map(shortName),
     read: readerOf(stream, pages),
-    paging: { perPage: pages.limit, depth: Number.POSITIVE_INFINITY },
+    paging: { perPage: pages.limit, depth: Number.POSITIVE_INFINITY, byOffset: pages.type === 'offset' },
     ...(stream.kind !== 'incremental' && { fromTheBeginning: true }),
     request: (_list, ask) => ({ ...asked(ask), ...(time !== undefined && { stampedAt: at }) }),
     orderedBy: stream.kind === 'full refresh' ? () => Number.NaN : at,

@@ -284,8 +284,8 @@ export interface ListStream<T extends Row> extends Described {
   readonly read: Reader;
   /** True if the stream ignores the start of the mirror. An old customer may open a new ticket, for example. */
   readonly fromTheBeginning?: boolean;
-  /** Largest page size, and the number of records that paging can reach. */
-  readonly paging: { readonly perPage: number; readonly depth: number };
+  /** Largest page size, the number of records that paging can reach, and whether pages are asked for by offsets. */
+  readonly paging: { readonly perPage: number; readonly depth: number; readonly byOffset?: boolean };
   /** Request for one page of a list. */
   request(list: string, ask: Ask): Request<T>;
   /** Time in ms by which a request with this order sorts its records. NaN if the record does not show that time. */

@@ -30,7 +30,8 @@ export async function endsOf<T extends Row>(
   const { name } = stream.merge.declared.root;
   const known = stream.read === readWhole ? await idsOfLive(ctx.pg, of.account, name) : undefined;
   const isDoubted = pages.provenMs === undefined || (pages.othersVary && !pages.varies);
-  return { ...pages, counts: counts(stream, list), known, ...(isDoubted && { doubt: 'always' }) };
+  const { byOffset = false } = stream.paging;
+  return { ...pages, byOffset, counts: counts(stream, list), known, ...(isDoubted && { doubt: 'always' }) };
 }
 
 /** How long the pages of a list are trusted: until the next night, even if that begins a little earlier. */

@@ -82,6 +82,7 @@ class Pages {
   readonly #counts: boolean;
   readonly #doubt: 'always' | 'never' | undefined;
   readonly #known: ReadonlySet<string> | undefined;
+  readonly #byOffset: boolean;
   /** The end of this reading is doubted, */
   #isDoubted: boolean;
   /** and counted: nothing was learned of this list so far. */
@@ -99,7 +100,7 @@ class Pages {
 
   constructor(
     options: ReadingOptions,
-    { varies = false, counts = false, doubt, known }: NonNullable<ReadingOptions['ends']>,
+    { varies = false, byOffset = false, counts = false, doubt, known }: NonNullable<ReadingOptions['ends']>,
     isSmaller: boolean,
   ) {
     this.#options = options;
@@ -107,6 +108,7 @@ class Pages {
     this.#few = doubt === 'never' ? Infinity : Math.ceil(0.75 * options.perPage);
     this.#doubt = doubt;
     this.#known = known;
+    this.#byOffset = byOffset;
     this.size = options.perPage;
     this.#varies = varies;
     this.#isSmaller = isSmaller;
@@ -137,6 +139,7 @@ class Pages {
     this.#note(ask, page);
     if (this.#isBeyond(page)) return { ...page, isLast: false };
     const list = this.#list;
+    if (this.#byOffset && page.arrived === 0) return { ...page, isLast: true };
     if (page.arrived >= this.size) {
       this.#isDoubted ||= this.#doubt !== 'never';
       return { ...page, isLast: false };
@@ -231,28 +234,33 @@ class Pages {
 
   /** Whether this page shows records: then the pages before it are whole, or it is learned that they are short. */
   *#find(ask: Asked, first: Page, number: number): Generator<Step, boolean, Page> {
-    // A source that pages by offsets may have skipped what a short page has not shown.
     const isNext = number === ask.page + 1;
     const { count: _, ...asked } = {
       ...{ ...ask, page: number },
-      ...(isNext && { behind: (ask.page - 1) * this.size + first.arrived }),
+      ...(isNext && this.#byOffset && { behind: (ask.page - 1) * this.size + first.arrived }),
     };
     const behind: Page = yield { ask: asked, proof: this.takeLearned() };
     this.#note(asked, behind);
     if (behind.arrived === 0 || !isOther(first, behind)) return false;
-    yield* this.#learn(ask, first);
+    yield* this.#learn(ask, first, behind);
     if (!this.isLearned && isNext) this.#behind = { ask: { ...ask, page: number }, page: behind };
     return true;
   }
 
   /** Records are behind a short page: the list has grown meanwhile, or its pages are short. */
-  *#learn({ count: _, ...ask }: Asked, first: Page): Generator<Step, void, Page> {
+  *#learn({ count: _, ...ask }: Asked, first: Page, behind: Page): Generator<Step, void, Page> {
     if (this.#varies) return;
     const again: Page = yield { ask, proof: {} };
     const arrived = Math.max(first.arrived, again.arrived);
     if (arrived >= this.size) return;
+    // By offset the page has room for what came behind it, unless its size is less than was asked for.
+    const shown = new Set(again.rows.map(({ id }) => id));
+    if (this.#byOffset && behind.rows.every(({ id }) => shown.has(id))) return;
     this.isLearned = true;
-    if (arrived < this.#largest || this.#isSmaller) this.#varies = true;
+    if (this.#byOffset) {
+      this.#isSmaller = true;
+      this.size = Math.max(1, arrived);
+    } else if (arrived < this.#largest || this.#isSmaller) this.#varies = true;
     else {
       this.#isSmaller = true;
       this.size = Math.max(arrived, leastSize(this.#options));
@@ -262,10 +270,11 @@ class Pages {
   }
 }
 
-/** The source may ignore pages, and show the same one again. */
+/** The source may ignore pages, and show the same one again. A record that has changed meanwhile stands elsewhere. */
 function isOther(first: Page, behind: Page): boolean {
-  const before = new Set(first.rows.map(({ id }) => id));
-  return behind.rows.length === 0 || behind.rows.some(({ id }) => !before.has(id));
+  const keyOf = ({ id, time }: Page['rows'][number]) => `${id} ${time}`;
+  const before = new Set(first.rows.map(keyOf));
+  return behind.rows.length === 0 || behind.rows.some(row => !before.has(keyOf(row)));
 }
 
 /** The next request begins behind this one. */

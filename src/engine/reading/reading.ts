@@ -159,6 +159,8 @@ export interface ReadingOptions {
 export interface Ends {
   readonly size?: number | undefined;
   readonly varies?: boolean;
+  /** Pages are asked for by offsets: what a page does not show, though more was asked for, is on no other page. */
+  readonly byOffset?: boolean;
   /** The source counts this list (Total-Count). */
   readonly counts?: boolean;
   /** always: each end is doubted and counted; never: a short page ends a list whose pages do not vary. Default: see ends.ts. */
