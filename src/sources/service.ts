@@ -40,7 +40,7 @@ export interface Service<N extends string> extends Omit<Shared, 'name'> {
   readonly name: N;
   /** Comment of the schema. */
   readonly says: string;
-  /** One limit a second, and one a longer time. A 429 with `Retry-After` is believed in any case. */
+  /** One for each time. Headers tell of the longest one. A 429 with `Retry-After` is believed in any case. */
   readonly limits: readonly Limit[];
   /** Header that carries the key. Default: `Authorization: Bearer KEY`. */
   readonly keyHeader?: string;
@@ -132,7 +132,7 @@ function connectionOf(
   const baseUrl = values[names.address] as URL | undefined;
   const key = values[names.key] as string | undefined;
   if (baseUrl === undefined || key === undefined) return undefined;
-  const longest = service.limits.find(({ per }) => per !== 'second');
+  const longest = longestOf(service.limits);
   const isLong = longest !== undefined && lengthMs[longest.per] > lengthMs.minute;
   return {
     baseUrl,
@@ -145,16 +145,27 @@ function connectionOf(
   };
 }
 
+/** The longest time is the period of the credits; the others are limits of requests beside it. */
 function limitsOf({ name, limits }: Service<string>, values: Values): Limits {
   const most = (one: Limit) => values[limitName(name, one)] as number;
   const second = limits.find(({ per }) => per === 'second');
-  const longest = limits.find(({ per }) => per !== 'second');
   const requestsPerSecond = second ? most(second) : 10;
+  const longest = longestOf(limits);
   if (longest === undefined)
     return { credits: requestsPerSecond * 60, periodMs: lengthMs.minute, requestsPerSecond, reserve: 0 };
   const periodMs = lengthMs[longest.per];
-  return { credits: most(longest), periodMs, requestsPerSecond, reserve: 0, evenly: periodMs <= lengthMs.minute };
+  const further = limits
+    .filter(one => one !== second && one !== longest)
+    .map(one => ({ ms: lengthMs[one.per], requests: most(one) }));
+  return {
+    ...{ credits: most(longest), periodMs, requestsPerSecond, reserve: 0, evenly: periodMs <= lengthMs.minute },
+    ...(further.length > 0 && { further }),
+  };
 }
+
+/** Of those longer than a second. */
+const longestOf = (limits: readonly Limit[]): Limit | undefined =>
+  limits.filter(({ per }) => per !== 'second').toSorted((a, b) => lengthMs[b.per] - lengthMs[a.per])[0];
 
 function dialectOf(
   { limits, keyHeader, dialect }: Service<string>,
@@ -210,14 +221,8 @@ const neededBy = ({ kind, options }: DeclaredStream): string[] => {
 
 function refuseWrong({ name, limits, streams }: Service<string>): void {
   const refuse = (what: string, remedy: string) => new Fatal(`source ${name}: ${what}`, remedy, exitCodes.usage);
-  if (
-    limits.filter(({ per }) => per !== 'second').length > 1 ||
-    limits.filter(({ per }) => per === 'second').length > 1
-  )
-    throw refuse(
-      'it has several limits of the same kind',
-      'Declare one limit a second, and the tightest of the others.',
-    );
+  if (new Set(limits.map(({ per }) => per)).size < limits.length)
+    throw refuse('it has two limits of the same time', 'Declare the tighter one.');
   const records = streams.flatMap(({ record }) => [
     record,
     ...fieldsThatAre(record, 'children').map(([, facts]) => facts.record!),

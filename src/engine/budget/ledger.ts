@@ -18,10 +18,18 @@ import { addOthers, believe, countedFromMs, freezeMs, sane, secondMs } from './s
 export const lanes = ['interactive', 'fresh', 'backfill', 'sweep'] as const;
 export type Lane = (typeof lanes)[number];
 
+/** At most so many requests in any stretch of this time. */
+export interface Window {
+  readonly ms: number;
+  readonly requests: number;
+}
+
 export interface Limits {
   credits: number;
   periodMs: number;
   requestsPerSecond: number;
+  /** Limits of requests in further times, each shorter than `periodMs`. */
+  further?: readonly Window[];
   /** Credits of each period that are reserved for other tools of the account. */
   reserve: number;
   /**
@@ -107,12 +115,16 @@ export interface Source {
   resetFromMs: number;
   resetToMs: number;
 }
+/** Requests that count in a window until `freeMs`. */
+export type Burst = [freeMs: number, requests: number][];
 export interface State extends Clocks {
   /** The earliest possible time of the last change. */
   atMs: number;
   flights: Flight[];
   spent: Spent[];
-  burst: [freeMs: number, requests: number][];
+  burst: Burst;
+  /** The same for each further window, by its length. */
+  further: [windowMs: number, burst: Burst][];
   waits: Wait[];
   /** The last Rate-Limit-Limit. */
   limit: number | null;
@@ -149,6 +161,7 @@ export const empty: State = {
   flights: [],
   spent: [],
   burst: [],
+  further: [],
   waits: [],
   limit: null,
   source: null,
@@ -255,7 +268,11 @@ export function settle(
     ...state,
     flights: state.flights.filter(one => one !== flight),
     spent: addSpent(state.spent, repliedMs + rules.periodMs, flight.lane, cost, rules.periodMs / sumsPerPeriod),
-    burst: addBurst(state.burst, repliedMs + secondMs),
+    burst: addBurst(state.burst, repliedMs + secondMs, secondMs / sumsPerSecond),
+    further: (rules.further ?? []).map(({ ms }) => [
+      ms,
+      addBurst(furtherOf(state, ms), repliedMs + ms, ms / sumsPerPeriod),
+    ]),
     limit: headers.limit ?? state.limit,
     frozenUntilMs: reply.refused
       ? Math.max(state.frozenUntilMs, repliedMs + freezeMs(state, repliedMs, { ...reply, headers }, rules))
@@ -337,7 +354,6 @@ function freeAtMs(state: State, nowMs: number, me: Wait, rules: Rules): { freeMs
   // Requests ahead in the queue count as if they had taken their credits.
   const ahead = aheadOf(state, held, me, allowed, rules);
   const need = Math.min(sum(ahead.map(wait => wait.cost)) + me.cost, allowed);
-  const requests = Math.min(ahead.length + 1, rules.requestsPerSecond);
   const open = state.flights.filter(flight => isOpen(flight, nowMs));
   const source = sourceFreeAtMs(state, nowMs, need + rules.reserve, open.length > 0);
   const times = [
@@ -345,7 +361,7 @@ function freeAtMs(state: State, nowMs: number, me: Wait, rules: Rules): { freeMs
     state.frozenUntilMs,
     creditsFreeAtMs(state, nowMs, sum(held) + need - allowed, rules),
     source === 'reply' ? nowMs : source,
-    burstFreeAtMs(state, nowMs, requests - rules.requestsPerSecond),
+    ...windowsOf(rules).map(window => windowFreeAtMs(state, nowMs, ahead.length + 1, window)),
   ];
   // With other clients, or before the first reply of a period has told about them: one request at a time.
   const alone = others === 0 && nowMs - state.lastReplyMs < rules.periodMs;
@@ -402,9 +418,19 @@ function creditsFreeAtMs(state: State, nowMs: number, missing: number, rules: Ru
   return whenFreed([...state.spent, ...flying], nowMs, missing);
 }
 
-function burstFreeAtMs(state: State, nowMs: number, missing: number): number {
-  const flying = state.flights.map(flight => [earliestReplyMs(flight, nowMs) + secondMs, 1] as const);
-  const held = [...state.burst, ...flying].filter(one => one[0] > nowMs);
+/** Every limit of requests in a time shorter than the period. */
+const windowsOf = ({ requestsPerSecond, further = [] }: Rules): readonly Window[] => [
+  { ms: secondMs, requests: requestsPerSecond },
+  ...further,
+];
+const furtherOf = ({ further }: State, windowMs: number): Burst => further.find(([ms]) => ms === windowMs)?.[1] ?? [];
+
+/** `wanted`: this request, and those ahead of it. */
+function windowFreeAtMs(state: State, nowMs: number, wanted: number, { ms, requests }: Window): number {
+  const answered = ms === secondMs ? state.burst : furtherOf(state, ms);
+  const flying = state.flights.map(flight => [earliestReplyMs(flight, nowMs) + ms, 1] as const);
+  const held = [...answered, ...flying].filter(one => one[0] > nowMs);
+  const missing = Math.min(wanted, requests) - requests;
   return whenFreed(held, nowMs, sum(held.map(one => one[1])) + missing);
 }
 
@@ -510,8 +536,7 @@ function addSpent(spent: Spent[], freeMs: number, lane: Lane, cost: number, cell
   return [...spent.slice(0, -1), joined];
 }
 
-function addBurst(burst: State['burst'], freeMs: number): State['burst'] {
-  const cellMs = secondMs / sumsPerSecond;
+function addBurst(burst: Burst, freeMs: number, cellMs: number): Burst {
   const last = burst.at(-1);
   if (!last || Math.floor(last[0] / cellMs) < Math.floor(freeMs / cellMs)) return [...burst, [freeMs, 1]];
   return [...burst.slice(0, -1), [Math.max(last[0], freeMs), last[1] + 1]];
@@ -551,6 +576,7 @@ function advance(before: State, now: Moment, rules: Rules): State {
     flights: state.flights.filter(flight => flight.deadlineMs + rules.periodMs > nowMs),
     spent: state.spent.filter(one => one[0] > horizonMs),
     burst: state.burst.filter(one => one[0] > nowMs),
+    further: state.further.map(([ms, burst]) => [ms, burst.filter(one => one[0] > nowMs)]),
     waits: state.waits.filter(wait => wait.untilMs > nowMs),
     others: state.others.filter(([untilMs]) => untilMs > nowMs),
     source: state.source && { ...state.source, remaining: state.source.remaining + back },

@@ -1,6 +1,8 @@
 /** The clock of the database was set back: all times of the ledger move with it. Pure, a part of the ledger. */
 import { shiftClocks } from './clocks.ts';
-import type { Spent, State } from './ledger.ts';
+import type { Burst, Spent, State } from './ledger.ts';
+
+const moved = (burst: Burst, by: number): Burst => burst.map(([freeMs, requests]) => [freeMs + by, requests]);
 
 /** What was a minute away stays a minute away. */
 export function shift(state: State, byMs: number): State {
@@ -10,7 +12,8 @@ export function shift(state: State, byMs: number): State {
     atMs: state.atMs + by,
     flights: state.flights.map(one => ({ ...one, grantedMs: one.grantedMs + by, deadlineMs: one.deadlineMs + by })),
     spent: state.spent.map(([freeMs, ...amounts]): Spent => [freeMs + by, ...amounts]),
-    burst: state.burst.map(([freeMs, requests]) => [freeMs + by, requests]),
+    burst: moved(state.burst, by),
+    further: state.further.map(([ms, burst]) => [ms, moved(burst, by)]),
     waits: state.waits.map(one => ({ ...one, sinceMs: one.sinceMs + by, untilMs: one.untilMs + by })),
     source: state.source && {
       ...state.source,

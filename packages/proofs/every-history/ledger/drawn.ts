@@ -15,6 +15,7 @@ const rulesDrawn: readonly Rules[] = [
   { ...minute, credits: 90, requestsPerSecond: 40, reserve: 0, sweepShare: 0.3, timeoutMs: 30_000 },
   { ...minute, longestWaitMs: 10_000, clockToleranceMs: 120_000 },
   { ...short, credits: 40, requestsPerSecond: 100 },
+  { ...short, credits: 40, further: [{ ms: 2500, requests: 4 }] },
   { ...minute, periodMs: 4 * hourMs, evenly: false, longestWaitMs: 60_000, reserve: 0 },
   { ...minute, credits: 10, periodMs: 600_000, evenly: false, reserve: 0 },
 ];

@@ -5,7 +5,7 @@
  * changes nothing.
  */
 import type { Acquired, Ask, Lane, Moment, RateHeaders, Settled, State } from '../../../../src/engine/budget/ledger.ts';
-import { type Answer, inPeriod, sumOf, type Use } from './server.ts';
+import { type Answer, inPeriod, leastWindow, sumOf, type Use, windowsOf } from './server.ts';
 import { type Hold, isSlow, longestWaitMs, momentOf, type Now } from './state.ts';
 import type { Ledger } from './steps.ts';
 import type { Words, World } from './worlds.ts';
@@ -42,9 +42,10 @@ function allowance(world: World, state: Now, cost = 1): number {
 /** The most that may be granted now, by what the server has counted and may still count. */
 function mostNow(world: World, state: Now, cost = 1): number {
   const ours = inPeriod(state.uses, state.nowMs, world.rules.periodMs).filter(use => use.ours);
-  const second = ours.filter(use => use.atMs > state.nowMs - 1000).length;
   const flying = state.processes.filter(({ doing }) => doing.is === 'flying' && !doing.answer).length;
-  const slots = world.rules.requestsPerSecond - second - flying - state.orphans.length;
+  const counted = (ms: number) => ours.filter(use => use.atMs > state.nowMs - ms).length;
+  const windows = windowsOf(world.rules).map(({ ms, requests }) => requests - counted(ms));
+  const slots = Math.min(...windows) - flying - state.orphans.length;
   const credits = allowance(world, state, cost) - sumOf(ours) - onTheirWay(state);
   // A word of the source binds until its window ends.
   const word =
@@ -66,7 +67,7 @@ export function grantWrong(world: World, ledger: Ledger, before: Now, after: Now
   const since = before.processes[n]!.doing;
   // Where more wait than the limit lets go at once, the first one to ask when all is free may be any of them.
   const waiting = before.processes.filter(one => one.doing.is === 'waiting');
-  if (waiting.length > world.rules.requestsPerSecond || sumOf(waiting) > allowance(world, before)) return undefined;
+  if (waiting.length > leastWindow(world.rules) || sumOf(waiting) > allowance(world, before)) return undefined;
   for (const [i, other] of before.processes.entries()) {
     if (i === n || other.doing.is !== 'waiting' || since.is !== 'waiting' || other.doing.unmarked !== undefined)
       continue;
@@ -151,7 +152,7 @@ function unmarkedWrong(
 ): string | undefined {
   const { rules } = world;
   const waiting = before.processes.filter(({ doing }) => doing.is === 'waiting');
-  const isFull = sumOf(waiting) + 1 > allowance(world, before) || waiting.length + 1 > rules.requestsPerSecond;
+  const isFull = sumOf(waiting) + 1 > allowance(world, before) || waiting.length + 1 > leastWindow(rules);
   if (isSlow(wanted.lane) || isFull || before.marksMs > 0 || before.othersMs > 0) return undefined;
   const then = { earliestMs: waitUntilMs, latestMs: waitUntilMs + now.latestMs - now.earliestMs };
   const later = ledger.acquire(state, then, { id: 'later', lane: wanted.lane, cost: 1 }, rules);
@@ -164,12 +165,14 @@ function unmarkedWrong(
 
 /** The server refused a request of ours: only others explain that. */
 export function refusedWrong(world: World, state: Now, said: Answer, uses: readonly Use[]): string | undefined {
-  const { periodMs, credits, reserve, requestsPerSecond } = { ...world.rules };
+  const { periodMs, credits, reserve } = { ...world.rules };
   const ours = inPeriod(uses, state.nowMs, periodMs).filter(use => use.ours);
   const total = sumOf(ours);
   if (total > Math.max(credits - reserve, 2)) return `the server counts ${total} of ours in one period`;
-  const second = ours.filter(use => use.atMs > state.nowMs - 1000).length;
-  if (second > requestsPerSecond) return `the server counts ${second} of ours in one second`;
+  for (const { ms, requests } of windowsOf(world.rules)) {
+    const counted = ours.filter(use => use.atMs > state.nowMs - ms).length;
+    if (counted > requests) return `the server counts ${counted} of ours in ${ms} ms`;
+  }
   // Before a reply has told a lower limit, nobody can know it.
   const isTold =
     world.serverCredits === undefined ||
@@ -325,10 +328,11 @@ function tooLittle(world: World, ledger: Ledger, state: Now): string | undefined
   const slackMs =
     2 + 2 * (world.clockErrorMs ?? 0) + (world.words.includes('truth') ? world.rules.timeoutMs + headersMs : 0);
   const held = (one: Hold) => one.untilMs + slackMs > state.nowMs;
-  const inSecond = state.holds.filter(one => one.burstMs + 2 > state.nowMs - 2 * (world.clockErrorMs ?? 0)).length;
+  const inWindow = (ms: number) =>
+    state.holds.filter(one => one.burstMs - 1000 + ms + 2 > state.nowMs - 2 * (world.clockErrorMs ?? 0)).length;
   const least = Math.min(
     allowance(world, state) - sumOf(state.holds.filter(held)),
-    world.rules.requestsPerSecond - inSecond,
+    ...windowsOf(world.rules).map(({ ms, requests }) => requests - inWindow(ms)),
   );
   const granted = drain(world, ledger, state.ledger, momentOf(world, state), 'interactive', true);
   if (granted < least) return `${granted} are granted now, where ${least} are free`;
@@ -350,7 +354,7 @@ function lostForEver(world: World, ledger: Ledger, state: Now): string | undefin
   // A process looks, so that the ledger knows of a clock that was set back.
   const looked = world.setBacks ? ledger.cancel(state.ledger, momentOf(world, state), '', world.rules) : state.ledger;
   const later = momentOf(world, { nowMs: state.nowMs + bounded, backMs: state.backMs });
-  const most = Math.min(allowance(world, state), world.rules.requestsPerSecond);
+  const most = Math.min(allowance(world, state), leastWindow(world.rules));
   const slow = world.processes.some(({ lane }) => isSlow(lane))
     ? slowLater(world, ledger, looked, later, most)
     : undefined;

@@ -13,6 +13,7 @@ import {
   stampsPlainly,
   stillPlainly,
 } from './plain-clock.ts';
+import { windowsOf } from './server.ts';
 
 interface Expected {
   readonly awaits: 'credits' | 'reply';
@@ -57,6 +58,8 @@ export interface Log {
   readonly marks: readonly Mark[];
   readonly credits: readonly Taken[];
   readonly slots: readonly Taken[];
+  /** By the length of each further window. */
+  readonly further: readonly (readonly [number, readonly Taken[]])[];
   readonly limit: number;
   readonly said: Said | undefined;
   readonly slidesUntilMs: number;
@@ -73,7 +76,17 @@ export interface Log {
 
 const never = Number.POSITIVE_INFINITY;
 export const nothing: Log = {
-  ...{ atMs: 0, flying: [], marks: [], credits: [], slots: [], limit: never, said: undefined, slidesUntilMs: 0 },
+  ...{
+    atMs: 0,
+    flying: [],
+    marks: [],
+    credits: [],
+    slots: [],
+    further: [],
+    limit: never,
+    said: undefined,
+    slidesUntilMs: 0,
+  },
   ...{ others: [], silentUntilMs: 0, repliedMs: 0, answeredMs: 0, granted: { atMs: 0, cost: 0 }, lastsUntilMs: 0 },
   clock: undefined,
   stamped: undefined,
@@ -101,6 +114,7 @@ function look(before: Log, now: Moment, rules: Rules): Log {
     atMs: Math.max(log.atMs, nowMs),
     credits: heldAt(log.credits, Math.min(nowMs, ...flown)),
     slots: heldAt(log.slots, nowMs),
+    further: log.further.map(([ms, taken]) => [ms, heldAt(taken, nowMs)]),
     others: othersLeft(log, nowMs, rules),
     flying: log.flying.filter(one => nowMs < one.deadlineMs + rules.periodMs),
     marks: log.marks.filter(one => nowMs < one.untilMs),
@@ -182,7 +196,7 @@ function before(log: Log, nowMs: number, me: Mark, allowed: number, { sweepShare
 const awaited = ({ flying }: Log, nowMs: number) => flying.filter(one => !one.dead && one.deadlineMs > nowMs);
 
 function whenMay(log: Log, nowMs: number, me: Mark, rules: Rules): { freeMs: number; expected: Expected } {
-  const { periodMs, requestsPerSecond, reserve } = rules;
+  const { periodMs, reserve } = rules;
   const others = othersAt(log, nowMs, rules);
   const allowed = Math.max(me.cost, limitOf(log, rules) - reserve - others);
   const ahead = before(log, nowMs, me, allowed, rules);
@@ -195,12 +209,16 @@ function whenMay(log: Log, nowMs: number, me: Mark, rules: Rules): { freeMs: num
       group: -1,
     }));
   const credits = [...heldAt(log.credits, nowMs), ...flying(periodMs)];
-  const slots = heldAt([...log.slots, ...flying(1000).map(one => ({ ...one, cost: 1 }))], nowMs);
+  const slotsIn = (ms: number) => (ms === 1000 ? log.slots : (log.further.find(([of]) => of === ms)?.[1] ?? []));
+  const freeIn = ({ ms, requests }: { ms: number; requests: number }) => {
+    const slots = heldAt([...slotsIn(ms), ...flying(ms).map(one => ({ ...one, cost: 1 }))], nowMs);
+    return whenBack(slots, nowMs, sum(slots) + Math.min(ahead.length + 1, requests) - requests);
+  };
   const times = [
     nowMs,
     log.silentUntilMs,
     whenBack(credits, nowMs, sum(credits) + need - allowed),
-    whenBack(slots, nowMs, sum(slots) + Math.min(ahead.length + 1, requestsPerSecond) - requestsPerSecond),
+    ...windowsOf(rules).map(freeIn),
     whenSaid(log, nowMs, need + reserve),
   ];
   const isAlone = others === 0 && nowMs < log.repliedMs + periodMs;
@@ -309,6 +327,10 @@ export function hear(
     flying: log.flying.filter(one => one !== flight),
     credits: put(log.credits, taken, periodMs / 120),
     slots: put(log.slots, { ...taken, endMs: atMs + 1000, cost: 1 }, 1000 / 20),
+    further: (rules.further ?? []).map(({ ms }) => [
+      ms,
+      put(log.further.find(([of]) => of === ms)?.[1] ?? [], { ...taken, endMs: atMs + ms, cost: 1 }, ms / 120),
+    ]),
     limit: limit ?? log.limit,
     silentUntilMs: Math.max(log.silentUntilMs, silenceMs),
     repliedMs: atMs,

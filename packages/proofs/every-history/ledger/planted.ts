@@ -131,10 +131,14 @@ export const plantedInLedger: Readonly<Record<string, Planted>> = {
   },
   'one request more a second': {
     mistakes: ledger(
-      'burstFreeAtMs(state, nowMs, requests - rules.requestsPerSecond)',
-      'burstFreeAtMs(state, nowMs, requests - rules.requestsPerSecond - 1)',
+      '{ ms: secondMs, requests: requestsPerSecond }',
+      '{ ms: secondMs, requests: requestsPerSecond + 1 }',
     ),
     foundIn: 'requests a second',
+  },
+  'a further limit is forgotten with the reply': {
+    mistakes: ledger('addBurst(furtherOf(state, ms), repliedMs + ms,', 'addBurst([], repliedMs + ms,'),
+    foundIn: 'requests in two times',
   },
   'when our clock is set back, spent credits are forgotten there': {
     mistakes: setBack(

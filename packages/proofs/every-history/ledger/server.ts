@@ -38,18 +38,30 @@ export const sumOf = (uses: readonly { readonly cost: number }[]): number => {
   return all;
 };
 
+/** Limits of requests in a time shorter than the period. */
+export const windowsOf = ({ requestsPerSecond, further = [] }: World['rules']) => [
+  { ms: 1000, requests: requestsPerSecond },
+  ...further,
+];
+
+/** The fewest requests that all of them let go at once. */
+export const leastWindow = (rules: World['rules']): number =>
+  Math.min(...windowsOf(rules).map(({ requests }) => requests));
+
 export function answer(
   world: World,
   uses: readonly Use[],
   nowMs: number,
   { cost, ours }: { cost: number; ours: boolean },
 ): { uses: readonly Use[]; answer: Answer } {
-  const { periodMs, requestsPerSecond } = world.rules;
+  const { periodMs } = world.rules;
   const limit = world.serverCredits ?? world.rules.credits;
   const fromMs = world.window === 'fixed' ? windowStart(world, nowMs) : nowMs - periodMs;
   const counted = uses.filter(use => (world.window === 'fixed' ? use.atMs >= fromMs : use.atMs > fromMs));
-  const second = uses.filter(use => use.atMs > nowMs - 1000);
-  const refused = sumOf(counted) + cost > limit || second.length >= requestsPerSecond;
+  const isFull = windowsOf(world.rules).some(
+    ({ ms, requests }) => uses.filter(use => use.atMs > nowMs - ms).length >= requests,
+  );
+  const refused = sumOf(counted) + cost > limit || isFull;
   const charged = refused && !world.chargesRefused ? 0 : cost;
   const after = charged > 0 ? [...uses, { atMs: nowMs, cost: charged, ours }] : uses;
   const now = charged > 0 ? [...counted, { atMs: nowMs, cost: charged, ours }] : counted;

@@ -186,7 +186,9 @@ export function keyOf(world: World, state: Now, advanced: State, symmetric = tru
     order.map(n => doing[n]).join(';'),
     flights.join(';'),
     s.spent.map(([freeMs, ...lanes]) => `${d(freeMs)}:${lanes.join('')}`).join(';'),
-    s.burst.map(([freeMs, n]) => `${d(freeMs)}:${n}`).join(';'),
+    [s.burst, ...s.further.map(([, burst]) => burst)]
+      .map(burst => burst.map(([freeMs, n]) => `${d(freeMs)}:${n}`).join(';'))
+      .join('+'),
     waits.join(';'),
     `${s.limit}`,
     source &&

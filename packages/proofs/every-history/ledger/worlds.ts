@@ -176,6 +176,15 @@ export const worlds: readonly World[] = [
     deaths: 1,
     cuts: 1,
   },
+  {
+    ...plain,
+    name: 'requests in two times',
+    rules: { ...small, credits: 20, requestsPerSecond: 2, further: [{ ms: 2000, requests: 3 }] },
+    tickMs: 500,
+    processes: fresh(1, 1, 1),
+    requests: 2,
+    deaths: 1,
+  },
   ...(['fixed', 'sliding'] as const).map(
     (window): World => ({
       ...plain,
