@@ -11,4 +11,12 @@ import module from 'node:module';
 import { fileURLToPath } from 'node:url';
 
 module.enableCompileCache(fileURLToPath(new URL('../node_modules/.cache/shelfdesk', import.meta.url)));
-await import('./program.ts');
+try {
+  await import('./program.ts');
+} catch (error) {
+  // A source is declared in a way that cannot be: its declaration is read before the program begins.
+  const { message, remedy, exitCode } = error as { message: string; remedy?: string; exitCode?: number };
+  if (exitCode === undefined) throw error;
+  console.error(`${message}\n${remedy}`);
+  process.exit(exitCode);
+}

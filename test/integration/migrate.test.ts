@@ -114,7 +114,9 @@ test('an applied migration that was edited is refused by its name, and nothing i
   };
   await migrate(db.url, await folderWith(released));
   const before = await checksums(db.pool);
-  expect(before.map(({ checksum }) => checksum)).toEqual(Array(ours.length + 2).fill(expect.stringMatching(/^[0-9a-f]{64}$/)));
+  expect(before.map(({ checksum }) => checksum)).toEqual(
+    Array(ours.length + 2).fill(expect.stringMatching(/^[0-9a-f]{64}$/)),
+  );
 
   const edited = {
     ...released,
