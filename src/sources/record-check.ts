@@ -24,23 +24,50 @@ const time = z.string().refine(value => !Number.isNaN(timeOf(value)), { error: '
 /** An integer of any size. A double may round it; PostgreSQL reads the digits of the reply. */
 const integer = z.number().refine(Number.isInteger, 'expected an integer');
 
+/** One key with the id of another record is made of it. A number beyond 2^53 has lost digits. */
+const numberId = z.union([
+  id.refine(({ length }) => length <= 100, { error: 'not an id' }),
+  z
+    .number()
+    .refine(Number.isSafeInteger, { error: 'not an id' })
+    .transform(value => String(value)),
+]);
+
 const schemas = {
   text: z.string(),
   'text[]': z.array(z.string()),
   bigint: integer,
+  numeric: z.number(),
   boolean: z.boolean(),
   timestamptz: time,
 } as const;
+/** The columns of a lenient record read what they can of a number or time. */
+const roughly = { ...schemas, bigint: z.number(), timestamptz: z.string() } as const;
 
-function schemaOf({ is, type, isId, required, record }: Facts): z.ZodType {
-  const schema = is === 'children' ? z.array(checkOf(record!)) : isId ? id : schemas[type];
-  return required ? schema : schema.nullish();
+const shapeOf = (fields: object, isLenient: boolean) =>
+  Object.fromEntries(
+    Object.entries(fields as Record<string, Facts>).flatMap(([name, facts]) =>
+      facts.is === 'embedded' ? [] : [[name, schemaOf(facts, isLenient)]],
+    ),
+  );
+
+function schemaOf(facts: Facts, isLenient: boolean): z.ZodType {
+  const { type, isId, isNumber, required, record, fields = {} } = facts;
+  if (isId && isLenient) return z[isNumber ? 'number' : 'string']().optional();
+  const value = (): z.ZodType => {
+    if (facts.is === 'children') return z.array(checkOf(record!));
+    if (facts.is === 'texts by name') return z.record(z.string(), z.string());
+    if (facts.is === 'object') return z.looseObject(shapeOf(fields, isLenient));
+    if (facts.is === 'objects') return z.array(z.looseObject(shapeOf(fields, isLenient)));
+    return isId ? (isNumber ? numberId : id) : (isLenient ? roughly : schemas)[type];
+  };
+  if (isLenient) return value().optional();
+  return required ? value() : value().nullish();
 }
 
-/** The fields of a record itself: records of other streams in it are not looked at. */
-export function checkOf<R extends AnyRecord>(of: R): z.ZodObject & z.ZodType<Value<R>> {
-  const fields = [...fieldsThatAre(of, 'column'), ...fieldsThatAre(of, 'children')];
-  const shape = Object.fromEntries(fields.map(([name, facts]) => [name, schemaOf(facts)]));
+/** The fields of a record itself: records of other streams in it are not looked at. Of a lenient record only the id. */
+export function checkOf<R extends AnyRecord>({ fields, lenient }: R): z.ZodObject & z.ZodType<Value<R>> {
+  const shape = shapeOf(lenient ? { id: fields.id } : fields, false);
   return z.looseObject(shape) as unknown as z.ZodObject & z.ZodType<Value<R>>;
 }
 
@@ -49,6 +76,7 @@ export const factsOf = (of: AnyRecord) => ({
   fields: new Set(
     Object.entries(of.fields as Record<string, Facts>).flatMap(([name, { unasked }]) => (unasked ? [] : [name])),
   ),
+  ...(of.lenient && { expected: z.looseObject(shapeOf(of.fields, true)) }),
   enumerations: enumerationsOf(of),
   sets: setsOf(of),
 });
@@ -56,17 +84,17 @@ export const factsOf = (of: AnyRecord) => ({
 /** The values in the specification, by field. */
 const enumerationsOf = (of: AnyRecord): Record<string, readonly string[]> =>
   Object.fromEntries([
-    ...fieldsThatAre(of, 'column').flatMap(([name, { values }]) => (values ? [[name, values]] : [])),
-    ...fieldsThatAre(of, 'children').flatMap(([name, { record }]) =>
-      Object.entries(enumerationsOf(record!)).map(([inner, values]) => [`${name}.${inner}`, values]),
+    ...fieldsThatAre(of, 'column').flatMap(([path, { values }]) => (values ? [[path, values]] : [])),
+    ...fieldsThatAre(of, 'children').flatMap(([path, { record }]) =>
+      Object.entries(enumerationsOf(record!)).map(([inner, values]) => [`${path}.${inner}`, values]),
     ),
   ]);
 
 /** Paths of ids that are unique in a page: the record's own, lists of ids, and those of its children. */
 const setsOf = (of: AnyRecord): string[] => [
   'id',
-  ...fieldsThatAre(of, 'column').flatMap(([name, { type, of: stream }]) => (type === 'text[]' && stream ? [name] : [])),
-  ...fieldsThatAre(of, 'children').map(([name]) => `${name}.id`),
+  ...fieldsThatAre(of, 'column').flatMap(([path, { type, of: stream }]) => (type === 'text[]' && stream ? [path] : [])),
+  ...fieldsThatAre(of, 'children').map(([path]) => `${path}.id`),
 ];
 
 const withOffset = /^\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)$/i;

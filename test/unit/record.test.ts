@@ -6,10 +6,17 @@ import {
   flag,
   id,
   integer,
+  known,
+  lenientRecord,
+  number,
+  object,
+  objects,
   oneOf,
   record,
   references,
   text,
+  texts,
+  textsByName,
   time,
   unasked,
 } from '../../src/sources/record.ts';
@@ -27,7 +34,10 @@ const invoice = record('invoices', 'Invoices.', {
   id: id(),
   number: integer('Number.'),
   tag_ids: references('tags', 'Tags.'),
-  from: text('Address.').personal('contact', { column: 'from_address', computed: 'from_form' }),
+  from: text('Address.').personal('contact', {
+    column: 'from_address',
+    computed: { from_form: 'Form of from_address.' },
+  }),
   letter: text('Letter.').personal('text', { apart: true }),
   currency: text('Currency.').plain(),
   paid: flag('True if it is paid.'),
@@ -84,7 +94,7 @@ describe('what follows from a record:', () => {
       'paid',
       'changed_at',
     ]);
-    expect(leftOutOf(invoice)).toEqual(['client', 'owner', 'letter']);
+    expect(leftOutOf(invoice)).toEqual(['letter', 'client', 'owner']);
   });
 
   test('what tells of people', () => {
@@ -101,6 +111,82 @@ describe('what follows from a record:', () => {
       within: { lines: 'lines', client: 'clients', owner: 'users' },
       needed: ['id', 'changed_at', 'paid'],
       plain: ['number', 'tag_ids'],
+    });
+  });
+});
+
+describe('of a lenient record, whose source names no types:', () => {
+  const book = lenientRecord('books', 'Books.', {
+    id: id({ says: 'Id of the book.', isNumber: true }),
+    etag: known('text', { varies: true }),
+    tag: unasked(),
+    pageCount: integer('Pages.', { unlessZero: true }),
+    addedOn: time('Time.', { column: 'added_at' }),
+    info: object({
+      title: text('Title.').plain(),
+      authors: texts('Authors.').personal('name'),
+      kind: oneOf(['BOOK', 'MAP']),
+      sold: flag('Sold.'),
+      price: object({ amount: number('Price.', { column: 'price' }) }),
+      codes: objects({ code: known('text') }, { computed: { isbn: 'ISBN.' } }),
+      links: textsByName({ varies: true }),
+    }),
+  });
+  const full = {
+    ...{ id: 7, etag: 'e', pageCount: 0.5, addedOn: 'once', more: 1 },
+    info: { title: 't', authors: ['a'], kind: 'CD', price: { amount: 1.5 }, codes: [{ code: 'c' }], links: { a: 'b' } },
+  };
+
+  test('its check needs an id, a number or a short text', () => {
+    const checked = (record: object) => checkOf(book).safeParse(record).data?.id;
+    expect([full, { id: '7', info: 'no object', pageCount: [] }, { id: 'x'.repeat(100) }].map(checked)).toEqual([
+      ...['7', '7', 'x'.repeat(100)],
+    ]);
+    expect([{}, { id: 2 ** 60 }, { id: 'x'.repeat(101) }, { id: null }].map(checked)).toEqual(Array(4).fill(undefined));
+  });
+
+  test('what is drift: other types, also null, at any depth', () => {
+    const { fields, expected, enumerations, sets } = factsOf(book);
+    const wrong = (record: object) =>
+      (expected!.safeParse(record).error?.issues ?? []).map(({ path }) => path.join('.'));
+    expect(wrong(full)).toEqual([]);
+    const info = { title: null, authors: 'a', kind: 1, sold: 1, price: 3, codes: [{ code: 1 }], links: { a: 1 } };
+    expect(wrong({ id: '7', etag: 1, tag: 1, pageCount: '7', addedOn: 1, info })).toEqual([
+      ...['id', 'etag', 'pageCount', 'addedOn', 'info.title', 'info.authors', 'info.kind', 'info.sold', 'info.price'],
+      ...['info.codes.0.code', 'info.links.a'],
+    ]);
+    expect([...fields]).toEqual(['id', 'etag', 'pageCount', 'addedOn', 'info']);
+    expect([enumerations, sets]).toEqual([{ 'info.kind': ['BOOK', 'MAP'] }, ['id']]);
+  });
+
+  test('its columns, by the names of the fields or their own, and what `_payload` leaves out', () => {
+    const isbn = { name: 'isbn', sql: '' };
+    const columns = columnsOf(book, { 'info.codes': [isbn] }).map(({ name, path }) => [name, path]);
+    expect(columns).toEqual([
+      ...[
+        ['id', undefined],
+        ...[
+          ['page_count', 'pageCount'],
+          ['added_at', 'addedOn'],
+        ],
+      ],
+      ...['title', 'authors', 'kind', 'sold'].map(name => [name, `info.${name}`]),
+      ...[
+        ['price', 'info.price.amount'],
+        ['isbn', undefined],
+      ],
+    ]);
+    expect(leftOutOf(book)).toEqual(['etag', 'tag', 'info.links']);
+    expect([tellingColumns(book), keptOf(book)]).toEqual([['authors'], ['id', 'pageCount', 'addedOn']]);
+  });
+
+  test('what field rules know of it: no value is emptied for its type', () => {
+    expect(kindOf(book)).toEqual({
+      fields: ['id', 'etag', 'pageCount', 'addedOn', 'info'],
+      within: {},
+      inside: { info: ['title', 'authors', 'kind', 'sold', 'price', 'codes', 'links'] },
+      needed: ['id'],
+      plain: ['pageCount', 'addedOn'],
     });
   });
 });

@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url';
 import type pg from 'pg';
 import { exitCodes, ShelfdeskError } from '../../errors.ts';
 import { masksOf } from '../../privacy/declared.ts';
-import { type Facts, fieldsThatAre } from '../../sources/record.ts';
+import { allFields, computedOf, type Facts } from '../../sources/record.ts';
 import { literal, type Masked, maskStatements, masksOfRecord, type Shown } from '../../sources/record-masks.ts';
 import { announcedBy, type Source, type SourceTable, type Stream } from '../../sources/source.ts';
 import { checksumOf } from './checksums.ts';
@@ -167,21 +167,24 @@ const commentOf = ({ of, type, says }: Facts, schema: string): string => {
 
 function commentsOf({ name, rows = name, record }: SourceTable): string[] {
   const [schema] = name.split('.');
-  const columns = fieldsThatAre(record, 'column').filter(([, { says }]) => says !== undefined);
+  const said = allFields(record).flatMap(([, facts]): [string, string][] => {
+    const own = facts.is === 'column' && facts.says !== undefined;
+    return own ? [[facts.column, commentOf(facts, schema!)], ...computedOf(facts)] : computedOf(facts);
+  });
   return [
     `comment on table ${rows} is ${literal(record.says)}`,
-    ...columns.map(
-      ([field, facts]) => `comment on column ${rows}.${facts.column ?? field} is ${literal(commentOf(facts, schema!))}`,
-    ),
+    ...said.map(([column, says]) => `comment on column ${rows}.${column} is ${literal(says)}`),
   ];
 }
 
-/** The masked views of the help desk have the names of its tables. */
+/** A table that tells of nobody has no masked view. Those of the help desk have the names of its tables. */
 function maskedOf({ tables = [], streams, schemaFiles }: Mirror): Masked[] {
   if (schemaFiles === undefined)
-    return tables.map(({ name, rows = name, record }) => {
-      return { table: name, rows, view: `safe.${record.name}`, masks: masksOfRecord(record) };
-    });
+    return tables
+      .map(({ name, rows = name, record }) => {
+        return { table: name, rows, view: `safe.${record.name}`, masks: masksOfRecord(record) };
+      })
+      .filter(({ masks }) => masks.size > 0);
   return streams.flatMap(stream =>
     [...masksOf(stream)].map(([table, masks]) => {
       return { table, rows: table, view: `safe.${table.replace('.', '_')}`, masks };

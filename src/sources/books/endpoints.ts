@@ -4,7 +4,10 @@
  * quota. The sender adds key, token and country (dialect.ts).
  */
 import type { Request } from '../../engine/http/request.ts';
+import { checkOf } from '../record-check.ts';
 import { type Shelf, shelf, type Volume, volume } from './records.ts';
+
+const checks = { shelf: checkOf(shelf), volume: checkOf(volume) };
 
 /** The largest page (field notes: `maxResults` defaults to 10 and is at most 40). */
 export const paging = { perPage: 40 };
@@ -25,12 +28,12 @@ export function listShelves(owner: string, page: Partial<Page> = {}): Request<Sh
     ...get(owner, shelvesOf(owner), pageOf({ startIndex, maxResults })),
     shape: 'items',
     kind: 'shelves',
-    record: shelf,
+    record: checks.shelf,
   };
 }
 
 export function getShelf(owner: string, shelfId: string): Request<Shelf> {
-  return { ...get(owner, shelfOf(owner, shelfId)), shape: 'single', kind: 'shelves', record: shelf };
+  return { ...get(owner, shelfOf(owner, shelfId)), shape: 'single', kind: 'shelves', record: checks.shelf };
 }
 
 /** Rows of a shelf, in its order: shortened volumes. */
@@ -40,7 +43,7 @@ export function listVolumes(owner: string, shelfId: string, page: Page): Request
     shape: 'items',
     ofOne: true,
     kind: 'volumes',
-    record: volume,
+    record: checks.volume,
   };
 }
 
@@ -50,7 +53,7 @@ export function getVolume(volumeId: string): Request<Volume> {
     ...get('', `/volumes/${encodeURIComponent(volumeId)}`),
     shape: 'single',
     kind: 'volumes',
-    record: volume,
+    record: checks.volume,
   };
 }
 

@@ -33,7 +33,10 @@ export const contact = record(
     id: id(),
     type: oneOf(['email', 'twitter', 'phone']),
     value: text('The address, screen name or number as the source spells it.').personal('contact', {
-      computed: 'value_normalized',
+      computed: {
+        value_normalized:
+          'value, normalised for comparison: e-mail in lower case; screen name in lower case without @; phone number as digits, with the leading + if value has one.',
+      },
     }),
   },
 );
@@ -108,7 +111,9 @@ export const message = record('messages', 'Stored rows of helpdesk.messages. Rea
   }),
   to: text('Contact information of the recipient (to at the source).').personal('contact', { column: 'to_address' }),
   body: text('The text as the source sent it: HTML if htmlized is true.').personal('text', {
-    ...{ apart: true, computed: 'body_text', length: 'body_length' },
+    apart: true,
+    computed: { body_text: 'body as plain text, where it differs from body; else null.' },
+    length: 'body_length',
   }),
   more_body: text('The signature that the source cut from body.').personal('text', { apart: true }),
   htmlized: flag('True if body is HTML.'),

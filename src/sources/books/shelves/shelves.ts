@@ -3,29 +3,21 @@
  * it is read whole. A shelf is read when the list shows a change of it, and after a maximum age.
  */
 
-import { bigintAt, buildMerge, derived, page, type Table, text, timeAt } from '../../../engine/commit/merge.ts';
+import { buildMerge, derived, page, type Table, text } from '../../../engine/commit/merge.ts';
+import { factsOf } from '../../record-check.ts';
+import { columnsOf, leftOutOf } from '../../record-columns.ts';
 import { identify, type ShelfStream } from '../../source.ts';
 import { getShelf, listShelves, listVolumes, paging } from '../endpoints.ts';
-import { known, type Shelf, shelfExpected, shelfFields, type Volume } from '../records.ts';
+import { type Shelf, shelf, type Volume } from '../records.ts';
 import { listed, listedIfAbsent, varying, volumes } from '../volumes/volumes.ts';
 
 const table: Table = {
   name: 'books.shelves',
   from: page,
   key: ['owner_id', 'id'],
-  leftOut: ['etag'],
+  leftOut: leftOutOf(shelf),
   oneReader: true,
-  columns: [
-    derived('owner_id', '$7::text'),
-    text('id'),
-    text('title'),
-    text('description'),
-    text('access'),
-    timeAt('created', 'created_at'),
-    timeAt('updated', 'updated_at'),
-    timeAt('volumesLastUpdated', 'volumes_last_updated_at'),
-    bigintAt('volumeCount', 'volume_count'),
-  ],
+  columns: [derived('owner_id', '$7::text'), ...columnsOf(shelf)],
 };
 
 /** Content of one shelf for comparison: $7 owner, $8 shelf, $9 positions. */
@@ -67,10 +59,7 @@ export const shelves: ShelfStream<Shelf, Volume> = {
   },
   merge: buildMerge(table),
   ifAbsent: buildMerge({ ...table, passOver: 'true' }),
-  sets: ['id'],
-  fields: shelfFields,
-  expected: shelfExpected,
-  enumerations: { access: known.access },
+  ...factsOf(shelf),
 };
 
 const timeOf = (value: unknown): number => (typeof value === 'string' ? Date.parse(value) : Number.NaN);
