@@ -1,5 +1,5 @@
 /** What of a record tells of people, made of its declaration. */
-import { type AnyRecord, computedOf, type Facts, fieldsThatAre } from './record.ts';
+import { type AnyRecord, computedOf, fieldsThatAre } from './record.ts';
 
 /** Fields that stay where a person is erased. Unknown fields, objects, records of other streams and children go. */
 export const keptOf = (of: AnyRecord): string[] =>
@@ -9,10 +9,8 @@ export const keptOf = (of: AnyRecord): string[] =>
 export const contactsOf = (of: AnyRecord): string[] =>
   fieldsThatAre(of, 'column').flatMap(([path, { tells }]) => (tells === 'contact' ? [path.split('.')[0]!] : []));
 
-/** Columns that tell of people. `apart`: only those, or none of those, whose value `_payload` lacks. */
-export const tellingColumns = (of: AnyRecord, { apart }: Pick<Facts, 'apart'> = {}): string[] =>
+/** Columns that tell of people, and those that are computed of them. */
+export const tellingColumns = (of: AnyRecord): string[] =>
   fieldsThatAre(of, 'column').flatMap(([, facts]) =>
-    facts.tells && (apart === undefined || apart === (facts.apart ?? false))
-      ? [facts.column, ...computedOf(facts).map(([column]) => column)]
-      : [],
+    facts.tells ? [facts.column, ...computedOf(facts).map(([column]) => column)] : [],
   );

@@ -101,7 +101,6 @@ describe('what follows from a record:', () => {
     expect(keptOf(invoice)).toEqual(['id', 'number', 'tag_ids', 'currency', 'paid', 'changed_at']);
     expect(contactsOf(invoice)).toEqual(['from']);
     expect(tellingColumns(invoice)).toEqual(['from_address', 'from_form', 'letter']);
-    expect(tellingColumns(invoice, { apart: false })).toEqual(['from_address', 'from_form']);
   });
 
   test('what field rules know of it', () => {
