@@ -7,6 +7,7 @@ import { ownTables } from '../lake/own-tables.ts';
 import type { LakeTable } from '../lake/table.ts';
 import { books } from './books/books.ts';
 import { helpdesk } from './helpdesk/helpdesk.ts';
+import { kindsOf } from './record-kinds.ts';
 import type { PersonalData, Source, Stream } from './source.ts';
 
 const all = [helpdesk, books] as const;
@@ -26,21 +27,17 @@ type Intersection<U> = (U extends unknown ? (one: U) => void : never) extends (a
 export const streams: readonly Stream[] = sources.flatMap(source => source.streams);
 
 /** The kinds of records of a source, by key. */
-const kindsOf = ({ name: source, kinds, streams }: Source<object, SourceConfig>): [string, Kind][] => {
-  const declared: Kinds =
-    kinds ??
-    Object.fromEntries(
-      streams.map(({ name, fields, personal, record }) => [
-        name,
-        {
-          ...{ fields: [...fields], within: {}, needed: ['id'], plain: [], uses: usesOf(personal) },
-          ...(record && { shapes: shapesOf(record), inside: insideOf(record) }),
-        },
-      ]),
-    );
-  return Object.entries(declared).map(([name, kind]) => {
-    const within = Object.entries(kind.within).map(([field, inner]) => [field, streamKey(source, inner)]);
-    return [streamKey(source, name), { ...kind, within: Object.fromEntries(within) }];
+const keyedKinds = (source: Source<object, SourceConfig>): [string, Kind][] => {
+  const ofStreams = source.streams.map(({ name, fields, personal, record }): [string, Kind] => [
+    name,
+    {
+      ...{ fields: [...fields], within: {}, needed: ['id'], plain: [], uses: usesOf(personal) },
+      ...(record && { shapes: shapesOf(record), inside: insideOf(record) }),
+    },
+  ]);
+  return (source.tables ? Object.entries(kindsOf(source)) : ofStreams).map(([name, kind]) => {
+    const within = Object.entries(kind.within).map(([field, inner]) => [field, streamKey(source.name, inner)]);
+    return [streamKey(source.name, name), { ...kind, within: Object.fromEntries(within) }];
   });
 };
 
@@ -49,7 +46,7 @@ const usesOf = ({ contacts }: PersonalData = { columns: [], contacts: [] }) =>
   Object.fromEntries(contacts.map(field => [field, [`erasure of people by their ${field}`]]));
 
 /** The kinds of records of all sources. */
-export const kinds: Kinds = Object.fromEntries(sources.flatMap(kindsOf));
+export const kinds: Kinds = Object.fromEntries(sources.flatMap(keyedKinds));
 
 /** All tables of the lake. */
 export const lakeTables: readonly LakeTable[] = [...ownTables, ...sources.flatMap(source => source.lakeTables ?? [])];

@@ -23,6 +23,8 @@ export interface Facts {
   readonly says?: string;
   /** A record without a valid value is rejected. */
   readonly required?: boolean;
+  /** Without it nothing can be mirrored, though a record may lack it: no field rule takes it away. */
+  readonly needed?: boolean;
   readonly isId?: boolean;
   /** An id that the source writes as a number. A text of at most 100 characters is an id too. */
   readonly isNumber?: boolean;
@@ -98,7 +100,8 @@ const column = <T, S extends SqlType>(type: S, facts: Omit<Facts, 'is' | 'type'>
   field<T, S>({ is: 'column', type, ...facts });
 
 type May<T> = T | null | undefined;
-type Named = Pick<Facts, 'column'>;
+type Needed = Pick<Facts, 'needed'>;
+type Named = Needed & Pick<Facts, 'column'>;
 type More = Pick<Facts, 'column' | 'apart' | 'computed' | 'length'>;
 
 /** A value that has not said yet what it tells of people. It is no field. */
@@ -121,8 +124,8 @@ export const id = (more?: Pick<Facts, 'says' | 'isNumber'>) =>
   column<string, 'text'>('text', { required: true, isId: true, ...more });
 
 /** Ids of records of a stream. */
-export const reference = (of: string, says?: string) =>
-  column<May<string>, 'text'>('text', { of, ...(says && { says }) });
+export const reference = (of: string, says: string, more?: Needed) =>
+  column<May<string>, 'text'>('text', { of, says, ...more });
 export const references = (of: string, says: string) =>
   column<May<readonly string[]>, 'text[]'>('text[]', { of, says });
 
@@ -136,10 +139,10 @@ export const oneOf = <const V extends readonly string[]>(values: V, says = '') =
   });
 
 /** An integer of any size. */
-export const integer = (says: string, more?: Pick<Facts, 'unlessZero'>) =>
+export const integer = (says: string, more?: Needed & Pick<Facts, 'unlessZero'>) =>
   column<May<number>, 'bigint'>('bigint', { says, ...more });
 export const number = (says: string, more?: Named) => column<May<number>, 'numeric'>('numeric', { says, ...more });
-export const flag = (says: string) => column<May<boolean>, 'boolean'>('boolean', { says });
+export const flag = (says: string, more?: Needed) => column<May<boolean>, 'boolean'>('boolean', { says, ...more });
 export const time = (says: string, more?: Named) => ({
   ...column<May<string>, 'timestamptz'>('timestamptz', { says, ...more }),
   /** A record without the time is rejected. */

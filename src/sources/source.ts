@@ -19,7 +19,7 @@ import type { Planning, Question } from '../engine/forecast/plan.ts';
 import type { Part as Requests } from '../engine/forecast/plan-time.ts';
 import type { Dialect, Token } from '../engine/http/dialect.ts';
 import type { Request, SourceName } from '../engine/http/request.ts';
-import type { Kinds } from '../engine/http/rules/field-rules.ts';
+import type { Kind } from '../engine/http/rules/field-rules.ts';
 import type { Replaying } from '../engine/load/replay.ts';
 import type { Reads } from '../engine/load/run-stream.ts';
 import type { Ask, Cuts, Ms, Reader } from '../engine/reading/reading.ts';
@@ -47,15 +47,15 @@ export interface Source<Part extends object = object, Whole = Part> {
   readonly address: string;
   /** The settings that a connection needs, as text for messages. */
   readonly requires: string;
-  /**
-   * The kinds of records by their short names, for the field rules of operators. Default: one for each stream, of which only the id
-   * is needed.
-   */
-  readonly kinds?: Kinds;
   /** Streams, in the order of a full sync. */
   readonly streams: readonly Stream[];
-  /** The tables of its declared records. Comments and masks are made of them. */
+  /**
+   * The tables of its declared records. Comments, masks, and the kinds of the field rules are made of them. Default: a kind for each
+   * stream, of which only the id is needed.
+   */
   readonly tables?: readonly SourceTable[];
+  /** By record and field, what works no more, or with less, where a field rule leaves the field out. */
+  readonly uses?: Readonly<Record<string, NonNullable<Kind['uses']>>>;
   /**
    * SQL files that create the schema and tables of the source. Each file is applied once. Without them the migrations
    * create the tables.
@@ -96,6 +96,7 @@ export interface SourceTable {
   /** The table that stores the rows, if `name` is a view of it. */
   readonly rows?: string;
   readonly record: AnyRecord;
+  readonly histories?: Kind['histories'];
 }
 
 /** Data about one source of an account, from the warehouse. */

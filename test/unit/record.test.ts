@@ -1,5 +1,6 @@
 /** The declaration of a record: mistakes that do not compile, and what is made of it. */
 import { describe, expect, test } from 'vitest';
+import { kinds, streams } from '../../src/sources/index.ts';
 import {
   children,
   embedded,
@@ -40,7 +41,7 @@ const invoice = record('invoices', 'Invoices.', {
   }),
   letter: text('Letter.').personal('text', { apart: true }),
   currency: text('Currency.').plain(),
-  paid: flag('True if it is paid.'),
+  paid: flag('True if it is paid.', { needed: true }),
   changed_at: time('Time of the last change.').always(),
   lines: children(line),
   client: embedded('clients'),
@@ -53,7 +54,7 @@ test('what is forgotten or mistyped does not compile', () => {
   // @ts-expect-error It tells a name, a contact or a text.
   text('Note.').personal('contcat');
   // @ts-expect-error A record has an id.
-  record('a', 'A.', { paid: flag('True if it is paid.') });
+  record('a', 'A.', { paid: flag('True if it is paid.', { needed: true }) });
   // @ts-expect-error Only a text that tells of nobody is cut.
   text('Note.').personal('text', { upTo: ';' });
 });
@@ -104,11 +105,11 @@ describe('what follows from a record:', () => {
   });
 
   test('what field rules know of it', () => {
-    expect(kindOf(invoice, { needed: ['paid'] })).toMatchObject({
+    expect(kindOf(invoice)).toMatchObject({
       fields: ['id', 'number', 'tag_ids', 'from', 'letter', 'currency', 'paid', 'changed_at', 'lines'],
       shapes: { id: 'text', number: 'number', tag_ids: 'texts', paid: 'flag', changed_at: 'text' },
       within: { lines: 'lines', client: 'clients', owner: 'users' },
-      needed: ['id', 'changed_at', 'paid'],
+      needed: ['id', 'paid', 'changed_at'],
       plain: ['number', 'tag_ids'],
     });
   });
@@ -188,4 +189,25 @@ describe('of a lenient record, whose source names no types:', () => {
       plain: ['pageCount', 'addedOn'],
     });
   });
+});
+
+test('no field rule takes away what says where a record stands in its list', () => {
+  const asked = (of: string, ...ask: ((record: never) => unknown)[]) => {
+    const names = new Set<string>();
+    const told = (_: object, name: string) => {
+      names.add(name);
+      return '2026-01-01T00:00:00Z';
+    };
+    for (const one of ask) one(new Proxy({}, { get: told }) as never);
+    expect(kinds[of]!.needed, of).toEqual(expect.arrayContaining([...names]));
+    return names.size;
+  };
+  const counts = streams.map(one => {
+    if (one.kind === 'shelves') return asked(one.key, one.version, one.changed, one.count);
+    if (one.kind === 'detail') return asked(one.of.key, one.version);
+    if (one.kind !== 'list') return 0;
+    const shows = one.lists.flatMap(list => list.shows ?? []);
+    return asked(one.key, ...shows, record => [one.orderedBy(record), one.orderedBy(record, 'created')]);
+  });
+  expect(counts).toEqual([0, 0, 4, 1, 2, 0]);
 });

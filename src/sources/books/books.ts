@@ -6,7 +6,6 @@ import { UsageError } from '../../errors.ts';
 import type { Source, StreamJobs } from '../source.ts';
 import { booksDialect } from './dialect.ts';
 import { myLibrary } from './endpoints.ts';
-import { kinds } from './kinds.ts';
 import { lakeTables } from './lake.ts';
 import { type BooksSettings, sourceName } from './open.ts';
 import { tables } from './records.ts';
@@ -52,8 +51,11 @@ function makeBooks(catalog: Catalog): Source<BooksPart> {
       const secret = access?.accessToken ?? access?.refresh?.refreshToken;
       return secret === undefined ? undefined : JSON.stringify([access!.baseUrl.href, secret]);
     },
-    kinds,
     tables,
+    uses: {
+      shelves: { title: ['question shelves'] },
+      volumes: { volumeInfo: ['question shelves'], saleInfo: ['question shelves'] },
+    },
     streams: [
       {
         ...catalog.shelves,

@@ -21,6 +21,8 @@ import {
 import type { SourceTable } from '../source.ts';
 
 const varies = { varies: true } as const;
+/** It says when a shelf has to be read. */
+const needed = { needed: true } as const;
 
 export const shelf = lenientRecord(
   'shelves',
@@ -34,12 +36,18 @@ export const shelf = lenientRecord(
     description: text('Description.').plain(),
     access: oneOf(['PUBLIC', 'PRIVATE']),
     created: time('Creation time at the source.', { column: 'created_at' }),
-    updated: time('Time at the source of the last change of title, description or access.', { column: 'updated_at' }),
+    updated: time('Time at the source of the last change of title, description or access.', {
+      ...needed,
+      column: 'updated_at',
+    }),
     volumesLastUpdated: time(
       'Time at the source when volumes were last added or removed. Whether moves within the shelf count is unknown.',
-      { column: 'volumes_last_updated_at' },
+      { ...needed, column: 'volumes_last_updated_at' },
     ),
-    volumeCount: integer('Number of volumes that the source states. books.shelf_volumes holds the actual volumes.'),
+    volumeCount: integer(
+      'Number of volumes that the source states. books.shelf_volumes holds the actual volumes.',
+      needed,
+    ),
   },
 );
 

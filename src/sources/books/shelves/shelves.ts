@@ -21,7 +21,7 @@ const table: Table = {
 };
 
 /** Content of one shelf for comparison: $7 owner, $8 shelf, $9 positions. */
-export const places: Table = {
+const places: Table = {
   name: 'books.shelf_volumes',
   from: page,
   key: ['owner_id', 'shelf_id', 'volume_id'],
