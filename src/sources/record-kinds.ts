@@ -3,7 +3,7 @@ import type { Kind, Kinds } from '../engine/http/rules/field-rules.ts';
 import type { Shape } from '../engine/http/shapes.ts';
 import type { AnyRecord, Facts } from './record.ts';
 import { columnsOf, leftOutOf } from './record-columns.ts';
-import { announcedBy, type Source } from './source.ts';
+import { announcedBy, type Source, type Uses } from './source.ts';
 
 const shapes: Readonly<Record<Facts['type'], Shape>> = {
   text: 'text',
@@ -55,10 +55,16 @@ export function kindsOf({ tables = [], streams, uses = {} }: Pick<Source, 'table
         record.name,
         {
           ...kindOf(record),
-          ...{ omittable, histories, tables: isUnmerged ? [own] : places },
-          ...(uses[record.name] && { uses: uses[record.name]! }),
+          ...{ omittable, histories, tables: isUnmerged ? [own] : places, uses: usesOf(record.name, uses) },
         },
       ];
     }),
   );
+}
+
+function usesOf(record: string, uses: Uses): Record<string, readonly string[]> {
+  const lost: Record<string, readonly string[]> = {};
+  for (const [what, fields] of Object.entries(uses))
+    for (const field of fields[record] ?? []) lost[field] = [...(lost[field] ?? []), what];
+  return lost;
 }

@@ -54,8 +54,7 @@ export interface Source<Part extends object = object, Whole = Part> {
    * stream, of which only the id is needed.
    */
   readonly tables?: readonly SourceTable[];
-  /** By record and field, what works no more, or with less, where a field rule leaves the field out. */
-  readonly uses?: Readonly<Record<string, NonNullable<Kind['uses']>>>;
+  readonly uses?: Uses;
   /**
    * SQL files that create the schema and tables of the source. Each file is applied once. Without them the migrations
    * create the tables.
@@ -89,6 +88,9 @@ export interface Source<Part extends object = object, Whole = Part> {
   /** The audit: re-reads random records while no other run needs the credits. Undefined if the source has no audit. */
   readonly audit?: Audit;
 }
+
+/** What works no more, or with less, where field rules leave fields out: by what it is, and by record, the fields. */
+export type Uses = Readonly<Record<string, Readonly<Record<string, readonly string[]>>>>;
 
 export interface SourceTable {
   /** With its schema: `helpdesk.messages`. */

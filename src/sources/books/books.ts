@@ -52,10 +52,7 @@ function makeBooks(catalog: Catalog): Source<BooksPart> {
       return secret === undefined ? undefined : JSON.stringify([access!.baseUrl.href, secret]);
     },
     tables,
-    uses: {
-      shelves: { title: ['question shelves'] },
-      volumes: { volumeInfo: ['question shelves'], saleInfo: ['question shelves'] },
-    },
+    uses: { 'question shelves': { shelves: ['title'], volumes: ['volumeInfo', 'saleInfo'] } },
     streams: [
       {
         ...catalog.shelves,
