@@ -5,9 +5,28 @@ import { type AnyRecord, computedOf, fieldsThatAre } from './record.ts';
 export const keptOf = (of: AnyRecord): string[] =>
   fieldsThatAre(of, 'column').flatMap(([path, { tells }]) => (tells || path.includes('.') ? [] : [path]));
 
-/** Fields by which a person is recognised in any record. */
-export const contactsOf = (of: AnyRecord): string[] =>
-  fieldsThatAre(of, 'column').flatMap(([path, { tells }]) => (tells === 'contact' ? [path.split('.')[0]!] : []));
+/** The type of a file may hold its name. Of such fields, with the characters up to which they stay. */
+export const cutOf = (of: AnyRecord): [field: string, upTo: string][] =>
+  fieldsThatAre(of, 'column').flatMap(([path, { upTo }]) => (upTo === undefined ? [] : [[path, upTo]]));
+
+/** A field by which a person is recognised in any record. */
+export interface Contact {
+  readonly field: string;
+  readonly column: string;
+  /** It recognises somebody only where it holds an @. */
+  readonly isName: boolean;
+  /** The fields that tell of the same person. */
+  readonly ofSame: readonly string[];
+}
+
+export function contactsOf(of: AnyRecord): Contact[] {
+  const columns = fieldsThatAre(of, 'column');
+  const names = columns.filter(([, { nameOf }]) => nameOf !== undefined);
+  return [...columns.filter(([, { tells }]) => tells === 'contact'), ...names].map(([field, { column, nameOf }]) => {
+    const namesOfIt = names.filter(([, facts]) => facts.nameOf === field).map(([name]) => name);
+    return { field, column, isName: nameOf !== undefined, ofSame: [field, ...namesOfIt] };
+  });
+}
 
 /** Columns that tell of people, and those that are computed of them. */
 export const tellingColumns = (of: AnyRecord): string[] =>

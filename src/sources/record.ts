@@ -35,6 +35,8 @@ export interface Facts {
   /** Values of the specification. Any other value is drift, and is stored unchanged. */
   readonly values?: readonly string[];
   readonly tells?: Tells;
+  /** The field with the contact of the person of this name. A name that holds an @ is a contact too. */
+  readonly nameOf?: string;
   /** `_payload` lacks the value: a long text with a column of its own. */
   readonly apart?: boolean;
   /** It varies from reply to reply without a change: `_payload` lacks the value. */
@@ -102,7 +104,7 @@ const column = <T, S extends SqlType>(type: S, facts: Omit<Facts, 'is' | 'type'>
 type May<T> = T | null | undefined;
 type Needed = Pick<Facts, 'needed'>;
 type Named = Needed & Pick<Facts, 'column'>;
-type More = Pick<Facts, 'column' | 'apart' | 'computed' | 'length'>;
+type More = Pick<Facts, 'column' | 'apart' | 'computed' | 'length' | 'nameOf'>;
 
 /** A value that has not said yet what it tells of people. It is no field. */
 interface Unsaid<T, S extends SqlType> {

@@ -24,7 +24,7 @@ import {
 import { checkOf, factsOf } from '../../src/sources/record-check.ts';
 import { columnsOf, leftOutOf } from '../../src/sources/record-columns.ts';
 import { kindOf } from '../../src/sources/record-kinds.ts';
-import { contactsOf, keptOf, tellingColumns } from '../../src/sources/record-personal.ts';
+import { contactsOf, cutOf, keptOf, tellingColumns } from '../../src/sources/record-personal.ts';
 
 const line = record('lines', 'Lines.', {
   id: id(),
@@ -39,6 +39,8 @@ const invoice = record('invoices', 'Invoices.', {
     column: 'from_address',
     computed: { from_form: 'Form of from_address.' },
   }),
+  sender: text('Name.').personal('name', { nameOf: 'from' }),
+  type: text('Type.').plain({ upTo: ';' }),
   letter: text('Letter.').personal('text', { apart: true }),
   currency: text('Currency.').plain(),
   paid: flag('True if it is paid.', { needed: true }),
@@ -90,6 +92,8 @@ describe('what follows from a record:', () => {
       'number',
       'tag_ids',
       'from_address',
+      'sender',
+      'type',
       'letter',
       'currency',
       'paid',
@@ -99,14 +103,30 @@ describe('what follows from a record:', () => {
   });
 
   test('what tells of people', () => {
-    expect(keptOf(invoice)).toEqual(['id', 'number', 'tag_ids', 'currency', 'paid', 'changed_at']);
-    expect(contactsOf(invoice)).toEqual(['from']);
-    expect(tellingColumns(invoice)).toEqual(['from_address', 'from_form', 'letter']);
+    expect(keptOf(invoice)).toEqual(['id', 'number', 'tag_ids', 'type', 'currency', 'paid', 'changed_at']);
+    expect(contactsOf(invoice)).toEqual([
+      { field: 'from', column: 'from_address', isName: false, ofSame: ['from', 'sender'] },
+      { field: 'sender', column: 'sender', isName: true, ofSame: ['sender'] },
+    ]);
+    expect(cutOf(invoice)).toEqual([['type', ';']]);
+    expect(tellingColumns(invoice)).toEqual(['from_address', 'from_form', 'sender', 'letter']);
   });
 
   test('what field rules know of it', () => {
     expect(kindOf(invoice)).toMatchObject({
-      fields: ['id', 'number', 'tag_ids', 'from', 'letter', 'currency', 'paid', 'changed_at', 'lines'],
+      fields: [
+        'id',
+        'number',
+        'tag_ids',
+        'from',
+        'sender',
+        'type',
+        'letter',
+        'currency',
+        'paid',
+        'changed_at',
+        'lines',
+      ],
       shapes: { id: 'text', number: 'number', tag_ids: 'texts', paid: 'flag', changed_at: 'text' },
       within: { lines: 'lines', client: 'clients', owner: 'users' },
       needed: ['id', 'paid', 'changed_at'],

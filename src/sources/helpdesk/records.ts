@@ -108,7 +108,8 @@ export const message = record('messages', 'Stored rows of helpdesk.messages. Rea
   type: oneOf(['reply', 'note']),
   direction: oneOf(['in', 'out'], 'in (from a customer) or out (to a customer); null on notes.'),
   user_id: reference('users', 'Author, if a team member; null for customers and automatic replies.'),
-  from_name: text('Display name of the sender.').personal('name'),
+  // Mailing lists may put an address into it.
+  from_name: text('Display name of the sender.').personal('name', { nameOf: 'from' }),
   from: text('Contact information of the sender (from at the source).').personal('contact', {
     column: 'from_address',
   }),
