@@ -403,8 +403,6 @@ export interface ShelfStream<S extends Row, V extends Row> extends Described {
   readonly ifAbsent: Merge;
   readonly members: Described & {
     readonly ifAbsent: Merge;
-    /** Fields that vary between replies although nothing changed. */
-    readonly varying: readonly string[];
     /** SQL for the comparison of stored and received positions: $7 owner, $8 shelf, $9 position of each row. */
     readonly places: Pick<Merge, 'declared'>;
     request(owner: string, id: string, startIndex: number, maxResults: number): Request<V>;

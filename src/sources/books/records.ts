@@ -20,6 +20,7 @@ import {
 } from '../record.ts';
 import type { SourceTable } from '../source.ts';
 
+/** It varies without a change (field notes, Book catalog). */
 const varies = { varies: true } as const;
 /** It says when a shelf has to be read. */
 const needed = { needed: true } as const;

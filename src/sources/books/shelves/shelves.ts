@@ -8,8 +8,8 @@ import { factsOf } from '../../record-check.ts';
 import { columnsOf, leftOutOf } from '../../record-columns.ts';
 import { identify, type ShelfStream } from '../../source.ts';
 import { getShelf, listShelves, listVolumes, paging } from '../endpoints.ts';
-import { type Shelf, shelf, type Volume } from '../records.ts';
-import { listed, listedIfAbsent, varying, volumes } from '../volumes/volumes.ts';
+import { type Shelf, shelf, type Volume, volume } from '../records.ts';
+import { listed, listedIfAbsent, volumes } from '../volumes/volumes.ts';
 
 const table: Table = {
   name: 'books.shelves',
@@ -27,7 +27,7 @@ const places: Table = {
   key: ['owner_id', 'shelf_id', 'volume_id'],
   parent: 'shelf_id',
   tombstone: '_removed_at',
-  leftOut: varying,
+  leftOut: leftOutOf(volume),
   columns: [
     derived('owner_id', '$7::text'),
     derived('shelf_id', '$8::text'),
@@ -53,7 +53,6 @@ export const shelves: ShelfStream<Shelf, Volume> = {
     name: 'listed volumes',
     merge: listed,
     ifAbsent: listedIfAbsent,
-    varying,
     places: { declared: { root: places, others: [] } },
     request: (owner, id, startIndex, maxResults) => listVolumes(owner, id, { startIndex, maxResults }),
   },

@@ -11,13 +11,10 @@ import { identify, type VolumeStream } from '../../source.ts';
 import { getVolume } from '../endpoints.ts';
 import { type Volume, volume } from '../records.ts';
 
-/** Fields that vary without a change (field notes, Book catalog). */
-export const varying = leftOutOf(volume);
-
 const table: Table = {
   name: 'books.volumes',
   from: page,
-  leftOut: varying,
+  leftOut: leftOutOf(volume),
   oneReader: true,
   ours: {
     _detail: `'full'::text`,
