@@ -33,6 +33,7 @@ const keyedKinds = (source: Source<object, SourceConfig>): [string, Kind][] => {
     {
       ...{ fields: [...fields], within: {}, needed: ['id'], plain: [], uses: usesOf(personal) },
       ...(record && { shapes: shapesOf(record), inside: insideOf(record) }),
+      ...{ words: [...fields].filter(isWord), times: [...fields].filter(isTime) },
     },
   ]);
   return (source.tables ? Object.entries(kindsOf(source)) : ofStreams).map(([name, kind]) => {
@@ -40,6 +41,10 @@ const keyedKinds = (source: Source<object, SourceConfig>): [string, Kind][] => {
     return [streamKey(source.name, name), { ...kind, within: Object.fromEntries(within) }];
   });
 };
+
+/** By the names of fields, because a schema does not say it. */
+const isTime = (field: string) => /_(at|until)$/.test(field);
+const isWord = (field: string) => /(^|_)ids?$|^(state|type|direction)$/.test(field) || isTime(field);
 
 /** Erasure knows a record of a declared stream by these fields alone. */
 const usesOf = ({ contacts }: PersonalData = { columns: [], contacts: [] }) =>

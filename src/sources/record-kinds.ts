@@ -18,7 +18,9 @@ const shapes: Readonly<Record<Facts['type'], Shape>> = {
 export function kindOf(of: AnyRecord): Kind {
   const fields = Object.entries(of.fields as Record<string, Facts>);
   const columns = fields.filter(([, { is }]) => is === 'column');
-  const needed = columns.flatMap(([name, facts]) => (facts.required || facts.needed ? [name] : []));
+  const namesOf = (which: (facts: Facts) => unknown) =>
+    columns.filter(([, facts]) => which(facts)).map(([name]) => name);
+  const needed = namesOf(facts => facts.required || facts.needed);
   return {
     fields: fields.flatMap(([name, { is }]) => (is === 'embedded' ? [] : [name])),
     ...(!of.lenient && { shapes: Object.fromEntries(columns.map(([name, { type }]) => [name, shapes[type]])) }),
@@ -33,8 +35,10 @@ export function kindOf(of: AnyRecord): Kind {
         /^objects?$/.test(is) ? [[name, Object.keys(inner)]] : [],
       ),
     ),
+    words: namesOf(({ isId, of, values, type, upTo }) => isId || of || values || upTo || type === 'timestamptz'),
+    times: namesOf(({ type }) => type === 'timestamptz'),
     needed,
-    plain: columns.flatMap(([name, { type }]) => (type === 'text' || needed.includes(name) ? [] : [name])),
+    plain: namesOf(({ type, required, needed }) => type !== 'text' && !required && !needed),
   };
 }
 

@@ -128,6 +128,8 @@ describe('what follows from a record:', () => {
         'lines',
       ],
       shapes: { id: 'text', number: 'number', tag_ids: 'texts', paid: 'flag', changed_at: 'text' },
+      words: ['id', 'tag_ids', 'type', 'changed_at'],
+      times: ['changed_at'],
       within: { lines: 'lines', client: 'clients', owner: 'users' },
       needed: ['id', 'paid', 'changed_at'],
       plain: ['number', 'tag_ids'],
@@ -205,6 +207,7 @@ describe('of a lenient record, whose source names no types:', () => {
       fields: ['id', 'etag', 'pageCount', 'addedOn', 'info'],
       within: {},
       inside: { info: ['title', 'authors', 'kind', 'sold', 'price', 'codes', 'links'] },
+      ...{ words: ['id', 'addedOn'], times: ['addedOn'] },
       needed: ['id'],
       plain: ['pageCount', 'addedOn'],
     });
