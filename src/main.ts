@@ -17,6 +17,7 @@ try {
   // A source is declared in a way that cannot be: its declaration is read before the program begins.
   const { message, remedy, exitCode } = error as { message: string; remedy?: string; exitCode?: number };
   if (exitCode === undefined) throw error;
-  console.error(`${message}\n${remedy}`);
-  process.exit(exitCode);
+  const { say } = await import('./cli/output/terminal.ts');
+  say(`error: ${message}\n${remedy}`);
+  process.exitCode = exitCode;
 }

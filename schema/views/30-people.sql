@@ -9,8 +9,6 @@ comment on column helpdesk.customers._payload is
   'The record as the source sent it, with unknown fields and contacts. So a change of contacts alone changes this column.';
 comment on column helpdesk.customers._deleted_after is
   'Deleted after this time and by _deleted_at. Null while the customer exists.';
-comment on column helpdesk.contacts.value_normalized is
-  'value, normalised for comparison: e-mail in lower case; screen name in lower case without @; phone number as digits, with the leading + if value has one.';
 
 create or replace function sync.contact_form(value text) returns text
 language sql immutable parallel safe

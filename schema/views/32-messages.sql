@@ -13,7 +13,6 @@ end;
 comment on function helpdesk.search_words is
   'Text search vector of a message: all words in lower case with positions, without stemming or stop words. Only the first 100,000 characters count. The index messages_words, which `shelfdesk warehouse search on` makes, uses this function.';
 comment on column internal.messages.position is 'Place within the ticket as the source lists it, from 1.';
-comment on column internal.messages.body_text is 'body as plain text, where it differs from body; else null.';
 comment on column helpdesk.attachments.message_id is 'The message; joins helpdesk.messages.id.';
 comment on column helpdesk.attachments.ticket_id is 'The ticket of that message; joins helpdesk.tickets.id.';
 

@@ -1,48 +1,14 @@
-comment on table books.shelves is 'Shelves of the mirrored users, and of the library of the token''s owner.';
 comment on column books.shelves.owner_id is
   'Owner of the shelf: a user id from BOOKS_USERS, or mylibrary for the owner of the token.';
-comment on column books.shelves.id is 'Id at the source, unique per owner_id.';
-comment on column books.shelves.title is 'Title.';
-comment on column books.shelves.description is 'Description.';
-comment on column books.shelves.access is 'PUBLIC or PRIVATE. Other values are stored unchanged.';
-comment on column books.shelves.created_at is 'Creation time at the source.';
-comment on column books.shelves.updated_at is 'Time at the source of the last change of title, description or access.';
-comment on column books.shelves.volumes_last_updated_at is
-  'Time at the source when volumes were last added or removed. Whether moves within the shelf count is unknown.';
-comment on column books.shelves.volume_count is
-  'Number of volumes that the source states. books.shelf_volumes holds the actual volumes.';
 comment on column books.shelves._observed_at is 'The source showed this content at this time, by its own clock.';
 comment on column books.shelves._payload is
   'The record as the source sent it, with unknown fields. Fields that vary between replies without a change are left out: etag, searchInfo, preview, info and image links.';
 comment on table books.volumes is
   'Volumes that are or were on a shelf. A volume is complete once it was fetched by id; until then it holds the shorter record of the shelf''s list.';
-comment on column books.volumes.title is 'Title.';
-comment on column books.volumes.subtitle is 'Subtitle.';
 comment on column books.volumes.authors is 'Authors in order; null if the source names none.';
-comment on column books.volumes.publisher is 'Publisher.';
-comment on column books.volumes.published_date is
-  'Publication date as the source writes it: 2019-10-03, 1999-05, 1999, 19?? or other text.';
-comment on column books.volumes.published_year is 'Year of published_date, if that begins with four digits.';
 comment on column books.volumes.description is 'Description; shortened while _detail is list.';
-comment on column books.volumes.isbn_10 is 'ISBN of ten characters.';
-comment on column books.volumes.isbn_13 is 'ISBN of thirteen digits.';
 comment on column books.volumes.page_count is 'Number of pages; null if unknown, which the source writes as 0.';
-comment on column books.volumes.print_type is 'BOOK or MAGAZINE. Other values are stored unchanged.';
-comment on column books.volumes.categories is 'Subjects in their order.';
-comment on column books.volumes.average_rating is 'Mean rating, 1 to 5.';
-comment on column books.volumes.ratings_count is 'Number of ratings in average_rating.';
-comment on column books.volumes.maturity_rating is 'NOT_MATURE or MATURE. Other values are stored unchanged.';
 comment on column books.volumes.language is 'Language code; null while _detail is list, because lists omit it.';
-comment on column books.volumes.list_price is 'Suggested retail price, exactly as the source writes it.';
-comment on column books.volumes.list_price_currency is 'Currency of list_price.';
-comment on column books.volumes.retail_price is 'Selling price, exactly as the source writes it.';
-comment on column books.volumes.retail_price_currency is 'Currency of retail_price.';
-comment on column books.volumes.saleability is 'FOR_SALE, FREE, NOT_FOR_SALE, FOR_PREORDER or other values.';
-comment on column books.volumes.viewability is 'Extent of the preview: NO_PAGES, PARTIAL, ALL_PAGES or other values.';
-comment on column books.volumes.country is 'Country to which prices and saleability apply.';
-comment on column books.volumes.canonical_link is 'Link to the web page of the volume.';
-comment on column books.volumes.thumbnail is
-  'Link to the cover, from the last change of the content. Such links vary between replies and are not compared.';
 comment on column books.volumes._detail is
   'full: the record that the source shows by id; list: the shorter record of a shelf''s list.';
 comment on column books.volumes._checked_at is 'Time of the last fetch by id, by the source''s clock; null if never.';

@@ -6,6 +6,7 @@ import { ownTables } from '../lake/own-tables.ts';
 import type { LakeTable } from '../lake/table.ts';
 import { books } from './books/books.ts';
 import { helpdesk } from './helpdesk/helpdesk.ts';
+import { kindsOf } from './record-kinds.ts';
 import type { Source, Stream } from './source.ts';
 
 const all = [helpdesk, books] as const;
@@ -25,14 +26,14 @@ type Intersection<U> = (U extends unknown ? (one: U) => void : never) extends (a
 export const streams: readonly Stream[] = sources.flatMap(source => source.streams);
 
 /** The kinds of records of a source, by key. */
-const kindsOf = ({ name: source, kinds }: Source<object, SourceConfig>): [string, Kind][] =>
-  Object.entries(kinds).map(([name, kind]) => {
-    const within = Object.entries(kind.within).map(([field, inner]) => [field, streamKey(source, inner)]);
-    return [streamKey(source, name), { ...kind, within: Object.fromEntries(within) }];
+const keyedKinds = (source: Source<object, SourceConfig>): [string, Kind][] =>
+  Object.entries(kindsOf(source)).map(([name, kind]) => {
+    const within = Object.entries(kind.within).map(([field, inner]) => [field, streamKey(source.name, inner)]);
+    return [streamKey(source.name, name), { ...kind, within: Object.fromEntries(within) }];
   });
 
 /** The kinds of records of all sources. */
-export const kinds: Kinds = Object.fromEntries(sources.flatMap(kindsOf));
+export const kinds: Kinds = Object.fromEntries(sources.flatMap(keyedKinds));
 
 /** All tables of the lake. */
 export const lakeTables: readonly LakeTable[] = [...ownTables, ...sources.flatMap(source => source.lakeTables ?? [])];

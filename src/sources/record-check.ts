@@ -25,6 +25,15 @@ const time = z.string().refine(value => !Number.isNaN(timeOf(value)), { error: '
 /** An integer of any size. A double may round it; PostgreSQL reads the digits of the reply. */
 const integer = z.number().refine(Number.isInteger, 'expected an integer');
 
+/** One key with the id of another record is made of it. A number beyond 2^53 has lost digits. */
+const numberId = z.union([
+  id.refine(({ length }) => length <= 100, { error: 'not an id' }),
+  z
+    .number()
+    .refine(Number.isSafeInteger, { error: 'not an id' })
+    .transform(value => String(value)),
+]);
+
 const schemas = {
   text: z.string(),
   'text[]': z.array(z.string()),
@@ -33,6 +42,8 @@ const schemas = {
   boolean: z.boolean(),
   timestamptz: time,
 } as const;
+/** The columns of a lenient record read what they can of a number or time. */
+const roughly = { ...schemas, bigint: z.number(), timestamptz: z.string() } as const;
 
 /** A service may write its ids as numbers. Each digit of them stays: an integer that a double would change is an ExactNumber. */
 const digits = (value: unknown): unknown =>
@@ -47,18 +58,38 @@ const written = {
   },
 } as const;
 
-/** `ids`: how the service writes ids, and other texts. */
-type Ids = keyof typeof written;
+/** How a source writes ids, and other texts; `lenient`: as it likes. */
+type Manner = keyof typeof written | 'lenient';
 
-function schemaOf({ is, type, isId, required, record }: Facts, ids: Ids): z.ZodType {
-  const schema = is === 'children' ? z.array(checkOf(record!, ids)) : written[ids][isId ? 'id' : type];
-  return required ? schema : schema.nullish();
+const shapeOf = (fields: object, manner: Manner) =>
+  Object.fromEntries(
+    Object.entries(fields as Record<string, Facts>).flatMap(([name, facts]) =>
+      facts.is === 'embedded' ? [] : [[name, schemaOf(facts, manner)]],
+    ),
+  );
+
+function schemaOf(facts: Facts, manner: Manner): z.ZodType {
+  const { type, isId, isNumber, required, record, fields = {} } = facts;
+  const isLenient = manner === 'lenient';
+  if (isId && isLenient) return z[isNumber ? 'number' : 'string']().optional();
+  const value = (): z.ZodType => {
+    if (facts.is === 'children') return z.array(checkOf(record!, isLenient ? 'asTexts' : manner));
+    if (facts.is === 'texts by name') return z.record(z.string(), z.string());
+    if (facts.is === 'object') return z.looseObject(shapeOf(fields, manner));
+    if (facts.is === 'objects') return z.array(z.looseObject(shapeOf(fields, manner)));
+    if (isLenient) return roughly[type];
+    return isId && isNumber ? numberId : written[manner][isId ? 'id' : type];
+  };
+  if (isLenient) return value().optional();
+  return required ? value() : value().nullish();
 }
 
-/** The fields of a record itself: records of other streams in it are not looked at. */
-export function checkOf<R extends AnyRecord>(of: R, ids: Ids = 'asTexts'): z.ZodObject & z.ZodType<Value<R>> {
-  const fields = [...fieldsThatAre(of, 'column'), ...fieldsThatAre(of, 'children')];
-  const shape = Object.fromEntries(fields.map(([name, facts]) => [name, schemaOf(facts, ids)]));
+/** The fields of a record itself: records of other streams in it are not looked at. Of a lenient record only the id. */
+export function checkOf<R extends AnyRecord>(
+  { fields, lenient }: R,
+  manner: keyof typeof written = 'asTexts',
+): z.ZodObject & z.ZodType<Value<R>> {
+  const shape = shapeOf(lenient ? { id: fields.id } : fields, manner);
   return z.looseObject(shape) as unknown as z.ZodObject & z.ZodType<Value<R>>;
 }
 
@@ -67,6 +98,7 @@ export const factsOf = (of: AnyRecord) => ({
   fields: new Set(
     Object.entries(of.fields as Record<string, Facts>).flatMap(([name, { unasked }]) => (unasked ? [] : [name])),
   ),
+  ...(of.lenient && { expected: z.looseObject(shapeOf(of.fields, 'lenient')) }),
   enumerations: enumerationsOf(of),
   sets: setsOf(of),
 });
@@ -74,17 +106,17 @@ export const factsOf = (of: AnyRecord) => ({
 /** The values in the specification, by field. */
 const enumerationsOf = (of: AnyRecord): Record<string, readonly string[]> =>
   Object.fromEntries([
-    ...fieldsThatAre(of, 'column').flatMap(([name, { values }]) => (values ? [[name, values]] : [])),
-    ...fieldsThatAre(of, 'children').flatMap(([name, { record }]) =>
-      Object.entries(enumerationsOf(record!)).map(([inner, values]) => [`${name}.${inner}`, values]),
+    ...fieldsThatAre(of, 'column').flatMap(([path, { values }]) => (values ? [[path, values]] : [])),
+    ...fieldsThatAre(of, 'children').flatMap(([path, { record }]) =>
+      Object.entries(enumerationsOf(record!)).map(([inner, values]) => [`${path}.${inner}`, values]),
     ),
   ]);
 
 /** Paths of ids that are unique in a page: the record's own, lists of ids, and those of its children. */
 const setsOf = (of: AnyRecord): string[] => [
   'id',
-  ...fieldsThatAre(of, 'column').flatMap(([name, { type, of: stream }]) => (type === 'text[]' && stream ? [name] : [])),
-  ...fieldsThatAre(of, 'children').map(([name]) => `${name}.id`),
+  ...fieldsThatAre(of, 'column').flatMap(([path, { type, of: stream }]) => (type === 'text[]' && stream ? [path] : [])),
+  ...fieldsThatAre(of, 'children').map(([path]) => `${path}.id`),
 ];
 
 const withOffset = /^\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)$/i;

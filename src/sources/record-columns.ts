@@ -1,27 +1,54 @@
 /** The columns of a record's table, and the fields that `_payload` leaves out, made of the declaration of the record. */
-import { apart, bigint, boolean, type Column, numericAt, text, texts, time } from '../engine/commit/merge.ts';
-import { type AnyRecord, type Facts, fieldsThatAre } from './record.ts';
-
-const readers = {
+import {
+  apart,
+  bigint,
+  bigintAt,
+  boolean,
+  booleanAt,
+  type Column,
+  numericAt,
   text,
+  textAt,
+  texts,
+  textsAt,
+  time,
+  timeAt,
+  unlessZero,
+} from '../engine/commit/merge.ts';
+import { type AnyRecord, allFields, type Facts } from './record.ts';
+
+/** For a value that was checked. */
+const strict: Partial<Record<Facts['type'], (field: string) => Column>> = {
   'text[]': texts,
   bigint,
-  numeric: field => numericAt(field, field),
   boolean,
   timestamptz: time,
-} as const satisfies Record<Facts['type'], (field: string) => Column>;
+};
+const lenient = {
+  text: textAt,
+  'text[]': textsAt,
+  bigint: bigintAt,
+  numeric: numericAt,
+  boolean: booleanAt,
+  timestamptz: timeAt,
+} as const satisfies Record<Facts['type'], (path: string, name: string) => Column>;
 
-function columnOf(field: string, { type, column = field, apart: isApart }: Facts): Column {
-  const read = { ...readers[type](field), ...(column !== field && { name: column, field }) };
-  return isApart ? apart(read) : read;
+function columnOf(path: string, { type, column, apart: isApart, unlessZero: isUnlessZero }: Facts, isChecked: boolean) {
+  const isOutermost = !path.includes('.');
+  const checked = isChecked && isOutermost ? strict[type]?.(path) : undefined;
+  const plain = checked && column !== path ? { ...checked, name: column!, field: path } : checked;
+  const read = plain ?? (type === 'text' && isOutermost ? text(path, column) : lenient[type](path, column!));
+  const known = isUnlessZero ? unlessZero(read) : read;
+  return isApart ? apart(known) : known;
 }
 
 /** In the order of the fields. `behind`: columns of our own, by the field before them. */
 export const columnsOf = (of: AnyRecord, behind: Readonly<Record<string, readonly Column[]>> = {}): Column[] =>
-  fieldsThatAre(of, 'column').flatMap(([field, facts]) => [columnOf(field, facts), ...(behind[field] ?? [])]);
+  allFields(of).flatMap(([path, facts]) => [
+    ...(facts.is === 'column' ? [columnOf(path, facts, !of.lenient)] : []),
+    ...(behind[path] ?? []),
+  ]);
 
-/** Records of other streams, and long texts. */
-export const leftOutOf = (of: AnyRecord): string[] => [
-  ...fieldsThatAre(of, 'embedded').map(([field]) => field),
-  ...fieldsThatAre(of, 'column').flatMap(([field, facts]) => (facts.apart ? [field] : [])),
-];
+/** Records of other streams, long texts, and what varies without a change. */
+export const leftOutOf = (of: AnyRecord): string[] =>
+  allFields(of).flatMap(([path, { is, apart, varies }]) => (is === 'embedded' || apart || varies ? [path] : []));

@@ -1,7 +1,9 @@
 /** What field rules know of a record (see Kind), made of its declaration. */
-import type { Kind } from '../engine/http/rules/field-rules.ts';
+import type { Kind, Kinds } from '../engine/http/rules/field-rules.ts';
 import type { Shape } from '../engine/http/shapes.ts';
-import { type AnyRecord, type Facts, fieldsThatAre } from './record.ts';
+import type { AnyRecord, Facts } from './record.ts';
+import { columnsOf, leftOutOf } from './record-columns.ts';
+import { announcedBy, type Source, type Uses } from './source.ts';
 
 const shapes: Readonly<Record<Facts['type'], Shape>> = {
   text: 'text',
@@ -12,23 +14,61 @@ const shapes: Readonly<Record<Facts['type'], Shape>> = {
   timestamptz: 'text',
 };
 
-/** `needed`: fields without which a record cannot be mirrored, besides its id and the times that are always there. */
-export function kindOf(
-  of: AnyRecord,
-  { needed: further = [], ...more }: Partial<Pick<Kind, 'needed' | 'histories' | 'omittable' | 'tables' | 'uses'>> = {},
-): Kind {
-  const columns = fieldsThatAre(of, 'column');
-  const children = fieldsThatAre(of, 'children');
-  const needed = [...columns.flatMap(([name, { required }]) => (required ? [name] : [])), ...further];
+// @internal A test declares a record of its own.
+export function kindOf(of: AnyRecord): Kind {
+  const fields = Object.entries(of.fields as Record<string, Facts>);
+  const columns = fields.filter(([, { is }]) => is === 'column');
+  const namesOf = (which: (facts: Facts) => unknown) =>
+    columns.filter(([, facts]) => which(facts)).map(([name]) => name);
+  const needed = namesOf(facts => facts.required || facts.needed);
   return {
-    fields: [...columns, ...children].map(([name]) => name),
-    shapes: Object.fromEntries(columns.map(([name, { type }]) => [name, shapes[type]])),
-    within: Object.fromEntries([
-      ...children.map(([name, { record }]) => [name, record!.name]),
-      ...fieldsThatAre(of, 'embedded').flatMap(([name, { of: stream }]) => (stream ? [[name, stream]] : [])),
-    ]),
+    fields: fields.flatMap(([name, { is }]) => (is === 'embedded' ? [] : [name])),
+    ...(!of.lenient && { shapes: Object.fromEntries(columns.map(([name, { type }]) => [name, shapes[type]])) }),
+    within: Object.fromEntries(
+      fields.flatMap(([name, { is, record, of: stream }]) => {
+        const kind = is === 'children' ? record!.name : is === 'embedded' ? stream : undefined;
+        return kind === undefined ? [] : [[name, kind]];
+      }),
+    ),
+    inside: Object.fromEntries(
+      fields.flatMap(([name, { is, fields: inner = {} }]) =>
+        /^objects?$/.test(is) ? [[name, Object.keys(inner)]] : [],
+      ),
+    ),
+    words: namesOf(({ isId, of, values, type, upTo }) => isId || of || values || upTo || type === 'timestamptz'),
+    times: namesOf(({ type }) => type === 'timestamptz'),
     needed,
-    plain: columns.flatMap(([name, { type }]) => (type === 'text' || needed.includes(name) ? [] : [name])),
-    ...more,
+    plain: namesOf(({ type, required, needed }) => type !== 'text' && !required && !needed),
   };
+}
+
+/** The kinds of a source's records, by short name. */
+export function kindsOf({ tables = [], streams, uses = {} }: Pick<Source, 'tables' | 'streams' | 'uses'>): Kinds {
+  const merged = streams.flatMap(({ merge }) => [merge.declared.root, ...merge.declared.others]);
+  return Object.fromEntries(
+    tables.map(({ name, rows = name, record, histories = [] }) => {
+      const places = streams.flatMap(one =>
+        one.kind === 'shelves' && one.members.key === name ? [one.members.places.declared.root] : [],
+      );
+      const isUnmerged = merged.every(table => table.name !== name);
+      const own = { name, rows, columns: columnsOf(record), leftOut: leftOutOf(record) };
+      // Other records are read by way of those that announce them, and of the places of a set.
+      const isRead = streams.some(({ key }) => key === name) && places.length === 0;
+      const omittable = isRead && streams.every(one => announcedBy(one) !== record.name);
+      return [
+        record.name,
+        {
+          ...kindOf(record),
+          ...{ omittable, histories, tables: isUnmerged ? [own] : places, uses: usesOf(record.name, uses) },
+        },
+      ];
+    }),
+  );
+}
+
+function usesOf(record: string, uses: Uses): Record<string, readonly string[]> {
+  const lost: Record<string, readonly string[]> = {};
+  for (const [what, fields] of Object.entries(uses))
+    for (const field of fields[record] ?? []) lost[field] = [...(lost[field] ?? []), what];
+  return lost;
 }

@@ -2,7 +2,7 @@
  * How columns are shown to readers without the right to personal data: views in the schema `safe`, in which a keyed hash replaces
  * each value that tells who somebody is. Pure: SQL is made of the declaration of a table and of its columns in the catalog.
  */
-import { type AnyRecord, fieldsThatAre } from './record.ts';
+import { type AnyRecord, computedOf, fieldsThatAre } from './record.ts';
 
 /** `title`: hashed only where it looks like an address. `length`: a column of this name has the number of characters. */
 export type Mask =
@@ -30,17 +30,14 @@ export interface Shown {
 
 /** By column. A computed column is shown as the one that it is computed of. */
 export function masksOfRecord(of: AnyRecord): Map<string, Mask> {
-  const masks = fieldsThatAre(of, 'column').flatMap(([field, facts]): [string, Mask][] => {
-    const { column = field, computed, tells, apart, upTo, isTitle, length } = facts;
+  const masks = fieldsThatAre(of, 'column').flatMap(([, facts]): [string, Mask][] => {
+    const { column, tells, apart, upTo, isTitle, length } = facts;
     if (upTo !== undefined) return [[column, { by: 'part', upTo }]];
     if (isTitle) return [[column, { by: 'title' }]];
     if (tells === undefined) return [];
     const mask: Mask = apart ? { by: 'nothing' } : { by: tells === 'contact' ? 'address' : 'value' };
-    if (computed === undefined) return [[column, mask]];
-    return [
-      [column, mask],
-      [computed, length === undefined ? mask : { by: 'length', as: length, or: column }],
-    ];
+    const ofComputed: Mask = length === undefined ? mask : { by: 'length', as: length, or: column };
+    return [[column, mask], ...computedOf(facts).map(([name]): [string, Mask] => [name, ofComputed])];
   });
   return new Map(masks);
 }

@@ -1,18 +1,35 @@
 /** What of a record tells of people, made of its declaration. */
-import { type AnyRecord, type Facts, fieldsThatAre } from './record.ts';
+import { type AnyRecord, computedOf, fieldsThatAre } from './record.ts';
 
-/** Fields that stay where a person is erased. Unknown fields, records of other streams and children go. */
+/** Fields that stay where a person is erased. Unknown fields, objects, records of other streams and children go. */
 export const keptOf = (of: AnyRecord): string[] =>
-  fieldsThatAre(of, 'column').flatMap(([field, { tells }]) => (tells ? [] : [field]));
+  fieldsThatAre(of, 'column').flatMap(([path, { tells }]) => (tells || path.includes('.') ? [] : [path]));
 
-/** Fields by which a person is recognised in any record. */
-export const contactsOf = (of: AnyRecord): string[] =>
-  fieldsThatAre(of, 'column').flatMap(([field, { tells }]) => (tells === 'contact' ? [field] : []));
+/** The type of a file may hold its name. Of such fields, with the characters up to which they stay. */
+export const cutOf = (of: AnyRecord): [field: string, upTo: string][] =>
+  fieldsThatAre(of, 'column').flatMap(([path, { upTo }]) => (upTo === undefined ? [] : [[path, upTo]]));
 
-/** Columns that tell of people. `apart`: only those, or none of those, whose value `_payload` lacks. */
-export const tellingColumns = (of: AnyRecord, { apart }: Pick<Facts, 'apart'> = {}): string[] =>
-  fieldsThatAre(of, 'column').flatMap(([field, facts]) =>
-    facts.tells && (apart === undefined || apart === (facts.apart ?? false))
-      ? [facts.column ?? field, ...(facts.computed ? [facts.computed] : [])]
-      : [],
+/** A field by which a person is recognised in any record. */
+export interface Contact {
+  readonly field: string;
+  readonly column: string;
+  /** It recognises somebody only where it holds an @. */
+  readonly isName: boolean;
+  /** The fields that tell of the same person. */
+  readonly ofSame: readonly string[];
+}
+
+export function contactsOf(of: AnyRecord): Contact[] {
+  const columns = fieldsThatAre(of, 'column');
+  const names = columns.filter(([, { nameOf }]) => nameOf !== undefined);
+  return [...columns.filter(([, { tells }]) => tells === 'contact'), ...names].map(([field, { column, nameOf }]) => {
+    const namesOfIt = names.filter(([, facts]) => facts.nameOf === field).map(([name]) => name);
+    return { field, column, isName: nameOf !== undefined, ofSame: [field, ...namesOfIt] };
+  });
+}
+
+/** Columns that tell of people, and those that are computed of them. */
+export const tellingColumns = (of: AnyRecord): string[] =>
+  fieldsThatAre(of, 'column').flatMap(([, facts]) =>
+    facts.tells ? [facts.column, ...computedOf(facts).map(([column]) => column)] : [],
   );

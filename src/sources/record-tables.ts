@@ -3,7 +3,7 @@
  * them. A record within a record has a table of its own, and names its parent: `lines.invoice_id`.
  */
 import { buildMerge, derived, elements, type Merge, page, type Table } from '../engine/commit/merge.ts';
-import { type AnyRecord, type Facts, fieldsThatAre } from './record.ts';
+import { type AnyRecord, fieldsThatAre } from './record.ts';
 import { columnsOf } from './record-columns.ts';
 import type { SourceTable } from './source.ts';
 
@@ -31,7 +31,7 @@ export function tableStatements({ name, record, parent, version }: SourceTable):
   const columns = [
     ...fieldsThatAre(record, 'column')
       .filter(([, { isId }]) => !isId)
-      .map(([field, { column = field, type }]: [string, Facts]) => `${column} ${type}`),
+      .map(([, { column, type }]) => `${column} ${type}`),
     ...(version === undefined ? [] : ['_true_by timestamptz']),
   ];
   return [

@@ -13,25 +13,38 @@ export type SqlType = 'text' | 'text[]' | 'bigint' | 'numeric' | 'boolean' | 'ti
 
 /** What is known of a field at run time. */
 export interface Facts {
-  /** `column`: a value in a column. `children`: records with a table of their own. `embedded`: records of another stream. */
-  readonly is: 'column' | 'children' | 'embedded';
+  /**
+   * `column`: a value in a column. `known`: one without. `object`, `objects`: an object whose fields may have columns, or a list of
+   * objects. `texts by name`: an object of texts. `children`: records with a table of their own. `embedded`: records of another stream.
+   */
+  readonly is: 'column' | 'known' | 'object' | 'objects' | 'texts by name' | 'children' | 'embedded';
   readonly type: SqlType;
   /** Comment of the column. */
   readonly says?: string;
   /** A record without a valid value is rejected. */
   readonly required?: boolean;
+  /** Without it nothing can be mirrored, though a record may lack it: no field rule takes it away. */
+  readonly needed?: boolean;
   readonly isId?: boolean;
-  /** Name of the column, if it is not that of the field. */
+  /** An id that the source writes as a number. A text of at most 100 characters is an id too. */
+  readonly isNumber?: boolean;
+  /** Name of the column, if it is not that of the field in words with `_` between them. */
   readonly column?: string;
   /** The stream whose records the ids mean, or that are embedded. */
   readonly of?: string;
   /** Values of the specification. Any other value is drift, and is stored unchanged. */
   readonly values?: readonly string[];
   readonly tells?: Tells;
+  /** The field with the contact of the person of this name. A name that holds an @ is a contact too. */
+  readonly nameOf?: string;
   /** `_payload` lacks the value: a long text with a column of its own. */
   readonly apart?: boolean;
-  /** A further column, which is computed of this one. */
-  readonly computed?: string;
+  /** It varies from reply to reply without a change: `_payload` lacks the value. */
+  readonly varies?: boolean;
+  /** 0 means that the number is not known. */
+  readonly unlessZero?: boolean;
+  /** Further columns that are computed of the value, with their comments. */
+  readonly computed?: Readonly<Record<string, string>>;
   /** Only what stands before these characters tells of nobody. */
   readonly upTo?: string;
   /** A name that people give to a thing. It tells of somebody only where it looks like an address. */
@@ -39,6 +52,8 @@ export interface Facts {
   /** Name of a column that shows readers without the right to personal data how long the text is. */
   readonly length?: string;
   readonly record?: AnyRecord;
+  /** The fields of an object. */
+  readonly fields?: Fields;
   /** Records that no request asks for: where they show up, they are drift. */
   readonly unasked?: boolean;
 }
@@ -60,6 +75,11 @@ export interface RecordOf<N extends string, F extends Fields> {
   /** Comment of the table. */
   readonly says: string;
   readonly fields: F;
+  /** A value of another type is drift, and stays in `_payload`. It rejects no record; only an id that cannot be read does. */
+  readonly lenient?: boolean;
+}
+interface Lenient<N extends string, F extends Fields> extends RecordOf<N, F> {
+  readonly lenient: true;
 }
 // biome-ignore lint/suspicious/noExplicitAny: a record of any fields
 export type AnyRecord = RecordOf<string, any>;
@@ -69,7 +89,11 @@ type Values<F> = { readonly [K in keyof F as undefined extends TypeOf<F[K]> ? ne
   readonly [K in keyof F as undefined extends TypeOf<F[K]> ? K : never]?: TypeOf<F[K]>;
 };
 /** A record that was checked. */
-export type Value<R extends AnyRecord> = Values<R['fields']> extends infer O ? { [K in keyof O]: O[K] } : never;
+export type Value<R extends AnyRecord> = R extends { readonly lenient: true }
+  ? { id: string; readonly [field: string]: unknown }
+  : Values<R['fields']> extends infer O
+    ? { [K in keyof O]: O[K] }
+    : never;
 
 // --- fields --------------------------------------------------------------------------------------------------------
 
@@ -78,7 +102,9 @@ const column = <T, S extends SqlType>(type: S, facts: Omit<Facts, 'is' | 'type'>
   field<T, S>({ is: 'column', type, ...facts });
 
 type May<T> = T | null | undefined;
-type More = Pick<Facts, 'column' | 'apart' | 'computed' | 'length'>;
+type Needed = Pick<Facts, 'needed'>;
+type Named = Needed & Pick<Facts, 'column'>;
+type More = Pick<Facts, 'column' | 'apart' | 'computed' | 'length' | 'nameOf'>;
 
 /** A value that has not said yet what it tells of people. It is no field. */
 interface Unsaid<T, S extends SqlType> {
@@ -96,11 +122,12 @@ export const text = (says: string) => unsaid<string, 'text'>('text', says);
 export const texts = (says: string) => unsaid<readonly string[], 'text[]'>('text[]', says);
 
 /** Opaque text. */
-export const id = () => column<string, 'text'>('text', { required: true, isId: true });
+export const id = (more?: Pick<Facts, 'says' | 'isNumber'>) =>
+  column<string, 'text'>('text', { required: true, isId: true, ...more });
 
 /** Ids of records of a stream. */
-export const reference = (of: string, says?: string) =>
-  column<May<string>, 'text'>('text', { of, ...(says && { says }) });
+export const reference = (of: string, says: string, more?: Needed) =>
+  column<May<string>, 'text'>('text', { of, says, ...more });
 export const references = (of: string, says: string) =>
   column<May<readonly string[]>, 'text[]'>('text[]', { of, says });
 
@@ -114,15 +141,25 @@ export const oneOf = <const V extends readonly string[]>(values: V, says = '') =
   });
 
 /** An integer of any size. */
-export const integer = (says: string) => column<May<number>, 'bigint'>('bigint', { says });
-/** A number with all its digits. */
-export const decimal = (says: string) => column<May<number>, 'numeric'>('numeric', { says });
-export const flag = (says: string) => column<May<boolean>, 'boolean'>('boolean', { says });
-export const time = (says: string) => ({
-  ...column<May<string>, 'timestamptz'>('timestamptz', { says }),
+export const integer = (says: string, more?: Needed & Pick<Facts, 'unlessZero'>) =>
+  column<May<number>, 'bigint'>('bigint', { says, ...more });
+export const number = (says: string, more?: Named) => column<May<number>, 'numeric'>('numeric', { says, ...more });
+export const flag = (says: string, more?: Needed) => column<May<boolean>, 'boolean'>('boolean', { says, ...more });
+export const time = (says: string, more?: Named) => ({
+  ...column<May<string>, 'timestamptz'>('timestamptz', { says, ...more }),
   /** A record without the time is rejected. */
-  always: () => column<string, 'timestamptz'>('timestamptz', { says, required: true }),
+  always: () => column<string, 'timestamptz'>('timestamptz', { says, required: true, ...more }),
 });
+
+type Beside = Pick<Facts, 'varies' | 'computed'>;
+const beside = (is: Facts['is'], facts: Beside & Pick<Facts, 'fields'> = {}, type: SqlType = 'text') =>
+  field<unknown, SqlType>({ is, type, ...facts });
+
+/** A field that the source is known to have, without a column. */
+export const known = (type: SqlType, more?: Beside) => beside('known', more, type);
+export const object = (fields: Fields, more?: Beside) => beside('object', { fields, ...more });
+export const objects = (fields: Fields, more?: Beside) => beside('objects', { fields, ...more });
+export const textsByName = (more?: Beside) => beside('texts by name', more);
 
 /** Records within the record, which have a table of their own and are replaced as a set. */
 export const children = <R extends AnyRecord>(record: R) =>
@@ -134,11 +171,12 @@ export const embedded = (of: string) => field<unknown, 'text'>({ is: 'embedded',
 export const unasked = (of?: string) =>
   field<unknown, 'text'>({ is: 'embedded', type: 'text', ...(of !== undefined && { of }), unasked: true });
 
+type WithId<F extends Fields> = F & { readonly id: Field<string> };
 export const record = <const N extends string, F extends Fields>(
   name: N,
   says: string,
-  fields: F & { readonly id: Field<string> },
-): RecordOf<N, F> => ({ name, says, fields: named(fields) });
+  fields: WithId<F>,
+): RecordOf<N, F> => ({ name, says, fields });
 
 /** Words that SQL reserves, among those that services use. */
 const reserved = new Set(
@@ -156,14 +194,25 @@ export function columnNameOf(field: string): string {
   return reserved.has(name) ? `${name}_` : name;
 }
 
-const named = <F extends Fields>(fields: F): F =>
-  Object.fromEntries(
-    Object.entries(fields).map(([name, facts]) => {
-      const column = columnNameOf(name);
-      return [name, column === name ? facts : { column, ...facts }];
-    }),
-  ) as F;
+/** A record of a source that names no types: see `lenient`. */
+export const lenientRecord = <const N extends string, F extends Fields>(
+  name: N,
+  says: string,
+  fields: WithId<F>,
+): Lenient<N, F> => ({ name, says, fields, lenient: true });
 
-/** The fields of a record that are columns, children or embedded records. */
-export const fieldsThatAre = (of: AnyRecord, is: Facts['is']): [name: string, facts: Facts][] =>
-  Object.entries(of.fields as Readonly<Record<string, Facts>>).filter(([, facts]) => facts.is === is);
+type Placed = readonly [path: string, facts: Facts & { readonly column: string }];
+
+/** The fields of a record and of the objects in it, by their paths: `info.title`. */
+export const allFields = ({ fields }: Pick<AnyRecord, 'fields'>, within = ''): Placed[] =>
+  Object.entries(fields as Fields).flatMap(([name, facts]): Placed[] => {
+    const column = facts.column ?? columnNameOf(name);
+    const inner = facts.is === 'object' ? allFields(facts as { fields: Fields }, `${within}${name}.`) : [];
+    return [[within + name, { ...facts, column }], ...inner];
+  });
+
+export const fieldsThatAre = (of: AnyRecord, is: Facts['is']): Placed[] =>
+  allFields(of).filter(([, facts]) => facts.is === is);
+
+/** Columns that are computed of others, with their comments. */
+export const computedOf = ({ computed = {} }: Facts): [column: string, says: string][] => Object.entries(computed);

@@ -273,7 +273,8 @@ function feedRequest(
 function personalOf(record: AnyRecord): PersonalData | undefined {
   const parts = fieldsThatAre(record, 'children');
   const withContact = parts.flatMap(([name, facts]) => (contactsOf(facts.record!).length > 0 ? [name] : []));
-  const contacts = [...contactsOf(record), ...withContact];
+  const outermost = contactsOf(record).map(({ field }) => field.split('.')[0]!);
+  const contacts = [...new Set([...outermost, ...withContact])];
   const columns = tellingColumns(record);
   const areParts = parts.some(([, facts]) => tellingColumns(facts.record!).length > 0);
   return columns.length + contacts.length > 0 || areParts ? { columns, contacts } : undefined;

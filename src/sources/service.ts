@@ -7,13 +7,11 @@ import type { Limits } from '../engine/budget/budget.ts';
 import { partsOfWholeLists } from '../engine/forecast/plan-whole-lists.ts';
 import { bearerDialect } from '../engine/http/bearer-dialect.ts';
 import { type Dialect, fixedToken } from '../engine/http/dialect.ts';
-import type { Kinds } from '../engine/http/rules/field-rules.ts';
 import { exitCodes, Fatal } from '../errors.ts';
-import { columnNameOf, fieldsThatAre } from './record.ts';
-import { kindOf } from './record-kinds.ts';
+import { type AnyRecord, columnNameOf, fieldsThatAre } from './record.ts';
 import { contactsOf } from './record-personal.ts';
 import { type DeclaredStream, type Shared, streamsOf, tablesOfStream } from './service-streams.ts';
-import type { Connection, ListStream, Row, Source } from './source.ts';
+import type { Connection, ListStream, Row, Source, Uses } from './source.ts';
 
 /** How a service tells of a limit in its headers. */
 interface Told {
@@ -92,7 +90,7 @@ export function defineService<const N extends string>(service: Service<N>): Sour
       ...limitSettings(service),
     },
     streams,
-    kinds: kindsOf(service),
+    uses: usesOf(service),
     tables: declared.flatMap(stream => tablesOfStream(name, stream)),
     schema: { says },
     configure: values => ({ [name]: connectionOf(service, values, names) }) as Part<N>,
@@ -145,7 +143,7 @@ function connectionOf(
   };
 }
 
-/** The longest time is the period of the credits; the others are limits of requests beside it. */
+/** The longest time is the period of the credits; the others limit requests as well. */
 function limitsOf({ name, limits }: Service<string>, values: Values): Limits {
   const most = (one: Limit) => values[limitName(name, one)] as number;
   const second = limits.find(({ per }) => per === 'second');
@@ -198,35 +196,28 @@ function rateOf(
   };
 }
 
-/** A record of a service is recognised as that of an erased person by its addresses alone. */
-function kindsOf({ streams }: Service<string>): Kinds {
-  const records = streams.flatMap(stream => [
-    { record: stream.record, needed: neededBy(stream) },
-    ...fieldsThatAre(stream.record, 'children').map(([, { record }]) => ({ record: record!, needed: [] })),
-  ]);
-  return Object.fromEntries(
-    records.map(({ record, needed }) => {
-      const uses = contactsOf(record).map(field => [field, [`erasure of people by their ${field}`]]);
-      return [record.name, kindOf(record, { needed, uses: Object.fromEntries(uses) })];
-    }),
-  );
-}
+const partsOf = ({ record }: DeclaredStream): AnyRecord[] =>
+  fieldsThatAre(record, 'children').map(([, facts]) => facts.record!);
 
-const neededBy = ({ kind, options }: DeclaredStream): string[] => {
-  if (kind === 'incremental') return [options.cursor];
-  if (kind !== 'feed' || options.deletes === undefined) return [];
-  const { id, at, ...more } = options.deletes;
-  return [id, at, ...('type' in more ? [more.type] : [])].filter(field => field !== 'id');
+/** A record of a service is recognised as that of an erased person by its addresses alone. */
+const usesOf = ({ streams }: Service<string>): Uses => {
+  const contacts = streams
+    .flatMap(stream => [stream.record, ...partsOf(stream)])
+    .flatMap(record => contactsOf(record).map(({ field }) => ({ name: record.name, field: field.split('.')[0]! })));
+  const fields = [...new Set(contacts.map(({ field }) => field))];
+  return Object.fromEntries(
+    fields.map(field => [
+      `erasure of people by their ${field}`,
+      Object.fromEntries(contacts.filter(one => one.field === field).map(({ name }) => [name, [field]])),
+    ]),
+  );
 };
 
 function refuseWrong({ name, limits, streams }: Service<string>): void {
   const refuse = (what: string, remedy: string) => new Fatal(`source ${name}: ${what}`, remedy, exitCodes.usage);
   if (new Set(limits.map(({ per }) => per)).size < limits.length)
     throw refuse('it has two limits of the same time', 'Declare the tighter one.');
-  const records = streams.flatMap(({ record }) => [
-    record,
-    ...fieldsThatAre(record, 'children').map(([, facts]) => facts.record!),
-  ]);
+  const records = streams.flatMap(stream => [stream.record, ...partsOf(stream)]);
   const wrong = [name, ...records.map(record => record.name)].find(one => one !== columnNameOf(one));
   if (wrong !== undefined)
     throw refuse(
@@ -239,9 +230,7 @@ function refuseWrong({ name, limits, streams }: Service<string>): void {
       `two records have the name ${twice.name}`,
       'Each record has a table of its name: give it another one.',
     );
-  const deep = streams.flatMap(({ record }) =>
-    fieldsThatAre(record, 'children').flatMap(([, facts]) => fieldsThatAre(facts.record!, 'children')),
-  )[0];
+  const [deep] = streams.flatMap(partsOf).flatMap(part => fieldsThatAre(part, 'children'));
   if (deep !== undefined)
     throw refuse(
       `${deep[0]} lies within a record that lies within another one, and would have no table`,

@@ -19,7 +19,7 @@ import type { Planning, Question } from '../engine/forecast/plan.ts';
 import type { Part as Requests } from '../engine/forecast/plan-time.ts';
 import type { Dialect, Token } from '../engine/http/dialect.ts';
 import type { Request, SourceName } from '../engine/http/request.ts';
-import type { Kinds } from '../engine/http/rules/field-rules.ts';
+import type { Kind } from '../engine/http/rules/field-rules.ts';
 import type { Replaying } from '../engine/load/replay.ts';
 import type { Reads } from '../engine/load/run-stream.ts';
 import type { Ask, Cuts, Ms, Reader } from '../engine/reading/reading.ts';
@@ -47,12 +47,11 @@ export interface Source<Part extends object = object, Whole = Part> {
   readonly address: string;
   /** The settings that a connection needs, as text for messages. */
   readonly requires: string;
-  /** The kinds of records by their short names, for the field rules of operators. */
-  readonly kinds: Kinds;
   /** Streams, in the order of a full sync. */
   readonly streams: readonly Stream[];
-  /** The tables of its declared records. Comments and masks are made of them. */
+  /** The tables of its declared records. Comments, masks, and the kinds of the field rules are made of them. */
   readonly tables?: readonly SourceTable[];
+  readonly uses?: Uses;
   /** `migrate` makes the schema, and the tables of `tables`. Without it the migrations have made them. */
   readonly schema?: { readonly says: string };
   /** Setting values for a forecast of an account that has no settings here. They come from the warehouse. */
@@ -84,6 +83,9 @@ export interface Source<Part extends object = object, Whole = Part> {
   readonly audit?: Audit;
 }
 
+/** What works no more, or with less, where field rules leave fields out: by what it is, and by record, the fields. */
+export type Uses = Readonly<Record<string, Readonly<Record<string, readonly string[]>>>>;
+
 export interface SourceTable {
   /** With its schema: `helpdesk.messages`. */
   readonly name: string;
@@ -94,6 +96,7 @@ export interface SourceTable {
   readonly parent?: string;
   /** The time by which versions are ordered. */
   readonly version?: string;
+  readonly histories?: Kind['histories'];
 }
 
 /** Data about one source of an account, from the warehouse. */
@@ -394,8 +397,6 @@ export interface ShelfStream<S extends Row, V extends Row> extends Described {
   readonly ifAbsent: Merge;
   readonly members: Described & {
     readonly ifAbsent: Merge;
-    /** Fields that vary between replies although nothing changed. */
-    readonly varying: readonly string[];
     /** SQL for the comparison of stored and received positions: $7 owner, $8 shelf, $9 position of each row. */
     readonly places: Pick<Merge, 'declared'>;
     request(owner: string, id: string, startIndex: number, maxResults: number): Request<V>;

@@ -2,7 +2,8 @@
 import { expect, test } from 'vitest';
 import { check } from '../../src/engine/http/request.ts';
 import * as books from '../../src/sources/books/endpoints.ts';
-import { shelf, shelfExpected, shelfFields, volume, volumeExpected } from '../../src/sources/books/records.ts';
+import { shelf, volume } from '../../src/sources/books/records.ts';
+import { checkOf, factsOf } from '../../src/sources/record-check.ts';
 
 const page = { startIndex: 40, maxResults: 20 };
 const own = { as: 'user' };
@@ -52,14 +53,15 @@ test.for<[schema: 'shelf' | 'volume', id: unknown, read: string | undefined]>([
   ['volume', 7, undefined],
 ])('a %s with the id %j: only the id has to be readable', ([kind, id, read]) => {
   const record = { id, volumeInfo: 'no object', volumeCount: 'many', more: [1] };
-  const checked = check<{ id: string }>(kind === 'shelf' ? shelf : volume, record, 0);
+  const checked = check<{ id: string }>(checkOf(kind === 'shelf' ? shelf : volume), record, 0);
   if (read !== undefined) expect(checked).toEqual({ readable: { ...record, id: read } });
   else expect(checked).toMatchObject({ path: 'id', raw: record });
 });
 
 test('what is expected of fields tells wrong types, and nothing of what is absent or new', () => {
-  expect([shelfExpected.safeParse({}).success, volumeExpected.safeParse({ x: 1 }).success]).toEqual([true, true]);
-  const wrong = volumeExpected.safeParse({ id: 'v', volumeInfo: { authors: 'Ada', pageCount: 0 }, saleInfo: [] });
+  const [ofShelf, ofVolume] = [factsOf(shelf), factsOf(volume)];
+  expect([ofShelf, ofVolume].map(({ expected }) => expected!.safeParse({ x: 1 }).success)).toEqual([true, true]);
+  const wrong = ofVolume.expected!.safeParse({ id: 'v', volumeInfo: { authors: 'Ada', pageCount: 0 }, saleInfo: [] });
   expect(wrong.error?.issues.map(({ path }) => path.join('.'))).toEqual(['volumeInfo.authors', 'saleInfo']);
-  expect(shelfFields.has('volumesLastUpdated')).toBe(true);
+  expect(ofShelf.fields).toContain('volumesLastUpdated');
 });

@@ -1,22 +1,30 @@
 /** The declaration of a record: mistakes that do not compile, and what is made of it. */
 import { describe, expect, test } from 'vitest';
+import { kinds, streams } from '../../src/sources/index.ts';
 import {
   children,
   embedded,
   flag,
   id,
   integer,
+  known,
+  lenientRecord,
+  number,
+  object,
+  objects,
   oneOf,
   record,
   references,
   text,
+  texts,
+  textsByName,
   time,
   unasked,
 } from '../../src/sources/record.ts';
 import { checkOf, factsOf } from '../../src/sources/record-check.ts';
 import { columnsOf, leftOutOf } from '../../src/sources/record-columns.ts';
 import { kindOf } from '../../src/sources/record-kinds.ts';
-import { contactsOf, keptOf, tellingColumns } from '../../src/sources/record-personal.ts';
+import { contactsOf, cutOf, keptOf, tellingColumns } from '../../src/sources/record-personal.ts';
 
 const line = record('lines', 'Lines.', {
   id: id(),
@@ -27,10 +35,15 @@ const invoice = record('invoices', 'Invoices.', {
   id: id(),
   number: integer('Number.'),
   tag_ids: references('tags', 'Tags.'),
-  from: text('Address.').personal('contact', { column: 'from_address', computed: 'from_form' }),
+  from: text('Address.').personal('contact', {
+    column: 'from_address',
+    computed: { from_form: 'Form of from_address.' },
+  }),
+  sender: text('Name.').personal('name', { nameOf: 'from' }),
+  type: text('Type.').plain({ upTo: ';' }),
   letter: text('Letter.').personal('text', { apart: true }),
   currency: text('Currency.').plain(),
-  paid: flag('True if it is paid.'),
+  paid: flag('True if it is paid.', { needed: true }),
   changed_at: time('Time of the last change.').always(),
   lines: children(line),
   client: embedded('clients'),
@@ -43,7 +56,7 @@ test('what is forgotten or mistyped does not compile', () => {
   // @ts-expect-error It tells a name, a contact or a text.
   text('Note.').personal('contcat');
   // @ts-expect-error A record has an id.
-  record('a', 'A.', { paid: flag('True if it is paid.') });
+  record('a', 'A.', { paid: flag('True if it is paid.', { needed: true }) });
   // @ts-expect-error Only a text that tells of nobody is cut.
   text('Note.').personal('text', { upTo: ';' });
 });
@@ -79,28 +92,145 @@ describe('what follows from a record:', () => {
       'number',
       'tag_ids',
       'from_address',
+      'sender',
+      'type',
       'letter',
       'currency',
       'paid',
       'changed_at',
     ]);
-    expect(leftOutOf(invoice)).toEqual(['client', 'owner', 'letter']);
+    expect(leftOutOf(invoice)).toEqual(['letter', 'client', 'owner']);
   });
 
   test('what tells of people', () => {
-    expect(keptOf(invoice)).toEqual(['id', 'number', 'tag_ids', 'currency', 'paid', 'changed_at']);
-    expect(contactsOf(invoice)).toEqual(['from']);
-    expect(tellingColumns(invoice)).toEqual(['from_address', 'from_form', 'letter']);
-    expect(tellingColumns(invoice, { apart: false })).toEqual(['from_address', 'from_form']);
+    expect(keptOf(invoice)).toEqual(['id', 'number', 'tag_ids', 'type', 'currency', 'paid', 'changed_at']);
+    expect(contactsOf(invoice)).toEqual([
+      { field: 'from', column: 'from_address', isName: false, ofSame: ['from', 'sender'] },
+      { field: 'sender', column: 'sender', isName: true, ofSame: ['sender'] },
+    ]);
+    expect(cutOf(invoice)).toEqual([['type', ';']]);
+    expect(tellingColumns(invoice)).toEqual(['from_address', 'from_form', 'sender', 'letter']);
   });
 
   test('what field rules know of it', () => {
-    expect(kindOf(invoice, { needed: ['paid'] })).toMatchObject({
-      fields: ['id', 'number', 'tag_ids', 'from', 'letter', 'currency', 'paid', 'changed_at', 'lines'],
+    expect(kindOf(invoice)).toMatchObject({
+      fields: [
+        'id',
+        'number',
+        'tag_ids',
+        'from',
+        'sender',
+        'type',
+        'letter',
+        'currency',
+        'paid',
+        'changed_at',
+        'lines',
+      ],
       shapes: { id: 'text', number: 'number', tag_ids: 'texts', paid: 'flag', changed_at: 'text' },
+      words: ['id', 'tag_ids', 'type', 'changed_at'],
+      times: ['changed_at'],
       within: { lines: 'lines', client: 'clients', owner: 'users' },
-      needed: ['id', 'changed_at', 'paid'],
+      needed: ['id', 'paid', 'changed_at'],
       plain: ['number', 'tag_ids'],
     });
   });
+});
+
+describe('of a lenient record, whose source names no types:', () => {
+  const book = lenientRecord('books', 'Books.', {
+    id: id({ says: 'Id of the book.', isNumber: true }),
+    etag: known('text', { varies: true }),
+    tag: unasked(),
+    pageCount: integer('Pages.', { unlessZero: true }),
+    addedOn: time('Time.', { column: 'added_at' }),
+    info: object({
+      title: text('Title.').plain(),
+      authors: texts('Authors.').personal('name'),
+      kind: oneOf(['BOOK', 'MAP']),
+      sold: flag('Sold.'),
+      price: object({ amount: number('Price.', { column: 'price' }) }),
+      codes: objects({ code: known('text') }, { computed: { isbn: 'ISBN.' } }),
+      links: textsByName({ varies: true }),
+    }),
+  });
+  const full = {
+    ...{ id: 7, etag: 'e', pageCount: 0.5, addedOn: 'once', more: 1 },
+    info: { title: 't', authors: ['a'], kind: 'CD', price: { amount: 1.5 }, codes: [{ code: 'c' }], links: { a: 'b' } },
+  };
+
+  test('its check needs an id, a number or a short text', () => {
+    const checked = (record: object) => checkOf(book).safeParse(record).data?.id;
+    expect([full, { id: '7', info: 'no object', pageCount: [] }, { id: 'x'.repeat(100) }].map(checked)).toEqual([
+      ...['7', '7', 'x'.repeat(100)],
+    ]);
+    expect([{}, { id: 2 ** 60 }, { id: 'x'.repeat(101) }, { id: null }].map(checked)).toEqual(Array(4).fill(undefined));
+  });
+
+  test('what is drift: other types, also null, at any depth', () => {
+    const { fields, expected, enumerations, sets } = factsOf(book);
+    const wrong = (record: object) =>
+      (expected!.safeParse(record).error?.issues ?? []).map(({ path }) => path.join('.'));
+    expect(wrong(full)).toEqual([]);
+    const info = { title: null, authors: 'a', kind: 1, sold: 1, price: 3, codes: [{ code: 1 }], links: { a: 1 } };
+    expect(wrong({ id: '7', etag: 1, tag: 1, pageCount: '7', addedOn: 1, info })).toEqual([
+      ...['id', 'etag', 'pageCount', 'addedOn', 'info.title', 'info.authors', 'info.kind', 'info.sold', 'info.price'],
+      ...['info.codes.0.code', 'info.links.a'],
+    ]);
+    expect([...fields]).toEqual(['id', 'etag', 'pageCount', 'addedOn', 'info']);
+    expect([enumerations, sets]).toEqual([{ 'info.kind': ['BOOK', 'MAP'] }, ['id']]);
+  });
+
+  test('its columns, by the names of the fields or their own, and what `_payload` leaves out', () => {
+    const isbn = { name: 'isbn', sql: '' };
+    const columns = columnsOf(book, { 'info.codes': [isbn] }).map(({ name, path }) => [name, path]);
+    expect(columns).toEqual([
+      ...[
+        ['id', undefined],
+        ...[
+          ['page_count', 'pageCount'],
+          ['added_at', 'addedOn'],
+        ],
+      ],
+      ...['title', 'authors', 'kind', 'sold'].map(name => [name, `info.${name}`]),
+      ...[
+        ['price', 'info.price.amount'],
+        ['isbn', undefined],
+      ],
+    ]);
+    expect(leftOutOf(book)).toEqual(['etag', 'tag', 'info.links']);
+    expect([tellingColumns(book), keptOf(book)]).toEqual([['authors'], ['id', 'pageCount', 'addedOn']]);
+  });
+
+  test('what field rules know of it: no value is emptied for its type', () => {
+    expect(kindOf(book)).toEqual({
+      fields: ['id', 'etag', 'pageCount', 'addedOn', 'info'],
+      within: {},
+      inside: { info: ['title', 'authors', 'kind', 'sold', 'price', 'codes', 'links'] },
+      ...{ words: ['id', 'addedOn'], times: ['addedOn'] },
+      needed: ['id'],
+      plain: ['pageCount', 'addedOn'],
+    });
+  });
+});
+
+test('no field rule takes away what says where a record stands in its list', () => {
+  const asked = (of: string, ...ask: ((record: never) => unknown)[]) => {
+    const names = new Set<string>();
+    const told = (_: object, name: string) => {
+      names.add(name);
+      return '2026-01-01T00:00:00Z';
+    };
+    for (const one of ask) one(new Proxy({}, { get: told }) as never);
+    expect(kinds[of]!.needed, of).toEqual(expect.arrayContaining([...names]));
+    return names.size;
+  };
+  const counts = streams.map(one => {
+    if (one.kind === 'shelves') return asked(one.key, one.version, one.changed, one.count);
+    if (one.kind === 'detail') return asked(one.of.key, one.version);
+    if (one.kind !== 'list') return 0;
+    const shows = one.lists.flatMap(list => list.shows ?? []);
+    return asked(one.key, ...shows, record => [one.orderedBy(record), one.orderedBy(record, 'created')]);
+  });
+  expect(counts).toEqual([0, 0, 4, 1, 2, 0]);
 });

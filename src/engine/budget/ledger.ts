@@ -13,16 +13,11 @@
 import { type Clocks, type ClocksTold, hearClocks } from './clocks.ts';
 import { shift } from './set-back.ts';
 import { addOthers, believe, countedFromMs, freezeMs, sane, secondMs } from './source-limits.ts';
+import { type Burst, countIn, stillCounted, type Window, whenFreed, windowsFreeAtMs } from './windows.ts';
 
 /** Most urgent first. */
 export const lanes = ['interactive', 'fresh', 'backfill', 'sweep'] as const;
 export type Lane = (typeof lanes)[number];
-
-/** At most so many requests in any stretch of this time. */
-export interface Window {
-  readonly ms: number;
-  readonly requests: number;
-}
 
 export interface Limits {
   credits: number;
@@ -115,8 +110,6 @@ export interface Source {
   resetFromMs: number;
   resetToMs: number;
 }
-/** Requests that count in a window until `freeMs`. */
-export type Burst = [freeMs: number, requests: number][];
 export interface State extends Clocks {
   /** The earliest possible time of the last change. */
   atMs: number;
@@ -182,7 +175,6 @@ export const empty: State = {
  * is.
  */
 const sumsPerPeriod = 120;
-const sumsPerSecond = 20;
 /** Waiting requests check again after this time at the latest, so the mark of a dead one blocks no one for long. */
 const patienceMs = 5000;
 const graceMs = 2000;
@@ -268,11 +260,7 @@ export function settle(
     ...state,
     flights: state.flights.filter(one => one !== flight),
     spent: addSpent(state.spent, repliedMs + rules.periodMs, flight.lane, cost, rules.periodMs / sumsPerPeriod),
-    burst: addBurst(state.burst, repliedMs + secondMs, secondMs / sumsPerSecond),
-    further: (rules.further ?? []).map(({ ms }) => [
-      ms,
-      addBurst(furtherOf(state, ms), repliedMs + ms, ms / sumsPerPeriod),
-    ]),
+    ...countIn(state, repliedMs, rules),
     limit: headers.limit ?? state.limit,
     frozenUntilMs: reply.refused
       ? Math.max(state.frozenUntilMs, repliedMs + freezeMs(state, repliedMs, { ...reply, headers }, rules))
@@ -356,12 +344,13 @@ function freeAtMs(state: State, nowMs: number, me: Wait, rules: Rules): { freeMs
   const need = Math.min(sum(ahead.map(wait => wait.cost)) + me.cost, allowed);
   const open = state.flights.filter(flight => isOpen(flight, nowMs));
   const source = sourceFreeAtMs(state, nowMs, need + rules.reserve, open.length > 0);
+  const replies = state.flights.map(flight => earliestReplyMs(flight, nowMs));
   const times = [
     nowMs,
     state.frozenUntilMs,
     creditsFreeAtMs(state, nowMs, sum(held) + need - allowed, rules),
     source === 'reply' ? nowMs : source,
-    ...windowsOf(rules).map(window => windowFreeAtMs(state, nowMs, ahead.length + 1, window)),
+    windowsFreeAtMs(state, nowMs, { wanted: ahead.length + 1, replies }, rules),
   ];
   // With other clients, or before the first reply of a period has told about them: one request at a time.
   const alone = others === 0 && nowMs - state.lastReplyMs < rules.periodMs;
@@ -418,22 +407,6 @@ function creditsFreeAtMs(state: State, nowMs: number, missing: number, rules: Ru
   return whenFreed([...state.spent, ...flying], nowMs, missing);
 }
 
-/** Every limit of requests in a time shorter than the period. */
-const windowsOf = ({ requestsPerSecond, further = [] }: Rules): readonly Window[] => [
-  { ms: secondMs, requests: requestsPerSecond },
-  ...further,
-];
-const furtherOf = ({ further }: State, windowMs: number): Burst => further.find(([ms]) => ms === windowMs)?.[1] ?? [];
-
-/** `wanted`: this request, and those ahead of it. */
-function windowFreeAtMs(state: State, nowMs: number, wanted: number, { ms, requests }: Window): number {
-  const answered = ms === secondMs ? state.burst : furtherOf(state, ms);
-  const flying = state.flights.map(flight => [earliestReplyMs(flight, nowMs) + ms, 1] as const);
-  const held = [...answered, ...flying].filter(one => one[0] > nowMs);
-  const missing = Math.min(wanted, requests) - requests;
-  return whenFreed(held, nowMs, sum(held.map(one => one[1])) + missing);
-}
-
 /** A live sender may get its answer at any moment; the request of a dead one may be counted until its deadline. */
 function earliestReplyMs(flight: Flight, nowMs: number): number {
   return flight.orphaned ? flight.deadlineMs : Math.min(flight.deadlineMs, nowMs);
@@ -452,16 +425,6 @@ function sourceFreeAtMs(state: State, nowMs: number, need: number, mayReply: boo
   if (nowMs >= state.slidingUntilMs) return source.untilMs;
   // Without this, a sliding source whose Reset tells when everything is back would be used at 88 %.
   return Math.min(source.untilMs, whenFreed(state.spent, nowMs, missing));
-}
-
-/** When `missing` more of these credits become free. */
-function whenFreed(sums: (readonly [freeMs: number, ...amounts: number[]])[], nowMs: number, missing: number): number {
-  if (missing <= 0) return nowMs;
-  for (const one of sums.toSorted((a, b) => a[0] - b[0])) {
-    if (one[0] > nowMs) for (let i = 1; i < one.length; i++) missing -= one[i]!;
-    if (missing <= 0) return one[0];
-  }
-  return Number.POSITIVE_INFINITY;
 }
 
 /**
@@ -536,12 +499,6 @@ function addSpent(spent: Spent[], freeMs: number, lane: Lane, cost: number, cell
   return [...spent.slice(0, -1), joined];
 }
 
-function addBurst(burst: Burst, freeMs: number, cellMs: number): Burst {
-  const last = burst.at(-1);
-  if (!last || Math.floor(last[0] / cellMs) < Math.floor(freeMs / cellMs)) return [...burst, [freeMs, 1]];
-  return [...burst.slice(0, -1), [Math.max(last[0], freeMs), last[1] + 1]];
-}
-
 // ---- what the source says ----
 
 const isEven = ({ evenly }: Rules): boolean => evenly !== false;
@@ -575,8 +532,7 @@ function advance(before: State, now: Moment, rules: Rules): State {
     atMs: Math.max(state.atMs, nowMs),
     flights: state.flights.filter(flight => flight.deadlineMs + rules.periodMs > nowMs),
     spent: state.spent.filter(one => one[0] > horizonMs),
-    burst: state.burst.filter(one => one[0] > nowMs),
-    further: state.further.map(([ms, burst]) => [ms, burst.filter(one => one[0] > nowMs)]),
+    ...stillCounted(state, nowMs),
     waits: state.waits.filter(wait => wait.untilMs > nowMs),
     others: state.others.filter(([untilMs]) => untilMs > nowMs),
     source: state.source && { ...state.source, remaining: state.source.remaining + back },

@@ -1,6 +1,7 @@
 /** The clock of the database was set back: all times of the ledger move with it. Pure, a part of the ledger. */
 import { shiftClocks } from './clocks.ts';
-import type { Burst, Spent, State } from './ledger.ts';
+import type { Spent, State } from './ledger.ts';
+import type { Burst } from './windows.ts';
 
 const moved = (burst: Burst, by: number): Burst => burst.map(([freeMs, requests]) => [freeMs + by, requests]);
 

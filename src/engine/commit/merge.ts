@@ -145,6 +145,11 @@ export const bigintAt = (path: string, name: string): Column => ({
   path,
   sql: `case when record #>> '${deep(path)}' ~ '^-?[0-9]{1,18}([.]0+)?$' then (record #>> '${deep(path)}')::numeric::bigint end`,
 });
+export const booleanAt = (path: string, name: string): Column => ({
+  name,
+  path,
+  sql: `case when jsonb_typeof(record #> '${deep(path)}') = 'boolean' then (record #> '${deep(path)}')::boolean end`,
+});
 /** A time as RFC 3339. An invalid time (30 February) becomes null, and stays in `_payload`. */
 export const timeAt = (path: string, name: string): Column => ({
   name,
@@ -167,6 +172,8 @@ export const pathOf = ({ name, field, path, unstored }: Column): readonly string
   path?.split('.') ?? unstored ?? [field ?? name];
 /** The outermost of them. */
 export const fieldOf = (column: Column): string => pathOf(column)[0]!;
+/** 0 means unknown. */
+export const unlessZero = (column: Column): Column => ({ ...column, sql: `nullif(${column.sql}, 0)` });
 /** A column that `_payload` lacks. */
 export const apart = (column: Column): Column => ({ ...column, apart: true });
 /** A column whose value does not come from the record. */

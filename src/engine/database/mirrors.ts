@@ -5,7 +5,7 @@
  */
 import type pg from 'pg';
 import { exitCodes, ShelfdeskError } from '../../errors.ts';
-import { type Facts, fieldsThatAre } from '../../sources/record.ts';
+import { allFields, computedOf, type Facts, fieldsThatAre } from '../../sources/record.ts';
 import { literal, type Masked, maskStatements, masksOfRecord, type Shown } from '../../sources/record-masks.ts';
 import { tableStatements } from '../../sources/record-tables.ts';
 import { announcedBy, type Source, type SourceTable, type Stream } from '../../sources/source.ts';
@@ -64,7 +64,7 @@ async function makeTables(client: pg.Client, { name: source, schema, tables = []
 /** A column keeps its type: the values that it has would have to be read again. */
 async function refuseOtherTypes(client: pg.Client, tables: readonly SourceTable[]): Promise<void> {
   const declared = tables.flatMap(({ name, record }) =>
-    fieldsThatAre(record, 'column').map(([field, { column = field, type }]) => ({ table: name, column, type })),
+    fieldsThatAre(record, 'column').map(([, { column, type }]) => ({ table: name, column, type })),
   );
   const { rows } = await client.query<{ table: string; column: string; type: string; stored: string }>(
     `select d."table", d."column", d.type, format_type(a.atttypid, a.atttypmod) as stored
@@ -164,18 +164,23 @@ const commentOf = ({ of, type, says }: Facts, schema: string): string => {
 
 function commentsOf({ name, rows = name, record }: SourceTable): string[] {
   const [schema] = name.split('.');
-  const columns = fieldsThatAre(record, 'column').filter(([, { says }]) => says !== undefined);
+  const said = allFields(record).flatMap(([, facts]): [string, string][] => {
+    const own = facts.is === 'column' && facts.says !== undefined;
+    return own ? [[facts.column, commentOf(facts, schema!)], ...computedOf(facts)] : computedOf(facts);
+  });
   return [
     `comment on table ${rows} is ${literal(record.says)}`,
-    ...columns.map(
-      ([field, facts]) => `comment on column ${rows}.${facts.column ?? field} is ${literal(commentOf(facts, schema!))}`,
-    ),
+    ...said.map(([column, says]) => `comment on column ${rows}.${column} is ${literal(says)}`),
   ];
 }
 
-/** The masked views of the sources that the migrations know have the names of their tables. */
+/**
+ * The masked views of the sources that the migrations know have the names of their tables, and a table that tells of nobody has none.
+ */
 const maskedOf = ({ tables = [], schema }: Mirror): Masked[] =>
-  tables.map(({ name, rows = name, record }) => {
-    const view = schema === undefined ? record.name : name.replace('.', '_');
-    return { table: name, rows, view: `safe.${view}`, masks: masksOfRecord(record) };
-  });
+  tables
+    .map(({ name, rows = name, record }) => {
+      const view = schema === undefined ? record.name : name.replace('.', '_');
+      return { table: name, rows, view: `safe.${view}`, masks: masksOfRecord(record) };
+    })
+    .filter(({ masks }) => schema !== undefined || masks.size > 0);

@@ -1,23 +1,7 @@
 /** Shapes of values, as a specification declares them: their type of JSON, and no more. Pure. */
-import { z } from 'zod';
 import { elementsOf } from '../json-text.ts';
 
 export type Shape = 'text' | 'number' | 'flag' | 'texts' | 'scalar';
-
-/** Of the fields that hold an object, or a list of objects: the names in it. */
-export function insideOf(record: z.ZodObject): Record<string, readonly string[]> {
-  const inside = Object.entries(record.shape).flatMap(([name, schema]): [string, string[]][] => {
-    const inner = objectIn(schema);
-    return inner === undefined ? [] : [[name, Object.keys(inner.shape)]];
-  });
-  return Object.fromEntries(inside);
-}
-
-function objectIn(schema: z.core.$ZodType): z.ZodObject | undefined {
-  if (schema instanceof z.ZodOptional || schema instanceof z.ZodNullable) return objectIn(schema.unwrap());
-  if (schema instanceof z.ZodArray) return objectIn(schema.element);
-  return schema instanceof z.ZodObject ? schema : undefined;
-}
 
 const types: Record<Exclude<Shape, 'texts'>, RegExp> = {
   text: /^"/,

@@ -8,9 +8,9 @@ import { booksDialect } from './dialect.ts';
 import { myLibrary } from './endpoints.ts';
 import { lakeTables } from './lake.ts';
 import { type BooksSettings, sourceName } from './open.ts';
-import { shelfFields, volumeFields, volumeInside } from './records.ts';
+import { tables } from './records.ts';
 import { type BooksConfig, type BooksPart, booksOf, booksSettings } from './settings.ts';
-import { places, shelves } from './shelves/shelves.ts';
+import { shelves } from './shelves/shelves.ts';
 import type { Catalog } from './verify/compare.ts';
 import { countLeft } from './volumes/volume-rows.ts';
 import { volumes } from './volumes/volumes.ts';
@@ -51,22 +51,8 @@ function makeBooks(catalog: Catalog): Source<BooksPart> {
       const secret = access?.accessToken ?? access?.refresh?.refreshToken;
       return secret === undefined ? undefined : JSON.stringify([access!.baseUrl.href, secret]);
     },
-    kinds: {
-      shelves: {
-        ...{ fields: [...shelfFields], within: {}, plain: ['volumeCount'], uses: { title: ['question shelves'] } },
-        // They say when a shelf has to be read.
-        needed: ['id', 'updated', 'volumesLastUpdated', 'volumeCount'],
-      },
-      volumes: {
-        fields: [...volumeFields],
-        within: {},
-        inside: volumeInside,
-        plain: [],
-        needed: ['id'],
-        tables: [places],
-        uses: { volumeInfo: ['question shelves'], saleInfo: ['question shelves'] },
-      },
-    },
+    tables,
+    uses: { 'question shelves': { shelves: ['title'], volumes: ['volumeInfo', 'saleInfo'] } },
     streams: [
       {
         ...catalog.shelves,

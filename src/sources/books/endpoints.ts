@@ -4,7 +4,11 @@
  * quota. The sender adds key, token and country (dialect.ts).
  */
 import type { Request } from '../../engine/http/request.ts';
+import { checkOf } from '../record-check.ts';
 import { type Shelf, shelf, type Volume, volume } from './records.ts';
+
+const ofShelf = { kind: 'shelves', record: checkOf(shelf) } as const;
+const ofVolume = { kind: 'volumes', record: checkOf(volume) } as const;
 
 /** The largest page (field notes: `maxResults` defaults to 10 and is at most 40). */
 export const paging = { perPage: 40 };
@@ -21,37 +25,22 @@ export interface Page {
 /** The specification names no paging here. `startIndex` serves a source that pages anyway. */
 export function listShelves(owner: string, page: Partial<Page> = {}): Request<Shelf> {
   const { startIndex = 0, maxResults = paging.perPage } = page;
-  return {
-    ...get(owner, shelvesOf(owner), pageOf({ startIndex, maxResults })),
-    shape: 'items',
-    kind: 'shelves',
-    record: shelf,
-  };
+  return { ...get(owner, shelvesOf(owner), pageOf({ startIndex, maxResults })), shape: 'items', ...ofShelf };
 }
 
 export function getShelf(owner: string, shelfId: string): Request<Shelf> {
-  return { ...get(owner, shelfOf(owner, shelfId)), shape: 'single', kind: 'shelves', record: shelf };
+  return { ...get(owner, shelfOf(owner, shelfId)), shape: 'single', ...ofShelf };
 }
 
 /** Rows of a shelf, in its order: shortened volumes. */
 export function listVolumes(owner: string, shelfId: string, page: Page): Request<Volume> {
-  return {
-    ...get(owner, `${shelfOf(owner, shelfId)}/volumes`, pageOf(page)),
-    shape: 'items',
-    ofOne: true,
-    kind: 'volumes',
-    record: volume,
-  };
+  const path = `${shelfOf(owner, shelfId)}/volumes`;
+  return { ...get(owner, path, pageOf(page)), shape: 'items', ofOne: true, ...ofVolume };
 }
 
 /** One volume in full. */
 export function getVolume(volumeId: string): Request<Volume> {
-  return {
-    ...get('', `/volumes/${encodeURIComponent(volumeId)}`),
-    shape: 'single',
-    kind: 'volumes',
-    record: volume,
-  };
+  return { ...get('', `/volumes/${encodeURIComponent(volumeId)}`), shape: 'single', ...ofVolume };
 }
 
 type Asked = Omit<Request<unknown>, 'shape' | 'kind' | 'record'>;

@@ -11,7 +11,7 @@ import { lakeTables } from './lake.ts';
 import { messages } from './messages/messages.ts';
 import { changedAt, countLeft } from './messages/waiting.ts';
 import { type AuditSettings, sourceName } from './open.ts';
-import { kinds } from './personal/kinds.ts';
+import { uses } from './personal/field-uses.ts';
 import { tables } from './records.ts';
 import { configureHelpdesk, type HelpdeskPart, helpdeskContradictions, helpdeskSettings } from './settings.ts';
 import { tickets } from './tickets.ts';
@@ -56,8 +56,8 @@ function makeHelpdesk(desk: Desk): Source<HelpdeskPart> {
     configure: configureHelpdesk,
     contradictions: helpdeskContradictions,
     identityOf: ({ helpdesk: access }) => access && JSON.stringify([access.baseUrl.href, access.token]),
-    kinds,
     tables,
+    uses,
     streams: [
       { ...desk.users, replay, relations: ['users', 'dim_user'], jobs: { ...listJobs(desk.users), verify } },
       {

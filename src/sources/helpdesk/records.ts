@@ -33,7 +33,10 @@ export const contact = record(
     id: id(),
     type: oneOf(['email', 'twitter', 'phone']),
     value: text('The address, screen name or number as the source spells it.').personal('contact', {
-      computed: 'value_normalized',
+      computed: {
+        value_normalized:
+          'value, normalised for comparison: e-mail in lower case; screen name in lower case without @; phone number as digits, with the leading + if value has one.',
+      },
     }),
   },
 );
@@ -61,7 +64,8 @@ export const ticket = record(
   {
     id: id(),
     number: integer('Friendly ticket number, unique across the help desk.'),
-    customer_id: reference('customers', 'The customer'),
+    // An erasure asks whose it is.
+    customer_id: reference('customers', 'The customer', { needed: true }),
     user_id: reference('users', 'The assigned user; null while unassigned.'),
     inbox_id: reference('inboxes', 'The inbox'),
     label_ids: references('labels', 'Labels on the ticket, as in helpdesk.ticket_labels.'),
@@ -69,12 +73,14 @@ export const ticket = record(
     type: oneOf(channels, 'Channel: '),
     subject: text("Subject. The source distinguishes '' from null, and so does this column.").personal('text'),
     summary: text('Short summary of the conversation that the source writes.').personal('text'),
-    spam: flag('True if the ticket is marked as spam.'),
-    trash: flag('True if the ticket is in the trash.'),
+    // They say which list shows it.
+    spam: flag('True if the ticket is marked as spam.', { needed: true }),
+    trash: flag('True if the ticket is in the trash.', { needed: true }),
     snoozed_until: time('When a snoozed ticket reopens.'),
     reply_to: text('Default To of a new reply (deprecated at the source).').personal('contact'),
     reply_cc: text('Default Cc of a new reply (deprecated at the source).').personal('contact'),
-    created_at: time('Creation time at the source.'),
+    // The order of lists.
+    created_at: time('Creation time at the source.', { needed: true }),
     updated_at: time('Time of the last update at the source, in whole seconds.').always(),
     messages: embedded('messages'),
     labels: embedded('labels'),
@@ -102,13 +108,16 @@ export const message = record('messages', 'Stored rows of helpdesk.messages. Rea
   type: oneOf(['reply', 'note']),
   direction: oneOf(['in', 'out'], 'in (from a customer) or out (to a customer); null on notes.'),
   user_id: reference('users', 'Author, if a team member; null for customers and automatic replies.'),
-  from_name: text('Display name of the sender.').personal('name'),
+  // Mailing lists may put an address into it.
+  from_name: text('Display name of the sender.').personal('name', { nameOf: 'from' }),
   from: text('Contact information of the sender (from at the source).').personal('contact', {
     column: 'from_address',
   }),
   to: text('Contact information of the recipient (to at the source).').personal('contact', { column: 'to_address' }),
   body: text('The text as the source sent it: HTML if htmlized is true.').personal('text', {
-    ...{ apart: true, computed: 'body_text', length: 'body_length' },
+    apart: true,
+    computed: { body_text: 'body as plain text, where it differs from body; else null.' },
+    length: 'body_length',
   }),
   more_body: text('The signature that the source cut from body.').personal('text', { apart: true }),
   htmlized: flag('True if body is HTML.'),
@@ -117,12 +126,17 @@ export const message = record('messages', 'Stored rows of helpdesk.messages. Rea
 });
 
 const named = { id: id(), name: text('Name; null until a reply has shown it.').title() };
-export const label = record('labels', 'Labels of tickets.', named);
-export const inbox = record('inboxes', 'Inboxes that tickets belong to.', named);
+const label = record('labels', 'Labels of tickets.', named);
+const inbox = record('inboxes', 'Inboxes that tickets belong to.', named);
 
 export const tables: readonly SourceTable[] = [
-  ...[user, inbox, label, customer, contact, ticket, message, attachment],
-].map(record => ({ name: `helpdesk.${record.name}`, rows: rowsOf(record.name), record }));
+  ...[ticket, message, attachment, customer, contact, user, label, inbox],
+].map(record => ({
+  ...{ name: `helpdesk.${record.name}`, rows: rowsOf(record.name), record },
+  ...(record === ticket && {
+    histories: [{ table: 'internal.ticket_history', columns: ['state', 'user_id', 'inbox_id', 'label_ids'] }],
+  }),
+}));
 
 const ofTicket = checkOf(ticket);
 export const checks = {

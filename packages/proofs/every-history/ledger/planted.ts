@@ -14,6 +14,10 @@ const limits = (from: string, to: string): readonly Replacement[] => [
   { file: 'src/engine/budget/source-limits.ts', from, to },
 ];
 
+const windows = (from: string, to: string): readonly Replacement[] => [
+  { file: 'src/engine/budget/windows.ts', from, to },
+];
+
 const setBack = (from: string, to: string): readonly Replacement[] => [
   { file: 'src/engine/budget/set-back.ts', from, to },
 ];
@@ -130,14 +134,14 @@ export const plantedInLedger: Readonly<Record<string, Planted>> = {
     foundIn: 'late replies',
   },
   'one request more a second': {
-    mistakes: ledger(
+    mistakes: windows(
       '{ ms: secondMs, requests: requestsPerSecond }',
       '{ ms: secondMs, requests: requestsPerSecond + 1 }',
     ),
     foundIn: 'requests a second',
   },
   'a further limit is forgotten with the reply': {
-    mistakes: ledger('addBurst(furtherOf(state, ms), repliedMs + ms,', 'addBurst([], repliedMs + ms,'),
+    mistakes: windows('[ms, counted(ms, sumsPerWindow)]', '[ms, added([], repliedMs + ms, ms)]'),
     foundIn: 'requests in two times',
   },
   'when our clock is set back, spent credits are forgotten there': {

@@ -43,6 +43,10 @@ export interface Kind {
   readonly fields: readonly string[];
   /** Of such fields, the shapes of their values. A value of another shape is emptied. */
   readonly shapes?: Readonly<Record<string, Shape>>;
+  /** Of the fields with a shape, those with ids, times, and words of a list. They are no free texts: none of them is JSON. */
+  readonly words?: readonly string[];
+  /** Of these, those with times. */
+  readonly times?: readonly string[];
   /** Fields that hold records of other kinds, with the kind. */
   readonly within: Readonly<Record<string, string>>;
   /** Fields that hold an object, with the names of its fields. */
@@ -175,14 +179,12 @@ function ruledField(
     if (kind.fields.includes(field)) return foreignIn(foreign, ruled);
     return foreignField(foreign, field, likeRecords(of, name, field, ruled));
   }
-  if (!isWord(field)) return ruled;
-  const isOther = (one: string) => isDisguised(one, foreign) || (isTime(field) && foreign.length > 0 && !isDate(one));
+  if (!kind.words?.includes(field)) return ruled;
+  const isTime = foreign.length > 0 && kind.times?.includes(field);
+  const isOther = (one: string) => isDisguised(one, foreign) || (isTime && !isDate(one));
   return eachOf(ruled, one => (isOther(one) ? emptied('{}') : one));
 }
 
-const isTime = (field: string) => /_(at|until)$/.test(field);
-/** Ids, times and words of a list are no free texts: none of them is JSON. */
-const isWord = (field: string) => /(^|_)ids?$|^(state|type|direction)$/.test(field) || isTime(field);
 const isDate = (json: string) => !json.startsWith('"') || !Number.isNaN(Date.parse(parseJson(json) as string));
 
 /** An unknown field with the name of a kind that rules concern: what is no record of that kind is left out. */

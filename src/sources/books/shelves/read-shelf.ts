@@ -210,7 +210,7 @@ export async function storeShelf(
   const left = new Set(listed.rejects.map(({ recordId }) => recordId!));
   if (left.size > 0) await writeBatch(client, claim, idsBatch(stream.members, batch, left), at, care);
   const places = batch.records.map(({ place }) => place);
-  const shelved = await shelve(client, key, stream.members.varying, {
+  const shelved = await shelve(client, key, {
     text: textOf(left.size > 0 ? bareBatch(batch, left) : batch, places, care, nobody).text,
     positions: places.map(place => found.startIndex + place),
     // A record without a readable id may be any volume that was not seen.

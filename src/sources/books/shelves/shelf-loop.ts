@@ -172,7 +172,7 @@ async function confirmGone(job: Job, owner: string, id: string, reading: Reading
 const counted = (replies: readonly Reply<Row>[]) => Math.max(...replies.map(({ total = 0 }) => total));
 
 async function markDeleted(
-  { ctx, claim, stream }: Job,
+  { ctx, claim }: Job,
   key: ShelfKey,
   { asOfMs: beforeMs }: Reading,
   asOfMs: Ms,
@@ -182,7 +182,7 @@ async function markDeleted(
   const changedMs = Math.max(goneBy(booksOf(ctx), asOfMs) - 1, (beforeMs ?? 0) + 1);
   await transaction(ctx.pg, async client => {
     const nothing = { text: '[]', positions: [], all: true, ...at, changedMs, movedMs: changedMs, beforeMs };
-    const { deleted } = await shelve(client, key, stream.members.varying, nothing);
+    const { deleted } = await shelve(client, key, nothing);
     await markShelfDeleted(client, claim, key, changedMs, at.nowMs);
     await keepBooks(client, claim, at, {
       counts: { ...noCounts(), deleted: deleted + 1, credits },

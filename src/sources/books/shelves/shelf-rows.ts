@@ -9,6 +9,8 @@ import type { Client } from '../../../engine/database/pool.ts';
 import { sourceAndStream } from '../../../engine/database/stream-key.ts';
 import type { Ms } from '../../../engine/reading/reading.ts';
 import type { Claim } from '../../../engine/runs/claims.ts';
+import { leftOutOf } from '../../record-columns.ts';
+import { volume } from '../records.ts';
 
 export interface ShelfKey {
   readonly account: string;
@@ -74,7 +76,6 @@ export interface Shelving {
 export async function shelve(
   client: Client,
   key: ShelfKey,
-  varying: readonly string[],
   { text, positions, all, nowMs, asOfMs, changedMs, movedMs, beforeMs }: Shelving,
 ): Promise<{ seen: number; inserted: number; updated: number; deleted: number }> {
   const now = new Date(nowMs);
@@ -87,7 +88,7 @@ export async function shelve(
     seen: number;
     inserted: number;
     updated: number;
-  }>(shelveSql(varying), [text, ...keyOf(key), now, asOf, positions]);
+  }>(shelveSql, [text, ...keyOf(key), now, asOf, positions]);
   const { put, put_at, moved, moved_to, seen, inserted, updated } = rows[0]!;
   const taken = all ? await takeOff(client, key, text, { now, asOf, changed: new Date(changedMs) }) : [];
   const places: readonly (number | null)[] = [...put_at, ...taken.map(() => null)];
@@ -101,10 +102,10 @@ export async function shelve(
  * position. A volume becomes pending if its row differs from the row that any shelf showed last; once, however many
  * shelves show it.
  */
-const shelveSql = (varying: readonly string[]) => `
+const shelveSql = `
   with shown as (
     select distinct on (volume_id) * from (
-      select record ->> 'id' as volume_id, ($7::int[])[n] as position, ${without(varying)} as _payload
+      select record ->> 'id' as volume_id, ($7::int[])[n] as position, ${without(leftOutOf(volume))} as _payload
       from jsonb_array_elements($1::jsonb) with ordinality as e (record, n)) r
     order by volume_id, position),
   changed as (

@@ -3,39 +3,31 @@
  * it is read whole. A shelf is read when the list shows a change of it, and after a maximum age.
  */
 
-import { bigintAt, buildMerge, derived, page, type Table, text, timeAt } from '../../../engine/commit/merge.ts';
+import { buildMerge, derived, page, type Table, text } from '../../../engine/commit/merge.ts';
+import { factsOf } from '../../record-check.ts';
+import { columnsOf, leftOutOf } from '../../record-columns.ts';
 import { identify, type ShelfStream } from '../../source.ts';
 import { getShelf, listShelves, listVolumes, paging } from '../endpoints.ts';
-import { known, type Shelf, shelfExpected, shelfFields, type Volume } from '../records.ts';
-import { listed, listedIfAbsent, varying, volumes } from '../volumes/volumes.ts';
+import { type Shelf, shelf, type Volume, volume } from '../records.ts';
+import { listed, listedIfAbsent, volumes } from '../volumes/volumes.ts';
 
 const table: Table = {
   name: 'books.shelves',
   from: page,
   key: ['owner_id', 'id'],
-  leftOut: ['etag'],
+  leftOut: leftOutOf(shelf),
   oneReader: true,
-  columns: [
-    derived('owner_id', '$7::text'),
-    text('id'),
-    text('title'),
-    text('description'),
-    text('access'),
-    timeAt('created', 'created_at'),
-    timeAt('updated', 'updated_at'),
-    timeAt('volumesLastUpdated', 'volumes_last_updated_at'),
-    bigintAt('volumeCount', 'volume_count'),
-  ],
+  columns: [derived('owner_id', '$7::text'), ...columnsOf(shelf)],
 };
 
 /** Content of one shelf for comparison: $7 owner, $8 shelf, $9 positions. */
-export const places: Table = {
+const places: Table = {
   name: 'books.shelf_volumes',
   from: page,
   key: ['owner_id', 'shelf_id', 'volume_id'],
   parent: 'shelf_id',
   tombstone: '_removed_at',
-  leftOut: varying,
+  leftOut: leftOutOf(volume),
   columns: [
     derived('owner_id', '$7::text'),
     derived('shelf_id', '$8::text'),
@@ -61,16 +53,12 @@ export const shelves: ShelfStream<Shelf, Volume> = {
     name: 'listed volumes',
     merge: listed,
     ifAbsent: listedIfAbsent,
-    varying,
     places: { declared: { root: places, others: [] } },
     request: (owner, id, startIndex, maxResults) => listVolumes(owner, id, { startIndex, maxResults }),
   },
   merge: buildMerge(table),
   ifAbsent: buildMerge({ ...table, passOver: 'true' }),
-  sets: ['id'],
-  fields: shelfFields,
-  expected: shelfExpected,
-  enumerations: { access: known.access },
+  ...factsOf(shelf),
 };
 
 const timeOf = (value: unknown): number => (typeof value === 'string' ? Date.parse(value) : Number.NaN);

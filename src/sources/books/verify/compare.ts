@@ -284,7 +284,7 @@ export function noteShelfGone(
           movedMs: changedMs,
           beforeMs: undefined,
         };
-        const { deleted } = await shelve(client, key, shelves.members.varying, empty);
+        const { deleted } = await shelve(client, key, empty);
         await markShelfDeleted(client, claim, key, changedMs, at.nowMs);
         return deleted + 1;
       },

@@ -4,68 +4,28 @@
  * image links vary between replies and do not count as changes.
  */
 
-import {
-  bigintAt,
-  buildMerge,
-  type Column,
-  numericAt,
-  page,
-  type Table,
-  text,
-  textAt,
-  textsAt,
-} from '../../../engine/commit/merge.ts';
+import { buildMerge, type Column, page, type Table, textAt } from '../../../engine/commit/merge.ts';
+import { factsOf } from '../../record-check.ts';
+import { columnsOf, leftOutOf } from '../../record-columns.ts';
 import { identify, type VolumeStream } from '../../source.ts';
 import { getVolume } from '../endpoints.ts';
-import { known, type Volume, volumeExpected, volumeFields } from '../records.ts';
-
-/** Fields that vary without a change (field notes, Book catalog). */
-export const varying = [
-  'etag',
-  'searchInfo',
-  'volumeInfo.previewLink',
-  'volumeInfo.infoLink',
-  'volumeInfo.imageLinks',
-] as const;
+import { type Volume, volume } from '../records.ts';
 
 const table: Table = {
   name: 'books.volumes',
   from: page,
-  leftOut: varying,
+  leftOut: leftOutOf(volume),
   oneReader: true,
   ours: {
     _detail: `'full'::text`,
     // The reply that last changed the row was a fetch by id too, so `_checked_at` is at least `_observed_at`.
     _checked_at: 'greatest(least(t._checked_at, $4), t._observed_at)',
   },
-  columns: [
-    text('id'),
-    textAt('volumeInfo.title', 'title'),
-    textAt('volumeInfo.subtitle', 'subtitle'),
-    textsAt('volumeInfo.authors', 'authors'),
-    textAt('volumeInfo.publisher', 'publisher'),
-    textAt('volumeInfo.publishedDate', 'published_date'),
-    yearOf('volumeInfo.publishedDate', 'published_year'),
-    textAt('volumeInfo.description', 'description'),
-    identifier('ISBN_10', 'isbn_10'),
-    identifier('ISBN_13', 'isbn_13'),
-    unlessZero(bigintAt('volumeInfo.pageCount', 'page_count')),
-    textAt('volumeInfo.printType', 'print_type'),
-    textsAt('volumeInfo.categories', 'categories'),
-    numericAt('volumeInfo.averageRating', 'average_rating'),
-    bigintAt('volumeInfo.ratingsCount', 'ratings_count'),
-    textAt('volumeInfo.maturityRating', 'maturity_rating'),
-    textAt('volumeInfo.language', 'language'),
-    numericAt('saleInfo.listPrice.amount', 'list_price'),
-    textAt('saleInfo.listPrice.currencyCode', 'list_price_currency'),
-    numericAt('saleInfo.retailPrice.amount', 'retail_price'),
-    textAt('saleInfo.retailPrice.currencyCode', 'retail_price_currency'),
-    textAt('saleInfo.saleability', 'saleability'),
-    textAt('accessInfo.viewability', 'viewability'),
-    textAt('saleInfo.country', 'country'),
-    textAt('volumeInfo.canonicalVolumeLink', 'canonical_link'),
-    linkAt('volumeInfo.imageLinks.thumbnail', 'thumbnail'),
-  ],
+  columns: columnsOf(volume, {
+    'volumeInfo.publishedDate': [yearOf('volumeInfo.publishedDate', 'published_year')],
+    'volumeInfo.industryIdentifiers': [identifier('ISBN_10', 'isbn_10'), identifier('ISBN_13', 'isbn_13')],
+    'volumeInfo.imageLinks': [linkAt('volumeInfo.imageLinks.thumbnail', 'thumbnail')],
+  }),
 };
 
 export const volumes: VolumeStream<Volume> = {
@@ -76,15 +36,7 @@ export const volumes: VolumeStream<Volume> = {
   of: 'shelves',
   request: getVolume,
   merge: buildMerge(table),
-  sets: ['id'],
-  fields: volumeFields,
-  expected: volumeExpected,
-  enumerations: {
-    'volumeInfo.printType': known.printType,
-    'volumeInfo.maturityRating': known.maturityRating,
-    'saleInfo.saleability': known.saleability,
-    'accessInfo.viewability': known.viewability,
-  },
+  ...factsOf(volume),
 };
 
 /** For lists: a new volume becomes pending. */
@@ -112,9 +64,4 @@ function identifier(type: string, name: string): Column {
     sql: `(select i ->> 'identifier' from jsonb_array_elements(case when jsonb_typeof(${all}) = 'array' then ${all} end) i
       where i ->> 'type' = '${type}' limit 1)`,
   };
-}
-
-/** 0 pages means unknown (field notes, Book catalog). */
-function unlessZero(column: Column): Column {
-  return { ...column, sql: `nullif(${column.sql}, 0)` };
 }

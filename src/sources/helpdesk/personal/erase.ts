@@ -8,7 +8,7 @@ import { cleanText } from '../../../engine/json-text.ts';
 import { carries, carriesAddress, patternsOf } from '../../../privacy/contact-normalisation.ts';
 import { besides } from '../../../privacy/personal-data-scan.ts';
 import type { People, Who } from '../../../privacy/redact.ts';
-import { tellingColumns } from '../../record-personal.ts';
+import { cutOf, tellingColumns } from '../../record-personal.ts';
 import { attachment, customer, message, ticket } from '../records.ts';
 import { rowsOf } from '../rows-of.ts';
 import { kept, naming } from './redact.ts';
@@ -170,9 +170,9 @@ export const impersonal = [
   ...['attachments.message_id', 'attachments.ticket_id'],
 ];
 
-// The type of a file may contain the file's name, so it is not kept. Fields of tables not listed below are not kept
-// either.
-const leastKept = ['id', 'size', ...impersonal];
+/** What is kept of files, and of tables not listed below, whole. */
+const cuts = cutOf(attachment);
+const leastKept = [...kept.attachments.filter(field => cuts.every(([name]) => name !== field)), ...impersonal];
 const tables = {
   'helpdesk.customers': [...kept.customers, ...impersonal],
   'helpdesk.contacts': [...kept.customers, ...impersonal],
@@ -234,15 +234,16 @@ async function reduce(
   if (ids.length === 0) return 0;
   const columns = cleared[table];
   const all = `sync.kept_of(t._payload, $3)`;
-  // The type of a file may contain the file's name after a semicolon.
-  const [payload, sets, more] =
-    table === 'attachments'
-      ? [
-          `(case when strpos(t.type, ';') > 0 then jsonb_set(${all}, '{type}', to_jsonb(split_part(t.type, ';', 1)), false) else ${all} end)`,
-          [`type = split_part(t.type, ';', 1)`],
-          ` or strpos(t.type, ';') > 0`,
-        ]
-      : [all, [], ''];
+  const cut = (table === 'attachments' ? cuts : []).map(([name, upTo]) => ({
+    ...{ name, isCut: `strpos(t.${name}, '${upTo}') > 0`, left: `split_part(t.${name}, '${upTo}', 1)` },
+  }));
+  const payload = cut.reduce(
+    (sql, { name, isCut, left }) =>
+      `(case when ${isCut} then jsonb_set(${sql}, '{${name}}', to_jsonb(${left}), false) else ${sql} end)`,
+    all,
+  );
+  const sets = cut.map(({ name, left }) => `${name} = ${left}`);
+  const more = cut.map(({ isCut }) => ` or ${isCut}`).join('');
   const { rowCount } = await client.query(
     `update ${rowsOf(table)} t set ${[...columns.map(name => `${name} = null`), ...sets].join(', ')},
        _payload = ${payload}, _synced_at = $4
@@ -266,7 +267,7 @@ async function namingThem(
   if (forms.length === 0) return [];
   const written =
     table === 'messages' ? `direction is distinct from 'out' and ${carries('from_address', forms)}` : 'false';
-  const named = fieldsThatName(forms)[table].map(({ when }) => when);
+  const named = fieldsThatName(table, forms).map(({ when }) => when);
   const { rows } = await client.query<{ id: string; written: boolean }>(
     `select id, coalesce(${written}, false) as written from helpdesk.${table} where account_id = $1 and (${named.join(' or ')})`,
     [account, forms, patternsOf(forms)],
@@ -284,7 +285,7 @@ async function reduceFields(
   { account, forms, ids, now }: { account: string; forms: readonly string[]; ids: readonly string[]; now: Date },
 ): Promise<number> {
   if (ids.length === 0) return 0;
-  const fields = fieldsThatName(forms)[table];
+  const fields = fieldsThatName(table, forms);
   const sets = fields.map(({ column, when }) => `${column} = case when ${when} then null else ${column} end`);
   const keys = fields.map(({ key, when }) => `case when ${when} then '{${key}}'::text[] else '{}' end`);
   const { rowCount } = await client.query(
@@ -296,14 +297,9 @@ async function reduceFields(
 }
 
 /** Columns to clear, with their `_payload` field and the SQL condition. The same rules as in redact.ts. */
-const fieldsThatName = (forms: readonly string[]) => ({
-  messages: [
-    { column: 'from_address', key: 'from', when: carries('from_address', forms) },
-    {
-      ...{ column: 'from_name', key: 'from_name' },
-      when: `(${carries('from_address', forms)} or ${carriesAddress('from_name', forms)})`,
-    },
-    { column: 'to_address', key: 'to', when: carries('to_address', forms) },
-  ],
-  tickets: naming.tickets.map(field => ({ column: field, key: field, when: carries(field, forms) })),
-});
+const fieldsThatName = (table: keyof typeof naming, forms: readonly string[]) =>
+  naming[table].map(({ field, column }) => {
+    const named = naming[table].filter(({ ofSame }) => ofSame.includes(field));
+    const when = named.map(one => (one.isName ? carriesAddress : carries)(one.column, forms));
+    return { column, key: field, when: `(${when.join(' or ')})` };
+  });

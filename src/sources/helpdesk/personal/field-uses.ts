@@ -1,154 +1,51 @@
 /**
- * What works no more, or with less, where a field is left out. The questions are those whose answers differ without it
+ * What works no more, or with less, where fields are left out. The questions are those whose answers differ without them
  * (test/integration/field-uses.test.ts).
  */
-const questions = (...names: string[]) => names.map(name => `question ${name}`);
+import type { Uses } from '../../source.ts';
 
-export const uses: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {
-  tickets: {
-    number: [...questions('due-next', 'who-waits-longest')],
-    user_id: [...questions('as-of', 'backlog-by-week', 'handovers', 'load-by-agent')],
-    inbox_id: [
-      ...questions(
-        'backlog-by-inbox',
-        'business-hours',
-        'due-next',
-        'first-response-by-inbox-and-week',
-        'first-response-in-time',
-        'never-answered',
-        'reopened',
-        'targets-kept',
-        'time-in-states',
-        'who-waits-longest',
-      ),
-    ],
-    label_ids: [...questions('labels')],
-    state: [
-      ...questions(
-        'age-of-open-tickets',
-        'as-of',
-        'backlog-by-inbox',
-        'backlog-by-week',
-        'created-and-closed',
-        'due-next',
-        'handovers',
-        'load-by-agent',
-        'never-answered',
-        'reopened',
-        'resolution-time',
-        'targets-by-week',
-        'targets-kept',
-        'time-in-states',
-        'who-waits-longest',
-      ),
-    ],
-    type: [...questions('known-senders', 'one-touch', 'waits-by-channel', 'who-waits-longest')],
-    subject: ['search of subjects'],
-    reply_to: ['erasure of an address in tickets of others'],
-  },
-  messages: {
-    type: [
-      ...questions(
-        'age-of-open-tickets',
-        'arrivals-by-hour-and-weekday',
-        'business-hours',
-        'due-next',
-        'first-response-by-inbox-and-week',
-        'first-response-in-time',
-        'handovers',
-        'labels',
-        'load-by-agent',
-        'never-answered',
-        'one-touch',
-        'returning-customers',
-        'targets-by-week',
-        'targets-kept',
-        'waits-by-channel',
-        'who-answers',
-        'who-waits-longest',
-      ),
-    ],
-    direction: [
-      ...questions(
-        'age-of-open-tickets',
-        'arrivals-by-hour-and-weekday',
-        'business-hours',
-        'due-next',
-        'first-response-by-inbox-and-week',
-        'first-response-in-time',
-        'handovers',
-        'known-senders',
-        'labels',
-        'load-by-agent',
-        'never-answered',
-        'one-touch',
-        'returning-customers',
-        'targets-by-week',
-        'targets-kept',
-        'waits-by-channel',
-        'who-answers',
-        'who-waits-longest',
-      ),
-    ],
-    user_id: [
-      ...questions(
-        'age-of-open-tickets',
-        'business-hours',
-        'due-next',
-        'first-response-by-inbox-and-week',
-        'first-response-in-time',
-        'handovers',
-        'labels',
-        'load-by-agent',
-        'never-answered',
-        'one-touch',
-        'targets-by-week',
-        'targets-kept',
-        'waits-by-channel',
-        'who-answers',
-        'who-waits-longest',
-      ),
-    ],
-    created_at: [
-      ...questions(
-        'age-of-open-tickets',
-        'arrivals-by-hour-and-weekday',
-        'business-hours',
-        'due-next',
-        'first-response-by-inbox-and-week',
-        'first-response-in-time',
-        'labels',
-        'load-by-agent',
-        'targets-by-week',
-        'targets-kept',
-        'waits-by-channel',
-        'who-answers',
-        'who-waits-longest',
-      ),
-    ],
-    from: ['erasure of who wrote under another id', ...questions('known-senders')],
-    body: ['search of messages'],
-  },
-  contacts: {
-    value: ['search of addresses', 'erasure of who shares an address', ...questions('known-senders')],
-  },
-  labels: {
-    name: [...questions('labels')],
-  },
-  inboxes: {
-    name: [
-      ...questions(
-        'backlog-by-inbox',
-        'business-hours',
-        'due-next',
-        'first-response-by-inbox-and-week',
-        'first-response-in-time',
-        'never-answered',
-        'reopened',
-        'targets-kept',
-        'time-in-states',
-        'who-waits-longest',
-      ),
-    ],
-  },
+/** Whether a message is a reply, of whom, and when. */
+const ofAuthor = ['type', 'direction', 'user_id'];
+const ofReply = [...ofAuthor, 'created_at'];
+
+const work: Uses = {
+  'erasure of an address in tickets of others': { tickets: ['reply_to'] },
+  'erasure of who shares an address': { contacts: ['value'] },
+  'erasure of who wrote under another id': { messages: ['from'] },
+  'search of addresses': { contacts: ['value'] },
+  'search of messages': { messages: ['body'] },
+  'search of subjects': { tickets: ['subject'] },
+};
+
+const questions: Uses = {
+  'age-of-open-tickets': { tickets: ['state'], messages: ofReply },
+  'arrivals-by-hour-and-weekday': { messages: ['type', 'direction', 'created_at'] },
+  'as-of': { tickets: ['user_id', 'state'] },
+  'backlog-by-inbox': { tickets: ['inbox_id', 'state'], inboxes: ['name'] },
+  'backlog-by-week': { tickets: ['user_id', 'state'] },
+  'business-hours': { tickets: ['inbox_id'], messages: ofReply, inboxes: ['name'] },
+  'created-and-closed': { tickets: ['state'] },
+  'due-next': { tickets: ['number', 'inbox_id', 'state'], messages: ofReply, inboxes: ['name'] },
+  'first-response-by-inbox-and-week': { tickets: ['inbox_id'], messages: ofReply, inboxes: ['name'] },
+  'first-response-in-time': { tickets: ['inbox_id'], messages: ofReply, inboxes: ['name'] },
+  handovers: { tickets: ['user_id', 'state'], messages: ofAuthor },
+  'known-senders': { tickets: ['type'], messages: ['direction', 'from'], contacts: ['value'] },
+  labels: { tickets: ['label_ids'], messages: ofReply, labels: ['name'] },
+  'load-by-agent': { tickets: ['user_id', 'state'], messages: ofReply },
+  'never-answered': { tickets: ['inbox_id', 'state'], messages: ofAuthor, inboxes: ['name'] },
+  'one-touch': { tickets: ['type'], messages: ofAuthor },
+  reopened: { tickets: ['inbox_id', 'state'], inboxes: ['name'] },
+  'resolution-time': { tickets: ['state'] },
+  'returning-customers': { messages: ['type', 'direction'] },
+  'targets-by-week': { tickets: ['state'], messages: ofReply },
+  'targets-kept': { tickets: ['inbox_id', 'state'], messages: ofReply, inboxes: ['name'] },
+  'time-in-states': { tickets: ['inbox_id', 'state'], inboxes: ['name'] },
+  'waits-by-channel': { tickets: ['type'], messages: ofReply },
+  'who-answers': { messages: ofReply },
+  'who-waits-longest': { tickets: ['number', 'inbox_id', 'state', 'type'], messages: ofReply, inboxes: ['name'] },
+};
+
+export const uses: Uses = {
+  ...work,
+  ...Object.fromEntries(Object.entries(questions).map(([name, fields]) => [`question ${name}`, fields])),
 };

@@ -18,8 +18,8 @@ import {
   texts,
   without,
 } from '../../../privacy/redact.ts';
-import { contactsOf, keptOf } from '../../record-personal.ts';
-import { attachment, customer, message, ticket } from '../records.ts';
+import { type Contact, contactsOf, cutOf, keptOf } from '../../record-personal.ts';
+import { attachment, contact, customer, message, ticket } from '../records.ts';
 
 /** Streams whose records hold customers' data. */
 export type Personal = 'helpdesk.customers' | 'helpdesk.tickets' | 'helpdesk.messages';
@@ -32,18 +32,23 @@ export const kept = {
   attachments: keptOf(attachment),
 };
 /** Fields in other people's records that may name an erased person. A field is removed if it does. */
-export const naming = {
-  tickets: contactsOf(ticket),
-  /** Sender fields of messages by the team, and the recipient field. `from_name` is personal if it holds an address. */
-  messages: { from: ['from', 'from_name'], name: ['from_name'], to: ['to'] },
-} as const;
+export const naming = { tickets: contactsOf(ticket), messages: contactsOf(message) };
+const ofContacts = contactsOf(contact);
 
+const contactIn = (record: Json, { field, isName }: Contact): unknown => {
+  const value = record[field];
+  return isName && !(typeof value === 'string' && value.includes('@')) ? undefined : value;
+};
+const addressesOf = (record: Json, fields: readonly Contact[]): string[] =>
+  texts(...fields.map(one => contactIn(record, one)));
 const addressesOfCustomer = (customer: Json): string[] =>
-  arrayIn(customer.contacts).flatMap(one => texts(objectIn(one).value));
-
-/** Contact values of a message. Mailing lists may put an address into `from_name`. */
-const addressesOf = ({ from, to, from_name }: Json): string[] => texts(from, to, ...texts(from_name).filter(isAddress));
-const isAddress = (name: unknown): boolean => typeof name === 'string' && name.includes('@');
+  arrayIn(customer.contacts).flatMap(one => addressesOf(objectIn(one), ofContacts));
+/** Without the fields that name erased people. */
+const unnamed = (text: string, record: Json, fields: readonly Contact[], erased: Erased): string =>
+  without(
+    text,
+    fields.flatMap(one => (carries(erased, contactIn(record, one)) ? one.ofSame : [])),
+  );
 
 /**
  * The clues in a text before the merge of this stream. The text is an array of records, or of tickets with their messages.
@@ -62,8 +67,8 @@ export function cluesIn(stream: Personal, text: string): Clues {
     customers: stream === 'helpdesk.tickets' ? records.flatMap(one => texts(one.customer_id)) : [],
     tickets: records.flatMap(({ id }) => texts(id)),
     contacts: [
-      ...(stream === 'helpdesk.tickets' ? records.flatMap(one => texts(one.reply_to, one.reply_cc)) : []),
-      ...members.flatMap(addressesOf),
+      ...(stream === 'helpdesk.tickets' ? records.flatMap(one => addressesOf(one, naming.tickets)) : []),
+      ...members.flatMap(one => addressesOf(one, naming.messages)),
     ],
   };
 }
@@ -78,8 +83,8 @@ export function cluesOf(stream: Personal, text: string | undefined, of: readonly
     tickets: stream === 'helpdesk.customers' ? [] : ids,
     contacts: [
       ...addressesOfCustomer(record),
-      ...texts(record.reply_to, record.reply_cc),
-      ...members.flatMap(addressesOf),
+      ...addressesOf(record, naming.tickets),
+      ...members.flatMap(one => addressesOf(one, naming.messages)),
     ],
   };
 }
@@ -125,10 +130,7 @@ export function redact(stream: Personal, text: string, erased: Erased): string {
     if (stream === 'helpdesk.customers')
       return erased.customers.has(record.id as string) ? only(one, kept.customers) : one;
     if (erased.tickets.has(record.id as string)) return only(one, kept.tickets);
-    return without(
-      one,
-      naming.tickets.filter(field => carries(erased, record[field])),
-    );
+    return unnamed(one, record, naming.tickets, erased);
   });
 }
 
@@ -137,13 +139,9 @@ export function redact(stream: Personal, text: string, erased: Erased): string {
  * written to an erased person keeps its text and loses the address.
  */
 function redactMessage(text: string, erased: Erased): string {
-  const { from, from_name, to, direction } = objectIn(parseJson(text));
-  if (carries(erased, from) && direction !== 'out') return bareMessage(text);
-  return without(text, [
-    ...(carries(erased, from) ? naming.messages.from : []),
-    ...(isAddress(from_name) && carries(erased, from_name) ? naming.messages.name : []),
-    ...(carries(erased, to) ? naming.messages.to : []),
-  ]);
+  const record = objectIn(parseJson(text));
+  if (carries(erased, record.from) && record.direction !== 'out') return bareMessage(text);
+  return unnamed(text, record, naming.messages, erased);
 }
 
 function bareMessage(text: string): string {
@@ -152,19 +150,19 @@ function bareMessage(text: string): string {
   if (attachments?.startsWith('['))
     bare.set(
       'attachments',
-      eachOf(attachments, one => typeOnly(only(one, kept.attachments))),
+      eachOf(attachments, one => cut(only(one, kept.attachments), cutOf(attachment))),
     );
   return objectOf(bare);
 }
 
-/** Removes the file name after the type, as in `application/pdf; name="ada.pdf"`. */
-function typeOnly(attachment: string): string {
-  const { type } = objectIn(parseJson(attachment));
-  if (typeof type !== 'string' || !type.includes(';')) return attachment;
+/** Without what follows these characters, as in `application/pdf; name="ada.pdf"`. */
+function cut(text: string, fields: readonly [field: string, upTo: string][]): string {
+  const cuts = new Map(fields);
   return objectOf(
-    [...fieldsOf(attachment)].map(([field, json]) => [
-      field,
-      field === 'type' ? JSON.stringify(type.split(';')[0]) : json,
-    ]),
+    [...fieldsOf(text)].map(([field, json]) => {
+      const [upTo, value] = [cuts.get(field), json.startsWith('"') ? parseJson(json) : undefined];
+      const isCut = upTo !== undefined && typeof value === 'string' && value.includes(upTo);
+      return [field, isCut ? JSON.stringify(value.split(upTo)[0]) : json];
+    }),
   );
 }

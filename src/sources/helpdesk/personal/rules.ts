@@ -1,6 +1,8 @@
 /** The privacy rules of the help desk's streams: finding, redacting and erasing customers. */
 import { holdingOf } from '../../../privacy/contact-normalisation.ts';
 import { noClues, type People, type PersonalRules } from '../../../privacy/redact.ts';
+import { contactsOf } from '../../record-personal.ts';
+import { tables } from '../records.ts';
 import { changesOf, customersHere, impersonal, keptInChanges, noteNew, reduceRows, withFiles } from './erase.ts';
 import { cluesIn, cluesOf, contactsOfAsked, foundIn, kept, type Personal, redact } from './redact.ts';
 
@@ -22,7 +24,7 @@ const people: People = {
   label: 'the help desk',
   requires: 'HELPDESK_BASE_URL and HELPDESK_TOKEN',
   whereIds: 'Ids are those of the help desk: see helpdesk.customers, or helpdesk.contacts for an address.',
-  addressed: ['reply_to', 'reply_cc', 'from_address', 'to_address', 'from_name', 'value', 'email'],
+  addressed: tables.flatMap(({ record }) => contactsOf(record)).map(({ column }) => column),
   ...customersHere,
   async remove(client, account, who, now) {
     const reduction = await reduceRows(client, account, who, now);
