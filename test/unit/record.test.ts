@@ -1,5 +1,6 @@
 /** The declaration of a record: mistakes that do not compile, and what is made of it. */
 import { describe, expect, test } from 'vitest';
+import { shelf, volume } from '../../src/sources/books/records.ts';
 import { kinds, sources, streams } from '../../src/sources/index.ts';
 import {
   allFields,
@@ -252,4 +253,12 @@ test('what the records of the sources name is there', () => {
       ]);
       expect(new Set(columns).size, record.name).toBe(columns.length);
     }
+});
+
+test('the catalog has so many values in each of its lists', () => {
+  const counts = [shelf, volume].flatMap(of => Object.entries(factsOf(of).enumerations));
+  expect(counts.map(([path, values]) => `${path} ${values.length}`)).toEqual([
+    ...['access 2', 'volumeInfo.printType 2', 'volumeInfo.maturityRating 2', 'saleInfo.saleability 6'],
+    'accessInfo.viewability 4',
+  ]);
 });
