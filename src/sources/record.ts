@@ -62,7 +62,7 @@ export interface Facts {
 const said = "say .personal('name' | 'contact' | 'text'), .plain() or .title()";
 
 /** `T`: the value in a checked record. `S`: the type of the column. */
-export interface Field<T, S extends SqlType = SqlType> extends Facts {
+export interface Field<T, S extends SqlType = SqlType> extends Omit<Facts, 'tells'> {
   readonly type: S;
   readonly [said]: T;
 }
@@ -108,12 +108,12 @@ type More = Pick<Facts, 'column' | 'apart' | 'computed' | 'length' | 'nameOf'>;
 
 /** A value that has not said yet what it tells of people. It is no field. */
 interface Unsaid<T, S extends SqlType> {
-  personal(tells: Tells, more?: More): Field<May<T>, S>;
+  personal(tells: Tells, more?: More): Field<May<T>, S> & { readonly tells: Tells };
   plain(more?: More & Pick<Facts, 'upTo'>): Field<May<T>, S>;
   title(): Field<May<T>, S>;
 }
 const unsaid = <T, S extends SqlType>(type: S, says: string): Unsaid<T, S> => ({
-  personal: (tells, more) => column(type, { says, tells, ...more }),
+  personal: (tells, more) => ({ ...column<May<T>, S>(type, { says, tells, ...more }), tells }),
   plain: more => column(type, { says, ...more }),
   title: () => column(type, { says, isTitle: true }),
 });
@@ -157,8 +157,10 @@ const beside = (is: Facts['is'], facts: Beside & Pick<Facts, 'fields'> = {}, typ
 
 /** A field that the source is known to have, without a column. */
 export const known = (type: SqlType, more?: Beside) => beside('known', more, type);
-export const object = (fields: Fields, more?: Beside) => beside('object', { fields, ...more });
-export const objects = (fields: Fields, more?: Beside) => beside('objects', { fields, ...more });
+/** Erasure does not look into an object, so nothing in it is personal. */
+type Impersonal = Readonly<Record<string, Field<unknown> & { readonly tells?: never }>>;
+export const object = (fields: Impersonal, more?: Beside) => beside('object', { fields, ...more });
+export const objects = (fields: Impersonal, more?: Beside) => beside('objects', { fields, ...more });
 export const textsByName = (more?: Beside) => beside('texts by name', more);
 
 /** Records within the record, which have a table of their own and are replaced as a set. */

@@ -1,7 +1,9 @@
 /** The declaration of a record: mistakes that do not compile, and what is made of it. */
 import { describe, expect, test } from 'vitest';
-import { kinds, streams } from '../../src/sources/index.ts';
+import { shelf, volume } from '../../src/sources/books/records.ts';
+import { kinds, sources, streams } from '../../src/sources/index.ts';
 import {
+  allFields,
   children,
   embedded,
   flag,
@@ -57,6 +59,8 @@ test('what is forgotten or mistyped does not compile', () => {
   text('Note.').personal('contcat');
   // @ts-expect-error A record has an id.
   record('a', 'A.', { paid: flag('True if it is paid.', { needed: true }) });
+  // @ts-expect-error Nothing in an object is personal.
+  object({ note: text('Note.').personal('text') });
   // @ts-expect-error Only a text that tells of nobody is cut.
   text('Note.').personal('text', { upTo: ';' });
 });
@@ -146,7 +150,7 @@ describe('of a lenient record, whose source names no types:', () => {
     addedOn: time('Time.', { column: 'added_at' }),
     info: object({
       title: text('Title.').plain(),
-      authors: texts('Authors.').personal('name'),
+      authors: texts('Authors.').plain(),
       kind: oneOf(['BOOK', 'MAP']),
       sold: flag('Sold.'),
       price: object({ amount: number('Price.', { column: 'price' }) }),
@@ -199,7 +203,7 @@ describe('of a lenient record, whose source names no types:', () => {
       ],
     ]);
     expect(leftOutOf(book)).toEqual(['etag', 'tag', 'info.links']);
-    expect([tellingColumns(book), keptOf(book)]).toEqual([['authors'], ['id', 'pageCount', 'addedOn']]);
+    expect([tellingColumns(book), keptOf(book)]).toEqual([[], ['id', 'pageCount', 'addedOn']]);
   });
 
   test('what field rules know of it: no value is emptied for its type', () => {
@@ -233,4 +237,28 @@ test('no field rule takes away what says where a record stands in its list', () 
     return asked(one.key, ...shows, record => [one.orderedBy(record), one.orderedBy(record, 'created')]);
   });
   expect(counts).toEqual([0, 0, 4, 1, 2, 0]);
+});
+
+test('what the records of the sources name is there', () => {
+  for (const { name: source, tables = [] } of sources)
+    for (const { record } of tables) {
+      const facts = allFields(record);
+      const named = facts.flatMap(([, { of }]) => (of === undefined ? [] : [`${source}.${of}`]));
+      expect(Object.keys(kinds), record.name).toEqual(expect.arrayContaining(named));
+      const contacts = facts.filter(([, { tells }]) => tells === 'contact').map(([name]) => name);
+      expect(contacts, record.name).toEqual(expect.arrayContaining(facts.flatMap(([, { nameOf }]) => nameOf ?? [])));
+      const columns = facts.flatMap(([, one]) => [
+        ...(one.is === 'column' ? [one.column] : []),
+        ...Object.keys(one.computed ?? {}),
+      ]);
+      expect(new Set(columns).size, record.name).toBe(columns.length);
+    }
+});
+
+test('the catalog has so many values in each of its lists', () => {
+  const counts = [shelf, volume].flatMap(of => Object.entries(factsOf(of).enumerations));
+  expect(counts.map(([path, values]) => `${path} ${values.length}`)).toEqual([
+    ...['access 2', 'volumeInfo.printType 2', 'volumeInfo.maturityRating 2', 'saleInfo.saleability 6'],
+    'accessInfo.viewability 4',
+  ]);
 });
