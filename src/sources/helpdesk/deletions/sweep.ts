@@ -27,7 +27,6 @@ import type { Claim } from '../../../engine/runs/claims.ts';
 import { beginAgain } from '../../../engine/runs/ranges.ts';
 import { count } from '../../../words.ts';
 import type { ListStream, Row } from '../../source.ts';
-import { knownCuts } from '../partitions.ts';
 import { addCustomerCandidates, addTicketCandidates } from './candidates.ts';
 import { settleCandidates } from './settle-candidates.ts';
 import { beginWalk, coverWalked, isUndated, nextDue, noteChecked, scopeOf, walkedBy, walkName } from './walks.ts';
@@ -114,11 +113,10 @@ async function sweepPart(
 ): Promise<string[]> {
   const { ctx, claim, stream, sinceMs, rows } = sweep;
   const { lookbackMs } = sourceOf(ctx, stream.source);
-  const { type: types } = stream.enumerations;
   const options: CreationOptions = {
     ...stream.paging,
     lookbackMs,
-    cuts: types && (await knownCuts(ctx.pg, claim, types)),
+    cuts: await stream.cuts?.(ctx.pg, claim),
     until: untilMs,
     updatedSince: sinceMs > 0 ? sinceMs - 1000 : undefined,
     // What a list that ends too early does not show is asked for by id.
