@@ -11,7 +11,7 @@
 import type { z } from 'zod';
 import type { Setting } from '../app/setting-types.ts';
 import type { Limits } from '../engine/budget/budget.ts';
-import type { Merge } from '../engine/commit/merge.ts';
+import type { Merge, Table } from '../engine/commit/merge.ts';
 import type { Context, OpenSource } from '../engine/context.ts';
 import type { Client } from '../engine/database/pool.ts';
 import { type StreamKey, streamKey } from '../engine/database/stream-key.ts';
@@ -204,6 +204,33 @@ export interface Row {
 }
 
 /**
+ * Facts about the stored rows of a list. With them the engine sweeps and verifies the list, and confirms each deletion by id. The
+ * table has the name of the stream's key. SQL is over `t`, a row of it; `$1` is the account.
+ */
+export interface RowFacts {
+  /**
+   * The column with the creation time of a record. at: records show the time, and the list can be read in its order. before: only a
+   * bound of it is known, and the list is walked whole.
+   */
+  readonly created: { readonly at: string } | { readonly before: string };
+  /** SQL: a time by which the record existed, as rows of other streams prove. */
+  readonly provenBy?: string;
+  /** The column that tells, besides `_observed_at`, as of when the source last showed the row. */
+  readonly shownAt: string;
+  /** Columns that a tombstone clears. */
+  readonly cleared?: readonly string[];
+  /** Rows of other streams that die with the record. */
+  readonly parts?: readonly Part[];
+}
+
+/** A table of parts of records. */
+export interface Part {
+  readonly table: Pick<Table, 'name' | 'rows'>;
+  /** The column that holds the id of the record. */
+  readonly parent: string;
+}
+
+/**
  * Maintains deletion candidates (sync.deletion_candidates): stored rows that a list should have shown and did not. A
  * sweep fetches each candidate by id.
  */
@@ -217,6 +244,7 @@ export interface Candidates {
   addLate(
     client: Client,
     claim: Pick<Claim, 'account' | 'stream'>,
+    facts: RowFacts,
     ids: readonly string[],
     of: { readonly asOfMs: Ms; readonly lookbackMs: number },
   ): Promise<void>;
@@ -241,6 +269,8 @@ interface Described {
   readonly pending?: Pending;
   /** Whether the nightly run reads this stream even if no record is waiting, to fetch names that are due. */
   readonly nightlyDetails?: boolean;
+  /** Of a list that the engine sweeps in the order of creation, or by a walk. */
+  readonly rowFacts?: RowFacts;
   /** The deletion candidates of a stream whose sweep confirms deletions by id. */
   readonly candidates?: Candidates;
   /**
@@ -276,11 +306,13 @@ interface Described {
 
 /**
  * One list of a stream. Once the first list shows a record for which `shows` is true, this list is redundant and is not
- * read.
+ * read. Until then the first list may hide such records.
  */
 interface List<T> {
   readonly name: string;
   shows?(record: T): boolean;
+  /** The boolean column that is true for rows of which `shows` is true. */
+  readonly flag?: string;
 }
 
 /** A stream that is read by paging through lists. */
@@ -314,8 +346,11 @@ export interface ListStream<T extends Row> extends Described {
    * shows, counted up to a page.
    */
   readonly newestFirst?: { stored(db: Pick<Client, 'query'>, account: string): Promise<number> };
-  /** Name of a filter for the most volatile records. A sweep reads this part every day. */
-  readonly daily?: string;
+  /**
+   * A list of the most volatile records, which a sweep reads every day. `where`: SQL over `t`, a row that the list shows unless the
+   * row is in a list of its own.
+   */
+  readonly daily?: { readonly list: string; readonly where: string };
   /** Request for several ids on one page of a list. The list may hide some of these records. */
   among?(ids: readonly string[]): Request<T>;
   /**

@@ -110,8 +110,11 @@ export function recordsOf<T extends Row>(
         client,
         ids.filter(id => !failed.has(id)),
       );
-    if (isLate(source, asOf))
-      await stream.candidates?.addLate(client, claim, ids, { asOfMs: asOf, lookbackMs: source.lookbackMs });
+    if (stream.rowFacts && isLate(source, asOf))
+      await stream.candidates?.addLate(client, claim, stream.rowFacts, ids, {
+        asOfMs: asOf,
+        lookbackMs: source.lookbackMs,
+      });
     await keepBooks(client, claim, at, {
       counts: {
         ...counts,

@@ -43,8 +43,8 @@ export async function replay(
       await stream.replay({ client, writer, care, streams, stream, reject: { ...reject, payload, at } });
       const shown = stream.kind === 'detail' ? stream.of : stream;
       const shownId = stream.kind === 'detail' ? reject.ask_id : reject.record_id;
-      if (shownId !== null)
-        await shown.candidates?.addLate(client, { account, stream: shown.key }, [shownId], {
+      if (shownId !== null && shown.rowFacts)
+        await shown.candidates?.addLate(client, { account, stream: shown.key }, shown.rowFacts, [shownId], {
           asOfMs: at.asOfMs,
           lookbackMs: await lookbackOf(client, { account, stream: shown.key }),
         });

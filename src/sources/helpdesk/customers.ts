@@ -35,6 +35,13 @@ export const customers: ListStream<Customer> = {
     }),
   orderedBy: () => Number.NaN,
   get: getCustomer,
+  rowFacts: {
+    created: { before: '_created_before' },
+    // The oldest ticket of a customer.
+    provenBy: `(
+          select min(k.created_at) from helpdesk.tickets k where (k.account_id, k.customer_id) = (t.account_id, t.id))`,
+    shownAt: '_checked_at',
+  },
   // The customer was created before the reply was written.
   parameters: (ask, shownBy) => [new Date(ask.since ?? 0), new Date(shownBy)],
   merge: buildMerge(

@@ -15,6 +15,7 @@ import { getTicket, listTickets, paging, type TicketsQuery } from './endpoints.t
 import { knownCuts } from './partitions.ts';
 import { personalRules } from './personal/rules.ts';
 import { channels, type Ticket, ticket } from './records.ts';
+import { rowsOf } from './rows-of.ts';
 import { countListed } from './verify/stored.ts';
 
 /** List of open and held tickets. Only a sweep reads this list. */
@@ -29,8 +30,8 @@ export const tickets: ListStream<Ticket> = {
   target: '5m',
   lists: [
     { name: 'default' },
-    { name: 'spam', shows: record => record.spam === true },
-    { name: 'trash', shows: record => record.trash === true },
+    { name: 'spam', shows: record => record.spam === true, flag: 'spam' },
+    { name: 'trash', shows: record => record.trash === true, flag: 'trash' },
   ],
   read: readMovingList,
   paging,
@@ -47,7 +48,16 @@ export const tickets: ListStream<Ticket> = {
     }),
   orderedBy: (record, order) => timeOf((order === 'created' ? record.created_at : record.updated_at) ?? ''),
   get: getTicket,
-  daily: open,
+  daily: { list: open, where: `t.state in ('open', 'hold')` },
+  rowFacts: {
+    created: { at: 'created_at' },
+    shownAt: '_messages_as_of',
+    cleared: ['_messages_as_of', '_messages_by'],
+    parts: [
+      { table: { name: 'helpdesk.messages', rows: rowsOf('messages') }, parent: 'ticket_id' },
+      { table: { name: 'helpdesk.attachments' }, parent: 'ticket_id' },
+    ],
+  },
   newestFirst: { stored: (db, account) => countListed(db, account, paging.perPage) },
   cuts: (db, claim) => knownCuts(db, claim, channels),
   among: ids => listTickets({ id: ids, page: 1, per_page: paging.perPage }),

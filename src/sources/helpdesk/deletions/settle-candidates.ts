@@ -17,7 +17,7 @@ import { commitRecords, laneOf } from '../../../engine/load/commit-reply.ts';
 import type { Claim } from '../../../engine/runs/claims.ts';
 import { command } from '../../../engine/runs/pauses.ts';
 import { exitCodes, Fatal, Gone, Retry } from '../../../errors.ts';
-import type { ListStream, Row } from '../../source.ts';
+import type { ListStream, Row, RowFacts } from '../../source.ts';
 import {
   askAnew,
   candidatesAfter,
@@ -33,6 +33,7 @@ import {
   stillDeleted,
   type Which,
 } from './candidates.ts';
+import { factsOf } from './row-facts.ts';
 import { noteChecked, scopeOf } from './walks.ts';
 
 /** Attempts of a request for one candidate. Then the sweep continues with the next candidate. */
@@ -60,6 +61,7 @@ interface Stage {
   readonly source: OpenSource;
   readonly claim: Claim;
   readonly stream: ListStream<Row>;
+  readonly facts: RowFacts;
   /** Most deletions that are accepted without a person's confirmation. */
   readonly most: number;
   readonly rows: number;
@@ -84,7 +86,8 @@ export async function settleCandidates(
   const accepts = await acceptsDeletions(ctx.pg, claim.run);
   const most = accepts ? Infinity : Math.max(fewDeleted, Math.floor(rows * ctx.sweep.mostDeleted));
   const { gone } = await countCandidates(ctx.pg, claim);
-  const stage: Stage = { ctx, source, claim, stream, most, rows, gone, marked: 0, failures: 0 };
+  const facts = factsOf(stream);
+  const stage: Stage = { ctx, source, claim, stream, facts, most, rows, gone, marked: 0, failures: 0 };
   await narrow(stage);
   await stopAtMass(stage);
   const told = (await askEach(stage)) && (await askStale(stage)) && (await askAgain(stage));
@@ -189,13 +192,13 @@ async function askStale(stage: Stage): Promise<boolean> {
 }
 
 /**
- * Fetches recent candidates a second time, after every replica must have the record. Customers show no creation time.
- * If customers were first read just now and have no older ticket, the wait takes its full length.
+ * Fetches recent candidates a second time, after every replica must have the record. If nothing shows that a record is
+ * older than its first read, and that was just now, the wait takes its full length.
  */
 async function askAgain(stage: Stage): Promise<boolean> {
-  const { ctx, source, claim } = stage;
+  const { ctx, source, claim, facts } = stage;
   const { send } = source;
-  const sinceMs = await goneSince(ctx.pg, claim);
+  const sinceMs = await goneSince(ctx.pg, claim, facts);
   if (sinceMs === undefined) return true;
   const longestMs = longestWaitMs(source) + send.latencyMs();
   const waitMs = Math.min(longestMs, sinceMs + longestMs - (send.sourceNow() ?? sinceMs));
@@ -223,7 +226,7 @@ async function ask(stage: Stage, id: string, again: boolean): Promise<Error | un
 }
 
 /** Fetches one record and stores it. Returns Gone for a 404, and another error if the state of the record is unknown. */
-async function get({ ctx, source, claim, stream }: Stage, id: string): Promise<Gone | Error | undefined> {
+async function get({ ctx, source, claim, stream, facts }: Stage, id: string): Promise<Gone | Error | undefined> {
   try {
     const options = { lane: laneOf(claim), signal: ctx.signal, tries: fewTries };
     const reply = await source.send(stream.get!(id), options);
@@ -231,7 +234,7 @@ async function get({ ctx, source, claim, stream }: Stage, id: string): Promise<G
     if (other !== id) throw new Retry(`the source answered with ${other ?? 'a record without an id'}`);
     await commitRecords(ctx, claim, stream, reply, singleBatch(stream, reply), {
       more: async (client, stored) => {
-        if (claim.stream === 'helpdesk.customers') await noteChecked(client, claim, stored, reply.asOf);
+        if ('before' in facts.created) await noteChecked(client, claim, facts, stored, reply.asOf);
       },
     });
     return undefined;
@@ -295,10 +298,10 @@ async function stopAtMass(stage: Stage): Promise<void> {
 }
 
 async function markAllDeleted(stage: Stage, which: Pick<Which, 'recent'>): Promise<void> {
-  const { ctx, claim, source } = stage;
+  const { ctx, claim, source, stream, facts } = stage;
   for await (const ids of inBatches(stage, { ...which, gone: true })) {
-    const [now, late] = [new Date(ctx.clock.now()), lateMs(source)];
-    await write(stage, client => markDeleted(client, claim, ids, now, late), { stored: ids });
+    const of = { ids, now: new Date(ctx.clock.now()), lateMs: lateMs(source) };
+    await write(stage, client => markDeleted(client, claim, stream, facts, of), { stored: ids });
     stage.marked += ids.length;
   }
 }

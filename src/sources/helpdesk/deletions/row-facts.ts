@@ -1,0 +1,46 @@
+/** SQL made of the facts that a stream declares about its stored rows, over `t`, a row. */
+import type { ListStream, Part, Row, RowFacts } from '../../source.ts';
+
+/** The facts of a stream that is swept. */
+export function factsOf({ key, rowFacts }: Pick<ListStream<Row>, 'key' | 'rowFacts'>): RowFacts {
+  if (rowFacts === undefined) throw new Error(`stream ${key} cannot be swept`);
+  return rowFacts;
+}
+
+/** The creation time, or its bound. */
+export const createdAt = ({ created }: RowFacts): string => `t.${'at' in created ? created.at : created.before}`;
+
+/** As of when the source last showed the row. */
+export const lastShown = ({ shownAt }: RowFacts): string => `greatest(t._observed_at, t.${shownAt})`;
+
+/** A time by which the record existed. */
+export const existedAt = (facts: RowFacts): string =>
+  `least(${createdAt(facts)}, t._observed_at${facts.provenBy === undefined ? '' : `, ${facts.provenBy}`})`;
+
+/** The parts that die with a record. */
+export const partsOf = ({ merge, rowFacts }: Pick<ListStream<Row>, 'merge' | 'rowFacts'>): readonly Part[] => [
+  ...merge.declared.others.flatMap(table => (table.parent === undefined ? [] : [{ table, parent: table.parent }])),
+  ...(rowFacts?.parts ?? []),
+];
+
+type Lists = Pick<ListStream<Row>, 'lists' | 'daily'>;
+
+const flagged = ({ lists }: Lists) => lists.flatMap(({ name, flag }) => (flag === undefined ? [] : [{ name, flag }]));
+
+/** Whether the row belongs to a list of its own, and the first list may hide it. $1 account, $2 stream. */
+const hidden = ({ name, flag }: { name: string; flag: string }) => `(coalesce(t.${flag}, false) and exists (
+      select from sync.coverage c
+      where (c.account_id, c.stream_key, c.list) = ($1, $2, '${name}') and not c.redundant))`;
+
+/** The rows that the list must show. $1 account, $2 stream. */
+export function mustShow(stream: Lists, list: string): string {
+  const { daily } = stream;
+  const own = flagged(stream);
+  const one = own.find(({ name }) => name === list);
+  if (one) return `t.${one.flag}`;
+  const others =
+    daily?.list === list
+      ? [daily.where, ...own.map(({ flag }) => `not coalesce(t.${flag}, false)`)]
+      : own.map(other => `not ${hidden(other)}`);
+  return others.length === 0 ? 'true' : others.join(' and ');
+}
