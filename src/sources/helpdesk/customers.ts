@@ -5,11 +5,11 @@
  */
 
 import { buildMerge, derived, elements, page } from '../../engine/commit/merge.ts';
+import { candidates } from '../../engine/deletions/candidates.ts';
 import { walkList } from '../../engine/reading/page-walk.ts';
 import { factsOf } from '../record-check.ts';
 import { columnsOf } from '../record-columns.ts';
 import { identify, type ListStream } from '../source.ts';
-import { candidates } from './deletions/candidates.ts';
 import { getCustomer, listCustomers, paging } from './endpoints.ts';
 import { personalRules } from './personal/rules.ts';
 import { type Customer, contact, customer } from './records.ts';

@@ -44,7 +44,9 @@ function makeHelpdesk(desk: Desk): Source<HelpdeskPart> {
     read: async (ctx, claim) => (await import('./verify/verify.ts')).verifyStream(ctx, claim, desk),
   };
   const swept = (stream: Desk['tickets' | 'customers']): Pick<StreamJobs, 'sweep'> => ({
-    sweep: { read: async (ctx, claim) => (await import('./deletions/sweep.ts')).sweepStream(ctx, claim, stream) },
+    sweep: {
+      read: async (ctx, claim) => (await import('../../engine/deletions/sweep.ts')).sweepStream(ctx, claim, stream),
+    },
   });
   return {
     name: sourceName,

@@ -1,10 +1,10 @@
 /** Stores the progress of sweeps: the ranges still to read, and the position of a walk through a whole list. */
 
-import type { Client, Queryable } from '../../../engine/database/pool.ts';
-import { sourceAndStream } from '../../../engine/database/stream-key.ts';
-import type { Ms, Range, Walk } from '../../../engine/reading/reading.ts';
-import type { Claim } from '../../../engine/runs/claims.ts';
-import type { RowFacts } from '../../source.ts';
+import type { RowFacts } from '../../sources/source.ts';
+import type { Client, Queryable } from '../database/pool.ts';
+import { sourceAndStream } from '../database/stream-key.ts';
+import type { Ms, Range, Walk } from '../reading/reading.ts';
+import type { Claim } from '../runs/claims.ts';
 import { createdAt } from './row-facts.ts';
 
 /** Name of the sweep's position in a list that is walked, separate from the position of a sync. */

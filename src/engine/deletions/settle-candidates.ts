@@ -6,18 +6,16 @@
  * written while the deletions could exceed the accepted share. A mass deletion needs a person's confirmation.
  */
 
-import { type Bookkeeping, keepBooks, noCounts } from '../../../engine/commit/commit.ts';
-import { type Context, type OpenSource, sourceOf, takeCredits } from '../../../engine/context.ts';
-import { type Client, transaction } from '../../../engine/database/pool.ts';
-import { nameOfKey } from '../../../engine/database/stream-key.ts';
-import { behindMs, goneBy, lateMs } from '../../../engine/deletions/lag.ts';
-import { acceptsDeletions } from '../../../engine/deletions/swept-ranges.ts';
-import { listBatch, singleBatch } from '../../../engine/load/batch.ts';
-import { commitRecords, laneOf } from '../../../engine/load/commit-reply.ts';
-import type { Claim } from '../../../engine/runs/claims.ts';
-import { command } from '../../../engine/runs/pauses.ts';
-import { exitCodes, Fatal, Gone, Retry } from '../../../errors.ts';
-import type { ListStream, Row, RowFacts } from '../../source.ts';
+import { exitCodes, Fatal, Gone, Retry } from '../../errors.ts';
+import type { ListStream, Row, RowFacts } from '../../sources/source.ts';
+import { type Bookkeeping, keepBooks, noCounts } from '../commit/commit.ts';
+import { type Context, type OpenSource, sourceOf, takeCredits } from '../context.ts';
+import { type Client, transaction } from '../database/pool.ts';
+import { nameOfKey } from '../database/stream-key.ts';
+import { listBatch, singleBatch } from '../load/batch.ts';
+import { commitRecords, laneOf } from '../load/commit-reply.ts';
+import type { Claim } from '../runs/claims.ts';
+import { command } from '../runs/pauses.ts';
 import {
   askAnew,
   candidatesAfter,
@@ -33,7 +31,9 @@ import {
   stillDeleted,
   type Which,
 } from './candidates.ts';
+import { behindMs, goneBy, lateMs } from './lag.ts';
 import { factsOf } from './row-facts.ts';
+import { acceptsDeletions } from './swept-ranges.ts';
 import { noteChecked, scopeOf } from './walks.ts';
 
 /** Attempts of a request for one candidate. Then the sweep continues with the next candidate. */

@@ -1,5 +1,5 @@
 /** SQL made of the facts that a stream declares about its stored rows, over `t`, a row. */
-import type { ListStream, Part, Row, RowFacts } from '../../source.ts';
+import type { ListStream, Part, Row, RowFacts } from '../../sources/source.ts';
 
 /** The facts of a stream that is swept. */
 export function factsOf({ key, rowFacts }: Pick<ListStream<Row>, 'key' | 'rowFacts'>): RowFacts {

@@ -3,13 +3,13 @@
  * adds its candidates. A candidate gets a tombstone only after the source answered 404 to a fetch by id.
  */
 
-import { keepChanges, rowsOf } from '../../../engine/commit/merge.ts';
-import type { Client, Queryable } from '../../../engine/database/pool.ts';
-import { sourceAndStream } from '../../../engine/database/stream-key.ts';
-import { cleanText, storableIds } from '../../../engine/json-text.ts';
-import { farFuture, type Ms } from '../../../engine/reading/reading.ts';
-import type { Claim } from '../../../engine/runs/claims.ts';
-import type { Candidates, ListStream, Row, RowFacts } from '../../source.ts';
+import type { Candidates, ListStream, Row, RowFacts } from '../../sources/source.ts';
+import { keepChanges, rowsOf } from '../commit/merge.ts';
+import type { Client, Queryable } from '../database/pool.ts';
+import { sourceAndStream } from '../database/stream-key.ts';
+import { cleanText, storableIds } from '../json-text.ts';
+import { farFuture, type Ms } from '../reading/reading.ts';
+import type { Claim } from '../runs/claims.ts';
 import { createdAt, existedAt, lastShown, mustShow, partsOf } from './row-facts.ts';
 
 const keyOf = ({ account, stream }: Pick<Claim, 'account' | 'stream'>) => [account, stream];

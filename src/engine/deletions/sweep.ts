@@ -8,27 +8,27 @@
  * Other lists are walked whole. Their candidates are added after a complete walk. See settle-candidates.ts.
  */
 
-import { openSince } from '../../../engine/commit/rejects.ts';
-import { type Context, sourceOf } from '../../../engine/context.ts';
-import { isRedundant } from '../../../engine/coverage/coverage.ts';
-import type { Client } from '../../../engine/database/pool.ts';
-import { noteSwept } from '../../../engine/deletions/swept-ranges.ts';
-import { listBatch, pageOf } from '../../../engine/load/batch.ts';
-import { commitNow } from '../../../engine/load/commit-queue.ts';
-import { commitRecords, requestPage } from '../../../engine/load/commit-reply.ts';
-import { endsOf } from '../../../engine/load/list-ends.ts';
-import type { Outcome } from '../../../engine/load/list-loop.ts';
-import { booksOf, unlessTooLarge } from '../../../engine/load/too-large.ts';
-import { type CreationOptions, readByCreation } from '../../../engine/reading/by-creation.ts';
-import { inFewer } from '../../../engine/reading/fewer.ts';
-import type { Ms, Proof, Step } from '../../../engine/reading/reading.ts';
-import type { Claim } from '../../../engine/runs/claims.ts';
-import { beginAgain } from '../../../engine/runs/ranges.ts';
-import { count } from '../../../words.ts';
-import type { ListStream, Row, RowFacts } from '../../source.ts';
+import type { ListStream, Row, RowFacts } from '../../sources/source.ts';
+import { count } from '../../words.ts';
+import { openSince } from '../commit/rejects.ts';
+import { type Context, sourceOf } from '../context.ts';
+import { isRedundant } from '../coverage/coverage.ts';
+import type { Client } from '../database/pool.ts';
+import { listBatch, pageOf } from '../load/batch.ts';
+import { commitNow } from '../load/commit-queue.ts';
+import { commitRecords, requestPage } from '../load/commit-reply.ts';
+import { endsOf } from '../load/list-ends.ts';
+import type { Outcome } from '../load/list-loop.ts';
+import { booksOf, unlessTooLarge } from '../load/too-large.ts';
+import { type CreationOptions, readByCreation } from '../reading/by-creation.ts';
+import { inFewer } from '../reading/fewer.ts';
+import type { Ms, Proof, Step } from '../reading/reading.ts';
+import type { Claim } from '../runs/claims.ts';
+import { beginAgain } from '../runs/ranges.ts';
 import { addUnshown, addUnwalked } from './candidates.ts';
 import { factsOf } from './row-facts.ts';
 import { settleCandidates } from './settle-candidates.ts';
+import { noteSwept } from './swept-ranges.ts';
 import { beginWalk, coverWalked, isUndated, nextDue, noteChecked, scopeOf, walkedBy, walkName } from './walks.ts';
 
 /** Due age of the daily part. Shorter than a day, so that every nightly run finds the part due. */
