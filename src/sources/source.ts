@@ -230,26 +230,6 @@ export interface Part {
   readonly parent: string;
 }
 
-/**
- * Maintains deletion candidates (sync.deletion_candidates): stored rows that a list should have shown and did not. A
- * sweep fetches each candidate by id.
- */
-export interface Candidates {
-  /** Removes these ids from the candidates, because the source showed them as of `asOfMs`. */
-  clear(client: Client, claim: Claim, ids: readonly string[], asOfMs: Ms): Promise<void>;
-  /**
-   * Adds candidates from a late reply. A sweep read the range of these rows after `asOfMs` and did not find them at the
-   * source.
-   */
-  addLate(
-    client: Client,
-    claim: Pick<Claim, 'account' | 'stream'>,
-    facts: RowFacts,
-    ids: readonly string[],
-    of: { readonly asOfMs: Ms; readonly lookbackMs: number },
-  ): Promise<void>;
-}
-
 interface Described {
   /** Short name, unique within its source. */
   readonly name: string;
@@ -271,8 +251,6 @@ interface Described {
   readonly nightlyDetails?: boolean;
   /** Of a list that the engine sweeps in the order of creation, or by a walk. */
   readonly rowFacts?: RowFacts;
-  /** The deletion candidates of a stream whose sweep confirms deletions by id. */
-  readonly candidates?: Candidates;
   /**
    * Stores a reject from its stored payload, without a request. Throws NotStored if that is impossible. Without this
    * method the record is fetched again.

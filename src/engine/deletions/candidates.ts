@@ -3,7 +3,7 @@
  * adds its candidates. A candidate gets a tombstone only after the source answered 404 to a fetch by id.
  */
 
-import type { Candidates, ListStream, Row, RowFacts } from '../../sources/source.ts';
+import type { ListStream, Row, RowFacts } from '../../sources/source.ts';
 import { keepChanges, rowsOf } from '../commit/merge.ts';
 import type { Client, Queryable } from '../database/pool.ts';
 import { sourceAndStream } from '../database/stream-key.ts';
@@ -97,7 +97,7 @@ export async function addUnwalked(
  * Adds candidates from a reply older than the last sweep of its range. The sweep could not add them, because the rows
  * were not stored yet.
  */
-async function addLateCandidates(
+export async function addLateCandidates(
   client: Client,
   claim: Pick<Claim, 'account' | 'stream'>,
   facts: RowFacts,
@@ -119,7 +119,7 @@ async function addLateCandidates(
 }
 
 /** Removes rows from the candidates that the source showed at or after the time when a list lacked them. */
-async function clearCandidates(client: Client, claim: Claim, ids: readonly string[], asOfMs: Ms): Promise<void> {
+export async function clearCandidates(client: Client, claim: Claim, ids: readonly string[], asOfMs: Ms): Promise<void> {
   if (ids.length === 0) return;
   await client.query({
     name: 'clear candidates',
@@ -128,9 +128,6 @@ async function clearCandidates(client: Client, claim: Claim, ids: readonly strin
     values: [...keyOf(claim), storableIds(ids), new Date(asOfMs)],
   });
 }
-
-/** Candidates of a list that the engine sweeps. */
-export const candidates: Candidates = { clear: clearCandidates, addLate: addLateCandidates };
 
 /**
  * Deletes candidates that any reply has shown since. `offset 0` forces one key lookup per candidate. Without statistics

@@ -10,6 +10,7 @@ import { clearReject, lockReject, type StoredReject } from '../commit/rejects.ts
 import type { Context } from '../context.ts';
 import { lookbackOf } from '../coverage/coverage.ts';
 import { type Client, isOfRecord } from '../database/pool.ts';
+import { addLateCandidates } from '../deletions/candidates.ts';
 
 /** The reason why a reject stays open. The transaction is rolled back. */
 export class NotStored extends Error {}
@@ -44,7 +45,7 @@ export async function replay(
       const shown = stream.kind === 'detail' ? stream.of : stream;
       const shownId = stream.kind === 'detail' ? reject.ask_id : reject.record_id;
       if (shownId !== null && shown.rowFacts)
-        await shown.candidates?.addLate(client, { account, stream: shown.key }, shown.rowFacts, [shownId], {
+        await addLateCandidates(client, { account, stream: shown.key }, shown.rowFacts, [shownId], {
           asOfMs: at.asOfMs,
           lookbackMs: await lookbackOf(client, { account, stream: shown.key }),
         });

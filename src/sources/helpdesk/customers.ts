@@ -5,7 +5,6 @@
  */
 
 import { buildMerge, derived, elements, page } from '../../engine/commit/merge.ts';
-import { candidates } from '../../engine/deletions/candidates.ts';
 import { walkList } from '../../engine/reading/page-walk.ts';
 import { factsOf } from '../record-check.ts';
 import { columnsOf } from '../record-columns.ts';
@@ -18,7 +17,6 @@ export const customers: ListStream<Customer> = {
   kind: 'list',
   ...identify('helpdesk', 'customers'),
   personalRules: personalRules.customers,
-  candidates,
   schedule: ['fresh', 'nightly'],
   target: '5m',
   lists: [{ name: 'default' }],

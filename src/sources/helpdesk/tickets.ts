@@ -5,7 +5,6 @@
  */
 
 import { buildMerge, isAhead, page } from '../../engine/commit/merge.ts';
-import { candidates } from '../../engine/deletions/candidates.ts';
 import { readMovingList } from '../../engine/reading/moving-list.ts';
 import type { Ask } from '../../engine/reading/reading.ts';
 import { factsOf, timeOf } from '../record-check.ts';
@@ -25,7 +24,6 @@ export const tickets: ListStream<Ticket> = {
   kind: 'list',
   ...identify('helpdesk', 'tickets'),
   personalRules: personalRules.tickets,
-  candidates,
   schedule: ['fresh', 'nightly'],
   target: '5m',
   lists: [
