@@ -142,14 +142,15 @@ async function candidatesOf(
 async function markDeleted(
   ctx: Context,
   claim: Claim,
-  { merge }: ListStream<Row>,
+  stream: ListStream<Row>,
   ids: readonly string[],
   gone: { goneMs: Ms; beforeMs: Ms },
 ): Promise<void> {
+  const { lookbackMs } = sourceOf(ctx, stream.source);
   const at = { nowMs: ctx.clock.now(), asOfMs: gone.beforeMs };
   const credits = takeCredits(ctx);
   await transaction(ctx.pg, async (client: Client) => {
-    const deleted = await bury(client, claim, merge.declared, ids, { ...gone, nowMs: at.nowMs });
+    const deleted = await bury(client, claim, stream, ids, { ...gone, nowMs: at.nowMs, lookbackMs });
     const counts = { ...noCounts(), deleted, credits };
     await keepBooks(client, claim, at, { counts, rejects: [], stored: ids, drift: [] });
   });

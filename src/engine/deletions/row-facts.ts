@@ -23,6 +23,16 @@ export const partsOf = ({ merge, rowFacts }: Pick<ListStream<Row>, 'merge' | 'ro
   ...(rowFacts?.parts ?? []),
 ];
 
+/** What a tombstone sets besides: since when the record may be gone, and what it clears. */
+export function tombstoneOf({ rowFacts }: Pick<ListStream<Row>, 'rowFacts'>, lookbackMs: number): string {
+  if (rowFacts === undefined) return '';
+  const after = `least($3, greatest(_observed_at, ${rowFacts.shownAt}) - ${lookbackMs} * interval '1 millisecond')`;
+  return `, _deleted_after = ${after}${clearing(rowFacts)}`;
+}
+
+/** Sets the columns to null that a tombstone clears. */
+export const clearing = ({ cleared = [] }: RowFacts): string => cleared.map(name => `, ${name} = null`).join('');
+
 type Lists = Pick<ListStream<Row>, 'lists' | 'daily'>;
 
 const flagged = ({ lists }: Lists) => lists.flatMap(({ name, flag }) => (flag === undefined ? [] : [{ name, flag }]));

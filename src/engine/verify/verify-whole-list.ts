@@ -196,8 +196,8 @@ async function noteMissing(look: Look, stream: ListStream<Row>, id: string, aske
       (await standingIn(client, claim.account, stream, [id], { askedMs, asOfMs, lock: repair })).get(id),
     isBelieved: async () => true,
     markDeleted: (client, { nowMs }) =>
-      bury(client, claim, stream.merge.declared, [id], {
-        ...{ goneMs: buriedBy(source, asOfMs), beforeMs: asOfMs + 1, nowMs },
+      bury(client, claim, stream, [id], {
+        ...{ goneMs: buriedBy(source, asOfMs), beforeMs: asOfMs + 1, nowMs, lookbackMs: source.lookbackMs },
       }),
   };
   return noteAbsent(look, absent, { asOfMs });

@@ -6,14 +6,15 @@
 import { keepBooks, noCounts } from '../../../engine/commit/commit.ts';
 import { sourceOf, takeCredits } from '../../../engine/context.ts';
 import { type Client, transaction } from '../../../engine/database/pool.ts';
+import { bury } from '../../../engine/deletions/bury.ts';
 import { buriedBy } from '../../../engine/deletions/lag.ts';
+import { wasThere } from '../../../engine/deletions/was-there.ts';
 import { laneOf } from '../../../engine/load/commit-reply.ts';
 import type { Ms } from '../../../engine/reading/reading.ts';
 import { type Absent, type Look, noteAbsent } from '../../../engine/verify/compare-reply.ts';
 import { Gone, Retry } from '../../../errors.ts';
 import type { ListStream, Row } from '../../source.ts';
-import { wasThere } from '../messages/detail-loop.ts';
-import { markRecordDeleted, standingOf } from '../verify/rows.ts';
+import { standingOf } from '../verify/rows.ts';
 
 /** Attempts of a request for one record. Then the run continues with the next record. */
 const fewTries = 6;
@@ -45,7 +46,7 @@ export async function examineGone(look: Look, stream: ListStream<Row>, id: strin
 /** Judges a row after a 404. Returns whether the state of the record is known now. */
 export async function noteGone(
   look: Look,
-  stream: Pick<ListStream<Row>, 'key' | 'source'>,
+  stream: Pick<ListStream<Row>, 'key' | 'source' | 'merge' | 'rowFacts'>,
   id: string,
   { askedMs, asOfMs, more }: { askedMs: Ms; asOfMs: Ms; more?: More },
 ): Promise<boolean> {
@@ -58,11 +59,11 @@ export async function noteGone(
     takeCredits: () => takeCredits(ctx),
     standing: async client => (await standingOf(client, key, [id], { askedMs, asOfMs, lock: repair })).get(id),
     // A row whose payload carries another id never existed at the source. Replica lag cannot explain its 404.
-    isBelieved: async (client, ours) => ours.isItself === false || wasThere(ctx, key, id, asOfMs, client),
-    markDeleted: (client, { nowMs }) => {
-      const gone = { askedMs, asOfMs, byMs: buriedBy(source, asOfMs), lookbackMs: source.lookbackMs, nowMs };
-      return markRecordDeleted(client, { ...key, run: claim.run }, id, gone);
-    },
+    isBelieved: async (client, ours) => ours.isItself === false || wasThere(ctx, stream, id, asOfMs, client),
+    markDeleted: (client, { nowMs }) =>
+      bury(client, claim, stream, [id], {
+        ...{ goneMs: buriedBy(source, asOfMs), beforeMs: asOfMs + 1, nowMs, lookbackMs: source.lookbackMs },
+      }),
   };
   return noteAbsent(look, absent, { asOfMs, more });
 }

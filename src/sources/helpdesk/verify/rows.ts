@@ -1,7 +1,7 @@
 /** Reads and repairs the stored rows that a verification compares: tickets, customers, users, labels and inboxes. */
 
-import { isAhead, keepChanges } from '../../../engine/commit/merge.ts';
-import type { Client, Queryable } from '../../../engine/database/pool.ts';
+import { isAhead } from '../../../engine/commit/merge.ts';
+import type { Queryable } from '../../../engine/database/pool.ts';
 import type { Ms } from '../../../engine/reading/reading.ts';
 import {
   type Key,
@@ -10,7 +10,6 @@ import {
   type Standing,
   standingIn,
 } from '../../../engine/verify/findings.ts';
-import { markTicketDeleted } from '../messages/waiting.ts';
 
 /** A uniform random sample of live rows. `chance`, from 0 to 1, seeds the choice. */
 export async function chooseAtRandom(
@@ -47,46 +46,6 @@ export async function leftBehind(client: Queryable, account: string, ids: readon
     [account, ids],
   );
   return new Set(rows.map(({ id }) => id));
-}
-
-/**
- * Times of a deletion, by the source's clock. `asOfMs`: the time of the 404. `byMs`: the time by which the record was
- * deleted, allowing for the clock's resolution.
- */
-interface GoneAt {
-  readonly asOfMs: Ms;
-  readonly byMs: Ms;
-  /** The source may show a deletion this much later. */
-  readonly lookbackMs: number;
-}
-
-/**
- * Writes the tombstone of a record after its second 404, and the tombstones of its parts. Returns the number of
- * records.
- */
-export async function markRecordDeleted(
-  client: Client,
-  { account, run = null, stream }: Pick<Key, 'account' | 'stream'> & { readonly run?: number | null },
-  id: string,
-  { askedMs, nowMs, ...gone }: GoneAt & { askedMs: Ms; nowMs: Ms },
-): Promise<number> {
-  if (stream === 'helpdesk.tickets')
-    return markTicketDeleted(client, { account, run }, id, gone.asOfMs, new Date(nowMs), gone);
-  const by = [account, id, new Date(gone.byMs), new Date(nowMs)];
-  const after = `_deleted_after = least($3, greatest(_observed_at, _checked_at) - ${gone.lookbackMs} * interval '1 millisecond')`;
-  const { rowCount } = await client.query(
-    `update ${stream} set _deleted_at = $3, _synced_at = $4${stream === 'helpdesk.customers' ? `, ${after}` : ''}
-     where account_id = $1 and id = $2 and _deleted_at is null and _observed_at <= $5 and _synced_at < $6
-     returning ${keepChanges('$4', 'null', '$7')}`,
-    [...by, new Date(gone.asOfMs), new Date(askedMs), run],
-  );
-  if (rowCount !== 0 && stream === 'helpdesk.customers')
-    await client.query(
-      `update helpdesk.contacts set _deleted_at = $3, _synced_at = $4
-       where account_id = $1 and customer_id = $2 and _deleted_at is null`,
-      by,
-    );
-  return rowCount ?? 0;
 }
 
 const usedBy = {
