@@ -335,6 +335,10 @@ export interface ListStream<T extends Row> extends Described {
    * Filters that partition the records of one second. They are needed if a second has more records than paging reaches.
    */
   cuts?(db: Pick<Client, 'query'>, claim: Pick<Claim, 'account' | 'stream'>): Promise<Cuts>;
+  /** Name of an edit that nothing announces, in findings. Default: `edited`. */
+  readonly edited?: string;
+  /** Of a list with a version: names of edits that do not change it, by field. Default: `edits`. */
+  readonly quiet?: Readonly<Record<string, string>>;
   /** Further merge parameters, from $7 on: derived from the request and from `shownBy` of the reply, in ms. */
   parameters?(ask: Pick<Ask, 'since'>, shownBy: Ms): unknown[];
 }

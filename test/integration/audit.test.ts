@@ -5,7 +5,7 @@ import { auditStream } from '../../jobs/audit-stream.ts';
 import { openWaiting } from '../../src/engine/queue/reconcile.ts';
 import { readProgress } from '../../src/engine/runs/runs.ts';
 import type { AuditSettings } from '../../src/sources/helpdesk/open.ts';
-import { chooseAtRandom } from '../../src/sources/helpdesk/verify/rows.ts';
+import { chooseAtRandom } from '../../src/sources/helpdesk/verify/stored-rows.ts';
 import { type InProcess, inProcess } from '../support/in-process.ts';
 import { differences } from '../support/mirror.ts';
 import { freshDatabase } from '../support/postgres.ts';

@@ -42,6 +42,18 @@ const hidden = ({ name, flag }: { name: string; flag: string }) => `(coalesce(t.
       select from sync.coverage c
       where (c.account_id, c.stream_key, c.list) = ($1, $2, '${name}') and not c.redundant))`;
 
+/** Whether this list shows the row, as far as lists of their own exist. `list`: SQL. */
+export function shownIn(stream: Lists & Pick<ListStream<Row>, 'key'>, list: string): string {
+  const own = flagged(stream);
+  if (own.length === 0) return 'true';
+  return `case ${list}
+    ${own.map(({ name, flag }) => `when '${name}' then coalesce(t.${flag}, false)`).join('\n    ')}
+    else not exists (
+      select from sync.coverage c
+      where c.account_id = t.account_id and c.stream_key = '${stream.key}' and not c.redundant
+        and (${own.map(({ name, flag }) => `c.list = '${name}' and t.${flag}`).join(' or ')})) end`;
+}
+
 /** The rows that the list must show. $1 account, $2 stream. */
 export function mustShow(stream: Lists, list: string): string {
   const { daily } = stream;

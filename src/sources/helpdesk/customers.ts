@@ -33,6 +33,7 @@ export const customers: ListStream<Customer> = {
     }),
   orderedBy: () => Number.NaN,
   get: getCustomer,
+  edited: 'customer edited',
   rowFacts: {
     created: { before: '_created_before' },
     // The oldest ticket of a customer.

@@ -46,6 +46,7 @@ export const tickets: ListStream<Ticket> = {
     }),
   orderedBy: (record, order) => timeOf((order === 'created' ? record.created_at : record.updated_at) ?? ''),
   get: getTicket,
+  quiet: { label_ids: 'label edits', state: 'state changes', snoozed_until: 'state changes' },
   daily: { list: open, where: `t.state in ('open', 'hold')` },
   rowFacts: {
     created: { at: 'created_at' },

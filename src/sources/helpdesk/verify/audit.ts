@@ -12,7 +12,9 @@ import { countFindings } from '../../../engine/verify/findings.ts';
 import { isFree } from '../../../engine/verify/is-free.ts';
 import { helpdeskOf } from '../open.ts';
 import { type Compared, examineTicket } from './compare.ts';
-import { chooseAtRandom, noteUnread, oldestMessages } from './rows.ts';
+import { oldestMessages } from './stored.ts';
+import { chooseAtRandom } from './stored-rows.ts';
+import { noteUnreadWith } from './verify-list.ts';
 
 /** Tickets per query of the oldest messages. */
 const batchSize = 100;
@@ -27,7 +29,7 @@ export async function audit(ctx: Context, claim: Claim, compared: Compared): Pro
   for (const id of await chooseAtRandom(ctx.pg, claim, { limit, chance: ctx.random() })) {
     if (!(await isFree(helpdeskOf(ctx), ctx))) return {};
     if (!(await examineTicket(look, compared, id, { whole: true })))
-      await noteUnread(ctx.pg, claim, id, helpdeskOf(ctx).send.sourceNow() ?? ctx.clock.now());
+      await noteUnreadWith(look, compared.tickets, compared.messages, id);
   }
   if (messagesAgeMs === undefined) return {};
   const tried = new Set<string>();

@@ -14,7 +14,7 @@ import type { Ms } from '../../../engine/reading/reading.ts';
 import { type Absent, type Look, noteAbsent } from '../../../engine/verify/compare-reply.ts';
 import { Gone, Retry } from '../../../errors.ts';
 import type { ListStream, Row } from '../../source.ts';
-import { standingOf } from '../verify/rows.ts';
+import { standingOf } from './stored-rows.ts';
 
 /** Attempts of a request for one record. Then the run continues with the next record. */
 const fewTries = 6;
@@ -46,18 +46,18 @@ export async function examineGone(look: Look, stream: ListStream<Row>, id: strin
 /** Judges a row after a 404. Returns whether the state of the record is known now. */
 export async function noteGone(
   look: Look,
-  stream: Pick<ListStream<Row>, 'key' | 'source' | 'merge' | 'rowFacts'>,
+  stream: ListStream<Row>,
   id: string,
   { askedMs, asOfMs, more }: { askedMs: Ms; asOfMs: Ms; more?: More },
 ): Promise<boolean> {
   const { ctx, claim, repair } = look;
   const source = sourceOf(ctx, stream.source);
-  const key = { account: claim.account, stream: stream.key };
   const absent: Absent = {
     stream: stream.key,
     id,
     takeCredits: () => takeCredits(ctx),
-    standing: async client => (await standingOf(client, key, [id], { askedMs, asOfMs, lock: repair })).get(id),
+    standing: async client =>
+      (await standingOf(client, claim.account, stream, [id], { askedMs, asOfMs, lock: repair })).get(id),
     // A row whose payload carries another id never existed at the source. Replica lag cannot explain its 404.
     isBelieved: async (client, ours) => ours.isItself === false || wasThere(ctx, stream, id, asOfMs, client),
     markDeleted: (client, { nowMs }) =>

@@ -1,0 +1,331 @@
+/**
+ * Verifies a list: reads all records, or a sample, again and compares them with the stored rows.
+ *
+ * A list whose records show their creation time is read in its order, so each page also shows which stored rows the source lacks. Of
+ * other lists the whole list shows it. A row that no list shows is fetched by id before it counts as deleted.
+ */
+
+import { type Context, sourceOf } from '../../../engine/context.ts';
+import { isRedundant } from '../../../engine/coverage/coverage.ts';
+import type { Client } from '../../../engine/database/pool.ts';
+import type { StreamKey } from '../../../engine/database/stream-key.ts';
+import { scopeOf } from '../../../engine/deletions/walks.ts';
+import { listBatch, pageOf, singleBatch } from '../../../engine/load/batch.ts';
+import { laneOf } from '../../../engine/load/commit-reply.ts';
+import { counts } from '../../../engine/load/list-ends.ts';
+import type { Outcome } from '../../../engine/load/list-loop.ts';
+import { readByCreation } from '../../../engine/reading/by-creation.ts';
+import { inFewer, isOfOne } from '../../../engine/reading/fewer.ts';
+import { floorSecond, type Ms, type Proof, type Step, secondMs } from '../../../engine/reading/reading.ts';
+import type { Claim } from '../../../engine/runs/claims.ts';
+import type { Look } from '../../../engine/verify/compare-reply.ts';
+import { completeThrough, countFindings, noteUnread } from '../../../engine/verify/findings.ts';
+import { type Parts, parentsLost, partsOfMerge } from '../../../engine/verify/orphans.ts';
+import { askedOf, gapsOf, movePlace, noteCounts, placeOf } from '../../../engine/verify/verifications.ts';
+import { Gone, Retry } from '../../../errors.ts';
+import { count } from '../../../words.ts';
+import type { ListStream, Row, RowFacts } from '../../source.ts';
+import { examineGone, keepPlace, noteGone, options } from './confirm-deletion.ts';
+import { examineRecords } from './examine-records.ts';
+import { noteOrphans } from './note-orphans.ts';
+import {
+  chooseAtRandom,
+  countCreated,
+  countLive,
+  deletedAfter,
+  idsAfter,
+  unshownRows,
+  versionOf,
+} from './stored-rows.ts';
+import { doubtedEnds, gapIn, readPage, readWhole, type Verifying } from './verify-whole.ts';
+
+/** Ids per query. */
+const batchSize = 100;
+
+/** What records of a list have besides, as another stream reads it. */
+export interface Details {
+  /** The other stream. */
+  readonly key: StreamKey;
+  /** Fetches a record with its details, and compares both. Returns whether the comparison was possible. */
+  examine(look: Look, id: string): Promise<boolean>;
+}
+
+/** `of`: the list whose records are read, if the claim is one of their details. */
+export async function beginVerifying(ctx: Context, claim: Claim, of: ListStream<Row>) {
+  const { sample, repair } = await askedOf(ctx.pg, claim.run);
+  const live = await countLive(ctx.pg, claim.account, of.key);
+  const look: Look = { ctx, claim, repair, random: sample !== null, expected: Math.min(sample ?? live, live) };
+  const throughMs = (await completeThrough(ctx.pg, claim.account, of.key)) ?? 0;
+  const verifying: Verifying = { look, stream: of, throughMs, unread: 0, late: new Set(), gaps: [] };
+  return { verifying, sample };
+}
+
+export async function verifyList(
+  ctx: Context,
+  claim: Claim,
+  stream: ListStream<Row>,
+  details?: Details,
+): Promise<Outcome> {
+  const { verifying, sample } = await beginVerifying(ctx, claim, stream);
+  const { rowFacts: facts } = stream;
+  for (const { name } of stream.lists) {
+    if (await isRedundant(ctx.pg, claim, name)) continue;
+    if (facts && (await placeOf(ctx.pg, claim, name)) === undefined) await countList(verifying, facts, name);
+    if (sample !== null) continue;
+    if (facts && 'at' in facts.created) await verifyCreated(verifying, facts, name);
+    else await verifyWhole(verifying);
+  }
+  if (sample !== null) await verifySample(verifying, sample, details);
+  else if (facts) await verifyDeleted(verifying);
+  if (sample === null) await verifyOrphans(verifying, { parts: partsOfMerge(stream.merge.declared), of: stream.key });
+  return outcomeOf(verifying);
+}
+
+export async function outcomeOf(verifying: Verifying): Promise<Outcome> {
+  const { look, stream, gaps } = verifying;
+  const unread = verifying.unread + verifying.late.size;
+  const unjudged = await unjudgedOf(look, stream);
+  const missing = [...gaps, ...unjudged, ...(unread > 0 ? [`${count(unread, 'record')} could not be compared`] : [])];
+  return { partial: missing.length > 0 ? missing.join('; ') : undefined };
+}
+
+/**
+ * Messages about ranges that were never read. The mirror does not claim their records, so none of them can be missing.
+ */
+async function unjudgedOf({ ctx, claim }: Look, stream: ListStream<Row>): Promise<string[]> {
+  const { gaps, from } = await gapsOf(ctx.pg, claim.account, stream.key);
+  if (gaps === 0) return [];
+  const what =
+    versionOf(stream) === undefined
+      ? 'records created since then were not judged'
+      : `${stream.name} that changed in them were not judged`;
+  return [
+    `${count(gaps, 'range has', 'ranges have')} not been read, the first from ${from!.toISOString()}: ${what}, and records created since then were not counted`,
+  ];
+}
+
+// --- counts
+// ------------------------------------------------------------------------------------------------------------
+
+/**
+ * Compares the number of stored records with the source's count of records created before the synced range ends.
+ *
+ * Records created between two count requests may or may not be included, and so may the second of `since` itself. The
+ * source's count is therefore a range. No counts are stored if the account starts later than the source, or if the
+ * count stops at the paging depth.
+ */
+async function countList({ look: { ctx, claim }, stream, throughMs }: Verifying, facts: RowFacts, list: string) {
+  const none = { list, ours: null, theirs_least: null, theirs_most: null };
+  const isDated = 'at' in facts.created;
+  // The last second of the synced range may be incomplete.
+  const through = floorSecond(throughMs) - secondMs;
+  const { sinceMs } = await scopeOf(ctx.pg, claim);
+  if ((isDated && sinceMs > 0) || !counts(stream, list)) return noteCounts(ctx.pg, claim, none);
+  // Undefined if the source gives no count, or counts no further.
+  const count = async (since?: Ms) => {
+    const ask = { page: 1, perPage: 0, count: true, order: 'created', ...(since !== undefined && { since }) } as const;
+    const request = stream.request(list, ask);
+    const { send } = sourceOf(ctx, stream.source);
+    const { total } = await send(request, { lane: laneOf(claim), signal: ctx.signal });
+    return total === stream.paging.depth ? undefined : total;
+  };
+  const before = await count(through);
+  const all = await count();
+  const live = isDated ? 0 : await countLive(ctx.pg, claim.account, stream.key);
+  const after = await count(through);
+  if (all === undefined || before === undefined || after === undefined) return noteCounts(ctx.pg, claim, none);
+  const least = all - Math.max(before, after);
+  if (!isDated) {
+    const most = all + Math.max(0, after - before);
+    return noteCounts(ctx.pg, claim, { list, ours: live, theirs_least: least, theirs_most: most });
+  }
+  const ours = await countCreated(ctx.pg, claim.account, stream, facts, { list, beforeMs: through });
+  const most = all - Math.min(before, after);
+  await noteCounts(ctx.pg, claim, { list, ours: ours.before, theirs_least: least - ours.within, theirs_most: most });
+}
+
+// --- by creation
+// -------------------------------------------------------------------------------------------------------
+
+async function verifyCreated(verifying: Verifying, facts: RowFacts, list: string): Promise<void> {
+  const { look, stream, gaps } = verifying;
+  const { ctx, claim } = look;
+  const { sinceMs } = await scopeOf(ctx.pg, claim);
+  const before = (await placeOf(ctx.pg, claim, list))?.place;
+  const reading = inFewer(readByCreation, before ? Number(before) : 0, {
+    ...stream.paging,
+    lookbackMs: sourceOf(ctx, stream.source).lookbackMs,
+    cuts: await stream.cuts?.(ctx.pg, claim),
+    updatedSince: sinceMs > 0 ? sinceMs - secondMs : undefined,
+    ends: await doubtedEnds(verifying, list),
+  });
+  const shown = new Map<string, Ms>();
+  const unshown = (what: { range: Proof['covered']; shown: readonly string[] }) =>
+    unshownRows(ctx.pg, claim.account, stream, facts, { list, sinceMs, ...what });
+  let step: IteratorResult<Step, Proof> = reading.next();
+  while (!step.done) {
+    const { ask } = step.value;
+    const { reply, askedMs } = await readPage(look, stream, list, ask);
+    if ('tooLarge' in reply) {
+      if (isOfOne(ask)) verifying.unread++;
+      step = reading.next(reply);
+    } else {
+      const page = pageOf(stream, reply, ask.order);
+      for (const { id } of reply.unreadable) if (id !== undefined) shown.set(id, Number.NaN);
+      for (const { id, time } of page.rows) shown.set(id, time);
+      step = reading.next(page);
+      const examined = await examineRecords(look, { stream, reply, batch: listBatch(stream, ask, reply), askedMs });
+      verifying.unread += examined.unread;
+      await examineAgain(verifying, examined.late);
+    }
+    const proof = step.done ? step.value : step.value.proof;
+    if (proof.gap) gaps.push(gapIn(list, proof.gap));
+    if (!proof.covered) continue;
+    const range = proof.covered;
+    await examineUnshown(verifying, await unshown({ range, shown: [...shown.keys()] }));
+    for (const [id, time] of shown) if (time < range.to) shown.delete(id);
+    await movePlace(ctx.pg, claim, list, String(range.to));
+  }
+  await examineUnshown(verifying, await unshown({ range: undefined, shown: [...shown.keys()] }));
+}
+
+// --- whole lists
+// -------------------------------------------------------------------------------------------------------
+
+/**
+ * Verifies a list that is read or walked whole. A row that no page showed is fetched by id. If the stream cannot fetch
+ * by id, the list is read a second time.
+ */
+async function verifyWhole(verifying: Verifying): Promise<void> {
+  const { look, stream } = verifying;
+  const { ctx, claim } = look;
+  const first = await readWhole(verifying, late => examineAgain(verifying, late));
+  if (first === undefined) return;
+  const unshown: string[] = [];
+  for (let after = ''; ; ) {
+    const ids = await idsAfter(ctx.pg, claim.account, stream.key, after, batchSize);
+    if (ids.length === 0) break;
+    unshown.push(...ids.filter(id => !first.shown.has(id)));
+    after = ids.at(-1)!;
+  }
+  if (stream.get !== undefined) return examineUnshown(verifying, unshown);
+  if (unshown.length === 0) return;
+  const second = await readWhole(verifying);
+  if (second === undefined) return;
+  for (const id of unshown.filter(one => !second.shown.has(one))) {
+    if (!(await noteGone(look, stream, id, second))) verifying.unread++;
+  }
+}
+
+// --- by id
+// -------------------------------------------------------------------------------------------------------------
+
+/**
+ * Fetches rows again that were written while the reply was in flight. If the stream cannot fetch by id, they count as
+ * not compared.
+ */
+async function examineAgain(verifying: Verifying, late: readonly string[]): Promise<void> {
+  if (verifying.stream.get !== undefined) await examineUnshown(verifying, late);
+  else for (const id of late) verifying.late.add(id);
+}
+
+/** Fetches each row that a list lacked by id, because a list may hide existing records. */
+async function examineUnshown(verifying: Verifying, ids: readonly string[]): Promise<void> {
+  for (const id of ids) await examineById(verifying, id);
+}
+
+async function examineById(
+  verifying: Verifying,
+  id: string,
+  { more, gone = () => examineGone(verifying.look, verifying.stream, id) }: ById = {},
+): Promise<void> {
+  const { look, stream, throughMs } = verifying;
+  const { ctx } = look;
+  ctx.signal.throwIfAborted();
+  const askedMs = ctx.clock.now();
+  try {
+    const reply = await sourceOf(ctx, stream.source).send(stream.get!(id), options(look));
+    if (reply.records[0]?.id === id) {
+      const batch = singleBatch(stream, reply);
+      const { unread, late } = await examineRecords(look, { stream, reply, batch, askedMs, throughMs, more });
+      verifying.unread += unread + late.length;
+      return;
+    }
+  } catch (error) {
+    if (error instanceof Gone && Number.isFinite(error.asOf)) {
+      if (!(await gone({ askedMs, asOfMs: error.asOf }))) verifying.unread++;
+      return;
+    }
+    if (!(error instanceof Gone || error instanceof Retry)) throw error;
+  }
+  verifying.unread++;
+  if (more) await keepPlace(look, more);
+}
+
+interface ById {
+  readonly more?: (client: Client) => Promise<void>;
+  /** Handles a 404. Returns whether the state of the record is known now. */
+  readonly gone?: (at: { askedMs: Ms; asOfMs: Ms }) => Promise<boolean>;
+}
+
+/** Fetches each row with a tombstone by id. No list has to show a record whose tombstone is wrong. */
+async function verifyDeleted(verifying: Verifying): Promise<void> {
+  const { look } = verifying;
+  const { ctx, claim } = look;
+  for (let after = (await placeOf(ctx.pg, claim, 'deleted'))?.place ?? ''; ; ) {
+    const ids = await deletedAfter(ctx.pg, claim, after, batchSize);
+    if (ids.length === 0) return;
+    for (const id of ids) {
+      const more = (client: Pick<typeof ctx.pg, 'query'>) => movePlace(client, claim, 'deleted', id);
+      const gone = () => keepPlace(look, more).then(() => true);
+      await examineById(verifying, id, { more, gone });
+    }
+    after = ids.at(-1)!;
+  }
+}
+
+async function verifySample(verifying: Verifying, sample: number, details: Details | undefined): Promise<void> {
+  const { look, stream } = verifying;
+  const { ctx, claim } = look;
+  if (stream.get === undefined) return;
+  const limit = sample - (await countFindings(ctx.pg, claim));
+  for (const id of await chooseAtRandom(ctx.pg, claim, { limit, chance: ctx.random() })) {
+    ctx.signal.throwIfAborted();
+    const { unread } = verifying;
+    if (details === undefined) await examineById(verifying, id);
+    else if (!(await details.examine(look, id))) verifying.unread++;
+    if (verifying.unread > unread) await noteUnreadWith(look, stream, details, id);
+  }
+}
+
+/** Notes a sampled record that could not be read. Its details count as not compared too. */
+export const noteUnreadWith = (
+  { ctx, claim }: Look,
+  { source }: Pick<ListStream<Row>, 'source'>,
+  details: Pick<Details, 'key'> | undefined,
+  id: string,
+): Promise<void> =>
+  noteUnread(
+    ctx.pg,
+    claim,
+    [claim.stream, ...(details ? [details.key] : [])],
+    id,
+    sourceOf(ctx, source).send.sourceNow() ?? ctx.clock.now(),
+  );
+
+/** Verifies parts whose record is missing here. No other reply would reveal them. */
+export async function verifyOrphans(
+  verifying: Verifying,
+  orphans: { parts: readonly Parts[]; of: StreamKey },
+): Promise<void> {
+  const { look, stream } = verifying;
+  const note = async (id: string, asOfMs: Ms) => {
+    await noteOrphans(look, stream, orphans, id, asOfMs);
+    return true;
+  };
+  const { ctx, claim } = look;
+  // A list that is read whole has shown that the source has no such record.
+  for (const id of await parentsLost(ctx.pg, claim, orphans.parts))
+    if (stream.rowFacts === undefined) await note(id, sourceOf(ctx, stream.source).send.sourceNow() ?? ctx.clock.now());
+    else await examineById(verifying, id, { gone: ({ asOfMs }) => note(id, asOfMs) });
+}
