@@ -17,10 +17,10 @@ import { endsOf, lookOf } from '../../../engine/load/list-ends.ts';
 import { type Ask, farFuture, type Ms, secondMs } from '../../../engine/reading/reading.ts';
 import type { Scope } from '../../../engine/runs/ranges.ts';
 import type { Range } from '../../../engine/runs/runs.ts';
+import { countLive } from '../../../engine/verify/stored-rows.ts';
 import type { DetailStream, ListStream, Row } from '../../source.ts';
 import { countWaiting, nextWaiting, ticketsForNames } from '../messages/waiting.ts';
 import { helpdeskOf } from '../open.ts';
-import { countLive } from '../verify/stored-rows.ts';
 import { cameBefore, countAgain, countRead, countReadSince, namesKnown, timesOfOurs } from './rows.ts';
 
 export interface Desk {

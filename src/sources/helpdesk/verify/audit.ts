@@ -10,11 +10,11 @@ import type { Claim } from '../../../engine/runs/claims.ts';
 import type { Look } from '../../../engine/verify/compare-reply.ts';
 import { countFindings } from '../../../engine/verify/findings.ts';
 import { isFree } from '../../../engine/verify/is-free.ts';
+import { chooseAtRandom } from '../../../engine/verify/stored-rows.ts';
+import { noteUnreadWith } from '../../../engine/verify/verify-list.ts';
 import { helpdeskOf } from '../open.ts';
 import { type Compared, examineTicket } from './compare.ts';
 import { oldestMessages } from './stored.ts';
-import { chooseAtRandom } from './stored-rows.ts';
-import { noteUnreadWith } from './verify-list.ts';
 
 /** Tickets per query of the oldest messages. */
 const batchSize = 100;

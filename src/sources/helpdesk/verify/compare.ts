@@ -11,8 +11,11 @@ import { commitNow } from '../../../engine/load/commit-queue.ts';
 import type { Ms } from '../../../engine/reading/reading.ts';
 import { differingOf, type Look } from '../../../engine/verify/compare-reply.ts';
 import type { Differing } from '../../../engine/verify/comparison-sql.ts';
+import { examineGone, keepPlace, options } from '../../../engine/verify/confirm-deletion.ts';
 import { differencesOf } from '../../../engine/verify/difference-kinds.ts';
+import { examineRecords } from '../../../engine/verify/examine-records.ts';
 import { type Finding, writeFindings } from '../../../engine/verify/findings.ts';
+import { knownOf, standingOf } from '../../../engine/verify/stored-rows.ts';
 import { setAside } from '../../../engine/verify/verifications.ts';
 import { Gone, Retry } from '../../../errors.ts';
 import type { DetailStream, ListStream, Row } from '../../source.ts';
@@ -20,11 +23,8 @@ import { claimMessages, keepReading } from '../messages/claim-messages.ts';
 import { detailOf } from '../messages/detail.ts';
 import { nameThem } from '../messages/waiting.ts';
 import { helpdeskOf } from '../open.ts';
-import { examineGone, keepPlace, options } from './confirm-deletion.ts';
-import { examineRecords } from './examine-records.ts';
 import { kindOfMessages } from './kinds.ts';
 import { differingNames, forgetNames, namesOfNothing, takeNames } from './rows.ts';
-import { knownOf, standingOf } from './stored-rows.ts';
 
 /** The streams whose records may be compared, with the settings of this job. */
 export interface Compared {

@@ -1,13 +1,13 @@
 /** Selects the stored rows of a list that a verification reads. */
 
-import type { Queryable } from '../../../engine/database/pool.ts';
-import type { StreamKey } from '../../../engine/database/stream-key.ts';
-import { createdAt, partsOf, shownIn } from '../../../engine/deletions/row-facts.ts';
-import { storableIds } from '../../../engine/json-text.ts';
-import type { Ms, Range } from '../../../engine/reading/reading.ts';
-import type { Claim } from '../../../engine/runs/claims.ts';
-import { type Standing, standingIn } from '../../../engine/verify/findings.ts';
-import type { ListStream, Row, RowFacts } from '../../source.ts';
+import type { ListStream, Row, RowFacts } from '../../sources/source.ts';
+import type { Queryable } from '../database/pool.ts';
+import type { StreamKey } from '../database/stream-key.ts';
+import { createdAt, partsOf, shownIn } from '../deletions/row-facts.ts';
+import { storableIds } from '../json-text.ts';
+import type { Ms, Range } from '../reading/reading.ts';
+import type { Claim } from '../runs/claims.ts';
+import { type Standing, standingIn } from './findings.ts';
 
 type List = ListStream<Row>;
 

@@ -1,15 +1,15 @@
 /** Reads a list whole for a verification, and compares its pages. */
 
-import { type Context, sourceOf } from '../../../engine/context.ts';
-import type { Reply } from '../../../engine/http/request.ts';
-import { listBatch, pageOf } from '../../../engine/load/batch.ts';
-import { laneOf } from '../../../engine/load/commit-reply.ts';
-import { endsOf } from '../../../engine/load/list-ends.ts';
-import { unlessTooLarge } from '../../../engine/load/too-large.ts';
-import { inFewer, isOfOne, type TooLarge } from '../../../engine/reading/fewer.ts';
-import { type Ends, type Ms, type Proof, type Step, secondMs } from '../../../engine/reading/reading.ts';
-import type { Look } from '../../../engine/verify/compare-reply.ts';
-import type { ListStream, Row } from '../../source.ts';
+import type { ListStream, Row } from '../../sources/source.ts';
+import { type Context, sourceOf } from '../context.ts';
+import type { Reply } from '../http/request.ts';
+import { listBatch, pageOf } from '../load/batch.ts';
+import { laneOf } from '../load/commit-reply.ts';
+import { endsOf } from '../load/list-ends.ts';
+import { unlessTooLarge } from '../load/too-large.ts';
+import { inFewer, isOfOne, type TooLarge } from '../reading/fewer.ts';
+import { type Ends, type Ms, type Proof, type Step, secondMs } from '../reading/reading.ts';
+import type { Look } from './compare-reply.ts';
 import { examineRecords } from './examine-records.ts';
 
 export interface Verifying {

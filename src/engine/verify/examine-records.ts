@@ -5,17 +5,17 @@
  * while the reply was in flight is not judged, because the row may be newer.
  */
 
-import type { Batch } from '../../../engine/commit/commit.ts';
-import { sourceOf, takeCredits } from '../../../engine/context.ts';
-import type { Client } from '../../../engine/database/pool.ts';
-import { behindMs } from '../../../engine/deletions/lag.ts';
-import type { Reply } from '../../../engine/http/request.ts';
-import type { Ms } from '../../../engine/reading/reading.ts';
-import type { Claim } from '../../../engine/runs/claims.ts';
-import { type Examined, examine, type Look, type Subject, type Verdict } from '../../../engine/verify/compare-reply.ts';
-import { kindOfRecord } from '../../../engine/verify/difference-kinds.ts';
-import type { Standing } from '../../../engine/verify/findings.ts';
-import type { ListStream, Row } from '../../source.ts';
+import type { ListStream, Row } from '../../sources/source.ts';
+import type { Batch } from '../commit/commit.ts';
+import { sourceOf, takeCredits } from '../context.ts';
+import type { Client } from '../database/pool.ts';
+import { behindMs } from '../deletions/lag.ts';
+import type { Reply } from '../http/request.ts';
+import type { Ms } from '../reading/reading.ts';
+import type { Claim } from '../runs/claims.ts';
+import { type Examined, examine, type Look, type Subject, type Verdict } from './compare-reply.ts';
+import { kindOfRecord } from './difference-kinds.ts';
+import type { Standing } from './findings.ts';
 import { knownOf, leftBehind, standingOf, timeIn, versionOf } from './stored-rows.ts';
 
 interface Given {

@@ -5,29 +5,28 @@
  * other lists the whole list shows it. A row that no list shows is fetched by id before it counts as deleted.
  */
 
-import { type Context, sourceOf } from '../../../engine/context.ts';
-import { isRedundant } from '../../../engine/coverage/coverage.ts';
-import type { Client } from '../../../engine/database/pool.ts';
-import type { StreamKey } from '../../../engine/database/stream-key.ts';
-import { scopeOf } from '../../../engine/deletions/walks.ts';
-import { listBatch, pageOf, singleBatch } from '../../../engine/load/batch.ts';
-import { laneOf } from '../../../engine/load/commit-reply.ts';
-import { counts } from '../../../engine/load/list-ends.ts';
-import type { Outcome } from '../../../engine/load/list-loop.ts';
-import { readByCreation } from '../../../engine/reading/by-creation.ts';
-import { inFewer, isOfOne } from '../../../engine/reading/fewer.ts';
-import { floorSecond, type Ms, type Proof, type Step, secondMs } from '../../../engine/reading/reading.ts';
-import type { Claim } from '../../../engine/runs/claims.ts';
-import type { Look } from '../../../engine/verify/compare-reply.ts';
-import { completeThrough, countFindings, noteUnread } from '../../../engine/verify/findings.ts';
-import { type Parts, parentsLost, partsOfMerge } from '../../../engine/verify/orphans.ts';
-import { askedOf, gapsOf, movePlace, noteCounts, placeOf } from '../../../engine/verify/verifications.ts';
-import { Gone, Retry } from '../../../errors.ts';
-import { count } from '../../../words.ts';
-import type { ListStream, Row, RowFacts } from '../../source.ts';
+import { Gone, Retry } from '../../errors.ts';
+import type { ListStream, Row, RowFacts } from '../../sources/source.ts';
+import { count } from '../../words.ts';
+import { type Context, sourceOf } from '../context.ts';
+import { isRedundant } from '../coverage/coverage.ts';
+import type { Client } from '../database/pool.ts';
+import type { StreamKey } from '../database/stream-key.ts';
+import { scopeOf } from '../deletions/walks.ts';
+import { listBatch, pageOf, singleBatch } from '../load/batch.ts';
+import { laneOf } from '../load/commit-reply.ts';
+import { counts } from '../load/list-ends.ts';
+import type { Outcome } from '../load/list-loop.ts';
+import { readByCreation } from '../reading/by-creation.ts';
+import { inFewer, isOfOne } from '../reading/fewer.ts';
+import { floorSecond, type Ms, type Proof, type Step, secondMs } from '../reading/reading.ts';
+import type { Claim } from '../runs/claims.ts';
+import type { Look } from './compare-reply.ts';
 import { examineGone, keepPlace, noteGone, options } from './confirm-deletion.ts';
 import { examineRecords } from './examine-records.ts';
+import { completeThrough, countFindings, noteUnread } from './findings.ts';
 import { noteOrphans } from './note-orphans.ts';
+import { type Parts, parentsLost, partsOfMerge } from './orphans.ts';
 import {
   chooseAtRandom,
   countCreated,
@@ -37,6 +36,7 @@ import {
   unshownRows,
   versionOf,
 } from './stored-rows.ts';
+import { askedOf, gapsOf, movePlace, noteCounts, placeOf } from './verifications.ts';
 import { doubtedEnds, gapIn, readPage, readWhole, type Verifying } from './verify-whole.ts';
 
 /** Ids per query. */

@@ -1,14 +1,14 @@
 /** Reports and repairs orphaned parts of a record that is missing or deleted here. */
 
-import { keepBooks, noCounts } from '../../../engine/commit/commit.ts';
-import { takeCredits } from '../../../engine/context.ts';
-import { transaction } from '../../../engine/database/pool.ts';
-import type { StreamKey } from '../../../engine/database/stream-key.ts';
-import type { Ms } from '../../../engine/reading/reading.ts';
-import type { Look } from '../../../engine/verify/compare-reply.ts';
-import { writeFindings } from '../../../engine/verify/findings.ts';
-import { orphansOf, type Parts, takeAway } from '../../../engine/verify/orphans.ts';
-import type { ListStream, Row } from '../../source.ts';
+import type { ListStream, Row } from '../../sources/source.ts';
+import { keepBooks, noCounts } from '../commit/commit.ts';
+import { takeCredits } from '../context.ts';
+import { transaction } from '../database/pool.ts';
+import type { StreamKey } from '../database/stream-key.ts';
+import type { Ms } from '../reading/reading.ts';
+import type { Look } from './compare-reply.ts';
+import { writeFindings } from './findings.ts';
+import { orphansOf, type Parts, takeAway } from './orphans.ts';
 import { standingOf } from './stored-rows.ts';
 
 /** `of`: the stream that the parts are of. Removes them if the run repairs. A record that has come back keeps its parts. */

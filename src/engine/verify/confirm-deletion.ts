@@ -3,17 +3,17 @@
  * believed for a record so new that a replica of the source may not have it yet.
  */
 
-import { keepBooks, noCounts } from '../../../engine/commit/commit.ts';
-import { sourceOf, takeCredits } from '../../../engine/context.ts';
-import { type Client, transaction } from '../../../engine/database/pool.ts';
-import { bury } from '../../../engine/deletions/bury.ts';
-import { buriedBy } from '../../../engine/deletions/lag.ts';
-import { wasThere } from '../../../engine/deletions/was-there.ts';
-import { laneOf } from '../../../engine/load/commit-reply.ts';
-import type { Ms } from '../../../engine/reading/reading.ts';
-import { type Absent, type Look, noteAbsent } from '../../../engine/verify/compare-reply.ts';
-import { Gone, Retry } from '../../../errors.ts';
-import type { ListStream, Row } from '../../source.ts';
+import { Gone, Retry } from '../../errors.ts';
+import type { ListStream, Row } from '../../sources/source.ts';
+import { keepBooks, noCounts } from '../commit/commit.ts';
+import { sourceOf, takeCredits } from '../context.ts';
+import { type Client, transaction } from '../database/pool.ts';
+import { bury } from '../deletions/bury.ts';
+import { buriedBy } from '../deletions/lag.ts';
+import { wasThere } from '../deletions/was-there.ts';
+import { laneOf } from '../load/commit-reply.ts';
+import type { Ms } from '../reading/reading.ts';
+import { type Absent, type Look, noteAbsent } from './compare-reply.ts';
 import { standingOf } from './stored-rows.ts';
 
 /** Attempts of a request for one record. Then the run continues with the next record. */
