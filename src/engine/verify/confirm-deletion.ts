@@ -59,7 +59,8 @@ export async function noteGone(
     standing: async client =>
       (await standingOf(client, claim.account, stream, [id], { askedMs, asOfMs, lock: repair })).get(id),
     // A row whose payload carries another id never existed at the source. Replica lag cannot explain its 404.
-    isBelieved: async (client, ours) => ours.isItself === false || wasThere(ctx, stream, id, asOfMs, client),
+    isBelieved: async (client, ours) =>
+      stream.deletions === 'whole list' || ours.isItself === false || wasThere(ctx, stream, id, asOfMs, client),
     markDeleted: (client, { nowMs }) =>
       bury(client, claim, stream, [id], {
         ...{ goneMs: buriedBy(source, asOfMs), beforeMs: asOfMs + 1, nowMs, lookbackMs: source.lookbackMs },

@@ -80,7 +80,9 @@ export async function readWhole(
     for (const { id } of [...reply.records, ...reply.unreadable]) if (id !== undefined) shown.add(id);
     if (examineAgain) await examineAgain(await examinePage(verifying, list, { ask, reply, askedMs }, newcomers));
   }
-  return isWhole && first ? { shown, ...first } : undefined;
+  // A reading may stop before the end without a gap. What it does not prove is asked for by id, or stays unknown.
+  const isProven = stream.get !== undefined || step.value.covered !== undefined;
+  return isWhole && isProven && first ? { shown, ...first } : undefined;
 }
 
 /** Compares a page. Returns the ids that were written meanwhile. */
