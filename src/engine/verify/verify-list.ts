@@ -27,6 +27,7 @@ import { examineRecords } from './examine-records.ts';
 import { completeThrough, countFindings, noteUnread } from './findings.ts';
 import { noteOrphans } from './note-orphans.ts';
 import { type Parts, parentsLost, partsOfMerge } from './orphans.ts';
+import { doubtedEnds, gapIn, readPage, readWhole, type Verifying } from './read-whole.ts';
 import {
   chooseAtRandom,
   countCreated,
@@ -37,7 +38,6 @@ import {
   versionOf,
 } from './stored-rows.ts';
 import { askedOf, gapsOf, movePlace, noteCounts, placeOf } from './verifications.ts';
-import { doubtedEnds, gapIn, readPage, readWhole, type Verifying } from './verify-whole.ts';
 
 /** Ids per query. */
 const batchSize = 100;

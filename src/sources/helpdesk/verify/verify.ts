@@ -7,9 +7,9 @@ import type { Context } from '../../../engine/context.ts';
 import type { Outcome } from '../../../engine/load/list-loop.ts';
 import type { Claim } from '../../../engine/runs/claims.ts';
 import { partsOf } from '../../../engine/verify/orphans.ts';
+import type { Verifying } from '../../../engine/verify/read-whole.ts';
 import { movePlace, placeOf } from '../../../engine/verify/verifications.ts';
 import { beginVerifying, outcomeOf, verifyList, verifyOrphans } from '../../../engine/verify/verify-list.ts';
-import type { Verifying } from '../../../engine/verify/verify-whole.ts';
 import { type Compared, examineNamesOfNothing, examineTicket } from './compare.ts';
 import { ticketsAfter, ticketsForAllNames } from './stored.ts';
 
