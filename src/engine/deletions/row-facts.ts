@@ -17,10 +17,14 @@ export const lastShown = ({ shownAt }: RowFacts): string => `greatest(t._observe
 export const existedAt = (facts: RowFacts): string =>
   `least(${createdAt(facts)}, t._observed_at${facts.provenBy === undefined ? '' : `, ${facts.provenBy}`})`;
 
+/** The parts that records show themselves. */
+export const ownParts = ({ merge }: Pick<ListStream<Row>, 'merge'>): Part[] =>
+  merge.declared.others.flatMap(table => (table.parent === undefined ? [] : [{ table, parent: table.parent }]));
+
 /** The parts that die with a record. */
-export const partsOf = ({ merge, rowFacts }: Pick<ListStream<Row>, 'merge' | 'rowFacts'>): readonly Part[] => [
-  ...merge.declared.others.flatMap(table => (table.parent === undefined ? [] : [{ table, parent: table.parent }])),
-  ...(rowFacts?.parts ?? []),
+export const partsOf = (stream: Pick<ListStream<Row>, 'merge' | 'rowFacts'>): Part[] => [
+  ...ownParts(stream),
+  ...(stream.rowFacts?.parts ?? []),
 ];
 
 /** What a tombstone sets besides: since when the record may be gone, and what it clears. */

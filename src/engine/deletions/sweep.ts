@@ -11,7 +11,7 @@
 import type { ListStream, Row, RowFacts } from '../../sources/source.ts';
 import { count } from '../../words.ts';
 import { openSince } from '../commit/rejects.ts';
-import { type Context, sourceOf } from '../context.ts';
+import { type Context, sourceNow, sourceOf } from '../context.ts';
 import { isRedundant } from '../coverage/coverage.ts';
 import type { Client } from '../database/pool.ts';
 import { listBatch, pageOf } from '../load/batch.ts';
@@ -64,12 +64,8 @@ export async function sweepStream(ctx: Context, claim: Claim, stream: ListStream
   return { partial: missing.length > 0 ? missing.join('; ') : undefined };
 }
 
-/**
- * Time before which checked records are due again. Without the source's clock, this machine's clock is accurate enough
- * for ages of days.
- */
-const dueBefore = ({ ctx, stream }: Sweep, ageMs: number): Ms =>
-  (sourceOf(ctx, stream.source).send.sourceNow() ?? ctx.clock.now()) - ageMs;
+/** Time before which checked records are due again. */
+const dueBefore = ({ ctx, stream }: Sweep, ageMs: number): Ms => sourceNow(ctx, stream.source) - ageMs;
 
 // --- by creation
 // -------------------------------------------------------------------------------------------------------

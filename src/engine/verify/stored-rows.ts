@@ -154,17 +154,11 @@ export async function unshownRows(
   return rows.map(({ id }) => id);
 }
 
-/** The next ids of live rows after `after`. */
-export async function idsAfter(
-  db: Queryable,
-  account: string,
-  stream: StreamKey,
-  after: string,
-  limit: number,
-): Promise<string[]> {
+/** The ids of all live rows, in their order. */
+export async function liveIds(db: Queryable, account: string, stream: StreamKey): Promise<string[]> {
   const { rows } = await db.query<{ id: string }>(
-    `select id from ${stream} where account_id = $1 and _deleted_at is null and id > $2 order by id limit $3`,
-    [account, after, limit],
+    `select id from ${stream} where account_id = $1 and _deleted_at is null order by id`,
+    [account],
   );
   return rows.map(({ id }) => id);
 }

@@ -6,12 +6,13 @@
  */
 
 import { Gone, Retry } from '../../errors.ts';
-import type { ListStream, Row, RowFacts } from '../../sources/source.ts';
+import type { ListStream, Part, Row, RowFacts } from '../../sources/source.ts';
 import { count } from '../../words.ts';
-import { type Context, sourceOf } from '../context.ts';
+import { type Context, sourceNow, sourceOf } from '../context.ts';
 import { isRedundant } from '../coverage/coverage.ts';
 import type { Client } from '../database/pool.ts';
 import type { StreamKey } from '../database/stream-key.ts';
+import { ownParts } from '../deletions/row-facts.ts';
 import { scopeOf } from '../deletions/walks.ts';
 import { listBatch, pageOf, singleBatch } from '../load/batch.ts';
 import { laneOf } from '../load/commit-reply.ts';
@@ -24,23 +25,21 @@ import type { Claim } from '../runs/claims.ts';
 import type { Look } from './compare-reply.ts';
 import { examineGone, keepPlace, noteGone, options } from './confirm-deletion.ts';
 import { examineRecords } from './examine-records.ts';
-import { completeThrough, countFindings, noteUnread } from './findings.ts';
+import { completeThrough } from './findings.ts';
 import { noteOrphans } from './note-orphans.ts';
-import { type Parts, parentsLost, partsOfMerge } from './orphans.ts';
+import { examineSample, fromPlace } from './one-by-one.ts';
+import { parentsLost } from './orphans.ts';
 import { doubtedEnds, gapIn, readPage, readWhole, type Verifying } from './read-whole.ts';
 import {
   chooseAtRandom,
   countCreated,
   countLive,
   deletedAfter,
-  idsAfter,
+  liveIds,
   unshownRows,
   versionOf,
 } from './stored-rows.ts';
 import { askedOf, gapsOf, movePlace, noteCounts, placeOf } from './verifications.ts';
-
-/** Ids per query. */
-const batchSize = 100;
 
 /** What records of a list have besides, as another stream reads it. */
 export interface Details {
@@ -77,7 +76,7 @@ export async function verifyList(
   }
   if (sample !== null) await verifySample(verifying, sample, details);
   else if (facts) await verifyDeleted(verifying);
-  if (sample === null) await verifyOrphans(verifying, { parts: partsOfMerge(stream.merge.declared), of: stream.key });
+  if (sample === null) await verifyOrphans(verifying, ownParts(stream), stream.key);
   return outcomeOf(verifying);
 }
 
@@ -201,13 +200,7 @@ async function verifyWhole(verifying: Verifying): Promise<void> {
   const { ctx, claim } = look;
   const first = await readWhole(verifying, late => examineAgain(verifying, late));
   if (first === undefined) return;
-  const unshown: string[] = [];
-  for (let after = ''; ; ) {
-    const ids = await idsAfter(ctx.pg, claim.account, stream.key, after, batchSize);
-    if (ids.length === 0) break;
-    unshown.push(...ids.filter(id => !first.shown.has(id)));
-    after = ids.at(-1)!;
-  }
+  const unshown = (await liveIds(ctx.pg, claim.account, stream.key)).filter(id => !first.shown.has(id));
   if (stream.get !== undefined) return examineUnshown(verifying, unshown);
   if (unshown.length === 0) return;
   const second = await readWhole(verifying);
@@ -231,15 +224,15 @@ async function examineAgain(verifying: Verifying, late: readonly string[]): Prom
 
 /** Fetches each row that a list lacked by id, because a list may hide existing records. */
 async function examineUnshown(verifying: Verifying, ids: readonly string[]): Promise<void> {
-  for (const id of ids) await examineById(verifying, id);
+  for (const id of ids) if (!(await examineById(verifying, id))) verifying.unread++;
 }
 
+/** Returns whether the record could be compared. */
 async function examineById(
-  verifying: Verifying,
+  { look, stream, throughMs }: Verifying,
   id: string,
-  { more, gone = () => examineGone(verifying.look, verifying.stream, id) }: ById = {},
-): Promise<void> {
-  const { look, stream, throughMs } = verifying;
+  { more, gone = () => examineGone(look, stream, id) }: ById = {},
+): Promise<boolean> {
   const { ctx } = look;
   ctx.signal.throwIfAborted();
   const askedMs = ctx.clock.now();
@@ -248,39 +241,31 @@ async function examineById(
     if (reply.records[0]?.id === id) {
       const batch = singleBatch(stream, reply);
       const { unread, late } = await examineRecords(look, { stream, reply, batch, askedMs, throughMs, more });
-      verifying.unread += unread + late.length;
-      return;
+      return unread + late.length === 0;
     }
   } catch (error) {
-    if (error instanceof Gone && Number.isFinite(error.asOf)) {
-      if (!(await gone({ askedMs, asOfMs: error.asOf }))) verifying.unread++;
-      return;
-    }
+    if (error instanceof Gone && Number.isFinite(error.asOf)) return gone(error.asOf);
     if (!(error instanceof Gone || error instanceof Retry)) throw error;
   }
-  verifying.unread++;
   if (more) await keepPlace(look, more);
+  return false;
 }
 
 interface ById {
   readonly more?: (client: Client) => Promise<void>;
   /** Handles a 404. Returns whether the state of the record is known now. */
-  readonly gone?: (at: { askedMs: Ms; asOfMs: Ms }) => Promise<boolean>;
+  readonly gone?: (asOfMs: Ms) => Promise<boolean>;
 }
 
 /** Fetches each row with a tombstone by id. No list has to show a record whose tombstone is wrong. */
 async function verifyDeleted(verifying: Verifying): Promise<void> {
   const { look } = verifying;
   const { ctx, claim } = look;
-  for (let after = (await placeOf(ctx.pg, claim, 'deleted'))?.place ?? ''; ; ) {
-    const ids = await deletedAfter(ctx.pg, claim, after, batchSize);
-    if (ids.length === 0) return;
-    for (const id of ids) {
-      const more = (client: Pick<typeof ctx.pg, 'query'>) => movePlace(client, claim, 'deleted', id);
-      const gone = () => keepPlace(look, more).then(() => true);
-      await examineById(verifying, id, { more, gone });
-    }
-    after = ids.at(-1)!;
+  const next = (after: string, limit: number) => deletedAfter(ctx.pg, claim, after, limit);
+  for await (const id of fromPlace(look, 'deleted', next)) {
+    const more = (client: Pick<typeof ctx.pg, 'query'>) => movePlace(client, claim, 'deleted', id);
+    const gone = () => keepPlace(look, more).then(() => true);
+    if (!(await examineById(verifying, id, { more, gone }))) verifying.unread++;
   }
 }
 
@@ -288,44 +273,25 @@ async function verifySample(verifying: Verifying, sample: number, details: Detai
   const { look, stream } = verifying;
   const { ctx, claim } = look;
   if (stream.get === undefined) return;
-  const limit = sample - (await countFindings(ctx.pg, claim));
-  for (const id of await chooseAtRandom(ctx.pg, claim, { limit, chance: ctx.random() })) {
-    ctx.signal.throwIfAborted();
-    const { unread } = verifying;
-    if (details === undefined) await examineById(verifying, id);
-    else if (!(await details.examine(look, id))) verifying.unread++;
-    if (verifying.unread > unread) await noteUnreadWith(look, stream, details, id);
-  }
+  const isCompared = (id: string) => (details ? details.examine(look, id) : examineById(verifying, id));
+  verifying.unread += await examineSample(look, {
+    sample,
+    choose: async of => (await chooseAtRandom(ctx.pg, claim, of)).map(id => [id, () => isCompared(id)]),
+    ...(details && { also: [details.key] }),
+  });
 }
 
-/** Notes a sampled record that could not be read. Its details count as not compared too. */
-export const noteUnreadWith = (
-  { ctx, claim }: Look,
-  { source }: Pick<ListStream<Row>, 'source'>,
-  details: Pick<Details, 'key'> | undefined,
-  id: string,
-): Promise<void> =>
-  noteUnread(
-    ctx.pg,
-    claim,
-    [claim.stream, ...(details ? [details.key] : [])],
-    id,
-    sourceOf(ctx, source).send.sourceNow() ?? ctx.clock.now(),
-  );
-
-/** Verifies parts whose record is missing here. No other reply would reveal them. */
-export async function verifyOrphans(
-  verifying: Verifying,
-  orphans: { parts: readonly Parts[]; of: StreamKey },
-): Promise<void> {
+/** Verifies parts whose record is missing here. No other reply would reveal them. `as`: the stream that the parts are of. */
+export async function verifyOrphans(verifying: Verifying, parts: readonly Part[], as: StreamKey): Promise<void> {
   const { look, stream } = verifying;
-  const note = async (id: string, asOfMs: Ms) => {
+  const { ctx, claim } = look;
+  const orphans = { of: stream.key, parts, as };
+  const gone = (id: string) => async (asOfMs: Ms) => {
     await noteOrphans(look, stream, orphans, id, asOfMs);
     return true;
   };
-  const { ctx, claim } = look;
   // A list that is read whole has shown that the source has no such record.
-  for (const id of await parentsLost(ctx.pg, claim, orphans.parts))
-    if (stream.rowFacts === undefined) await note(id, sourceOf(ctx, stream.source).send.sourceNow() ?? ctx.clock.now());
-    else await examineById(verifying, id, { gone: ({ asOfMs }) => note(id, asOfMs) });
+  for (const id of await parentsLost(ctx.pg, claim, orphans))
+    if (stream.rowFacts === undefined) await gone(id)(sourceNow(ctx, stream.source));
+    else if (!(await examineById(verifying, id, { gone: gone(id) }))) verifying.unread++;
 }

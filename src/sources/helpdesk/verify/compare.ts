@@ -1,8 +1,10 @@
 /** Compares tickets with their messages, and the names that they embed, with stored rows. */
 
 import { add, keepBooks, noCounts, withCare, writeBatch } from '../../../engine/commit/commit.ts';
+import type { Merge } from '../../../engine/commit/merge.ts';
 import { type Reject, settleRejects } from '../../../engine/commit/rejects.ts';
-import { type Client, transaction } from '../../../engine/database/pool.ts';
+import { sourceNow } from '../../../engine/context.ts';
+import type { Client } from '../../../engine/database/pool.ts';
 import { streamKey } from '../../../engine/database/stream-key.ts';
 import { check, type Reply } from '../../../engine/http/request.ts';
 import { cleanJson, cleanText } from '../../../engine/json-text.ts';
@@ -12,9 +14,10 @@ import type { Ms } from '../../../engine/reading/reading.ts';
 import { differingOf, type Look } from '../../../engine/verify/compare-reply.ts';
 import type { Differing } from '../../../engine/verify/comparison-sql.ts';
 import { examineGone, keepPlace, options } from '../../../engine/verify/confirm-deletion.ts';
-import { differencesOf } from '../../../engine/verify/difference-kinds.ts';
+import { differencesOf, kindOfEdit, kindsOfQuiet } from '../../../engine/verify/difference-kinds.ts';
 import { examineRecords } from '../../../engine/verify/examine-records.ts';
 import { type Finding, writeFindings } from '../../../engine/verify/findings.ts';
+import { note } from '../../../engine/verify/note-orphans.ts';
 import { knownOf, standingOf } from '../../../engine/verify/stored-rows.ts';
 import { setAside } from '../../../engine/verify/verifications.ts';
 import { Gone, Retry } from '../../../errors.ts';
@@ -22,8 +25,7 @@ import type { DetailStream, ListStream, Row } from '../../source.ts';
 import { claimMessages, keepReading } from '../messages/claim-messages.ts';
 import { detailOf } from '../messages/detail.ts';
 import { nameThem } from '../messages/waiting.ts';
-import { helpdeskOf } from '../open.ts';
-import { kindOfMessages } from './kinds.ts';
+import { helpdeskOf, sourceName } from '../open.ts';
 import { differingNames, forgetNames, namesOfNothing, takeNames } from './rows.ts';
 
 /** The streams whose records may be compared, with the settings of this job. */
@@ -144,6 +146,19 @@ async function examineMessages(
   });
 }
 
+function kindOfMessages(merge: Merge, found: readonly Differing[], isNote: (message: string) => boolean): string {
+  const kind = kindOfEdit(merge, found, '');
+  if (kind !== '') return kind;
+  const edits = found.map(one => {
+    if (isNote(one.id) || typeOf(one) === 'note') return 'note edits';
+    return one.at === 'row' ? 'messages' : 'message edits';
+  });
+  return kindsOfQuiet(edits, 'updated_at');
+}
+
+const typeOf = ({ at, theirs, ours }: Differing): unknown =>
+  at === 'row' ? ((theirs ?? ours) as { type?: unknown } | null)?.type : undefined;
+
 /** Compares the names of labels and inboxes that the ticket embeds. */
 async function examineNames(
   { ctx, claim, repair, random }: Look,
@@ -195,31 +210,24 @@ async function examineNames(
 }
 
 /** Finds labels and inboxes that no ticket ever had, and deletes them if the run repairs. */
-export async function examineNamesOfNothing({ ctx, claim, repair, random }: Look): Promise<void> {
-  const nowMs = ctx.clock.now();
-  const at = { nowMs, asOfMs: helpdeskOf(ctx).send.sourceNow() ?? nowMs };
-  await transaction(ctx.pg, async client => {
+export const examineNamesOfNothing = (look: Look): Promise<void> =>
+  note(look, sourceNow(look.ctx, sourceName), async client => {
+    const { claim, repair } = look;
+    const findings: Finding[] = [];
     let deleted = 0;
     for (const table of ['labels', 'inboxes'] as const) {
       const made = await namesOfNothing(client, claim.account, table);
-      if (repair)
-        deleted += await takeNames(
-          client,
-          claim.account,
-          table,
-          made.map(({ id }) => id),
-        );
-      const findings = made.map(({ id, observedAt }) => ({
-        stream: streamKey('helpdesk', table),
-        record: id,
-        differences: { row: ['there', null] as const },
-        kind: 'only here',
-        oursAsOf: observedAt,
-        repaired: repair,
-      }));
-      await writeFindings(client, claim, findings, { ...at, random });
+      const ids = made.map(({ id }) => id);
+      if (repair) deleted += await takeNames(client, claim.account, table, ids);
+      for (const { id, observedAt } of made)
+        findings.push({
+          stream: streamKey('helpdesk', table),
+          record: id,
+          differences: { row: ['there', null] },
+          kind: 'only here',
+          oursAsOf: observedAt,
+          repaired: repair,
+        });
     }
-    const counts = { ...noCounts(), deleted, credits: 0 };
-    await keepBooks(client, claim, at, { counts, rejects: [], stored: [], drift: [] });
+    return { findings, deleted };
   });
-}

@@ -6,15 +6,12 @@
 import type { Context } from '../../../engine/context.ts';
 import type { Outcome } from '../../../engine/load/list-loop.ts';
 import type { Claim } from '../../../engine/runs/claims.ts';
-import { partsOf } from '../../../engine/verify/orphans.ts';
+import { fromPlace } from '../../../engine/verify/one-by-one.ts';
 import type { Verifying } from '../../../engine/verify/read-whole.ts';
-import { movePlace, placeOf } from '../../../engine/verify/verifications.ts';
+import { movePlace } from '../../../engine/verify/verifications.ts';
 import { beginVerifying, outcomeOf, verifyList, verifyOrphans } from '../../../engine/verify/verify-list.ts';
 import { type Compared, examineNamesOfNothing, examineTicket } from './compare.ts';
 import { ticketsAfter, ticketsForAllNames } from './stored.ts';
-
-/** Ids per query. */
-const batchSize = 100;
 
 export async function verifyStream(ctx: Context, claim: Claim, compared: Compared): Promise<Outcome> {
   const { users, customers, tickets, messages } = compared;
@@ -28,9 +25,7 @@ export async function verifyStream(ctx: Context, claim: Claim, compared: Compare
   const { verifying, sample } = await beginVerifying(ctx, claim, tickets);
   await verifyMessages(verifying, compared);
   await examineNamesOfNothing(verifying.look);
-  const { root, others } = messages.merge.declared;
-  if (sample === null)
-    await verifyOrphans(verifying, { parts: partsOf(tickets.key, [root, ...others]), of: messages.key });
+  if (sample === null) await verifyOrphans(verifying, tickets.rowFacts?.parts ?? [], messages.key);
   return outcomeOf(verifying);
 }
 
@@ -42,15 +37,10 @@ async function verifyMessages(verifying: Verifying, compared: Compared): Promise
   const { look } = verifying;
   const { ctx, claim } = look;
   const embeds = await ticketsForAllNames(ctx.pg, claim.account);
-  for (let after = (await placeOf(ctx.pg, claim, 'default'))?.place ?? ''; ; ) {
-    const ids = await ticketsAfter(ctx.pg, claim, after, batchSize);
-    if (ids.length === 0) return;
-    for (const id of ids) {
-      ctx.signal.throwIfAborted();
-      const more = (client: Pick<typeof ctx.pg, 'query'>) => movePlace(client, claim, 'default', id);
-      const ok = await examineTicket(look, compared, id, { whole: false, embeds: embeds.get(id) ?? [], more });
-      if (!ok) verifying.unread++;
-    }
-    after = ids.at(-1)!;
+  const next = (after: string, limit: number) => ticketsAfter(ctx.pg, claim, after, limit);
+  for await (const id of fromPlace(look, 'default', next)) {
+    const more = (client: Pick<typeof ctx.pg, 'query'>) => movePlace(client, claim, 'default', id);
+    const ok = await examineTicket(look, compared, id, { whole: false, embeds: embeds.get(id) ?? [], more });
+    if (!ok) verifying.unread++;
   }
 }
