@@ -22,7 +22,7 @@ import type { Outcome } from '../load/list-loop.ts';
 import { booksOf, unlessTooLarge } from '../load/too-large.ts';
 import { type CreationOptions, readByCreation } from '../reading/by-creation.ts';
 import { inFewer } from '../reading/fewer.ts';
-import type { Ms, Proof, Step } from '../reading/reading.ts';
+import { gapIn, type Ms, type Proof, type Step } from '../reading/reading.ts';
 import type { Claim } from '../runs/claims.ts';
 import { beginAgain } from '../runs/ranges.ts';
 import { addUnshown, addUnwalked } from './candidates.ts';
@@ -111,6 +111,7 @@ async function sweepPart(
 ): Promise<string[]> {
   const { ctx, claim, stream, sinceMs, rows } = sweep;
   const { lookbackMs } = sourceOf(ctx, stream.source);
+  const [{ name: first }] = stream.lists;
   const options: CreationOptions = {
     ...stream.paging,
     lookbackMs,
@@ -128,40 +129,31 @@ async function sweepPart(
     ctx.signal.throwIfAborted();
     const { ask } = step.value;
     const reply = await unlessTooLarge(requestPage(ctx, claim, stream, list, ask), ask);
-    if ('tooLarge' in reply) {
-      step = reading.next(reply);
-      const proof = step.done ? step.value : step.value.proof;
-      if (proof.gap) gaps.push(gapIn(list, proof.gap));
-      const more = (client: Client) => noteProof(client, sweep, list, proof, shown);
-      await commitNow(ctx, booksOf(ctx, claim, stream, { list, ask, answer: reply, proof: {}, more }));
-      continue;
-    }
-    const page = pageOf(stream, reply, ask.order);
-    const ids = [...reply.records, ...reply.unreadable].flatMap(({ id }) => id ?? []);
-    for (const id of ids) shown.set(id, { asOf: page.asOf, created: Number.NaN });
-    for (const { id, time } of page.rows) shown.set(id, { asOf: page.asOf, created: time });
-    step = reading.next(page);
+    const isRead = !('tooLarge' in reply);
+    if (isRead) {
+      const page = pageOf(stream, reply, ask.order);
+      for (const { id } of reply.unreadable)
+        if (id !== undefined) shown.set(id, { asOf: page.asOf, created: Number.NaN });
+      for (const { id, time } of page.rows) shown.set(id, { asOf: page.asOf, created: time });
+      step = reading.next(page);
+    } else step = reading.next(reply);
     const proof = step.done ? step.value : step.value.proof;
-    const others =
-      list === stream.lists[0].name ? stream.lists.filter(one => reply.records.some(r => one.shows?.(r))) : [];
-    await commitRecords(ctx, claim, stream, reply, listBatch(stream, ask, reply), {
-      redundant: others.map(({ name }) => name),
-      expected: rows,
-      more: async client => {
-        await noteProof(client, sweep, list, proof, shown);
-        if (step.done && untilMs === undefined && list === stream.lists[0].name)
-          await noteUndated(client, sweep, page.asOf);
-      },
-    });
+    const isEnd = isRead && step.done && untilMs === undefined && list === first;
+    const more = async (client: Client) => {
+      await noteProof(client, sweep, list, proof, shown);
+      if (isEnd) await noteUndated(client, sweep, reply.asOf);
+    };
+    if (isRead) {
+      const others = stream.lists.filter(one => list === first && reply.records.some(r => one.shows?.(r)));
+      const books = { redundant: others.map(({ name }) => name), expected: rows, more };
+      await commitRecords(ctx, claim, stream, reply, listBatch(stream, ask, reply), books);
+    } else await commitNow(ctx, booksOf(ctx, claim, stream, { list, ask, answer: reply, proof: {}, more }));
     const to = proof.covered?.to ?? 0;
     for (const [id, { created }] of shown) if (created < to) shown.delete(id);
     if (proof.gap) gaps.push(gapIn(list, proof.gap));
   }
   return gaps;
 }
-
-const gapIn = (list: string, { from, reason }: NonNullable<Proof['gap']>) =>
-  `${list} list, ${new Date(from).toISOString()}: ${reason}`;
 
 /**
  * Adds candidates for rows that a completely read range did not show, and notes the range as swept. The source may show

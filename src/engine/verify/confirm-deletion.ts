@@ -5,9 +5,9 @@
 
 import { Gone, Retry } from '../../errors.ts';
 import type { ListStream, Row } from '../../sources/source.ts';
-import { keepBooks, noCounts } from '../commit/commit.ts';
-import { sourceOf, takeCredits } from '../context.ts';
-import { type Client, transaction } from '../database/pool.ts';
+import { commitWork } from '../commit/commit-work.ts';
+import { sourceOf } from '../context.ts';
+import type { Client } from '../database/pool.ts';
 import { bury } from '../deletions/bury.ts';
 import { buriedBy } from '../deletions/lag.ts';
 import { wasThere } from '../deletions/was-there.ts';
@@ -55,7 +55,6 @@ export async function noteGone(
   const absent: Absent = {
     stream: stream.key,
     id,
-    takeCredits: () => takeCredits(ctx),
     standing: async client =>
       (await standingOf(client, claim.account, stream, [id], { askedMs, asOfMs, lock: repair })).get(id),
     // A row whose payload carries another id never existed at the source. Replica lag cannot explain its 404.
@@ -70,12 +69,8 @@ export async function noteGone(
 }
 
 /** Books a fetch without a result, so that the run keeps its position. */
-export async function keepPlace({ ctx, claim, expected }: Look, more?: More): Promise<void> {
-  const credits = takeCredits(ctx);
-  const at = { nowMs: ctx.clock.now(), asOfMs: 0 };
-  await transaction(ctx.pg, async client => {
+export const keepPlace = ({ ctx, claim, expected }: Look, more?: More): Promise<void> =>
+  commitWork(ctx, claim, 0, async client => {
     await more?.(client);
-    const counts = { ...noCounts(), seen: 1, credits };
-    await keepBooks(client, claim, at, { counts, rejects: [], stored: [], drift: [], expected });
+    return { seen: 1, expected };
   });
-}

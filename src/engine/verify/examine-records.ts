@@ -7,7 +7,7 @@
 
 import type { ListStream, Row } from '../../sources/source.ts';
 import type { Batch } from '../commit/commit.ts';
-import { sourceOf, takeCredits } from '../context.ts';
+import { sourceOf } from '../context.ts';
 import type { Client } from '../database/pool.ts';
 import { behindMs } from '../deletions/lag.ts';
 import type { Reply } from '../http/request.ts';
@@ -42,7 +42,6 @@ export async function examineRecords(look: Look, given: Given): Promise<Examined
   const lateMs = asOfMs - behindMs(sourceOf(ctx, stream.source));
   const subject: Subject = {
     stream: stream.key,
-    takeCredits: () => takeCredits(ctx),
     standing: (client, ids, lock) => standingOf(client, claim.account, stream, ids, { askedMs, asOfMs, lock }),
     judge: (client, ids, standing) => judge(client, claim, given, { ids, standing, times, behindMs: lateMs }),
     kind: (found, id, ours) =>

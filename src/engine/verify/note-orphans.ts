@@ -1,9 +1,9 @@
 /** Notes what no reply shows: rows that only the mirror has, because the records that they belong to are not there. */
 
 import type { ListStream, Row } from '../../sources/source.ts';
-import { keepBooks, type Moment, noCounts } from '../commit/commit.ts';
-import { takeCredits } from '../context.ts';
-import { type Client, transaction } from '../database/pool.ts';
+import type { Moment } from '../commit/commit.ts';
+import { commitWork } from '../commit/commit-work.ts';
+import type { Client } from '../database/pool.ts';
 import type { StreamKey } from '../database/stream-key.ts';
 import type { Ms } from '../reading/reading.ts';
 import type { Look } from './compare-reply.ts';
@@ -12,20 +12,16 @@ import { orphansOf, type Parts, takeAway } from './orphans.ts';
 import { standingOf } from './stored-rows.ts';
 
 /** Writes findings in the transaction that repairs them. `deleted`: the number of rows that the repair removed. */
-export async function note(
+export const note = (
   { ctx, claim, random }: Look,
   asOfMs: Ms,
   work: (client: Client, at: Moment) => Promise<{ findings: readonly Finding[]; deleted: number }>,
-): Promise<void> {
-  const at = { nowMs: ctx.clock.now(), asOfMs };
-  const credits = takeCredits(ctx);
-  await transaction(ctx.pg, async client => {
+): Promise<void> =>
+  commitWork(ctx, claim, asOfMs, async (client, at) => {
     const { findings, deleted } = await work(client, at);
     await writeFindings(client, claim, findings, { ...at, random });
-    const counts = { ...noCounts(), deleted, credits };
-    await keepBooks(client, claim, at, { counts, rejects: [], stored: [], drift: [] });
+    return { deleted };
   });
-}
 
 /** `as`: the stream that the parts are of. Removes them if the run repairs. A record that has come back keeps its parts. */
 export const noteOrphans = (

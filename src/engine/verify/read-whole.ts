@@ -8,7 +8,7 @@ import { laneOf } from '../load/commit-reply.ts';
 import { endsOf } from '../load/list-ends.ts';
 import { unlessTooLarge } from '../load/too-large.ts';
 import { inFewer, isOfOne, type TooLarge } from '../reading/fewer.ts';
-import { type Ends, type Ms, type Proof, type Step, secondMs } from '../reading/reading.ts';
+import { type Ends, gapIn, type Ms, type Proof, type Step, secondMs } from '../reading/reading.ts';
 import type { Look } from './compare-reply.ts';
 import { examineRecords } from './examine-records.ts';
 
@@ -28,9 +28,6 @@ export interface Verifying {
 export async function doubtedEnds({ look: { ctx, claim }, stream }: Verifying, list: string): Promise<Ends> {
   return { ...(await endsOf(ctx, claim, stream, list)), doubt: 'always', known: undefined };
 }
-
-export const gapIn = (list: string, { from, reason }: NonNullable<Proof['gap']>): string =>
-  `${list} list, ${new Date(from).toISOString()}: ${reason}`;
 
 export async function readPage(
   { ctx, claim }: { readonly ctx: Context } & Pick<Look, 'claim'>,

@@ -20,7 +20,7 @@ import { counts } from '../load/list-ends.ts';
 import type { Outcome } from '../load/list-loop.ts';
 import { readByCreation } from '../reading/by-creation.ts';
 import { inFewer, isOfOne } from '../reading/fewer.ts';
-import { floorSecond, type Ms, type Proof, type Step, secondMs } from '../reading/reading.ts';
+import { floorSecond, gapIn, type Ms, type Proof, type Step, secondMs } from '../reading/reading.ts';
 import type { Claim } from '../runs/claims.ts';
 import type { Look } from './compare-reply.ts';
 import { examineGone, keepPlace, noteGone, options } from './confirm-deletion.ts';
@@ -29,7 +29,7 @@ import { completeThrough } from './findings.ts';
 import { noteOrphans } from './note-orphans.ts';
 import { examineSample, fromPlace } from './one-by-one.ts';
 import { parentsLost } from './orphans.ts';
-import { doubtedEnds, gapIn, readPage, readWhole, type Verifying } from './read-whole.ts';
+import { doubtedEnds, readPage, readWhole, type Verifying } from './read-whole.ts';
 import {
   chooseAtRandom,
   countCreated,
