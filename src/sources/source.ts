@@ -209,14 +209,15 @@ export interface Row {
  */
 export interface RowFacts {
   /**
-   * The column with the creation time of a record. at: records show the time, and the list can be read in its order. before: only a
-   * bound of it is known, and the list is walked whole.
+   * The column with the creation time of a record. at: records show the time, and the list can be read in its order; in a further
+   * source the column is `not null`. before: only a bound of it is known, and the list is walked whole; each walk writes to
+   * `checkedAt` as of when it has shown the row.
    */
-  readonly created: { readonly at: string } | { readonly before: string };
+  readonly created: { readonly at: string } | { readonly before: string; readonly checkedAt: string };
   /** SQL: a time by which the record existed, as rows of other streams prove. */
   readonly provenBy?: string;
-  /** The column that tells, besides `_observed_at`, as of when the source last showed the row. */
-  readonly shownAt: string;
+  /** The column that tells as of when the parts of the record were read that another stream reads. */
+  readonly detailsAsOf?: string;
   /** Columns that a tombstone clears. */
   readonly cleared?: readonly string[];
   /** Rows of other streams that die with the record. */

@@ -5,12 +5,13 @@
 
 import type { ListStream, Row, RowFacts } from '../../sources/source.ts';
 import { keepChanges, rowsOf } from '../commit/merge.ts';
+import { lastShown } from '../database/open-candidates.ts';
 import type { Client, Queryable } from '../database/pool.ts';
 import { sourceAndStream } from '../database/stream-key.ts';
 import { cleanText, storableIds } from '../json-text.ts';
 import { farFuture, type Ms } from '../reading/reading.ts';
 import type { Claim } from '../runs/claims.ts';
-import { clearing, createdAt, existedAt, lastShown, mustShow, partsOf } from './row-facts.ts';
+import { clearing, createdAt, existedAt, mustShow, partsOf } from './row-facts.ts';
 
 const keyOf = ({ account, stream }: Pick<Claim, 'account' | 'stream'>) => [account, stream];
 

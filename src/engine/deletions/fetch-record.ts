@@ -31,7 +31,7 @@ export async function fetchRecord(
     if (other !== id) throw new Retry(`the source answered with ${other ?? 'a record without an id'}`);
     await commitRecords(ctx, claim, stream, reply, singleBatch(stream, reply), {
       more: async (client, stored) => {
-        if (rowFacts && 'before' in rowFacts.created) await noteChecked(client, claim, rowFacts, stored, reply.asOf);
+        if (rowFacts) await noteChecked(client, claim, rowFacts, stored, reply.asOf);
       },
     });
     return undefined;

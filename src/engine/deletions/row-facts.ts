@@ -1,5 +1,6 @@
 /** SQL made of the facts that a stream declares about its stored rows, over `t`, a row. */
 import type { ListStream, Part, Row, RowFacts } from '../../sources/source.ts';
+import { lastShown } from '../database/open-candidates.ts';
 
 /** The facts of a stream that is swept. */
 export function factsOf({ key, rowFacts }: Pick<ListStream<Row>, 'key' | 'rowFacts'>): RowFacts {
@@ -8,10 +9,8 @@ export function factsOf({ key, rowFacts }: Pick<ListStream<Row>, 'key' | 'rowFac
 }
 
 /** The creation time, or its bound. */
-export const createdAt = ({ created }: RowFacts): string => `t.${'at' in created ? created.at : created.before}`;
-
-/** As of when the source last showed the row. */
-export const lastShown = ({ shownAt }: RowFacts): string => `greatest(t._observed_at, t.${shownAt})`;
+export const createdAt = ({ created }: RowFacts, row = 't.'): string =>
+  `${row}${'at' in created ? created.at : created.before}`;
 
 /** A time by which the record existed. */
 export const existedAt = (facts: RowFacts): string =>
@@ -30,7 +29,7 @@ export const partsOf = (stream: Pick<ListStream<Row>, 'merge' | 'rowFacts'>): Pa
 /** What a tombstone sets besides: since when the record may be gone, and what it clears. */
 export function tombstoneOf({ rowFacts }: Pick<ListStream<Row>, 'rowFacts'>, lookbackMs: number): string {
   if (rowFacts === undefined) return '';
-  const after = `least($3, greatest(_observed_at, ${rowFacts.shownAt}) - ${lookbackMs} * interval '1 millisecond')`;
+  const after = `least($3, ${lastShown(rowFacts, '')} - ${lookbackMs} * interval '1 millisecond')`;
   return `, _deleted_after = ${after}${clearing(rowFacts)}`;
 }
 

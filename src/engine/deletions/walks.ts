@@ -113,18 +113,20 @@ export async function isUndated(
   return rows[0]!.due;
 }
 
-/** Sets the time at which the source last showed these rows. */
+/** Sets the time at which the source last showed these rows of a list that is walked. */
 export async function noteChecked(
   client: Client,
   { account, stream }: Pick<Claim, 'account' | 'stream'>,
-  { shownAt }: RowFacts,
+  { created }: RowFacts,
   ids: readonly string[],
   asOfMs: Ms,
 ): Promise<void> {
+  if ('at' in created) return;
+  const { checkedAt } = created;
   await client.query({
     name: `note ${stream} checked`,
-    text: `update ${stream} set ${shownAt} = $3
-      where account_id = $1 and id = any($2) and ${shownAt} < $3 and _deleted_at is null`,
+    text: `update ${stream} set ${checkedAt} = $3
+      where account_id = $1 and id = any($2) and ${checkedAt} < $3 and _deleted_at is null`,
     values: [account, ids, new Date(asOfMs)],
   });
 }

@@ -27,12 +27,13 @@ export function standingOf(
   at: { askedMs: Ms; asOfMs: Ms; lock: boolean },
 ): Promise<Map<string, Standing>> {
   const { rowFacts } = stream;
+  const asOf = rowFacts?.detailsAsOf;
   const version = versionOf(stream);
   const rows = {
     table: stream.key,
     ...(version !== undefined && { updatedAt: `t.${version}` }),
     ...(version !== undefined &&
-      rowFacts?.parts && { hasMessages: `t.${rowFacts.shownAt} >= t.${version} and t.${rowFacts.shownAt} <= $4` }),
+      asOf !== undefined && { hasMessages: `t.${asOf} >= t.${version} and t.${asOf} <= $4` }),
     ...(rowFacts && { deletedSince: 't._deleted_after' }),
   };
   return standingIn(client, account, rows, ids, at);

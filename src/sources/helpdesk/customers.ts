@@ -35,11 +35,10 @@ export const customers: ListStream<Customer> = {
   get: getCustomer,
   edited: 'customer edited',
   rowFacts: {
-    created: { before: '_created_before' },
+    created: { before: '_created_before', checkedAt: '_checked_at' },
     // The oldest ticket of a customer.
     provenBy: `(
           select min(k.created_at) from helpdesk.tickets k where (k.account_id, k.customer_id) = (t.account_id, t.id))`,
-    shownAt: '_checked_at',
   },
   // The customer was created before the reply was written.
   parameters: (ask, shownBy) => [new Date(ask.since ?? 0), new Date(shownBy)],

@@ -50,7 +50,7 @@ export const tickets: ListStream<Ticket> = {
   daily: { list: open, where: `t.state in ('open', 'hold')` },
   rowFacts: {
     created: { at: 'created_at' },
-    shownAt: '_messages_as_of',
+    detailsAsOf: '_messages_as_of',
     cleared: ['_messages_as_of', '_messages_by'],
     parts: [
       { table: { name: 'helpdesk.messages', rows: rowsOf('messages') }, parent: 'ticket_id' },
