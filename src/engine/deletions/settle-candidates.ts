@@ -79,7 +79,7 @@ export async function settleCandidates(
   await forgetKnown(ctx.pg, claim);
   const source = sourceOf(ctx, stream.source);
   await askAnew(ctx.pg, claim, staleBefore(ctx, source));
-  const { rows } = await scopeOf(ctx.pg, claim);
+  const { rows } = await scopeOf(ctx.pg, claim, stream);
   const most = mostAccepted(ctx, rows, await acceptsDeletions(ctx.pg, claim.run));
   const { gone } = await countCandidates(ctx.pg, claim);
   const facts = factsOf(stream);

@@ -52,7 +52,7 @@ interface Sweep {
 export async function sweepStream(ctx: Context, claim: Claim, stream: ListStream<Row>): Promise<Outcome> {
   const started = new Date(ctx.clock.now());
   const facts = factsOf(stream);
-  const sweep: Sweep = { ctx, claim, stream, facts, ...(await scopeOf(ctx.pg, claim)) };
+  const sweep: Sweep = { ctx, claim, stream, facts, ...(await scopeOf(ctx.pg, claim, stream)) };
   const gaps = 'before' in facts.created ? await sweepWhole(sweep) : await sweepLists(sweep);
   const unknown = await settleCandidates(ctx, claim, stream);
   const rejects = await openSince(ctx.pg, claim, started);

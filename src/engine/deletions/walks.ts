@@ -1,6 +1,6 @@
 /** Stores the progress of sweeps: the ranges still to read, and the position of a walk through a whole list. */
 
-import type { RowFacts } from '../../sources/source.ts';
+import type { ListStream, Row, RowFacts } from '../../sources/source.ts';
 import type { Client, Queryable } from '../database/pool.ts';
 import { sourceAndStream } from '../database/stream-key.ts';
 import type { Ms, Range, Walk } from '../reading/reading.ts';
@@ -10,15 +10,19 @@ import { createdAt } from './row-facts.ts';
 /** Name of the sweep's position in a list that is walked, separate from the position of a sync. */
 export const walkName = 'sweep';
 
-/** Start of the account's data by update time, in ms, and the number of live rows of the stream. */
-export async function scopeOf(db: Queryable, claim: Claim): Promise<{ sinceMs: Ms; rows: number }> {
+/** Start of the data of the stream by update time, in ms, and the number of its live rows. */
+export async function scopeOf(
+  db: Queryable,
+  claim: Claim,
+  { fromTheBeginning }: Pick<ListStream<Row>, 'fromTheBeginning'>,
+): Promise<{ sinceMs: Ms; rows: number }> {
   const { rows } = await db.query<{ since_ms: Ms; rows: number }>(
     `select extract(epoch from a.since)::float8 * 1000 as since_ms, (
        select count(*) from ${claim.stream} t where t.account_id = a.account_id and t._deleted_at is null) as rows
      from sync.accounts a where a.account_id = $1`,
     [claim.account],
   );
-  return { sinceMs: rows[0]!.since_ms, rows: rows[0]!.rows };
+  return { sinceMs: fromTheBeginning ? 0 : rows[0]!.since_ms, rows: rows[0]!.rows };
 }
 
 /**

@@ -155,15 +155,6 @@ export async function unshownRows(
   return rows.map(({ id }) => id);
 }
 
-/** The ids of all live rows, in their order. */
-export async function liveIds(db: Queryable, account: string, stream: StreamKey): Promise<string[]> {
-  const { rows } = await db.query<{ id: string }>(
-    `select id from ${stream} where account_id = $1 and _deleted_at is null order by id`,
-    [account],
-  );
-  return rows.map(({ id }) => id);
-}
-
 /**
  * The next ids after `after` of rows whose tombstone is older than the run. Excludes rows that the run has already
  * reported as shown by a list.

@@ -12,6 +12,7 @@ import { type Context, sourceNow, sourceOf } from '../context.ts';
 import { isRedundant } from '../coverage/coverage.ts';
 import type { Client } from '../database/pool.ts';
 import type { StreamKey } from '../database/stream-key.ts';
+import { idsOfLive } from '../deletions/absence.ts';
 import { ownParts } from '../deletions/row-facts.ts';
 import { scopeOf } from '../deletions/walks.ts';
 import { listBatch, pageOf, singleBatch } from '../load/batch.ts';
@@ -30,15 +31,7 @@ import { noteOrphans } from './note-orphans.ts';
 import { examineSample, fromPlace } from './one-by-one.ts';
 import { parentsLost } from './orphans.ts';
 import { doubtedEnds, readPage, readWhole, type Verifying } from './read-whole.ts';
-import {
-  chooseAtRandom,
-  countCreated,
-  countLive,
-  deletedAfter,
-  liveIds,
-  unshownRows,
-  versionOf,
-} from './stored-rows.ts';
+import { chooseAtRandom, countCreated, countLive, deletedAfter, unshownRows, versionOf } from './stored-rows.ts';
 import { askedOf, gapsOf, movePlace, noteCounts, placeOf } from './verifications.ts';
 
 /** What records of a list have besides, as another stream reads it. */
@@ -118,8 +111,8 @@ async function countList({ look: { ctx, claim }, stream, throughMs }: Verifying,
   const isDated = 'at' in facts.created;
   // The last second of the synced range may be incomplete.
   const through = floorSecond(throughMs) - secondMs;
-  const { sinceMs } = await scopeOf(ctx.pg, claim);
-  if ((isDated && sinceMs > 0) || !counts(stream, list)) return noteCounts(ctx.pg, claim, none);
+  const { sinceMs } = await scopeOf(ctx.pg, claim, stream);
+  if (sinceMs > 0 || !counts(stream, list)) return noteCounts(ctx.pg, claim, none);
   // Undefined if the source gives no count, or counts no further.
   const count = async (since?: Ms) => {
     const ask = { page: 1, perPage: 0, count: true, order: 'created', ...(since !== undefined && { since }) } as const;
@@ -149,7 +142,7 @@ async function countList({ look: { ctx, claim }, stream, throughMs }: Verifying,
 async function verifyCreated(verifying: Verifying, facts: RowFacts, list: string): Promise<void> {
   const { look, stream, gaps } = verifying;
   const { ctx, claim } = look;
-  const { sinceMs } = await scopeOf(ctx.pg, claim);
+  const { sinceMs } = await scopeOf(ctx.pg, claim, stream);
   const before = (await placeOf(ctx.pg, claim, list))?.place;
   const reading = inFewer(readByCreation, before ? Number(before) : 0, {
     ...stream.paging,
@@ -200,7 +193,8 @@ async function verifyWhole(verifying: Verifying): Promise<void> {
   const { ctx, claim } = look;
   const first = await readWhole(verifying, late => examineAgain(verifying, late));
   if (first === undefined) return;
-  const unshown = (await liveIds(ctx.pg, claim.account, stream.key)).filter(id => !first.shown.has(id));
+  const live = await idsOfLive(ctx.pg, claim.account, stream.key);
+  const unshown = [...live].filter(id => !first.shown.has(id)).sort();
   if (stream.get !== undefined) return examineUnshown(verifying, unshown);
   if (unshown.length === 0) return;
   const second = await readWhole(verifying);
