@@ -5,12 +5,12 @@ import { lacksVersion, readMovingList } from '../engine/reading/moving-list.ts';
 import { UsageError } from '../errors.ts';
 import type { Declared, ListStream, Row } from './source.ts';
 
-type Checked = Pick<Declared, 'source' | 'key' | 'merge' | 'personal' | 'unsaid' | 'fields'> &
-  Partial<Pick<ListStream<Row>, 'read'>>;
+type Checked = Pick<Declared, 'source' | 'key' | 'merge' | 'personal' | 'unsaid' | 'fields' | 'rowFacts'> &
+  Partial<Pick<ListStream<Row>, 'read'>> & { readonly get?: unknown };
 
 /** Throws UsageError that names the source, the stream and the column. */
 export function checkDeclarations(streams: readonly Checked[]): void {
-  for (const { source, key, merge, personal, unsaid = [], fields, read } of streams) {
+  for (const { source, key, merge, personal, unsaid = [], fields, read, get, rowFacts } of streams) {
     const refuse = (what: string, remedy: string) => new UsageError(`source ${source}: stream ${key} ${what}`, remedy);
     const columns = [merge.declared.root, ...merge.declared.others].flatMap(table => table.columns);
     const told = [
@@ -25,6 +25,13 @@ export function checkDeclarations(streams: readonly Checked[]): void {
           `Correct personal.${list} of ${key}.`,
         );
     }
+    if (rowFacts && get === undefined)
+      throw refuse('declares rowFacts and no get, by which deletions are confirmed', `Declare get of ${key}.`);
+    if (rowFacts && merge.declared.root.name !== key)
+      throw refuse(
+        `declares rowFacts of the table ${merge.declared.root.name}`,
+        `Give the table the name of the stream, ${key}.`,
+      );
     if (read === readMovingList && merge.declared.root.version === undefined) throw lacksVersion(key);
     if (unsaid[0] !== undefined)
       throw refuse(

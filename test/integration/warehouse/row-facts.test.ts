@@ -18,6 +18,7 @@ import type { Ask } from '../../../src/engine/reading/reading.ts';
 import { openRun, readProgress } from '../../../src/engine/runs/runs.ts';
 import { openVerification, readFindings } from '../../../src/engine/verify/verifications.ts';
 import { verifyList } from '../../../src/engine/verify/verify-list.ts';
+import { checkDeclarations } from '../../../src/sources/check-declarations.ts';
 import { sources } from '../../../src/sources/index.ts';
 import { identify, type ListStream, type Row, type Stream } from '../../../src/sources/source.ts';
 import { iso, scripted, second } from '../../support/scripted.ts';
@@ -170,6 +171,17 @@ async function store(stream: ListStream<Row>) {
       (await s.rows(`select sync.deletes_checked_at('default', $1) as at`, stream.key))[0]!.at as Date | null,
   });
 }
+
+test('a list with facts about its rows needs a request by id, and a table of its name', () => {
+  const { get: _, ...bare } = orders;
+  expect(() => checkDeclarations([orders, buyers])).not.toThrow();
+  expect(() => checkDeclarations([bare])).toThrow(
+    'source store: stream store.orders declares rowFacts and no get, by which deletions are confirmed',
+  );
+  expect(() => checkDeclarations([{ ...orders, merge: buyers.merge }])).toThrow(
+    'stream store.orders declares rowFacts of the table store.buyers',
+  );
+});
 
 test('a sweep by creation asks for each order that its list lacks, and buries it with its items', async () => {
   await using s = await store(orders);
