@@ -73,6 +73,10 @@ export function sourceOf(ctx: Pick<Context, 'sources'>, name: string): OpenSourc
   throw new Fatal(`the source ${name} is not configured`, 'Set its address and its credentials.', exitCodes.usage);
 }
 
+/** The time by the clock of a source; before its first reply by the clock of this machine, which is good enough for ages of days. */
+export const sourceNow = (ctx: Pick<Context, 'sources' | 'clock'>, name: string): Ms =>
+  sourceOf(ctx, name).send.sourceNow() ?? ctx.clock.now();
+
 /** The same sources, with a count of credits of their own. `heard` is told of each request. */
 export const apart = (sources: Context['sources'], heard?: (one: Heard) => void): Context['sources'] =>
   new Map([...sources].map(([name, source]) => [name, { ...source, send: source.send.apart(heard) }]));

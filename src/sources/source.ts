@@ -11,7 +11,7 @@
 import type { z } from 'zod';
 import type { Setting } from '../app/setting-types.ts';
 import type { Limits } from '../engine/budget/budget.ts';
-import type { Merge } from '../engine/commit/merge.ts';
+import type { Merge, Table } from '../engine/commit/merge.ts';
 import type { Context, OpenSource } from '../engine/context.ts';
 import type { Client } from '../engine/database/pool.ts';
 import { type StreamKey, streamKey } from '../engine/database/stream-key.ts';
@@ -205,22 +205,31 @@ export interface Row {
 }
 
 /**
- * Maintains deletion candidates (sync.deletion_candidates): stored rows that a list should have shown and did not. A
- * sweep fetches each candidate by id.
+ * Facts about the stored rows of a list. With them the engine sweeps and verifies the list, and confirms each deletion by id. The
+ * table has the name of the stream's key. SQL is over `t`, a row of it; `$1` is the account.
  */
-export interface Candidates {
-  /** Removes these ids from the candidates, because the source showed them as of `asOfMs`. */
-  clear(client: Client, claim: Claim, ids: readonly string[], asOfMs: Ms): Promise<void>;
+export interface RowFacts {
   /**
-   * Adds candidates from a late reply. A sweep read the range of these rows after `asOfMs` and did not find them at the
-   * source.
+   * The column with the creation time of a record. at: records show the time, and the list can be read in its order; in a further
+   * source the column is `not null`. before: only a bound of it is known, and the list is walked whole; each walk writes to
+   * `checkedAt` as of when it has shown the row.
    */
-  addLate(
-    client: Client,
-    claim: Pick<Claim, 'account' | 'stream'>,
-    ids: readonly string[],
-    of: { readonly asOfMs: Ms; readonly lookbackMs: number },
-  ): Promise<void>;
+  readonly created: { readonly at: string } | { readonly before: string; readonly checkedAt: string };
+  /** SQL: a time by which the record existed, as rows of other streams prove. */
+  readonly provenBy?: string;
+  /** The column that tells as of when the parts of the record were read that another stream reads. */
+  readonly detailsAsOf?: string;
+  /** Columns that a tombstone clears. */
+  readonly cleared?: readonly string[];
+  /** Rows of other streams that die with the record. */
+  readonly parts?: readonly Part[];
+}
+
+/** A table of parts of records. */
+export interface Part {
+  readonly table: Pick<Table, 'name' | 'rows'>;
+  /** The column that holds the id of the record. */
+  readonly parent: string;
 }
 
 interface Described {
@@ -242,8 +251,8 @@ interface Described {
   readonly pending?: Pending;
   /** Whether the nightly run reads this stream even if no record is waiting, to fetch names that are due. */
   readonly nightlyDetails?: boolean;
-  /** The deletion candidates of a stream whose sweep confirms deletions by id. */
-  readonly candidates?: Candidates;
+  /** Of a list that the engine sweeps in the order of creation, or by a walk. */
+  readonly rowFacts?: RowFacts;
   /**
    * Stores a reject from its stored payload, without a request. Throws NotStored if that is impossible. Without this
    * method the record is fetched again.
@@ -273,11 +282,13 @@ interface Described {
 
 /**
  * One list of a stream. Once the first list shows a record for which `shows` is true, this list is redundant and is not
- * read.
+ * read. Until then the first list may hide such records.
  */
 interface List<T> {
   readonly name: string;
   shows?(record: T): boolean;
+  /** The boolean column that is true for rows of which `shows` is true. */
+  readonly flag?: string;
 }
 
 /** A stream that is read by paging through lists. */
@@ -311,14 +322,21 @@ export interface ListStream<T extends Row> extends Described {
    * shows, counted up to a page.
    */
   readonly newestFirst?: { stored(db: Pick<Client, 'query'>, account: string): Promise<number> };
-  /** Name of a filter for the most volatile records. A sweep reads this part every day. */
-  readonly daily?: string;
+  /**
+   * A list of the most volatile records, which a sweep reads every day. `where`: SQL over `t`, a row that the list shows unless the
+   * row is in a list of its own.
+   */
+  readonly daily?: { readonly list: string; readonly where: string };
   /** Request for several ids on one page of a list. The list may hide some of these records. */
   among?(ids: readonly string[]): Request<T>;
   /**
    * Filters that partition the records of one second. They are needed if a second has more records than paging reaches.
    */
   cuts?(db: Pick<Client, 'query'>, claim: Pick<Claim, 'account' | 'stream'>): Promise<Cuts>;
+  /** Name of an edit that nothing announces, in findings. Default: `edited`. */
+  readonly edited?: string;
+  /** Of a list with a version: names of edits that do not change it, by field. Default: `edits`. */
+  readonly quiet?: Readonly<Record<string, string>>;
   /** Further merge parameters, from $7 on: derived from the request and from `shownBy` of the reply, in ms. */
   parameters?(ask: Pick<Ask, 'since'>, shownBy: Ms): unknown[];
 }

@@ -13,6 +13,7 @@ import pg from 'pg';
 import { Away, exitCodes, isAway, isCanceled, ShelfdeskError } from '../../errors.ts';
 import { keepChecksums, refuseIfEdited } from './checksums.ts';
 import { addMirrors, type Mirror } from './mirrors.ts';
+import { openCandidates } from './open-candidates.ts';
 import { ownNames, type Queryable } from './pool.ts';
 import { connectSession, sessionTo } from './session/session.ts';
 import { applyViews, readViews, stateOfViews } from './views.ts';
@@ -69,6 +70,7 @@ export async function migrate(url: string, sql: Sql = ownSql, sources: readonly 
     if (missing.some(name => name !== theViews)) await applyMigrations(client, folder);
     if (missing.includes(theViews)) await applyViews(client, await readViews(sql.views, sql.version));
     const files = await addMirrors(client, sources, missing.includes(theViews));
+    await openCandidates(client, sources);
     await settleRoles(client);
     await settleJit(client);
     const leftOut = await analyzeLoaded(client);

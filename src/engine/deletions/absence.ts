@@ -3,26 +3,19 @@
  * source has a read by id, the candidate is fetched by id, and only a 404 counts. Without one, its absence counts.
  */
 import type pg from 'pg';
-import { Gone, Retry } from '../../errors.ts';
+import { Fatal, Gone } from '../../errors.ts';
 import type { ListStream, Row } from '../../sources/source.ts';
 import { count } from '../../words.ts';
-import { keepBooks, noCounts } from '../commit/commit.ts';
-import { type Context, sourceOf, takeCredits } from '../context.ts';
-import { type Client, transaction } from '../database/pool.ts';
+import { commitWork } from '../commit/commit-work.ts';
+import { type Context, sourceOf } from '../context.ts';
 import { storableIds } from '../json-text.ts';
-import { singleBatch } from '../load/batch.ts';
-import { commitRecords, laneOf } from '../load/commit-reply.ts';
 import { floorSecond, type Ms } from '../reading/reading.ts';
 import type { Claim } from '../runs/claims.ts';
 import { command } from '../runs/pauses.ts';
 import { bury } from './bury.ts';
+import { fetchRecord, mostAccepted } from './fetch-record.ts';
 import { buriedBy } from './lag.ts';
 import { noteSwept } from './swept-ranges.ts';
-
-/** Up to this number of deletions a sweep needs no confirmation, however few rows the table has. */
-const fewDeleted = 20;
-/** Tries for one record before the next one gets its turn. */
-const fewTries = 4;
 
 /** The whole list, as one reading showed it. */
 export interface WholeList {
@@ -60,11 +53,9 @@ async function noteWhole(
   { asOfMs }: WholeList,
 ): Promise<void> {
   const { lookbackMs } = sourceOf(ctx, stream.source);
-  const at = { nowMs: ctx.clock.now(), asOfMs };
-  const counts = { ...noCounts(), credits: takeCredits(ctx) };
-  await transaction(ctx.pg, async client => {
+  await commitWork(ctx, claim, asOfMs, async client => {
     await noteSwept(client, claim, list, { from: 0, to: floorSecond(asOfMs) }, asOfMs - lookbackMs);
-    await keepBooks(client, claim, at, { counts, rejects: [], stored: [], drift: [] });
+    return {};
   });
 }
 
@@ -82,8 +73,7 @@ async function markAbsent(
   { asOfMs, absent, live, accepts }: Absence,
 ): Promise<string | undefined> {
   if (absent.length === 0) return undefined;
-  const most = accepts ? Number.POSITIVE_INFINITY : Math.max(fewDeleted, Math.floor(live * ctx.sweep.mostDeleted));
-  if (absent.length > most)
+  if (absent.length > mostAccepted(ctx, live, accepts))
     return `${absent.length} of ${live} ${stream.name} seem to have been deleted at the source, and none was marked as deleted; if they were, run ${command(claim.account, `sweep ${stream.name} --accept-deletions`)}`;
   if (stream.get === undefined) {
     await markDeleted(ctx, claim, stream, absent, { goneMs: asOfMs, beforeMs: asOfMs });
@@ -99,21 +89,12 @@ async function markAbsent(
 
 /** Returns whether the record was proven to exist or to be gone. */
 async function confirm(ctx: Context, claim: Claim, stream: ListStream<Row>, id: string): Promise<boolean> {
-  const source = sourceOf(ctx, stream.source);
-  try {
-    const reply = await source.send(stream.get!(id), { lane: laneOf(claim), signal: ctx.signal, tries: fewTries });
-    if ((reply.records[0]?.id ?? reply.unreadable[0]?.id) !== id) return false;
-    await commitRecords(ctx, claim, stream, reply, singleBatch(stream, reply), {});
-    return true;
-  } catch (error) {
-    // The Date of a 404 tells when the record was gone. Without it the 404 may answer anything.
-    if (error instanceof Gone && Number.isFinite(error.asOf)) {
-      await markDeleted(ctx, claim, stream, [id], { goneMs: buriedBy(source, error.asOf), beforeMs: error.asOf });
-      return true;
-    }
-    if (error instanceof Gone || error instanceof Retry) return false;
-    throw error;
-  }
+  const answer = await fetchRecord(ctx, claim, stream, id);
+  if (answer instanceof Fatal) throw answer;
+  if (!(answer instanceof Gone)) return answer === undefined;
+  const goneMs = buriedBy(sourceOf(ctx, stream.source), answer.asOf);
+  await markDeleted(ctx, claim, stream, [id], { goneMs, beforeMs: answer.asOf });
+  return true;
 }
 
 /** The ids of the rows that exist at the source as far as the mirror knows. */
@@ -145,15 +126,13 @@ async function candidatesOf(
 async function markDeleted(
   ctx: Context,
   claim: Claim,
-  { merge }: ListStream<Row>,
+  stream: ListStream<Row>,
   ids: readonly string[],
   gone: { goneMs: Ms; beforeMs: Ms },
 ): Promise<void> {
-  const at = { nowMs: ctx.clock.now(), asOfMs: gone.beforeMs };
-  const credits = takeCredits(ctx);
-  await transaction(ctx.pg, async (client: Client) => {
-    const deleted = await bury(client, claim, merge.declared, ids, { ...gone, nowMs: at.nowMs });
-    const counts = { ...noCounts(), deleted, credits };
-    await keepBooks(client, claim, at, { counts, rejects: [], stored: ids, drift: [] });
+  const { lookbackMs } = sourceOf(ctx, stream.source);
+  await commitWork(ctx, claim, gone.beforeMs, async (client, { nowMs }) => {
+    const deleted = await bury(client, claim, stream, ids, { ...gone, nowMs, lookbackMs });
+    return { deleted, stored: ids };
   });
 }

@@ -17,6 +17,7 @@ import {
 import { keepProof, yetToBind } from '../commit/sums.ts';
 import { type Context, type OpenSource, sourceOf, takeCredits } from '../context.ts';
 import type { Client } from '../database/pool.ts';
+import { addLateCandidates, clearCandidates } from '../deletions/candidates.ts';
 import { parseJson } from '../exact-json.ts';
 import type { Reply, Unreadable } from '../http/request.ts';
 import type { Ask, Ms } from '../reading/reading.ts';
@@ -103,15 +104,15 @@ export function recordsOf<T extends Row>(
       before ?? (hasRows ? await writeBatch(client, claim, batch, at, care) : nothingWritten());
     const refused = [...unreadable, ...rejects];
     const ids = batch.records.map(({ id }) => id);
-    if (mayClear.candidates) await stream.candidates?.clear(client, claim, shown, asOf);
+    if (stream.rowFacts && mayClear.candidates) await clearCandidates(client, claim, shown, asOf);
     const failed = new Set(rejects.map(({ recordId }) => recordId));
     if (clockMoved === undefined)
       await more?.(
         client,
         ids.filter(id => !failed.has(id)),
       );
-    if (isLate(source, asOf))
-      await stream.candidates?.addLate(client, claim, ids, { asOfMs: asOf, lookbackMs: source.lookbackMs });
+    if (stream.rowFacts && isLate(source, asOf))
+      await addLateCandidates(client, claim, stream.rowFacts, ids, { asOfMs: asOf, lookbackMs: source.lookbackMs });
     await keepBooks(client, claim, at, {
       counts: {
         ...counts,

@@ -11,7 +11,7 @@ import type { Claim } from '../runs/claims.ts';
 type Key = Pick<Claim, 'account' | 'stream'>;
 
 /** A list that the source counts costs more with its count. */
-function counts<T extends Row>(stream: ListStream<T>, list: string): boolean {
+export function counts<T extends Row>(stream: ListStream<T>, list: string): boolean {
   const ask = { page: 1, perPage: stream.paging.perPage };
   return stream.request(list, { ...ask, count: true }).cost > stream.request(list, ask).cost;
 }

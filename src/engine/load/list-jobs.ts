@@ -1,4 +1,4 @@
-/** The jobs of a list stream: sync extends it to now, backfill fills its gaps. */
+/** The jobs of a list stream: sync extends it to now, backfill fills its gaps. With facts about its rows it is swept and verified. */
 import type { ListStream, Row, StreamJobs } from '../../sources/source.ts';
 import type { Context } from '../context.ts';
 import type { Work } from '../runs/claims.ts';
@@ -7,9 +7,13 @@ import type { Outcome } from './list-loop.ts';
 
 const loop = () => import('./list-loop.ts');
 
-export const listJobs = (stream: ListStream<Row>): Pick<StreamJobs, 'sync' | 'backfill'> => ({
+export const listJobs = (stream: ListStream<Row>): Omit<StreamJobs, 'audit'> => ({
   sync: { read: async (ctx, claim) => (await loop()).syncList(ctx, claim, stream), isDone: isLeftToOthers },
   backfill: { read: async (ctx, claim) => (await loop()).backfillList(ctx, claim, stream) },
+  ...(stream.rowFacts && {
+    sweep: { read: async (ctx, claim) => (await import('../deletions/sweep.ts')).sweepStream(ctx, claim, stream) },
+    verify: { read: async (ctx, claim) => (await import('../verify/verify-list.ts')).verifyList(ctx, claim, stream) },
+  }),
 });
 
 /** A fresh run that finds another run at the high-water mark of the stream leaves the stream to that run. */

@@ -22,6 +22,7 @@ import {
   type Cuts,
   type Ends,
   farFuture,
+  gapIn,
   type Ms,
   type Pages,
   type Proof,
@@ -166,7 +167,7 @@ async function readTakenBack<T extends Row>(
     gaps.push(...(await readAnew(ctx, claim, stream, list, part)).gaps);
   }
   const left = parts.length === 0 || gaps.length > 0 ? [] : await takenBack(ctx.pg, claim);
-  return [...gaps, ...left.map(({ list, from }) => `${list} list, ${new Date(from).toISOString()}: ${copiesDiffer}`)];
+  return [...gaps, ...left.map(({ list, from }) => gapIn(list, { from, reason: copiesDiffer }))];
 }
 
 async function takeBack(ctx: Context, claim: Claim, { declared }: Merge, knownMs: Ms): Promise<void> {
@@ -242,7 +243,7 @@ async function readPart<T extends Row>(
       if ((step.done && proven.covered === undefined) || proven.gap) isWhole = false;
       asOf = reply.asOf;
       await commits.room();
-      if (proof.gap) gaps.push(`${list} list, ${new Date(proof.gap.from).toISOString()}: ${proof.gap.reason}`);
+      if (proof.gap) gaps.push(gapIn(list, proof.gap));
       if (!isRead) {
         isAllRead &&= !isOfOne(ask);
         commits.add(booksOf(ctx, claim, stream, { list, ask, answer: reply, proof, until: untilMs }), step.done);

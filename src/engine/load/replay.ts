@@ -10,6 +10,7 @@ import { clearReject, lockReject, type StoredReject } from '../commit/rejects.ts
 import type { Context } from '../context.ts';
 import { lookbackOf } from '../coverage/coverage.ts';
 import { type Client, isOfRecord } from '../database/pool.ts';
+import { addLateCandidates } from '../deletions/candidates.ts';
 
 /** The reason why a reject stays open. The transaction is rolled back. */
 export class NotStored extends Error {}
@@ -43,8 +44,8 @@ export async function replay(
       await stream.replay({ client, writer, care, streams, stream, reject: { ...reject, payload, at } });
       const shown = stream.kind === 'detail' ? stream.of : stream;
       const shownId = stream.kind === 'detail' ? reject.ask_id : reject.record_id;
-      if (shownId !== null)
-        await shown.candidates?.addLate(client, { account, stream: shown.key }, [shownId], {
+      if (shownId !== null && shown.rowFacts)
+        await addLateCandidates(client, { account, stream: shown.key }, shown.rowFacts, [shownId], {
           asOfMs: at.asOfMs,
           lookbackMs: await lookbackOf(client, { account, stream: shown.key }),
         });

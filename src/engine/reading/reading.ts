@@ -171,6 +171,10 @@ export interface Ends {
 
 export type Reader = (from: Ms, options: ReadingOptions) => Generator<Step, Proof, Page>;
 
+/** A gap in words. */
+export const gapIn = (list: string, { from, reason }: Pick<NonNullable<Proof['gap']>, 'from' | 'reason'>): string =>
+  `${list} list, ${new Date(from).toISOString()}: ${reason}`;
+
 export const floorSecond = (ms: Ms): Ms => Math.floor(ms / secondMs) * secondMs;
 
 /** `until` in whole seconds; Infinity if everything is wanted. */

@@ -19,9 +19,10 @@ import {
   withCare,
   writeBatch,
 } from '../commit/commit.ts';
+import { commitWork } from '../commit/commit-work.ts';
 import { type Reject, settleRejects } from '../commit/rejects.ts';
-import type { Context } from '../context.ts';
-import { type Client, transaction } from '../database/pool.ts';
+import { type Context, takeCredits } from '../context.ts';
+import type { Client } from '../database/pool.ts';
 import type { StreamKey } from '../database/stream-key.ts';
 import type { Reply } from '../http/request.ts';
 import { byForce } from '../load/batch.ts';
@@ -56,8 +57,6 @@ type Stored = Pick<Written, 'counts' | 'rejects'>;
 export interface Subject {
   /** The key of the stream. */
   readonly stream: StreamKey;
-  /** The credits that the reply cost. */
-  takeCredits(): number;
   /** The stored rows of these ids. `lock`: they stay unchanged until the transaction ends. */
   standing(client: Client, ids: readonly string[], lock: boolean): Promise<Map<string, Standing>>;
   judge(client: Client, ids: readonly string[], standing: ReadonlyMap<string, Standing>): Promise<Map<string, Verdict>>;
@@ -100,7 +99,7 @@ export async function examine(look: Look, { subject, reply, batch, more, uncount
     asOfMs: reply.asOf,
     ...(reply.trueByMs !== undefined && { trueByMs: reply.trueByMs }),
   };
-  const credits = subject.takeCredits();
+  const credits = takeCredits(ctx);
   return withCare(ctx, async (client, care) => {
     const { found, refused } = await (subject.differing?.(client, care, at) ??
       differingOf(client, claim, batch, care, at));
@@ -205,7 +204,6 @@ export interface Absent {
   /** The key of the stream. */
   readonly stream: StreamKey;
   readonly id: string;
-  takeCredits(): number;
   standing(client: Client): Promise<Standing | undefined>;
   /** Whether the deletion at the source is believed. */
   isBelieved(client: Client, ours: Standing): Promise<boolean>;
@@ -220,12 +218,11 @@ export async function noteAbsent(
   { asOfMs, more }: { asOfMs: Ms; more?: ((client: Client) => Promise<void>) | undefined },
 ): Promise<boolean> {
   const { ctx, claim, repair, random, expected } = look;
-  const at = { nowMs: ctx.clock.now(), asOfMs };
-  const credits = absent.takeCredits();
-  return transaction(ctx.pg, async client => {
+  let known = false;
+  await commitWork(ctx, claim, asOfMs, async (client, at) => {
     const ours = await absent.standing(client);
     const isHere = ours !== undefined && !ours.hasTombstone;
-    const known = !isHere || (ours.isOlder && (await absent.isBelieved(client, ours)));
+    known = !isHere || (ours.isOlder && (await absent.isBelieved(client, ours)));
     let deleted = 0;
     if (isHere && known) {
       if (repair) deleted = await absent.markDeleted(client, at);
@@ -240,8 +237,7 @@ export async function noteAbsent(
       await writeFindings(client, claim, [finding], { ...at, random });
     }
     await more?.(client);
-    const counts = { ...noCounts(), seen: 1, deleted, credits };
-    await keepBooks(client, claim, at, { counts, rejects: [], stored: [], drift: [], expected });
-    return known;
+    return { seen: 1, deleted, expected };
   });
+  return known;
 }

@@ -1,5 +1,6 @@
 /** Classifies a difference: announced by the source, silent, or made here by hand. Pure. */
 
+import type { ListStream, Row } from '../../sources/source.ts';
 import { fieldOf, type Table } from '../commit/merge.ts';
 import { jsonOf } from '../json-text.ts';
 import type { Compared, Differing } from './comparison-sql.ts';
@@ -96,6 +97,33 @@ export function kindOfEdit(merge: Compared, found: readonly Differing[], edited:
     return 'missing here';
   return contradicts(merge, found) ? 'changed here' : edited;
 }
+
+/** Versions of a record in ms: the stored one, and the one in the reply. */
+interface Versions {
+  readonly ours: number | null;
+  readonly theirs: number;
+}
+
+/** For a record of a list. */
+export function kindOfRecord(
+  { merge, edited = 'edited', quiet = {} }: Pick<ListStream<Row>, 'merge' | 'edited' | 'quiet'>,
+  found: readonly Differing[],
+  { ours, theirs }: Versions,
+): string {
+  const { version } = merge.declared.root;
+  if (version === undefined) return kindOfEdit(merge, found, edited);
+  const kind = kindOfEdit(merge, found, '');
+  if (kind !== '') return kind;
+  if (ours !== null && theirs > ours) return 'a change was missed';
+  return kindsOfQuiet(
+    found.map(({ field }) => quiet[field] ?? 'edits'),
+    version,
+  );
+}
+
+/** For edits that do not move the version of their record. */
+export const kindsOfQuiet = (edits: readonly string[], version: string): string =>
+  [...new Set(edits.map(edit => `${edit} do not move ${version}`))].sort().join('; ');
 
 /** The record is only here: the source deleted it, or someone inserted it by hand. */
 export const kindOfGone = (isItself: boolean | null): string => (isItself === true ? 'deleted' : 'only here');

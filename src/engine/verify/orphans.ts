@@ -2,27 +2,20 @@
  * Finds and repairs orphaned parts of records: live rows of nested tables whose parent row is missing or deleted. A part has the
  * state of its parent.
  */
-import { type Declared, keepChanges, rowsOf, shortName, type Table } from '../commit/merge.ts';
+import type { Part } from '../../sources/source.ts';
+import { keepChanges, rowsOf, shortName } from '../commit/merge.ts';
 import type { Client, Queryable } from '../database/pool.ts';
+import type { StreamKey } from '../database/stream-key.ts';
 import type { Ms } from '../reading/reading.ts';
 import type { Claim } from '../runs/claims.ts';
 import type { Finding } from './findings.ts';
 import { isMissing } from './verifications.ts';
 
-/** A table of parts, and the table of the records that they belong to. */
+/** Parts, and the stream of the records that they belong to. */
 export interface Parts {
-  readonly table: Pick<Table, 'name' | 'rows'>;
-  /** The column that holds the id of the record. */
-  readonly parent: string;
-  /** The table of the records, which is named as the key of their stream. */
-  readonly of: string;
+  readonly of: StreamKey;
+  readonly parts: readonly Part[];
 }
-
-/** The tables among these whose rows belong to records of `of`. */
-export const partsOf = (of: string, tables: readonly Table[]): Parts[] =>
-  tables.flatMap(table => (table.parent === undefined ? [] : [{ table, parent: table.parent, of }]));
-
-export const partsOfMerge = ({ root, others }: Declared): Parts[] => partsOf(root.name, others);
 
 /**
  * Ids of records that are missing here although they have live parts. Excludes records that this run has reported as
@@ -31,18 +24,18 @@ export const partsOfMerge = ({ root, others }: Declared): Parts[] => partsOf(roo
 export async function parentsLost(
   db: Queryable,
   { account, run }: Pick<Claim, 'account' | 'run'>,
-  all: readonly Parts[],
+  { of, parts }: Parts,
 ): Promise<string[]> {
-  if (all.length === 0) return [];
-  const parts = all.map(
-    ({ table, parent, of }) => `select o.${parent} as id from ${table.name} o
+  if (parts.length === 0) return [];
+  const lost = parts.map(
+    ({ table, parent }) => `select o.${parent} as id from ${table.name} o
       where o.account_id = $1 and o._deleted_at is null and not exists (
         select from ${of} p where p.account_id = o.account_id and p.id = o.${parent} and p._deleted_at is null)
       and not exists (
         select from sync.audit a
         where a.account_id = $1 and a.run_id = $2 and a.stream_key = '${of}' and a.record_id = o.${parent} and ${isMissing('a')})`,
   );
-  const { rows } = await db.query<{ id: string }>(`${parts.join('\nunion\n')} order by id`, [account, run]);
+  const { rows } = await db.query<{ id: string }>(`${lost.join('\nunion\n')} order by id`, [account, run]);
   return rows.map(({ id }) => id);
 }
 
@@ -50,11 +43,11 @@ export async function parentsLost(
 export async function orphansOf(
   client: Client,
   account: string,
-  all: readonly Parts[],
+  { parts }: Parts,
   id: string,
 ): Promise<Pick<Finding, 'differences' | 'kind' | 'oursAsOf'> | undefined> {
   const found: [string, readonly [unknown, unknown]][] = [];
-  for (const { table, parent } of all) {
+  for (const { table, parent } of parts) {
     const { rows } = await client.query<{ id: string }>(
       `select o.id from ${table.name} o
        where o.account_id = $1 and o.${parent} = $2 and o._deleted_at is null order by 1`,
@@ -73,14 +66,14 @@ export async function orphansOf(
 export async function takeAway(
   client: Client,
   { account, run }: Pick<Claim, 'account' | 'run'>,
-  all: readonly Parts[],
+  { of, parts }: Parts,
   id: string,
   { nowMs, asOfMs }: { nowMs: Ms; asOfMs: Ms },
 ): Promise<number> {
   const now = new Date(nowMs);
   await client.query(`select ${keepChanges('$1', '$2', '$3')}`, [now, new Date(asOfMs), run]);
   let taken = 0;
-  for (const { table, parent, of } of all) {
+  for (const { table, parent } of parts) {
     const which = `o.account_id = $1 and o.${parent} = $2`;
     const marked = await client.query(
       `update ${rowsOf(table)} o set _deleted_at = p._deleted_at, _synced_at = $3

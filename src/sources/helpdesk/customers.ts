@@ -9,7 +9,6 @@ import { walkList } from '../../engine/reading/page-walk.ts';
 import { factsOf } from '../record-check.ts';
 import { columnsOf } from '../record-columns.ts';
 import { identify, type ListStream } from '../source.ts';
-import { candidates } from './deletions/candidates.ts';
 import { getCustomer, listCustomers, paging } from './endpoints.ts';
 import { personalRules } from './personal/rules.ts';
 import { type Customer, contact, customer } from './records.ts';
@@ -18,7 +17,6 @@ export const customers: ListStream<Customer> = {
   kind: 'list',
   ...identify('helpdesk', 'customers'),
   personalRules: personalRules.customers,
-  candidates,
   schedule: ['fresh', 'nightly'],
   target: '5m',
   lists: [{ name: 'default' }],
@@ -35,6 +33,13 @@ export const customers: ListStream<Customer> = {
     }),
   orderedBy: () => Number.NaN,
   get: getCustomer,
+  edited: 'customer edited',
+  rowFacts: {
+    created: { before: '_created_before', checkedAt: '_checked_at' },
+    // The oldest ticket of a customer.
+    provenBy: `(
+          select min(k.created_at) from helpdesk.tickets k where (k.account_id, k.customer_id) = (t.account_id, t.id))`,
+  },
   // The customer was created before the reply was written.
   parameters: (ask, shownBy) => [new Date(ask.since ?? 0), new Date(shownBy)],
   merge: buildMerge(

@@ -43,9 +43,6 @@ function makeHelpdesk(desk: Desk): Source<HelpdeskPart> {
   const verify: StreamJobs['verify'] = {
     read: async (ctx, claim) => (await import('./verify/verify.ts')).verifyStream(ctx, claim, desk),
   };
-  const swept = (stream: Desk['tickets' | 'customers']): Pick<StreamJobs, 'sweep'> => ({
-    sweep: { read: async (ctx, claim) => (await import('./deletions/sweep.ts')).sweepStream(ctx, claim, stream) },
-  });
   return {
     name: sourceName,
     label: 'the help desk',
@@ -65,7 +62,7 @@ function makeHelpdesk(desk: Desk): Source<HelpdeskPart> {
         replay,
         relations: ['contacts', 'customers', 'customer_summary', 'dim_customer'],
         sampled: true,
-        jobs: { ...listJobs(desk.customers), ...swept(desk.customers), verify },
+        jobs: { ...listJobs(desk.customers), verify },
       },
       {
         ...desk.tickets,
@@ -75,7 +72,6 @@ function makeHelpdesk(desk: Desk): Source<HelpdeskPart> {
         sampled: true,
         jobs: {
           ...listJobs(desk.tickets),
-          ...swept(desk.tickets),
           verify,
           audit: { read: async (ctx, claim) => (await import('./verify/audit.ts')).audit(ctx, claim, desk) },
         },

@@ -10,11 +10,11 @@ import type { Ask } from '../../engine/reading/reading.ts';
 import { factsOf, timeOf } from '../record-check.ts';
 import { columnsOf, leftOutOf } from '../record-columns.ts';
 import { identify, type ListStream } from '../source.ts';
-import { candidates } from './deletions/candidates.ts';
 import { getTicket, listTickets, paging, type TicketsQuery } from './endpoints.ts';
 import { knownCuts } from './partitions.ts';
 import { personalRules } from './personal/rules.ts';
 import { channels, type Ticket, ticket } from './records.ts';
+import { rowsOf } from './rows-of.ts';
 import { countListed } from './verify/stored.ts';
 
 /** List of open and held tickets. Only a sweep reads this list. */
@@ -24,13 +24,12 @@ export const tickets: ListStream<Ticket> = {
   kind: 'list',
   ...identify('helpdesk', 'tickets'),
   personalRules: personalRules.tickets,
-  candidates,
   schedule: ['fresh', 'nightly'],
   target: '5m',
   lists: [
     { name: 'default' },
-    { name: 'spam', shows: record => record.spam === true },
-    { name: 'trash', shows: record => record.trash === true },
+    { name: 'spam', shows: record => record.spam === true, flag: 'spam' },
+    { name: 'trash', shows: record => record.trash === true, flag: 'trash' },
   ],
   read: readMovingList,
   paging,
@@ -47,7 +46,17 @@ export const tickets: ListStream<Ticket> = {
     }),
   orderedBy: (record, order) => timeOf((order === 'created' ? record.created_at : record.updated_at) ?? ''),
   get: getTicket,
-  daily: open,
+  quiet: { label_ids: 'label edits', state: 'state changes', snoozed_until: 'state changes' },
+  daily: { list: open, where: `t.state in ('open', 'hold')` },
+  rowFacts: {
+    created: { at: 'created_at' },
+    detailsAsOf: '_messages_as_of',
+    cleared: ['_messages_as_of', '_messages_by'],
+    parts: [
+      { table: { name: 'helpdesk.messages', rows: rowsOf('messages') }, parent: 'ticket_id' },
+      { table: { name: 'helpdesk.attachments' }, parent: 'ticket_id' },
+    ],
+  },
   newestFirst: { stored: (db, account) => countListed(db, account, paging.perPage) },
   cuts: (db, claim) => knownCuts(db, claim, channels),
   among: ids => listTickets({ id: ids, page: 1, per_page: paging.perPage }),

@@ -18,6 +18,7 @@ export const users: ListStream<User> = {
   paging,
   fromTheBeginning: true,
   deletions: 'verify',
+  edited: 'user edited',
   request: (_list, ask) => listUsers({ page: ask.page, per_page: ask.perPage }),
   orderedBy: () => Number.NaN,
   merge: buildMerge({

@@ -16,9 +16,9 @@ import {
   transaction,
   withKeptPlans,
 } from '../../../src/engine/database/pool.ts';
+import { forgetKnown } from '../../../src/engine/deletions/candidates.ts';
 import type { Claim } from '../../../src/engine/runs/claims.ts';
 import { customers } from '../../../src/sources/helpdesk/customers.ts';
-import { forgetKnown } from '../../../src/sources/helpdesk/deletions/candidates.ts';
 import { claimMessages, claimSame } from '../../../src/sources/helpdesk/messages/claim-messages.ts';
 import { messages } from '../../../src/sources/helpdesk/messages/messages.ts';
 import { firstWaiting, nameThem, nextWaiting } from '../../../src/sources/helpdesk/messages/waiting.ts';

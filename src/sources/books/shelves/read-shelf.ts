@@ -13,9 +13,10 @@ import {
   withCare,
   writeBatch,
 } from '../../../engine/commit/commit.ts';
+import { commitWork } from '../../../engine/commit/commit-work.ts';
 import type { Context } from '../../../engine/context.ts';
 import { noteSize } from '../../../engine/coverage/pages.ts';
-import { type Client, transaction } from '../../../engine/database/pool.ts';
+import type { Client } from '../../../engine/database/pool.ts';
 import type { Reply } from '../../../engine/http/request.ts';
 import { bareBatch, driftOf, idsBatch, itemsBatch, rejectOf } from '../../../engine/load/batch.ts';
 import { laneOf } from '../../../engine/load/commit-reply.ts';
@@ -161,14 +162,11 @@ export const doubtOf = (ids: readonly string[]) =>
   `doubted ${createHash('sha256').update(ids.join('\n')).digest('hex').slice(0, 16)}`;
 
 /** The stored content stays. */
-async function noteDoubt({ ctx, claim }: Job, key: ShelfKey, reading: Reading): Promise<void> {
-  const credits = booksOf(ctx).send.takeCredits();
-  const at = { nowMs: ctx.clock.now(), asOfMs: 0 };
-  await transaction(ctx.pg, async client => {
+const noteDoubt = ({ ctx, claim }: Job, key: ShelfKey, reading: Reading): Promise<void> =>
+  commitWork(ctx, claim, 0, async client => {
     await noteReading(client, key, reading);
-    await keepBooks(client, claim, at, { counts: { ...noCounts(), credits }, rejects: [], stored: [], drift: [] });
+    return {};
   });
-}
 
 /** Fetches the shelf itself; undefined on failure, which the request for its volumes will report. */
 async function ask({ ctx, claim, stream }: Job, owner: string, id: string): Promise<Told | undefined> {

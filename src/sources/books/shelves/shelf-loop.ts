@@ -4,10 +4,11 @@
  * does not show, is skipped and reported; the rest continues.
  */
 
-import { keepBooks, noCounts, withCare, writeBatch } from '../../../engine/commit/commit.ts';
+import { keepBooks, withCare, writeBatch } from '../../../engine/commit/commit.ts';
+import { commitWork } from '../../../engine/commit/commit-work.ts';
 import { openSince } from '../../../engine/commit/rejects.ts';
 import type { Context } from '../../../engine/context.ts';
-import { isOfRecord, transaction } from '../../../engine/database/pool.ts';
+import { isOfRecord } from '../../../engine/database/pool.ts';
 import { goneBy } from '../../../engine/deletions/lag.ts';
 import type { Reply } from '../../../engine/http/request.ts';
 import { byForce, driftOf, idsBatch, itemsBatch, rejectOf } from '../../../engine/load/batch.ts';
@@ -177,33 +178,16 @@ async function markDeleted(
   { asOfMs: beforeMs }: Reading,
   asOfMs: Ms,
 ): Promise<void> {
-  const at = { nowMs: ctx.clock.now(), asOfMs };
-  const credits = booksOf(ctx).send.takeCredits();
   const changedMs = Math.max(goneBy(booksOf(ctx), asOfMs) - 1, (beforeMs ?? 0) + 1);
-  await transaction(ctx.pg, async client => {
+  await commitWork(ctx, claim, asOfMs, async (client, at) => {
     const nothing = { text: '[]', positions: [], all: true, ...at, changedMs, movedMs: changedMs, beforeMs };
     const { deleted } = await shelve(client, key, nothing);
     await markShelfDeleted(client, claim, key, changedMs, at.nowMs);
-    await keepBooks(client, claim, at, {
-      counts: { ...noCounts(), deleted: deleted + 1, credits },
-      rejects: [],
-      stored: [`${key.owner}/${key.shelf}`, `${key.owner}/${key.shelf}/volumes`],
-      drift: [],
-    });
+    const place = `${key.owner}/${key.shelf}`;
+    return { deleted: deleted + 1, stored: [place, `${place}/volumes`] };
   });
 }
 
 /** Records that all shelves of this owner are stored, as of the list. */
-async function coverOwner({ ctx, claim }: Job, owner: string, asOf: Ms): Promise<void> {
-  const at = { nowMs: ctx.clock.now(), asOfMs: asOf };
-  await transaction(ctx.pg, client =>
-    keepBooks(client, claim, at, {
-      counts: { ...noCounts(), credits: 0 },
-      rejects: [],
-      stored: [],
-      drift: [],
-      list: owner,
-      proof: covering(0, floorSecond(asOf)),
-    }),
-  );
-}
+const coverOwner = ({ ctx, claim }: Job, owner: string, asOf: Ms): Promise<void> =>
+  commitWork(ctx, claim, asOf, async () => ({ list: owner, proof: covering(0, floorSecond(asOf)) }));

@@ -65,7 +65,7 @@ type Judged = (id: string, ours: Standing | undefined) => Verdict;
 
 /** Common parts of the catalog's streams. */
 function subjectOf(
-  { ctx, claim }: Look,
+  { claim }: Look,
   stream: StreamKey,
   { askedMs, asOfMs }: { askedMs: Ms; asOfMs: Ms },
   judged: Judged,
@@ -73,7 +73,6 @@ function subjectOf(
   const key = { account: claim.account, stream };
   return {
     stream,
-    takeCredits: () => booksOf(ctx).send.takeCredits(),
     standing: (client, ids, lock) => standingOf(client, key, ids, { askedMs, asOfMs, lock }),
     async judge(client, ids, standing) {
       const isRead = ids.length > 0 && (await isReadBeside(client, key, askedMs));
@@ -270,7 +269,6 @@ export function noteShelfGone(
     {
       stream: shelves.key,
       id: record,
-      takeCredits: () => booksOf(ctx).send.takeCredits(),
       standing: async client => (await standing(client)).get(record),
       isBelieved: async client => !(await isReadBeside(client, { account, stream: shelves.key }, askedMs)),
       async markDeleted(client, at) {

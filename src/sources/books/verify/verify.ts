@@ -3,15 +3,15 @@
  * one request each. It uses spare requests and stops when the daily quota is used up. It resumes when the quota resets.
  */
 
-import { keepBooks, noCounts } from '../../../engine/commit/commit.ts';
-import type { Context } from '../../../engine/context.ts';
-import { transaction } from '../../../engine/database/pool.ts';
+import { type Context, sourceNow } from '../../../engine/context.ts';
+import type { Client } from '../../../engine/database/pool.ts';
+import type { StreamKey } from '../../../engine/database/stream-key.ts';
 import type { Outcome } from '../../../engine/load/list-loop.ts';
-import type { Ms } from '../../../engine/reading/reading.ts';
 import type { Claim } from '../../../engine/runs/claims.ts';
 import type { Examined, Look } from '../../../engine/verify/compare-reply.ts';
-import { noteAbsent } from '../../../engine/verify/compare-reply.ts';
-import { countFindings, isReadBeside, noteUnread, writeFindings } from '../../../engine/verify/findings.ts';
+import { type Finding, isReadBeside } from '../../../engine/verify/findings.ts';
+import { note } from '../../../engine/verify/note-orphans.ts';
+import { examineSample, fromPlace } from '../../../engine/verify/one-by-one.ts';
 import { askedOf, movePlace, placeOf } from '../../../engine/verify/verifications.ts';
 import { Gone, Retry } from '../../../errors.ts';
 import { booksOf } from '../open.ts';
@@ -38,8 +38,6 @@ import {
   volumesOfNoShelf,
 } from './verify-rows.ts';
 
-/** Volumes per query. */
-const batchSize = 100;
 /** Interval of the check whether another run reads the stream, and the longest wait for it. */
 const lookMs = 1000;
 const patienceMs = 15 * 60_000;
@@ -63,25 +61,30 @@ export async function verifyAtRandom(
   goesOn: () => Promise<boolean> = async () => true,
 ): Promise<Outcome> {
   const { ctx, claim } = look;
-  const choice = { limit: sample - (await countFindings(ctx.pg, claim)), chance: ctx.random() };
   const { owners } = booksOf(ctx);
-  const chosen: [record: string, examined: () => Promise<Examined | string>][] =
-    claim.stream === 'books.volumes'
-      ? (await volumesAtRandom(ctx.pg, claim, choice)).map(id => [id, () => examineVolume(look, catalog, id)])
-      : (await shelvesAtRandom(ctx.pg, claim, { ...choice, owners })).map(({ owner, shelf }) => [
-          recordOf({ owner, shelf }),
-          () => examineOne(look, catalog, owner, shelf),
+  const isCompared = async (examined: Promise<Examined | string>) => {
+    const result = await examined;
+    return typeof result !== 'string' && unreadOf(result) === 0;
+  };
+  const unread = await examineSample(look, {
+    sample,
+    async choose(of) {
+      if (claim.stream === 'books.volumes')
+        return (await volumesAtRandom(ctx.pg, claim, of)).map(id => [
+          id,
+          () => isCompared(examineVolume(look, catalog, id)),
         ]);
-  let unread = 0;
-  for (const [record, examined] of chosen) {
-    if (!(await goesOn())) break;
-    await giveWay(look);
-    const result = await examined();
-    const isUnread = typeof result === 'string' || unreadOf(result) > 0;
-    if (!isUnread) continue;
-    unread++;
-    await noteUnread(ctx.pg, claim, [claim.stream], record, sourceNow(look));
-  }
+      return (await shelvesAtRandom(ctx.pg, claim, { ...of, owners })).map(({ owner, shelf }) => [
+        recordOf({ owner, shelf }),
+        () => isCompared(examineOne(look, catalog, owner, shelf)),
+      ]);
+    },
+    async goesOn() {
+      const isFree = await goesOn();
+      if (isFree) await giveWay(look);
+      return isFree;
+    },
+  });
   const [partial] = uncompared(unread);
   return { partial };
 }
@@ -104,48 +107,39 @@ const uncompared = (many: number): string[] =>
 async function verifyVolumes(look: Look, catalog: Catalog): Promise<string[]> {
   const { ctx, claim } = look;
   let unread = 0;
-  for (let after = (await placeOf(ctx.pg, claim, 'default'))?.place ?? ''; ; ) {
-    const ids = await volumesAfter(ctx.pg, claim, after, batchSize);
-    if (ids.length === 0) break;
-    for (const id of ids) {
-      await giveWay(look);
-      const isUnread = unreadOf(await examineVolume(look, catalog, id)) > 0;
-      // A volume that another run stored meanwhile is fetched once more.
-      if (isUnread) unread += unreadOf(await examineVolume(look, catalog, id));
-      await movePlace(ctx.pg, claim, 'default', id);
-    }
-    after = ids.at(-1)!;
+  const next = (after: string, limit: number) => volumesAfter(ctx.pg, claim, after, limit);
+  for await (const id of fromPlace(look, 'default', next)) {
+    await giveWay(look);
+    const isUnread = unreadOf(await examineVolume(look, catalog, id)) > 0;
+    // A volume that another run stored meanwhile is fetched once more.
+    if (isUnread) unread += unreadOf(await examineVolume(look, catalog, id));
+    await movePlace(ctx.pg, claim, 'default', id);
   }
   for (const id of await volumesOfNoShelf(ctx.pg, claim)) await noteVolumeOfNoShelf(look, id);
   return uncompared(unread);
 }
 
-const sourceNow = ({ ctx }: Look): Ms => booksOf(ctx).send.sourceNow() ?? ctx.clock.now();
-
 /** No list has ever shown this volume, so it was written by hand. */
-async function noteVolumeOfNoShelf(look: Look, id: string): Promise<void> {
-  const { ctx, claim } = look;
-  const standing = async () => ({ ...unknown, observedAt: new Date(sourceNow(look)) });
-  const absent = {
-    stream: 'books.volumes' as const,
-    id,
-    takeCredits: () => booksOf(ctx).send.takeCredits(),
-    standing,
-    isBelieved: async () => true,
-    markDeleted: (client: Parameters<typeof takeVolume>[0]) => takeVolume(client, claim, id),
-  };
-  await noteAbsent(look, absent, { asOfMs: sourceNow(look) });
-}
+const noteVolumeOfNoShelf = (look: Look, id: string): Promise<void> =>
+  noteOnlyHere(look, 'books.volumes', id, { row: ['there', null] }, client => takeVolume(client, look.claim, id));
 
-/** A row without a reply to compare. */
-const unknown = {
-  hasTombstone: false,
-  isItself: null,
-  isOlder: true,
-  updatedMs: null,
-  hasMessages: null,
-  waits: false,
-};
+/** Reports what only the mirror has, and removes it if the run repairs. */
+function noteOnlyHere(
+  look: Look,
+  stream: StreamKey,
+  record: string,
+  differences: Finding['differences'],
+  take: (client: Client, now: Date) => Promise<number>,
+): Promise<void> {
+  return note(look, sourceNow(look.ctx, 'books'), async (client, { nowMs }) => {
+    const { repair } = look;
+    const deleted = repair ? await take(client, new Date(nowMs)) : 0;
+    return {
+      findings: [{ stream, record, differences, kind: 'only here', oursAsOf: null, repaired: repair }],
+      deleted,
+    };
+  });
+}
 
 // --- shelves -----------------------------------------------------------------------------------------------------------
 
@@ -156,7 +150,7 @@ async function verifyShelves(look: Look, catalog: Catalog): Promise<string[]> {
     await giveWay(look);
     missing.push(...(await verifyOwner(look, catalog, owner)));
   }
-  const nowMs = sourceNow(look);
+  const nowMs = sourceNow(ctx, 'books');
   for (const one of await shelvesOfStrangers(ctx.pg, look.claim))
     await noteShelfGone(
       look,
@@ -226,23 +220,12 @@ async function verifyOwner(look: Look, catalog: Catalog, owner: string): Promise
 }
 
 /** Reports volumes on a missing or deleted shelf. */
-async function noteHanging(look: Look, one: { owner: string; shelf: string; volumes: string[] }): Promise<void> {
-  const { ctx, claim, repair, random } = look;
-  const at = { nowMs: ctx.clock.now(), asOfMs: sourceNow(look) };
-  const key = { account: claim.account, owner: one.owner, shelf: one.shelf };
+function noteHanging(look: Look, one: { owner: string; shelf: string; volumes: string[] }): Promise<void> {
+  const { account, run } = look.claim;
+  const key = { account, owner: one.owner, shelf: one.shelf };
   const hanging = Object.fromEntries(one.volumes.map(id => [id, 'there']));
-  await transaction(ctx.pg, async client => {
-    const deleted = repair ? await clearShelf(client, key, new Date(at.nowMs), claim.run) : 0;
-    const finding = {
-      stream: 'books.shelves' as const,
-      record: recordOf(key),
-      differences: { 'shelf_volumes.row': [hanging, {}] as const },
-      kind: 'only here',
-      oursAsOf: null,
-      repaired: repair,
-    };
-    await writeFindings(client, claim, [finding], { ...at, random });
-    const counts = { ...noCounts(), deleted, credits: 0 };
-    await keepBooks(client, claim, at, { counts, rejects: [], stored: [], drift: [] });
-  });
+  const differences = { 'shelf_volumes.row': [hanging, {}] } as const;
+  return noteOnlyHere(look, 'books.shelves', recordOf(key), differences, (client, now) =>
+    clearShelf(client, key, now, run),
+  );
 }

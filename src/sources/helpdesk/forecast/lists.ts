@@ -17,10 +17,10 @@ import { endsOf, lookOf } from '../../../engine/load/list-ends.ts';
 import { type Ask, farFuture, type Ms, secondMs } from '../../../engine/reading/reading.ts';
 import type { Scope } from '../../../engine/runs/ranges.ts';
 import type { Range } from '../../../engine/runs/runs.ts';
+import { countLive } from '../../../engine/verify/stored-rows.ts';
 import type { DetailStream, ListStream, Row } from '../../source.ts';
 import { countWaiting, nextWaiting, ticketsForNames } from '../messages/waiting.ts';
 import { helpdeskOf } from '../open.ts';
-import { countLive } from '../verify/stored.ts';
 import { cameBefore, countAgain, countRead, countReadSince, namesKnown, timesOfOurs } from './rows.ts';
 
 export interface Desk {
@@ -101,7 +101,7 @@ const partOf = (stream: string, asked: readonly Asked[]): Part => ({
 
 async function topOfUsers(planning: Planning): Promise<Part> {
   const { ctx, nowMs, desk, assumed } = planning;
-  const ours = await countLive(ctx.pg, ctx.account, 'users');
+  const ours = await countLive(ctx.pg, ctx.account, 'helpdesk.users');
   assumed.add(ours > 0 ? `the source has as many users as the mirror (${ours})` : 'all users fit on one page');
   const { users } = desk;
   const { firstLoad } = await readPosition(ctx.pg, keyOf(planning, 'helpdesk.users'), 'default', true);
@@ -324,13 +324,13 @@ async function gapsOfStream(
  */
 async function oursOf(
   { ctx, nowMs }: Planning,
-  { name }: ListStream<Row>,
+  { name, key }: ListStream<Row>,
   list: string,
   { gaps, again }: { gaps: readonly { from: Ms; to: Ms }[]; again: boolean },
 ): Promise<Imagined> {
   const sinceMs = gaps.at(-1)!.from - secondMs;
   if (name === 'tickets') return timesOfOurs(ctx.pg, ctx.account, list, Math.max(0, sinceMs));
-  const live = await countLive(ctx.pg, ctx.account, name as 'customers' | 'users');
+  const live = await countLive(ctx.pg, ctx.account, key);
   const times = evenly(live, 0, nowMs);
   // Stored records cannot lie in a gap that was never read.
   return again ? times : times.filter(time => !gaps.some(({ from, to }) => time >= from && time < to));
@@ -365,7 +365,7 @@ async function lackingIn(
   });
   const { fromMs } = await readPosition(ctx.pg, keyOf(planning, stream.key), list, stream.fromTheBeginning);
   if (stream.key === 'helpdesk.customers') {
-    const ours = await countLive(ctx.pg, ctx.account, 'customers');
+    const ours = await countLive(ctx.pg, ctx.account, 'helpdesk.customers');
     return Math.max(0, total - ours - (await came(planning, 'helpdesk.customers', fromMs)));
   }
   const ours = await timesOfOurs(ctx.pg, ctx.account, list, since);

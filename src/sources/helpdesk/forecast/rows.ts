@@ -1,10 +1,11 @@
 /** Queries for a forecast: numbers of tickets, customers and names that the warehouse knows without a request. */
 
 import type pg from 'pg';
+import { shownIn } from '../../../engine/deletions/row-facts.ts';
 import type { Key } from '../../../engine/forecast/forecast-rows.ts';
 import type { Ms } from '../../../engine/reading/reading.ts';
 import type { Range } from '../../../engine/runs/runs.ts';
-import { shownIn } from '../verify/stored.ts';
+import { tickets } from '../tickets.ts';
 
 /** Times of the stored tickets that a list would show, in the order of the list. */
 export async function timesOfOurs(
@@ -15,7 +16,7 @@ export async function timesOfOurs(
 ): Promise<Float64Array> {
   const { rows } = await db.query<{ times: number[] | null }>(
     `select array_agg(extract(epoch from t.updated_at)::float8 * 1000 order by t.updated_at) as times from helpdesk.tickets t
-     where t.account_id = $1 and t._deleted_at is null and t.updated_at >= $3 and ${shownIn('$2::text')}`,
+     where t.account_id = $1 and t._deleted_at is null and t.updated_at >= $3 and ${shownIn(tickets, '$2::text')}`,
     [account, list, new Date(sinceMs)],
   );
   return Float64Array.from(rows[0]!.times ?? []);

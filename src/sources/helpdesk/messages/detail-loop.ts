@@ -9,8 +9,7 @@
 import type { Lane } from '../../../engine/budget/budget.ts';
 import { dueRejects, openSince, saidGone } from '../../../engine/commit/rejects.ts';
 import type { Context } from '../../../engine/context.ts';
-import type { Client } from '../../../engine/database/pool.ts';
-import { behindMs } from '../../../engine/deletions/lag.ts';
+import { wasThere } from '../../../engine/deletions/was-there.ts';
 import type { Reply } from '../../../engine/http/request.ts';
 import { countInARow, stillRejected, type Told } from '../../../engine/load/ask-again.ts';
 import { Commits, commitNow } from '../../../engine/load/commit-queue.ts';
@@ -25,13 +24,13 @@ import { Gone, ReplyTooLarge, Retry } from '../../../errors.ts';
 import { count } from '../../../words.ts';
 import type { Name, Row } from '../../source.ts';
 import { helpdeskOf } from '../open.ts';
+import { tickets } from '../tickets.ts';
 import { type Detail, detailOf, markDeleted } from './detail.ts';
 import { Refusals } from './refusals.ts';
 import {
   anyWaiting,
   countWaiting,
   firstWaiting,
-  isOlder,
   isRipe,
   nextAgain,
   nextWaiting,
@@ -383,20 +382,10 @@ async function ask(
  */
 async function noteGone(ctx: Context, claim: Claim, id: string, { message, asOf }: Gone): Promise<void> {
   const gone = Number.isFinite(asOf);
-  const ticket = { account: claim.account, stream: 'helpdesk.tickets' } as const;
-  const believed = gone && (await saidGone(ctx.pg, claim, id)) && (await wasThere(ctx, ticket, id, asOf));
+  const believed = gone && (await saidGone(ctx.pg, claim, id)) && (await wasThere(ctx, tickets, id, asOf));
   if (believed) await markDeleted(ctx, claim, id, asOf);
   else await noteFailure(ctx, claim, { askId: id, reason: message, gone });
 }
-
-/** Whether every replica of the source must have had the record at this time, unless it was deleted. */
-export const wasThere = (
-  ctx: Context,
-  key: Pick<Claim, 'account' | 'stream'>,
-  id: string,
-  asOfMs: Ms,
-  db: Pick<Client, 'query'> = ctx.pg,
-): Promise<boolean> => isOlder(db, key, id, asOfMs - behindMs(helpdeskOf(ctx)));
 
 function unasked(ids: readonly string[], asked: Set<string>): string[] {
   const left = ids.filter(id => !asked.has(id));

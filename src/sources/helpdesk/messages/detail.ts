@@ -12,6 +12,7 @@ import {
   type Written,
   writeBatch,
 } from '../../../engine/commit/commit.ts';
+import { commitWork } from '../../../engine/commit/commit-work.ts';
 import type { Reject } from '../../../engine/commit/rejects.ts';
 import type { Context } from '../../../engine/context.ts';
 import { type Client, transaction } from '../../../engine/database/pool.ts';
@@ -263,17 +264,8 @@ function nameTexts(name: Name<Row>, reply: Reply<Row>, care: Care): NamePart[] {
 }
 
 /** Writes the tombstones of a record that the source deleted, and of its members. */
-export async function markDeleted(ctx: Context, claim: Claim, id: string, asOfMs: Ms): Promise<void> {
-  const at = { nowMs: ctx.clock.now(), asOfMs };
-  const gone = { byMs: buriedBy(helpdeskOf(ctx), asOfMs), lookbackMs: helpdeskOf(ctx).lookbackMs };
-  const credits = helpdeskOf(ctx).send.takeCredits();
-  await transaction(ctx.pg, async client => {
-    const deleted = await markTicketDeleted(client, claim, id, asOfMs, new Date(at.nowMs), gone);
-    await keepBooks(client, claim, at, {
-      counts: { ...noCounts(), deleted, credits },
-      rejects: [],
-      stored: [id],
-      drift: [],
-    });
+export const markDeleted = (ctx: Context, claim: Claim, id: string, asOfMs: Ms): Promise<void> =>
+  commitWork(ctx, claim, asOfMs, async (client, { nowMs }) => {
+    const gone = { byMs: buriedBy(helpdeskOf(ctx), asOfMs), lookbackMs: helpdeskOf(ctx).lookbackMs };
+    return { deleted: await markTicketDeleted(client, claim, id, asOfMs, new Date(nowMs), gone), stored: [id] };
   });
-}

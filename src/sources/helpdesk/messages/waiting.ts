@@ -4,12 +4,13 @@
  */
 import type pg from 'pg';
 import type { Writer } from '../../../engine/commit/commit.ts';
-import { keepChanges } from '../../../engine/commit/merge.ts';
 import { isFarAhead } from '../../../engine/commit/rejects.ts';
 import type { Client } from '../../../engine/database/pool.ts';
+import { bury } from '../../../engine/deletions/bury.ts';
 import { farFuture, type Ms } from '../../../engine/reading/reading.ts';
 import type { Claim } from '../../../engine/runs/claims.ts';
 import type { Scope } from '../../../engine/runs/ranges.ts';
+import { tickets } from '../tickets.ts';
 
 const waits = `t.account_id = $1 and (t._messages_as_of is null or t._messages_as_of < t.updated_at) and t._deleted_at is null`;
 
@@ -293,28 +294,6 @@ export async function countWaiting(
   return rows[0]!.n;
 }
 
-/** Column with the time by which a record was created, for streams that have one. */
-const createdBy: Record<string, string> = {
-  'helpdesk.tickets': 'created_at',
-  'helpdesk.customers': '_created_before',
-};
-
-/** Whether the record existed at this time: it was created by then, or shown by then. False without a row. */
-export async function isOlder(
-  db: Pick<Client, 'query'>,
-  { account, stream }: Pick<Claim, 'account' | 'stream'>,
-  id: string,
-  ms: Ms,
-): Promise<boolean> {
-  const { rows } = await db.query<{ older: boolean }>(
-    `select exists (
-       select from ${stream}
-       where account_id = $1 and id = $2 and least(${createdBy[stream] ?? '_observed_at'}, _observed_at) <= $3) as older`,
-    [account, id, new Date(ms)],
-  );
-  return rows[0]!.older;
-}
-
 /**
  * Writes the tombstone of a ticket that the source deleted, confirmed by id. If the ticket returns, its messages become
  * pending again. `byMs`: time by which the ticket was deleted, allowing for the resolution of the source's clock. The
@@ -328,24 +307,12 @@ export async function markTicketDeleted(
   now: Date,
   { byMs, lookbackMs }: { byMs: Ms; lookbackMs: number } = { byMs: asOfMs, lookbackMs: 0 },
 ): Promise<number> {
-  const by = new Date(byMs);
-  const { rowCount } = await client.query(
-    `update helpdesk.tickets set _deleted_at = $3, _synced_at = $4,
-       _deleted_after = least($3, greatest(_observed_at, _messages_as_of) - $6 * interval '1 millisecond'),
-       _messages_as_of = null, _messages_by = null
-     where account_id = $1 and id = $2 and _deleted_at is null and _observed_at <= $5
-     returning ${keepChanges('$4', 'null', '$7')}`,
-    [account, id, by, now, new Date(asOfMs), lookbackMs, run],
-  );
-  if (rowCount === 0) return 0;
-  for (const table of ['internal.messages', 'helpdesk.attachments']) {
-    await client.query(
-      `update ${table} set _deleted_at = $3, _synced_at = $4
-       where account_id = $1 and ticket_id = $2 and _deleted_at is null`,
-      [account, id, by, now],
-    );
-  }
-  return 1;
+  return bury(client, { account, run }, tickets, [id], {
+    goneMs: byMs,
+    beforeMs: asOfMs + 1,
+    nowMs: now.getTime(),
+    lookbackMs,
+  });
 }
 
 /** SQL: the name of this label or inbox is unknown, or was last shown before `$3`. */

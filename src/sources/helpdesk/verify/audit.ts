@@ -4,15 +4,16 @@
  * soon as another run needs the source.
  */
 
-import type { Context } from '../../../engine/context.ts';
+import { type Context, sourceNow } from '../../../engine/context.ts';
 import type { Outcome } from '../../../engine/load/list-loop.ts';
 import type { Claim } from '../../../engine/runs/claims.ts';
 import type { Look } from '../../../engine/verify/compare-reply.ts';
-import { countFindings } from '../../../engine/verify/findings.ts';
 import { isFree } from '../../../engine/verify/is-free.ts';
-import { helpdeskOf } from '../open.ts';
+import { examineSample } from '../../../engine/verify/one-by-one.ts';
+import { chooseAtRandom } from '../../../engine/verify/stored-rows.ts';
+import { helpdeskOf, sourceName } from '../open.ts';
 import { type Compared, examineTicket } from './compare.ts';
-import { chooseAtRandom, noteUnread, oldestMessages } from './rows.ts';
+import { oldestMessages } from './stored.ts';
 
 /** Tickets per query of the oldest messages. */
 const batchSize = 100;
@@ -23,16 +24,24 @@ export async function audit(ctx: Context, claim: Claim, compared: Compared): Pro
   const begunMs = ctx.clock.monotonic();
   const { ticketsPerHour, messagesAgeMs } = helpdeskOf(ctx).audit;
   const look: Look = { ctx, claim, repair: true, random: true, expected: ticketsPerHour };
-  const limit = ticketsPerHour - (await countFindings(ctx.pg, claim));
-  for (const id of await chooseAtRandom(ctx.pg, claim, { limit, chance: ctx.random() })) {
-    if (!(await isFree(helpdeskOf(ctx), ctx))) return {};
-    if (!(await examineTicket(look, compared, id, { whole: true })))
-      await noteUnread(ctx.pg, claim, id, helpdeskOf(ctx).send.sourceNow() ?? ctx.clock.now());
-  }
-  if (messagesAgeMs === undefined) return {};
+  let goesOn = true;
+  await examineSample(look, {
+    sample: ticketsPerHour,
+    choose: async of =>
+      (await chooseAtRandom(ctx.pg, claim, of)).map(id => [
+        id,
+        () => examineTicket(look, compared, id, { whole: true }),
+      ]),
+    goesOn: async () => {
+      goesOn = await isFree(helpdeskOf(ctx), ctx);
+      return goesOn;
+    },
+    also: [compared.messages.key],
+  });
+  if (!goesOn || messagesAgeMs === undefined) return {};
   const tried = new Set<string>();
   while (ctx.clock.monotonic() - begunMs < longestMs) {
-    const beforeMs = (helpdeskOf(ctx).send.sourceNow() ?? ctx.clock.now()) - messagesAgeMs;
+    const beforeMs = sourceNow(ctx, sourceName) - messagesAgeMs;
     const oldest = await oldestMessages(ctx.pg, claim.account, beforeMs, batchSize + tried.size);
     const ids = oldest.filter(id => !tried.has(id));
     if (ids.length === 0) break;

@@ -1,43 +1,32 @@
-/**
- * Compares replies of the help desk with stored rows: list pages, tickets with their messages, and embedded names.
- *
- * Changes at the source since the last complete sync are merged and do not count as differences. A row that was written
- * while the reply was in flight is not judged, because the row may be newer.
- */
+/** Compares tickets with their messages, and the names that they embed, with stored rows. */
 
-import { add, type Batch, keepBooks, noCounts, withCare, writeBatch } from '../../../engine/commit/commit.ts';
+import { add, keepBooks, noCounts, withCare, writeBatch } from '../../../engine/commit/commit.ts';
+import type { Merge } from '../../../engine/commit/merge.ts';
 import { type Reject, settleRejects } from '../../../engine/commit/rejects.ts';
-import { type Client, transaction } from '../../../engine/database/pool.ts';
+import { sourceNow } from '../../../engine/context.ts';
+import type { Client } from '../../../engine/database/pool.ts';
 import { streamKey } from '../../../engine/database/stream-key.ts';
-import { behindMs } from '../../../engine/deletions/lag.ts';
 import { check, type Reply } from '../../../engine/http/request.ts';
 import { cleanJson, cleanText } from '../../../engine/json-text.ts';
 import { byForce, detailBatch, singleBatch } from '../../../engine/load/batch.ts';
 import { commitNow } from '../../../engine/load/commit-queue.ts';
 import type { Ms } from '../../../engine/reading/reading.ts';
-import type { Claim } from '../../../engine/runs/claims.ts';
-import {
-  differingOf,
-  type Examined,
-  examine,
-  type Look,
-  type Subject,
-  type Verdict,
-} from '../../../engine/verify/compare-reply.ts';
+import { differingOf, type Look } from '../../../engine/verify/compare-reply.ts';
 import type { Differing } from '../../../engine/verify/comparison-sql.ts';
-import { differencesOf } from '../../../engine/verify/difference-kinds.ts';
-import { type Finding, type Standing, writeFindings } from '../../../engine/verify/findings.ts';
+import { examineGone, keepPlace, options } from '../../../engine/verify/confirm-deletion.ts';
+import { differencesOf, kindOfEdit, kindsOfQuiet } from '../../../engine/verify/difference-kinds.ts';
+import { examineRecords } from '../../../engine/verify/examine-records.ts';
+import { type Finding, writeFindings } from '../../../engine/verify/findings.ts';
+import { note } from '../../../engine/verify/note-orphans.ts';
+import { knownOf, standingOf } from '../../../engine/verify/stored-rows.ts';
 import { setAside } from '../../../engine/verify/verifications.ts';
 import { Gone, Retry } from '../../../errors.ts';
 import type { DetailStream, ListStream, Row } from '../../source.ts';
-import { examineGone, keepPlace, options } from '../deletions/confirm-deletion.ts';
 import { claimMessages, keepReading } from '../messages/claim-messages.ts';
 import { detailOf } from '../messages/detail.ts';
 import { nameThem } from '../messages/waiting.ts';
-import { helpdeskOf } from '../open.ts';
-import { kindOf } from './kinds.ts';
-import { differingNames, forgetNames, leftBehind, namesOfNothing, standingOf, takeNames } from './rows.ts';
-import { knownOf } from './stored.ts';
+import { helpdeskOf, sourceName } from '../open.ts';
+import { differingNames, forgetNames, namesOfNothing, takeNames } from './rows.ts';
 
 /** The streams whose records may be compared, with the settings of this job. */
 export interface Compared {
@@ -46,106 +35,6 @@ export interface Compared {
   readonly users: ListStream<Row>;
   readonly messages: DetailStream<Row, Row>;
 }
-
-interface Given {
-  /** The stream of the records: tickets, customers or users. */
-  readonly stream: Pick<ListStream<Row>, 'name' | 'key' | 'merge'>;
-  readonly reply: Reply<Row>;
-  readonly batch: Batch;
-  /** Time of the request, by this machine's clock. */
-  readonly askedMs: Ms;
-  /** Update time of a ticket. Undefined for other streams. */
-  readonly updated?: ((record: Row) => Ms) | undefined;
-  /** Ids of customers created since the last complete sync, if known. */
-  readonly newcomers?: ReadonlySet<string> | undefined;
-  /** Runs in the same transaction. */
-  readonly more?: ((client: Client) => Promise<void>) | undefined;
-  /** The comparison is part of another one, which counts the records. */
-  readonly uncounted?: boolean;
-}
-
-export async function examineRecords(look: Look, given: Given): Promise<Examined> {
-  const { ctx, claim } = look;
-  const { stream, reply, batch, askedMs, updated } = given;
-  const asOfMs = reply.asOf;
-  const key = { account: claim.account, stream: stream.key };
-  const times = new Map(reply.records.map(record => [record.id, updated?.(record)]));
-  const subject: Subject = {
-    stream: stream.key,
-    takeCredits: () => helpdeskOf(ctx).send.takeCredits(),
-    standing: (client, ids, lock) => standingOf(client, key, ids, { askedMs, asOfMs, lock }),
-    judge: (client, ids, standing) =>
-      judge(client, claim, given, { ids, standing, times, behindMs: asOfMs - behindMs(helpdeskOf(ctx)) }),
-    kind: (found, id, ours) => {
-      const versions = updated && { ours: ours?.updatedMs ?? null, theirs: times.get(id)! };
-      return kindOf(stream.key, batch.merge, found, versions && { versions });
-    },
-  };
-  return examine(look, {
-    subject,
-    reply: { ...reply, trueByMs: reply.shownBy },
-    batch,
-    more: given.more,
-    uncounted: given.uncounted,
-  });
-}
-
-async function judge(
-  client: Client,
-  claim: Claim,
-  { stream, reply, newcomers, updated }: Given,
-  what: {
-    ids: readonly string[];
-    standing: ReadonlyMap<string, Standing>;
-    times: ReadonlyMap<string, Ms | undefined>;
-    /** A lagging replica of the source may answer with its state as of this time. */
-    behindMs: Ms;
-  },
-): Promise<Map<string, Verdict>> {
-  const { ids, standing, times } = what;
-  const verdicts = new Map<string, Verdict>();
-  if (ids.length === 0) return verdicts;
-  const known = updated ? await knownOf(client, claim.account, reply.records, updated) : new Set<string>();
-  const absent = ids.filter(id => !standing.has(id));
-  const remains = updated ? await leftBehind(client, claim.account, absent) : new Set<string>();
-  for (const id of ids) {
-    const ours = standing.get(id);
-    const time = times.get(id) ?? Number.NEGATIVE_INFINITY;
-    if (ours && !ours.isOlder) verdicts.set(id, 'unjudged');
-    else if (
-      updated &&
-      ours &&
-      !ours.hasTombstone &&
-      time < ours.updatedMs! &&
-      ours.observedAt.getTime() > what.behindMs &&
-      !isSlip(ours)
-    )
-      verdicts.set(id, 'unjudged');
-    else if (updated) verdicts.set(id, !known.has(id) && isLate(ours, time, remains.has(id)) ? 'behind' : 'differs');
-    else if (ours || stream.key !== 'helpdesk.customers') verdicts.set(id, 'differs');
-    else verdicts.set(id, newcomers === undefined ? 'undecided' : newcomers.has(id) ? 'behind' : 'differs');
-  }
-  return verdicts;
-}
-
-/**
- * Whether the stored version is dated more than an hour after the reply that showed it. No replica of the source can
- * have such a version.
- */
-const isSlip = ({ updatedMs, observedAt }: Standing): boolean => updatedMs! > observedAt.getTime() + 3_600_000;
-
-/**
- * Whether the stored version of a ticket is older than the source's. Used for tickets that changed since the last
- * complete sync.
- */
-function isLate(ours: Standing | undefined, updatedMs: Ms, remains: boolean): boolean {
-  if (ours === undefined) return !remains;
-  // Further changes may have happened within the same second.
-  return ours.hasTombstone || ours.updatedMs! < updatedMs || ours.observedAt.getTime() < updatedMs + 1000;
-}
-
-// --- in detail
-// ---------------------------------------------------------------------------------------------------------
 
 /** Embedded names that are compared. */
 export type Embeds = readonly ('labels' | 'inbox')[];
@@ -156,7 +45,7 @@ export type Embeds = readonly ('labels' | 'inbox')[];
  */
 export async function examineTicket(
   look: Look,
-  { tickets, messages }: Compared,
+  { tickets, messages }: Pick<Compared, 'tickets' | 'messages'>,
   id: string,
   { whole, embeds = [], more }: { whole: boolean; embeds?: Embeds; more?: (client: Client) => Promise<void> },
 ): Promise<boolean> {
@@ -180,16 +69,15 @@ export async function examineTicket(
   if (embeds.length > 0) await examineNames(look, messages, reply, record, embeds);
   if (whole) {
     const batch = singleBatch(tickets, reply);
-    const given = { stream: tickets, reply, batch, askedMs, updated, uncounted: true };
-    const { unread, late } = await examineRecords(look, given);
+    const { unread, late } = await examineRecords(look, { stream: tickets, reply, batch, askedMs, uncounted: true });
     if (unread + late.length > 0) return false;
   }
-  const key = { account: claim.account, stream: 'helpdesk.tickets' } as const;
-  const ours = (await standingOf(ctx.pg, key, [id], { askedMs, asOfMs: reply.asOf, lock: false })).get(id);
+  const at = { askedMs, asOfMs: reply.asOf, lock: false };
+  const ours = (await standingOf(ctx.pg, claim.account, tickets, [id], at)).get(id);
   if (ours && !ours.hasTombstone && ours.hasMessages && ours.updatedMs === updated(record))
-    return examineMessages(look, messages, reply, record, { askedMs, more });
+    return examineMessages(look, { tickets, messages }, reply, record, { askedMs, more });
   // The ticket is pending or has just changed. This reply's messages are as good as those of the next read.
-  const isKnown = (await knownOf(ctx.pg, claim.account, [record], updated)).has(id);
+  const isKnown = (await knownOf(ctx.pg, claim.account, tickets, [record])).has(id);
   if (look.repair || !isKnown)
     await commitNow(ctx, detailOf(ctx, claim, messages, reply, { id, due: { labels: [], inbox: [] } }));
   await keepPlace(look, more);
@@ -198,7 +86,7 @@ export async function examineTicket(
 
 async function examineMessages(
   { ctx, claim, repair, random, expected }: Look,
-  stream: DetailStream<Row, Row>,
+  { tickets, messages: stream }: Pick<Compared, 'tickets' | 'messages'>,
   reply: Reply<Row>,
   record: Row,
   { askedMs, more }: { askedMs: Ms; more: ((client: Client) => Promise<void>) | undefined },
@@ -208,10 +96,8 @@ async function examineMessages(
   const { batch, members, unreadable } = await detailBatch(stream, record, reply);
   const notes = new Set(members.filter(member => (member as { type?: unknown }).type === 'note').map(({ id }) => id));
   return withCare(ctx, async (client, care) => {
-    const key = { account: claim.account, stream: 'helpdesk.tickets' } as const;
-    const ours = (await standingOf(client, key, [record.id], { askedMs, asOfMs: at.asOfMs, lock: true })).get(
-      record.id,
-    );
+    const now = { askedMs, asOfMs: at.asOfMs, lock: true };
+    const ours = (await standingOf(client, claim.account, tickets, [record.id], now)).get(record.id);
     const isSame =
       ours !== undefined && !ours.hasTombstone && ours.hasMessages && ours.updatedMs === stream.version(record);
     const { found: all, refused } = await differingOf(client, claim, batch, care, at);
@@ -239,7 +125,7 @@ async function examineMessages(
         stream: stream.key,
         record: record.id,
         differences: found.length > 0 ? differencesOf(batch.merge, found) : null,
-        kind: found.length > 0 ? kindOf(stream.key, batch.merge, found, { isNote: id => notes.has(id) }) : null,
+        kind: found.length > 0 ? kindOfMessages(batch.merge, found, id => notes.has(id)) : null,
         oursAsOf: ours.observedAt,
         repaired: found.length > 0 && repair && rejects.length === 0,
       };
@@ -259,6 +145,19 @@ async function examineMessages(
     return unreadable.length === 0 && refused === 0;
   });
 }
+
+function kindOfMessages(merge: Merge, found: readonly Differing[], isNote: (message: string) => boolean): string {
+  const kind = kindOfEdit(merge, found, '');
+  if (kind !== '') return kind;
+  const edits = found.map(one => {
+    if (isNote(one.id) || typeOf(one) === 'note') return 'note edits';
+    return one.at === 'row' ? 'messages' : 'message edits';
+  });
+  return kindsOfQuiet(edits, 'updated_at');
+}
+
+const typeOf = ({ at, theirs, ours }: Differing): unknown =>
+  at === 'row' ? ((theirs ?? ours) as { type?: unknown } | null)?.type : undefined;
 
 /** Compares the names of labels and inboxes that the ticket embeds. */
 async function examineNames(
@@ -311,31 +210,24 @@ async function examineNames(
 }
 
 /** Finds labels and inboxes that no ticket ever had, and deletes them if the run repairs. */
-export async function examineNamesOfNothing({ ctx, claim, repair, random }: Look): Promise<void> {
-  const nowMs = ctx.clock.now();
-  const at = { nowMs, asOfMs: helpdeskOf(ctx).send.sourceNow() ?? nowMs };
-  await transaction(ctx.pg, async client => {
+export const examineNamesOfNothing = (look: Look): Promise<void> =>
+  note(look, sourceNow(look.ctx, sourceName), async client => {
+    const { claim, repair } = look;
+    const findings: Finding[] = [];
     let deleted = 0;
     for (const table of ['labels', 'inboxes'] as const) {
       const made = await namesOfNothing(client, claim.account, table);
-      if (repair)
-        deleted += await takeNames(
-          client,
-          claim.account,
-          table,
-          made.map(({ id }) => id),
-        );
-      const findings = made.map(({ id, observedAt }) => ({
-        stream: streamKey('helpdesk', table),
-        record: id,
-        differences: { row: ['there', null] as const },
-        kind: 'only here',
-        oursAsOf: observedAt,
-        repaired: repair,
-      }));
-      await writeFindings(client, claim, findings, { ...at, random });
+      const ids = made.map(({ id }) => id);
+      if (repair) deleted += await takeNames(client, claim.account, table, ids);
+      for (const { id, observedAt } of made)
+        findings.push({
+          stream: streamKey('helpdesk', table),
+          record: id,
+          differences: { row: ['there', null] },
+          kind: 'only here',
+          oursAsOf: observedAt,
+          repaired: repair,
+        });
     }
-    const counts = { ...noCounts(), deleted, credits: 0 };
-    await keepBooks(client, claim, at, { counts, rejects: [], stored: [], drift: [] });
+    return { findings, deleted };
   });
-}

@@ -1,93 +1,8 @@
-/** Reads and repairs the stored rows that a verification compares: tickets, customers, users, labels and inboxes. */
+/** Reads and repairs the stored names of labels and inboxes that a verification compares. */
 
-import { isAhead, keepChanges } from '../../../engine/commit/merge.ts';
-import type { Client, Queryable } from '../../../engine/database/pool.ts';
+import { isAhead } from '../../../engine/commit/merge.ts';
+import type { Queryable } from '../../../engine/database/pool.ts';
 import type { Ms } from '../../../engine/reading/reading.ts';
-import {
-  type Key,
-  noteUnread as noteUnreadOf,
-  type Rows,
-  type Standing,
-  standingIn,
-} from '../../../engine/verify/findings.ts';
-import { markTicketDeleted } from '../messages/waiting.ts';
-
-/** A uniform random sample of live rows. `chance`, from 0 to 1, seeds the choice. */
-export async function chooseAtRandom(
-  db: Queryable,
-  { account, stream }: Pick<Key, 'account' | 'stream'>,
-  { limit, chance }: { limit: number; chance: number },
-): Promise<string[]> {
-  if (limit <= 0) return [];
-  const table = stream === 'helpdesk.customers' ? 'helpdesk.customers' : 'helpdesk.tickets';
-  const { rows } = await db.query<{ id: string }>(
-    `select id from ${table} where account_id = $1 and _deleted_at is null
-     order by hashtextextended(id, $2), id limit $3`,
-    [account, Math.floor(chance * 2 ** 52), limit],
-  );
-  return rows.map(({ id }) => id);
-}
-
-/** Tickets whose messages are complete and were last read before this time, oldest first. */
-export async function oldestMessages(db: Queryable, account: string, beforeMs: Ms, limit: number): Promise<string[]> {
-  const { rows } = await db.query<{ id: string }>(
-    `select id from helpdesk.tickets
-     where account_id = $1 and _deleted_at is null and _messages_as_of >= updated_at and _messages_as_of < $2
-     order by _messages_as_of, id limit $3`,
-    [account, new Date(beforeMs), limit],
-  );
-  return rows.map(({ id }) => id);
-}
-
-/** Ids among these that still have messages stored. The tickets themselves are missing here. */
-export async function leftBehind(client: Queryable, account: string, ids: readonly string[]): Promise<Set<string>> {
-  const { rows } = await client.query<{ id: string }>(
-    `select w.id from unnest($2::text[]) w (id)
-     where exists (select from helpdesk.messages m where m.account_id = $1 and m.ticket_id = w.id)`,
-    [account, ids],
-  );
-  return new Set(rows.map(({ id }) => id));
-}
-
-/**
- * Times of a deletion, by the source's clock. `asOfMs`: the time of the 404. `byMs`: the time by which the record was
- * deleted, allowing for the clock's resolution.
- */
-interface GoneAt {
-  readonly asOfMs: Ms;
-  readonly byMs: Ms;
-  /** The source may show a deletion this much later. */
-  readonly lookbackMs: number;
-}
-
-/**
- * Writes the tombstone of a record after its second 404, and the tombstones of its parts. Returns the number of
- * records.
- */
-export async function markRecordDeleted(
-  client: Client,
-  { account, run = null, stream }: Pick<Key, 'account' | 'stream'> & { readonly run?: number | null },
-  id: string,
-  { askedMs, nowMs, ...gone }: GoneAt & { askedMs: Ms; nowMs: Ms },
-): Promise<number> {
-  if (stream === 'helpdesk.tickets')
-    return markTicketDeleted(client, { account, run }, id, gone.asOfMs, new Date(nowMs), gone);
-  const by = [account, id, new Date(gone.byMs), new Date(nowMs)];
-  const after = `_deleted_after = least($3, greatest(_observed_at, _checked_at) - ${gone.lookbackMs} * interval '1 millisecond')`;
-  const { rowCount } = await client.query(
-    `update ${stream} set _deleted_at = $3, _synced_at = $4${stream === 'helpdesk.customers' ? `, ${after}` : ''}
-     where account_id = $1 and id = $2 and _deleted_at is null and _observed_at <= $5 and _synced_at < $6
-     returning ${keepChanges('$4', 'null', '$7')}`,
-    [...by, new Date(gone.asOfMs), new Date(askedMs), run],
-  );
-  if (rowCount !== 0 && stream === 'helpdesk.customers')
-    await client.query(
-      `update helpdesk.contacts set _deleted_at = $3, _synced_at = $4
-       where account_id = $1 and customer_id = $2 and _deleted_at is null`,
-      by,
-    );
-  return rowCount ?? 0;
-}
 
 const usedBy = {
   labels: { has: 'u._deleted_at is null and s.id = any (u.label_ids)', ids: 'unnest(t.label_ids)' },
@@ -174,32 +89,3 @@ export async function forgetNames(
     [account, ids],
   );
 }
-
-const rowsOf: Readonly<Record<string, Rows>> = {
-  'helpdesk.tickets': {
-    table: 'helpdesk.tickets',
-    updatedAt: 't.updated_at',
-    hasMessages: 't._messages_as_of >= t.updated_at and t._messages_as_of <= $4',
-    deletedSince: 't._deleted_after',
-  },
-  'helpdesk.customers': { table: 'helpdesk.customers', deletedSince: 't._deleted_after' },
-  'helpdesk.users': { table: 'helpdesk.users' },
-};
-
-/** State of the stored rows with these ids. `lock`: locks the rows until the transaction ends. */
-export const standingOf = (
-  client: Queryable,
-  { account, stream }: Pick<Key, 'account' | 'stream'>,
-  ids: readonly string[],
-  at: { askedMs: Ms; asOfMs: Ms; lock: boolean },
-): Promise<Map<string, Standing>> => standingIn(client, account, rowsOf[stream]!, ids, at);
-
-/** Notes a sampled record that could not be read. For a ticket, its messages count as not compared too. */
-export const noteUnread = (db: Queryable, claim: Key, id: string, checkedMs: Ms): Promise<void> =>
-  noteUnreadOf(
-    db,
-    claim,
-    claim.stream === 'helpdesk.tickets' ? ['helpdesk.tickets', 'helpdesk.messages'] : [claim.stream],
-    id,
-    checkedMs,
-  );

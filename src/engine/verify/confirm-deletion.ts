@@ -3,17 +3,18 @@
  * believed for a record so new that a replica of the source may not have it yet.
  */
 
-import { keepBooks, noCounts } from '../../../engine/commit/commit.ts';
-import { sourceOf, takeCredits } from '../../../engine/context.ts';
-import { type Client, transaction } from '../../../engine/database/pool.ts';
-import { buriedBy } from '../../../engine/deletions/lag.ts';
-import { laneOf } from '../../../engine/load/commit-reply.ts';
-import type { Ms } from '../../../engine/reading/reading.ts';
-import { type Absent, type Look, noteAbsent } from '../../../engine/verify/compare-reply.ts';
-import { Gone, Retry } from '../../../errors.ts';
-import type { ListStream, Row } from '../../source.ts';
-import { wasThere } from '../messages/detail-loop.ts';
-import { markRecordDeleted, standingOf } from '../verify/rows.ts';
+import { Gone, Retry } from '../../errors.ts';
+import type { ListStream, Row } from '../../sources/source.ts';
+import { commitWork } from '../commit/commit-work.ts';
+import { sourceOf } from '../context.ts';
+import type { Client } from '../database/pool.ts';
+import { bury } from '../deletions/bury.ts';
+import { buriedBy } from '../deletions/lag.ts';
+import { wasThere } from '../deletions/was-there.ts';
+import { laneOf } from '../load/commit-reply.ts';
+import type { Ms } from '../reading/reading.ts';
+import { type Absent, type Look, noteAbsent } from './compare-reply.ts';
+import { standingOf } from './stored-rows.ts';
 
 /** Attempts of a request for one record. Then the run continues with the next record. */
 const fewTries = 6;
@@ -45,35 +46,31 @@ export async function examineGone(look: Look, stream: ListStream<Row>, id: strin
 /** Judges a row after a 404. Returns whether the state of the record is known now. */
 export async function noteGone(
   look: Look,
-  stream: Pick<ListStream<Row>, 'key' | 'source'>,
+  stream: ListStream<Row>,
   id: string,
   { askedMs, asOfMs, more }: { askedMs: Ms; asOfMs: Ms; more?: More },
 ): Promise<boolean> {
   const { ctx, claim, repair } = look;
   const source = sourceOf(ctx, stream.source);
-  const key = { account: claim.account, stream: stream.key };
   const absent: Absent = {
     stream: stream.key,
     id,
-    takeCredits: () => takeCredits(ctx),
-    standing: async client => (await standingOf(client, key, [id], { askedMs, asOfMs, lock: repair })).get(id),
+    standing: async client =>
+      (await standingOf(client, claim.account, stream, [id], { askedMs, asOfMs, lock: repair })).get(id),
     // A row whose payload carries another id never existed at the source. Replica lag cannot explain its 404.
-    isBelieved: async (client, ours) => ours.isItself === false || wasThere(ctx, key, id, asOfMs, client),
-    markDeleted: (client, { nowMs }) => {
-      const gone = { askedMs, asOfMs, byMs: buriedBy(source, asOfMs), lookbackMs: source.lookbackMs, nowMs };
-      return markRecordDeleted(client, { ...key, run: claim.run }, id, gone);
-    },
+    isBelieved: async (client, ours) =>
+      stream.deletions === 'whole list' || ours.isItself === false || wasThere(ctx, stream, id, asOfMs, client),
+    markDeleted: (client, { nowMs }) =>
+      bury(client, claim, stream, [id], {
+        ...{ goneMs: buriedBy(source, asOfMs), beforeMs: asOfMs + 1, nowMs, lookbackMs: source.lookbackMs },
+      }),
   };
   return noteAbsent(look, absent, { asOfMs, more });
 }
 
 /** Books a fetch without a result, so that the run keeps its position. */
-export async function keepPlace({ ctx, claim, expected }: Look, more?: More): Promise<void> {
-  const credits = takeCredits(ctx);
-  const at = { nowMs: ctx.clock.now(), asOfMs: 0 };
-  await transaction(ctx.pg, async client => {
+export const keepPlace = ({ ctx, claim, expected }: Look, more?: More): Promise<void> =>
+  commitWork(ctx, claim, 0, async client => {
     await more?.(client);
-    const counts = { ...noCounts(), seen: 1, credits };
-    await keepBooks(client, claim, at, { counts, rejects: [], stored: [], drift: [], expected });
+    return { seen: 1, expected };
   });
-}

@@ -2,48 +2,48 @@
  * Sweeps a stream: reads all its records again. A sweep finds silent changes, new records that no list has shown, and
  * deletions.
  *
- * Tickets are read in the order of creation, so a page shows every ticket of a time range. Stored rows that the page
- * lacks become deletion candidates. The same transaction notes the range as swept.
+ * A list whose records show their creation time is read in its order, so a page shows every record of a time range.
+ * Stored rows that the page lacks become deletion candidates. The same transaction notes the range as swept.
  *
- * Customers show no creation time. Their candidates are added after a complete walk of the list. See
- * settle-candidates.ts.
+ * Other lists are walked whole. Their candidates are added after a complete walk. See settle-candidates.ts.
  */
 
-import { openSince } from '../../../engine/commit/rejects.ts';
-import { type Context, sourceOf } from '../../../engine/context.ts';
-import { isRedundant } from '../../../engine/coverage/coverage.ts';
-import type { Client } from '../../../engine/database/pool.ts';
-import { noteSwept } from '../../../engine/deletions/swept-ranges.ts';
-import { listBatch, pageOf } from '../../../engine/load/batch.ts';
-import { commitNow } from '../../../engine/load/commit-queue.ts';
-import { commitRecords, requestPage } from '../../../engine/load/commit-reply.ts';
-import { endsOf } from '../../../engine/load/list-ends.ts';
-import type { Outcome } from '../../../engine/load/list-loop.ts';
-import { booksOf, unlessTooLarge } from '../../../engine/load/too-large.ts';
-import { type CreationOptions, readByCreation } from '../../../engine/reading/by-creation.ts';
-import { inFewer } from '../../../engine/reading/fewer.ts';
-import type { Ms, Proof, Step } from '../../../engine/reading/reading.ts';
-import type { Claim } from '../../../engine/runs/claims.ts';
-import { beginAgain } from '../../../engine/runs/ranges.ts';
-import { count } from '../../../words.ts';
-import type { ListStream, Row } from '../../source.ts';
-import { knownCuts } from '../partitions.ts';
-import { addCustomerCandidates, addTicketCandidates } from './candidates.ts';
+import type { ListStream, Row, RowFacts } from '../../sources/source.ts';
+import { count } from '../../words.ts';
+import { openSince } from '../commit/rejects.ts';
+import { type Context, sourceNow, sourceOf } from '../context.ts';
+import { isRedundant } from '../coverage/coverage.ts';
+import type { Client } from '../database/pool.ts';
+import { listBatch, pageOf } from '../load/batch.ts';
+import { commitNow } from '../load/commit-queue.ts';
+import { commitRecords, requestPage } from '../load/commit-reply.ts';
+import { endsOf } from '../load/list-ends.ts';
+import type { Outcome } from '../load/list-loop.ts';
+import { booksOf, unlessTooLarge } from '../load/too-large.ts';
+import { type CreationOptions, readByCreation } from '../reading/by-creation.ts';
+import { inFewer } from '../reading/fewer.ts';
+import { gapIn, type Ms, type Proof, type Step } from '../reading/reading.ts';
+import type { Claim } from '../runs/claims.ts';
+import { beginAgain } from '../runs/ranges.ts';
+import { addUnshown, addUnwalked } from './candidates.ts';
+import { factsOf } from './row-facts.ts';
 import { settleCandidates } from './settle-candidates.ts';
+import { noteSwept } from './swept-ranges.ts';
 import { beginWalk, coverWalked, isUndated, nextDue, noteChecked, scopeOf, walkedBy, walkName } from './walks.ts';
 
 /** Due age of the daily part. Shorter than a day, so that every nightly run finds the part due. */
 const dailyMs = 20 * 3_600_000;
 /** Replies of a walk may be slower than its first reply, so their as_of may be slightly earlier. */
 const slackMs = 60_000;
-/** Name under which swept tickets without a creation time are noted. The source has no such list. */
+/** Name under which swept rows without a creation time are noted. The source has no such list. */
 const undated = 'undated';
 
 interface Sweep {
   readonly ctx: Context;
   readonly claim: Claim;
   readonly stream: ListStream<Row>;
-  /** Start of the account's data, by update time. Older tickets are not mirrored. */
+  readonly facts: RowFacts;
+  /** Start of the account's data, by update time. Older records are not mirrored. */
   readonly sinceMs: Ms;
   /** Number of stored rows, which is the expected number of records. */
   readonly rows: number;
@@ -51,8 +51,9 @@ interface Sweep {
 
 export async function sweepStream(ctx: Context, claim: Claim, stream: ListStream<Row>): Promise<Outcome> {
   const started = new Date(ctx.clock.now());
-  const sweep: Sweep = { ctx, claim, stream, ...(await scopeOf(ctx.pg, claim)) };
-  const gaps = stream.key === 'helpdesk.customers' ? await sweepWhole(sweep) : await sweepLists(sweep);
+  const facts = factsOf(stream);
+  const sweep: Sweep = { ctx, claim, stream, facts, ...(await scopeOf(ctx.pg, claim, stream)) };
+  const gaps = 'before' in facts.created ? await sweepWhole(sweep) : await sweepLists(sweep);
   const unknown = await settleCandidates(ctx, claim, stream);
   const rejects = await openSince(ctx.pg, claim, started);
   const missing = [
@@ -63,12 +64,8 @@ export async function sweepStream(ctx: Context, claim: Claim, stream: ListStream
   return { partial: missing.length > 0 ? missing.join('; ') : undefined };
 }
 
-/**
- * Time before which checked records are due again. Without the source's clock, this machine's clock is accurate enough
- * for ages of days.
- */
-const dueBefore = ({ ctx, stream }: Sweep, ageMs: number): Ms =>
-  (sourceOf(ctx, stream.source).send.sourceNow() ?? ctx.clock.now()) - ageMs;
+/** Time before which checked records are due again. */
+const dueBefore = ({ ctx, stream }: Sweep, ageMs: number): Ms => sourceNow(ctx, stream.source) - ageMs;
 
 // --- by creation
 // -------------------------------------------------------------------------------------------------------
@@ -81,13 +78,13 @@ async function sweepLists(sweep: Sweep): Promise<string[]> {
     if (await isRedundant(ctx.pg, claim, name)) continue;
     gaps.push(...(await sweepList(sweep, name, ctx.sweep.ageMs)));
   }
-  // The sweep may have found that the default list also shows spam or trash. Then the default list is due again from
-  // its start.
+  // The sweep may have found that the first list also shows the records of another. Then the first list is due again
+  // from its start.
   const [{ name: first }] = stream.lists;
   if (gaps.length === 0 && (await nextDue(ctx.pg, claim, first, { afterMs: 0, checkedMs: 1 }))?.fromMs === 0)
     gaps.push(...(await sweepList(sweep, first, ctx.sweep.ageMs)));
-  // A sweep requested with `again` has just read these tickets in the other lists.
-  if (stream.daily && !claim.again) gaps.push(...(await sweepList(sweep, stream.daily, dailyMs)));
+  // A sweep requested with `again` has just read these records in the other lists.
+  if (stream.daily && !claim.again) gaps.push(...(await sweepList(sweep, stream.daily.list, dailyMs)));
   return gaps;
 }
 
@@ -114,11 +111,11 @@ async function sweepPart(
 ): Promise<string[]> {
   const { ctx, claim, stream, sinceMs, rows } = sweep;
   const { lookbackMs } = sourceOf(ctx, stream.source);
-  const { type: types } = stream.enumerations;
+  const [{ name: first }] = stream.lists;
   const options: CreationOptions = {
     ...stream.paging,
     lookbackMs,
-    cuts: types && (await knownCuts(ctx.pg, claim, types)),
+    cuts: await stream.cuts?.(ctx.pg, claim),
     until: untilMs,
     updatedSince: sinceMs > 0 ? sinceMs - 1000 : undefined,
     // What a list that ends too early does not show is asked for by id.
@@ -132,31 +129,25 @@ async function sweepPart(
     ctx.signal.throwIfAborted();
     const { ask } = step.value;
     const reply = await unlessTooLarge(requestPage(ctx, claim, stream, list, ask), ask);
-    if ('tooLarge' in reply) {
-      step = reading.next(reply);
-      const proof = step.done ? step.value : step.value.proof;
-      if (proof.gap) gaps.push(gapIn(list, proof.gap));
-      const more = (client: Client) => noteProof(client, sweep, list, proof, shown);
-      await commitNow(ctx, booksOf(ctx, claim, stream, { list, ask, answer: reply, proof: {}, more }));
-      continue;
-    }
-    const page = pageOf(stream, reply, ask.order);
-    const ids = [...reply.records, ...reply.unreadable].flatMap(({ id }) => id ?? []);
-    for (const id of ids) shown.set(id, { asOf: page.asOf, created: Number.NaN });
-    for (const { id, time } of page.rows) shown.set(id, { asOf: page.asOf, created: time });
-    step = reading.next(page);
+    const isRead = !('tooLarge' in reply);
+    if (isRead) {
+      const page = pageOf(stream, reply, ask.order);
+      for (const { id } of reply.unreadable)
+        if (id !== undefined) shown.set(id, { asOf: page.asOf, created: Number.NaN });
+      for (const { id, time } of page.rows) shown.set(id, { asOf: page.asOf, created: time });
+      step = reading.next(page);
+    } else step = reading.next(reply);
     const proof = step.done ? step.value : step.value.proof;
-    const others =
-      list === stream.lists[0].name ? stream.lists.filter(one => reply.records.some(r => one.shows?.(r))) : [];
-    await commitRecords(ctx, claim, stream, reply, listBatch(stream, ask, reply), {
-      redundant: others.map(({ name }) => name),
-      expected: rows,
-      more: async client => {
-        await noteProof(client, sweep, list, proof, shown);
-        if (step.done && untilMs === undefined && list === stream.lists[0].name)
-          await noteUndated(client, sweep, page.asOf);
-      },
-    });
+    const isEnd = isRead && step.done && untilMs === undefined && list === first;
+    const more = async (client: Client) => {
+      await noteProof(client, sweep, list, proof, shown);
+      if (isEnd) await noteUndated(client, sweep, reply.asOf);
+    };
+    if (isRead) {
+      const others = stream.lists.filter(one => list === first && reply.records.some(r => one.shows?.(r)));
+      const books = { redundant: others.map(({ name }) => name), expected: rows, more };
+      await commitRecords(ctx, claim, stream, reply, listBatch(stream, ask, reply), books);
+    } else await commitNow(ctx, booksOf(ctx, claim, stream, { list, ask, answer: reply, proof: {}, more }));
     const to = proof.covered?.to ?? 0;
     for (const [id, { created }] of shown) if (created < to) shown.delete(id);
     if (proof.gap) gaps.push(gapIn(list, proof.gap));
@@ -164,16 +155,13 @@ async function sweepPart(
   return gaps;
 }
 
-const gapIn = (list: string, { from, reason }: NonNullable<Proof['gap']>) =>
-  `${list} list, ${new Date(from).toISOString()}: ${reason}`;
-
 /**
  * Adds candidates for rows that a completely read range did not show, and notes the range as swept. The source may show
  * a change one lookback late.
  */
 async function noteProof(
   client: Client,
-  { ctx, claim, stream }: Sweep,
+  { ctx, claim, stream, facts }: Sweep,
   list: string,
   { covered, asOf }: Proof,
   shown: Shown,
@@ -181,31 +169,31 @@ async function noteProof(
   if (covered === undefined || asOf === undefined) return;
   const { lookbackMs } = sourceOf(ctx, stream.source);
   const ids = [...shown].filter(([, one]) => one.asOf >= asOf).map(([id]) => id);
-  await addTicketCandidates(client, claim, { list, created: covered, asOfMs: asOf, lookbackMs, shown: ids });
+  await addUnshown(client, claim, stream, facts, { list, created: covered, asOfMs: asOf, lookbackMs, shown: ids });
   await noteSwept(client, claim, list, covered, asOf - lookbackMs);
 }
 
 /**
- * Makes every ticket without a creation time a candidate when due. No range covers such tickets, so each is fetched by
+ * Makes every row without a creation time a candidate when due. No range covers such rows, so each is fetched by
  * id.
  */
-async function noteUndated(client: Client, { ctx, claim, stream }: Sweep, asOfMs: Ms): Promise<void> {
+async function noteUndated(client: Client, { ctx, claim, stream, facts }: Sweep, asOfMs: Ms): Promise<void> {
   const checkedMs = claim.again ? asOfMs : asOfMs - ctx.sweep.ageMs;
-  if (!(await isUndated(client, claim, undated, checkedMs))) return;
+  if (!(await isUndated(client, claim, facts, { list: undated, checkedMs }))) return;
   const { lookbackMs } = sourceOf(ctx, stream.source);
-  await addTicketCandidates(client, claim, { list: undated, asOfMs, lookbackMs, shown: [] });
+  await addUnshown(client, claim, stream, facts, { list: undated, asOfMs, lookbackMs, shown: [] });
   await noteSwept(client, claim, undated, { from: -Infinity, to: Infinity }, asOfMs - lookbackMs);
 }
 
 // --- whole
 // -------------------------------------------------------------------------------------------------------------
 
-/** Walks the whole list of customers and saves the position after each page. Returns the gaps that remain. */
+/** Walks the whole list and saves the position after each page. Returns the gaps that remain. */
 async function sweepWhole(sweep: Sweep): Promise<string[]> {
-  const { ctx, claim, stream, rows } = sweep;
+  const { ctx, claim, stream, facts, rows } = sweep;
   const { lookbackMs } = sourceOf(ctx, stream.source);
   const [{ name: list }] = stream.lists;
-  // Only a range from the beginning is due. Newer customers were checked when they were first read.
+  // Only a range from the beginning is due. Newer records were checked when they were first read.
   const due = await nextDue(ctx.pg, claim, list, { afterMs: 0, checkedMs: dueBefore(sweep, ctx.sweep.ageMs) });
   if (due === undefined || due.fromMs > 0) return [];
   const { fromMs, walk } = await beginWalk(ctx.pg, claim, new Date(ctx.clock.now()));
@@ -225,11 +213,11 @@ async function sweepWhole(sweep: Sweep): Promise<string[]> {
     const kept = { list: walkName, proof: proof.walk === undefined ? {} : { walk: proof.walk } };
     const more = async (client: Client, stored: readonly string[] = []) => {
       await beginAgain(client, claim, reply.asOf - slackMs);
-      await noteChecked(client, claim, stored, reply.asOf);
+      await noteChecked(client, claim, facts, stored, reply.asOf);
       if (proof.covered) await coverWalked(client, claim, proof.covered);
       const walked = done && gaps.length === 0 ? await walkedBy(client, claim) : undefined;
       if (walked === undefined) return;
-      await addCustomerCandidates(client, claim, { begunMs: walked.begunMs, lookbackMs });
+      await addUnwalked(client, claim, facts, { begunMs: walked.begunMs, lookbackMs });
       await noteSwept(client, claim, list, { from: 0, to: walked.to }, walked.begunMs - lookbackMs);
     };
     await (isRead

@@ -6,18 +6,16 @@
  * written while the deletions could exceed the accepted share. A mass deletion needs a person's confirmation.
  */
 
-import { type Bookkeeping, keepBooks, noCounts } from '../../../engine/commit/commit.ts';
-import { type Context, type OpenSource, sourceOf, takeCredits } from '../../../engine/context.ts';
-import { type Client, transaction } from '../../../engine/database/pool.ts';
-import { nameOfKey } from '../../../engine/database/stream-key.ts';
-import { behindMs, goneBy, lateMs } from '../../../engine/deletions/lag.ts';
-import { acceptsDeletions } from '../../../engine/deletions/swept-ranges.ts';
-import { listBatch, singleBatch } from '../../../engine/load/batch.ts';
-import { commitRecords, laneOf } from '../../../engine/load/commit-reply.ts';
-import type { Claim } from '../../../engine/runs/claims.ts';
-import { command } from '../../../engine/runs/pauses.ts';
-import { exitCodes, Fatal, Gone, Retry } from '../../../errors.ts';
-import type { ListStream, Row } from '../../source.ts';
+import { exitCodes, Fatal, Gone, Retry } from '../../errors.ts';
+import type { ListStream, Row, RowFacts } from '../../sources/source.ts';
+import { commitWork } from '../commit/commit-work.ts';
+import { type Context, type OpenSource, sourceOf } from '../context.ts';
+import type { Client } from '../database/pool.ts';
+import { nameOfKey } from '../database/stream-key.ts';
+import { listBatch } from '../load/batch.ts';
+import { commitRecords, laneOf } from '../load/commit-reply.ts';
+import type { Claim } from '../runs/claims.ts';
+import { command } from '../runs/pauses.ts';
 import {
   askAnew,
   candidatesAfter,
@@ -33,10 +31,12 @@ import {
   stillDeleted,
   type Which,
 } from './candidates.ts';
-import { noteChecked, scopeOf } from './walks.ts';
+import { fetchRecord, fewTries, mostAccepted } from './fetch-record.ts';
+import { behindMs, goneBy, lateMs } from './lag.ts';
+import { factsOf } from './row-facts.ts';
+import { acceptsDeletions } from './swept-ranges.ts';
+import { scopeOf } from './walks.ts';
 
-/** Attempts of a request for one candidate. Then the sweep continues with the next candidate. */
-const fewTries = 4;
 /**
  * After this many consecutive failures the source is at fault, not the records. The remaining candidates wait for the
  * next sweep.
@@ -48,8 +48,6 @@ const recentMs = 3_600_000;
 const staleMs = 10 * 60_000;
 /** Margin between the source's clock and the as_of of a reply. */
 const marginMs = 3000;
-/** This many deletions are never a mass deletion, even if the table is small. */
-const fewDeleted = 20;
 /** Candidates per query, request or transaction. */
 const batchSize = 100;
 /** Safe length of the ids in a URL, in characters. */
@@ -60,6 +58,7 @@ interface Stage {
   readonly source: OpenSource;
   readonly claim: Claim;
   readonly stream: ListStream<Row>;
+  readonly facts: RowFacts;
   /** Most deletions that are accepted without a person's confirmation. */
   readonly most: number;
   readonly rows: number;
@@ -80,11 +79,11 @@ export async function settleCandidates(
   await forgetKnown(ctx.pg, claim);
   const source = sourceOf(ctx, stream.source);
   await askAnew(ctx.pg, claim, staleBefore(ctx, source));
-  const { rows } = await scopeOf(ctx.pg, claim);
-  const accepts = await acceptsDeletions(ctx.pg, claim.run);
-  const most = accepts ? Infinity : Math.max(fewDeleted, Math.floor(rows * ctx.sweep.mostDeleted));
+  const { rows } = await scopeOf(ctx.pg, claim, stream);
+  const most = mostAccepted(ctx, rows, await acceptsDeletions(ctx.pg, claim.run));
   const { gone } = await countCandidates(ctx.pg, claim);
-  const stage: Stage = { ctx, source, claim, stream, most, rows, gone, marked: 0, failures: 0 };
+  const facts = factsOf(stream);
+  const stage: Stage = { ctx, source, claim, stream, facts, most, rows, gone, marked: 0, failures: 0 };
   await narrow(stage);
   await stopAtMass(stage);
   const told = (await askEach(stage)) && (await askStale(stage)) && (await askAgain(stage));
@@ -189,13 +188,13 @@ async function askStale(stage: Stage): Promise<boolean> {
 }
 
 /**
- * Fetches recent candidates a second time, after every replica must have the record. Customers show no creation time.
- * If customers were first read just now and have no older ticket, the wait takes its full length.
+ * Fetches recent candidates a second time, after every replica must have the record. If nothing shows that a record is
+ * older than its first read, and that was just now, the wait takes its full length.
  */
 async function askAgain(stage: Stage): Promise<boolean> {
-  const { ctx, source, claim } = stage;
+  const { ctx, source, claim, facts } = stage;
   const { send } = source;
-  const sinceMs = await goneSince(ctx.pg, claim);
+  const sinceMs = await goneSince(ctx.pg, claim, facts);
   if (sinceMs === undefined) return true;
   const longestMs = longestWaitMs(source) + send.latencyMs();
   const waitMs = Math.min(longestMs, sinceMs + longestMs - (send.sourceNow() ?? sinceMs));
@@ -209,8 +208,8 @@ async function askAgain(stage: Stage): Promise<boolean> {
 
 /** Fetches one candidate and stores the result. Returns the error if the state of the record is still unknown. */
 async function ask(stage: Stage, id: string, again: boolean): Promise<Error | undefined> {
-  const { claim } = stage;
-  const answer = await get(stage, id);
+  const { ctx, claim, stream } = stage;
+  const answer = await fetchRecord(ctx, claim, stream, id);
   if (answer instanceof Gone) {
     if (!again) stage.gone++;
     const goneMs = goneBy(stage.source, answer.asOf);
@@ -222,33 +221,12 @@ async function ask(stage: Stage, id: string, again: boolean): Promise<Error | un
   return answer;
 }
 
-/** Fetches one record and stores it. Returns Gone for a 404, and another error if the state of the record is unknown. */
-async function get({ ctx, source, claim, stream }: Stage, id: string): Promise<Gone | Error | undefined> {
-  try {
-    const options = { lane: laneOf(claim), signal: ctx.signal, tries: fewTries };
-    const reply = await source.send(stream.get!(id), options);
-    const other = reply.records[0]?.id ?? reply.unreadable[0]?.id;
-    if (other !== id) throw new Retry(`the source answered with ${other ?? 'a record without an id'}`);
-    await commitRecords(ctx, claim, stream, reply, singleBatch(stream, reply), {
-      more: async (client, stored) => {
-        if (claim.stream === 'helpdesk.customers') await noteChecked(client, claim, stored, reply.asOf);
-      },
-    });
-    return undefined;
-  } catch (error) {
-    if (!(error instanceof Retry || error instanceof Gone || error instanceof Fatal)) throw error;
-    // The Date of the reply gives the time of the deletion. A 404 without a Date may come from another system, so it is
-    // retried.
-    return error instanceof Gone && !Number.isFinite(error.asOf) ? new Retry(error.message) : error;
-  }
-}
-
 /**
  * Fetches rows again whose tombstones are one sweep age old. A deletion may be revoked or wrong, and no list shows a
  * hidden record. Returns the number of rows that could not be fetched.
  */
 async function askForDeleted(stage: Stage): Promise<number> {
-  const { ctx, claim } = stage;
+  const { ctx, claim, stream } = stage;
   const when = await deletedWhen(ctx.pg, claim, ctx.sweep.ageMs);
   let unknown = 0;
   stage.failures = 0;
@@ -258,31 +236,23 @@ async function askForDeleted(stage: Stage): Promise<number> {
     await askTogether(stage, ids);
     for (const id of await stillDeleted(ctx.pg, claim, ids)) {
       ctx.signal.throwIfAborted();
-      const answer = await get(stage, id);
+      const answer = await fetchRecord(ctx, claim, stream, id);
       const failed = answer !== undefined && !(answer instanceof Gone);
       stage.failures = failed ? stage.failures + 1 : 0;
       if (failed) unknown++;
       if (stage.failures === mostFailures) return unknown;
     }
-    await write(stage, async () => 0);
+    await write(stage);
     after = ids.at(-1);
   }
 }
 
-/** Runs a transaction under the claim, and books the credits that belong to no page. */
-async function write(
-  { ctx, claim }: Stage,
-  work: (client: Client) => Promise<unknown>,
-  books: Partial<Pick<Bookkeeping, 'stored' | 'expected'>> = {},
-): Promise<void> {
-  const credits = takeCredits(ctx);
-  const at = { nowMs: ctx.clock.now(), asOfMs: 0 };
-  await transaction(ctx.pg, async client => {
-    const done = await work(client);
-    const counts = { ...noCounts(), deleted: typeof done === 'number' ? done : 0, credits };
-    await keepBooks(client, claim, at, { counts, rejects: [], stored: [], drift: [], ...books });
+/** Runs a transaction under the claim, which books the credits that belong to no page. */
+const write = ({ ctx, claim }: Stage, work?: (client: Client) => Promise<unknown>): Promise<void> =>
+  commitWork(ctx, claim, 0, async client => {
+    await work?.(client);
+    return {};
   });
-}
 
 async function stopAtMass(stage: Stage): Promise<void> {
   const { claim, most, rows, gone } = stage;
@@ -295,10 +265,12 @@ async function stopAtMass(stage: Stage): Promise<void> {
 }
 
 async function markAllDeleted(stage: Stage, which: Pick<Which, 'recent'>): Promise<void> {
-  const { ctx, claim, source } = stage;
+  const { ctx, claim, source, stream, facts } = stage;
   for await (const ids of inBatches(stage, { ...which, gone: true })) {
-    const [now, late] = [new Date(ctx.clock.now()), lateMs(source)];
-    await write(stage, client => markDeleted(client, claim, ids, now, late), { stored: ids });
+    await commitWork(ctx, claim, 0, async (client, { nowMs }) => {
+      const of = { ids, now: new Date(nowMs), lateMs: lateMs(source) };
+      return { deleted: await markDeleted(client, claim, stream, facts, of), stored: ids };
+    });
     stage.marked += ids.length;
   }
 }

@@ -1,27 +1,28 @@
-/** Stores the progress of sweeps: the ranges still to read, and the position of the walk through all customers. */
+/** Stores the progress of sweeps: the ranges still to read, and the position of a walk through a whole list. */
 
-import type { Client, Queryable } from '../../../engine/database/pool.ts';
-import { sourceAndStream } from '../../../engine/database/stream-key.ts';
-import type { Ms, Range, Walk } from '../../../engine/reading/reading.ts';
-import type { Claim } from '../../../engine/runs/claims.ts';
+import type { ListStream, Row, RowFacts } from '../../sources/source.ts';
+import type { Client, Queryable } from '../database/pool.ts';
+import { sourceAndStream } from '../database/stream-key.ts';
+import type { Ms, Range, Walk } from '../reading/reading.ts';
+import type { Claim } from '../runs/claims.ts';
+import { createdAt } from './row-facts.ts';
 
-/** Name of the sweep's position in the customer list, separate from the position of a sync. */
+/** Name of the sweep's position in a list that is walked, separate from the position of a sync. */
 export const walkName = 'sweep';
 
-/** Start of the account's data by update time, in ms, and the number of live rows of the stream. */
-export async function scopeOf(db: Queryable, claim: Claim): Promise<{ sinceMs: Ms; rows: number }> {
+/** Start of the data of the stream by update time, in ms, and the number of its live rows. */
+export async function scopeOf(
+  db: Queryable,
+  claim: Claim,
+  { fromTheBeginning }: Pick<ListStream<Row>, 'fromTheBeginning'>,
+): Promise<{ sinceMs: Ms; rows: number }> {
   const { rows } = await db.query<{ since_ms: Ms; rows: number }>(
     `select extract(epoch from a.since)::float8 * 1000 as since_ms, (
-       select count(*) from ${tableOf(claim)} t where t.account_id = a.account_id and t._deleted_at is null) as rows
+       select count(*) from ${claim.stream} t where t.account_id = a.account_id and t._deleted_at is null) as rows
      from sync.accounts a where a.account_id = $1`,
     [claim.account],
   );
-  return { sinceMs: rows[0]!.since_ms, rows: rows[0]!.rows };
-}
-
-export function tableOf({ stream }: Pick<Claim, 'stream'>): 'helpdesk.tickets' | 'helpdesk.customers' {
-  if (stream === 'helpdesk.tickets' || stream === 'helpdesk.customers') return stream;
-  throw new Error(`stream ${stream} cannot be swept`);
+  return { sinceMs: fromTheBeginning ? 0 : rows[0]!.since_ms, rows: rows[0]!.rows };
 }
 
 /**
@@ -98,11 +99,16 @@ export async function walkedBy(client: Client, claim: Claim): Promise<{ to: Ms; 
   return walked && { to: walked.to_ms, begunMs: walked.begun_ms };
 }
 
-/** Whether live tickets without a creation time exist that were not made candidates since `checkedMs`. */
-export async function isUndated(client: Client, claim: Claim, list: string, checkedMs: Ms): Promise<boolean> {
+/** Whether live rows without a creation time exist that were not made candidates since `checkedMs`. */
+export async function isUndated(
+  client: Client,
+  claim: Claim,
+  facts: RowFacts,
+  { list, checkedMs }: { list: string; checkedMs: Ms },
+): Promise<boolean> {
   const { rows } = await client.query<{ due: boolean }>(
     `select exists (
-         select from helpdesk.tickets t where t.account_id = $1 and t.created_at is null and t._deleted_at is null)
+         select from ${claim.stream} t where t.account_id = $1 and ${createdAt(facts)} is null and t._deleted_at is null)
        and not exists (
          select from sync.swept s
          where (s.account_id, s.stream_key, s.list) = ($1, $2, $3) and (s.run_id = $4 or s.as_of >= $5)) as due`,
@@ -111,17 +117,20 @@ export async function isUndated(client: Client, claim: Claim, list: string, chec
   return rows[0]!.due;
 }
 
-/** Sets the time at which the source last showed these customers. */
+/** Sets the time at which the source last showed these rows of a list that is walked. */
 export async function noteChecked(
   client: Client,
-  { account }: Pick<Claim, 'account'>,
+  { account, stream }: Pick<Claim, 'account' | 'stream'>,
+  { created }: RowFacts,
   ids: readonly string[],
   asOfMs: Ms,
 ): Promise<void> {
+  if ('at' in created) return;
+  const { checkedAt } = created;
   await client.query({
-    name: 'note checked',
-    text: `update helpdesk.customers set _checked_at = $3
-      where account_id = $1 and id = any($2) and _checked_at < $3 and _deleted_at is null`,
+    name: `note ${stream} checked`,
+    text: `update ${stream} set ${checkedAt} = $3
+      where account_id = $1 and id = any($2) and ${checkedAt} < $3 and _deleted_at is null`,
     values: [account, ids, new Date(asOfMs)],
   });
 }

@@ -3,32 +3,17 @@
  * adds its candidates. A candidate gets a tombstone only after the source answered 404 to a fetch by id.
  */
 
-import { keepChanges } from '../../../engine/commit/merge.ts';
-import type { Client, Queryable } from '../../../engine/database/pool.ts';
-import { sourceAndStream } from '../../../engine/database/stream-key.ts';
-import { cleanText, storableIds } from '../../../engine/json-text.ts';
-import { farFuture, type Ms } from '../../../engine/reading/reading.ts';
-import type { Claim } from '../../../engine/runs/claims.ts';
-import type { Candidates } from '../../source.ts';
-import { tableOf } from './walks.ts';
+import type { ListStream, Row, RowFacts } from '../../sources/source.ts';
+import { keepChanges, rowsOf } from '../commit/merge.ts';
+import { lastShown } from '../database/open-candidates.ts';
+import type { Client, Queryable } from '../database/pool.ts';
+import { sourceAndStream } from '../database/stream-key.ts';
+import { cleanText, storableIds } from '../json-text.ts';
+import { farFuture, type Ms } from '../reading/reading.ts';
+import type { Claim } from '../runs/claims.ts';
+import { clearing, createdAt, existedAt, mustShow, partsOf } from './row-facts.ts';
 
 const keyOf = ({ account, stream }: Pick<Claim, 'account' | 'stream'>) => [account, stream];
-
-/**
- * SQL: whether the ticket belongs to its own list (spam or trash). While that list is not redundant, the default list
- * may hide the ticket.
- */
-const hidden = (list: 'spam' | 'trash') => `(coalesce(t.${list}, false) and exists (
-      select from sync.coverage c
-      where (c.account_id, c.stream_key, c.list) = ($1, $2, '${list}') and not c.redundant))`;
-
-/** SQL over `t`, by list: the tickets that the list must show. */
-const speaksOf: Record<string, string> = {
-  default: `not ${hidden('spam')} and not ${hidden('trash')}`,
-  spam: 't.spam',
-  trash: 't.trash',
-  open: `t.state in ('open', 'hold') and not coalesce(t.spam, false) and not coalesce(t.trash, false)`,
-};
 
 /**
  * SQL: time at which the source is known to have had the row. The source may show a deletion one lookback late, so that
@@ -38,7 +23,7 @@ const aliveAt = (shown: string) => `${shown} - $4 * interval '1 millisecond'`;
 
 interface Proven {
   readonly list: string;
-  /** Range of creation times. Undefined: tickets without a creation time. */
+  /** Range of creation times. Undefined: records without a creation time. */
   readonly created?: { readonly from: Ms; readonly to: Ms };
   readonly asOfMs: Ms;
   readonly lookbackMs: number;
@@ -47,25 +32,31 @@ interface Proven {
 }
 
 /**
- * Adds tickets that the list should have shown and did not. Includes tickets last updated before the account's start,
- * since no sync list covers those. Must run before `noteSwept`, which overwrites the time of the previous sweep.
+ * Adds rows that a list in the order of creation should have shown and did not. Includes records last updated before the
+ * account's start, since no sync list covers those. Must run before `noteSwept`, which overwrites the time of the
+ * previous sweep.
  */
-export async function addTicketCandidates(client: Client, claim: Claim, proven: Proven): Promise<number> {
+export async function addUnshown(
+  client: Client,
+  claim: Claim,
+  stream: Pick<ListStream<Row>, 'lists' | 'daily'>,
+  facts: RowFacts,
+  proven: Proven,
+): Promise<number> {
   const { list, created, asOfMs, lookbackMs, shown } = proven;
-  const range = created
-    ? 't.created_at >= $6 and t.created_at < $7'
-    : 't.created_at is null and $6 is distinct from $7';
+  const [at, seen] = [createdAt(facts), lastShown(facts)];
+  const range = created ? `${at} >= $6 and ${at} < $7` : `${at} is null and $6 is distinct from $7`;
   const { rowCount } = await client.query({
     text: `insert into sync.deletion_candidates as s (account_id, source, stream, record_id, missing_since, alive_at)
-      select $1, ${sourceAndStream('$2')}, t.id, $3, greatest(${aliveAt('greatest(t._observed_at, t._messages_as_of)')},
+      select $1, ${sourceAndStream('$2')}, t.id, $3, greatest(${aliveAt(seen)},
         case when o.record_id is null then w.as_of else o.alive_at end)
-      from helpdesk.tickets t
+      from ${claim.stream} t
       left join sync.swept w
-        on (w.account_id, w.stream_key, w.list) = ($1, $2, $8) and (w.created @> t.created_at or t.created_at is null)
+        on (w.account_id, w.stream_key, w.list) = ($1, $2, $8) and (w.created @> ${at} or ${at} is null)
       left join sync.open_deletion_candidates o on (o.account_id, o.stream_key, o.record_id) = ($1, $2, t.id)
       where t.account_id = $1 and ${range} and t._deleted_at is null
-        and greatest(t._observed_at, t._messages_as_of) < $3 and t.id <> all ($5)
-        and ${created ? speaksOf[list]! : 'true'}
+        and ${seen} < $3 and t.id <> all ($5)
+        and ${created ? mustShow(stream, list) : 'true'}
       on conflict (account_id, stream_key, record_id) do update set
         missing_since = excluded.missing_since, alive_at = excluded.alive_at, gone_at = null, gone_since = null,
         run_id = null`,
@@ -82,18 +73,19 @@ export async function addTicketCandidates(client: Client, claim: Claim, proven: 
   return rowCount ?? 0;
 }
 
-/** Adds customers that a complete walk of the list did not show since the walk began. */
-export async function addCustomerCandidates(
+/** Adds rows that a complete walk of the list did not show since the walk began. */
+export async function addUnwalked(
   client: Client,
   claim: Claim,
+  facts: RowFacts,
   { begunMs, lookbackMs }: { begunMs: Ms; lookbackMs: number },
 ): Promise<number> {
   const { rowCount } = await client.query(
     `insert into sync.deletion_candidates as s (account_id, source, stream, record_id, missing_since, alive_at)
-     select $1, ${sourceAndStream('$2')}, t.id, $3, coalesce(o.alive_at, ${aliveAt('greatest(t._observed_at, t._checked_at)')})
-     from helpdesk.customers t
+     select $1, ${sourceAndStream('$2')}, t.id, $3, coalesce(o.alive_at, ${aliveAt(lastShown(facts))})
+     from ${claim.stream} t
      left join sync.open_deletion_candidates o on (o.account_id, o.stream_key, o.record_id) = ($1, $2, t.id)
-     where t.account_id = $1 and t._deleted_at is null and greatest(t._observed_at, t._checked_at) < $3
+     where t.account_id = $1 and t._deleted_at is null and ${lastShown(facts)} < $3
      on conflict (account_id, stream_key, record_id) do update set
        missing_since = excluded.missing_since, alive_at = excluded.alive_at, gone_at = null, gone_since = null,
         run_id = null`,
@@ -106,17 +98,19 @@ export async function addCustomerCandidates(
  * Adds candidates from a reply older than the last sweep of its range. The sweep could not add them, because the rows
  * were not stored yet.
  */
-async function addLateCandidates(
+export async function addLateCandidates(
   client: Client,
   claim: Pick<Claim, 'account' | 'stream'>,
+  facts: RowFacts,
   ids: readonly string[],
   { asOfMs, lookbackMs }: { asOfMs: Ms; lookbackMs: number },
 ): Promise<void> {
-  const range = claim.stream === 'helpdesk.tickets' ? 'and (w.created @> t.created_at or t.created_at is null)' : '';
+  const at = createdAt(facts);
+  const range = 'at' in facts.created ? `and (w.created @> ${at} or ${at} is null)` : '';
   await client.query(
     `insert into sync.deletion_candidates (account_id, source, stream, record_id, missing_since, alive_at)
      select $1, ${sourceAndStream('$2')}, t.id, max(w.as_of) + $4 * interval '1 millisecond', $3::timestamptz - $4 * interval '1 millisecond'
-     from ${tableOf(claim)} t
+     from ${claim.stream} t
      join sync.swept w on (w.account_id, w.stream_key) = ($1, $2) ${range}
      where t.account_id = $1 and t.id = any($5) and t._observed_at = $3 and w.as_of > $3::timestamptz - $4 * interval '1 millisecond'
      group by t.id
@@ -126,7 +120,7 @@ async function addLateCandidates(
 }
 
 /** Removes rows from the candidates that the source showed at or after the time when a list lacked them. */
-async function clearCandidates(client: Client, claim: Claim, ids: readonly string[], asOfMs: Ms): Promise<void> {
+export async function clearCandidates(client: Client, claim: Claim, ids: readonly string[], asOfMs: Ms): Promise<void> {
   if (ids.length === 0) return;
   await client.query({
     name: 'clear candidates',
@@ -135,9 +129,6 @@ async function clearCandidates(client: Client, claim: Claim, ids: readonly strin
     values: [...keyOf(claim), storableIds(ids), new Date(asOfMs)],
   });
 }
-
-/** Candidates of tickets and customers. */
-export const candidates: Candidates = { clear: clearCandidates, addLate: addLateCandidates };
 
 /**
  * Deletes candidates that any reply has shown since. `offset 0` forces one key lookup per candidate. Without statistics
@@ -267,7 +258,7 @@ export async function deletedAfter(
   limit: number,
 ): Promise<string[]> {
   const { rows } = await db.query<{ id: string }>(
-    `select t.id from ${tableOf(claim)} t
+    `select t.id from ${claim.stream} t
      where t.account_id = $1 and t._deleted_at is not null and t._synced_at >= $2 and t._synced_at < $3
        and ($4::text is null or t.id > $4)
      order by t.id limit $5`,
@@ -279,7 +270,7 @@ export async function deletedAfter(
 /** The ids among these whose rows still have a tombstone. */
 export async function stillDeleted(db: Queryable, claim: Claim, ids: readonly string[]): Promise<string[]> {
   const { rows } = await db.query<{ id: string }>(
-    `select t.id from ${tableOf(claim)} t
+    `select t.id from ${claim.stream} t
      where t.account_id = $1 and t.id = any($2) and t._deleted_at is not null order by t.id`,
     [claim.account, ids],
   );
@@ -295,19 +286,11 @@ export async function noteWait(client: Client, claim: Claim, note: string | unde
   ]);
 }
 
-/**
- * Latest creation or first-read time of this run's deleted candidates, in ms. Customers show no creation time, but the
- * oldest ticket of a customer bounds it.
- */
-export async function goneSince(db: Queryable, claim: Claim): Promise<Ms | undefined> {
-  const there =
-    claim.stream === 'helpdesk.tickets'
-      ? 'least(t.created_at, t._observed_at)'
-      : `least(t._created_before, t._observed_at, (
-          select min(k.created_at) from helpdesk.tickets k where (k.account_id, k.customer_id) = (t.account_id, t.id)))`;
+/** The latest time, in ms, from which on one of this run's deleted candidates is known to have existed. */
+export async function goneSince(db: Queryable, claim: Claim, facts: RowFacts): Promise<Ms | undefined> {
   const { rows } = await db.query<{ since_ms: Ms | null }>(
-    `select extract(epoch from max(${there}))::float8 * 1000 as since_ms
-     from sync.open_deletion_candidates o join ${tableOf(claim)} t on (t.account_id, t.id) = (o.account_id, o.record_id)
+    `select extract(epoch from max(${existedAt(facts)}))::float8 * 1000 as since_ms
+     from sync.open_deletion_candidates o join ${claim.stream} t on (t.account_id, t.id) = (o.account_id, o.record_id)
      where (o.account_id, o.stream_key) = ($1, $2) and o.gone_at is not null and o.run_id = $3`,
     [...keyOf(claim), claim.run],
   );
@@ -334,36 +317,29 @@ export async function askAnew(db: Queryable, claim: Claim, goneBeforeMs: Ms = fa
 export async function markDeleted(
   client: Client,
   claim: Claim,
-  ids: readonly string[],
-  now: Date,
-  lateMs: Ms,
+  stream: Pick<ListStream<Row>, 'merge' | 'rowFacts'>,
+  facts: RowFacts,
+  { ids, now, lateMs }: { ids: readonly string[]; now: Date; lateMs: Ms },
 ): Promise<number> {
-  const isTicket = tableOf(claim) === 'helpdesk.tickets';
-  const shown = isTicket ? 't._messages_as_of' : 't._checked_at';
-  const messages = isTicket ? ', _messages_as_of = null, _messages_by = null' : '';
   const { rows } = await client.query<{ id: string; gone_at: Date }>(
     `with gone as (
        select o.record_id, o.missing_since, o.alive_at, o.gone_at from sync.open_deletion_candidates o
        where (o.account_id, o.stream_key) = ($1, $2) and o.record_id = any($3) and o.gone_at is not null and o.run_id = $4)
-     update ${tableOf(claim)} t set _deleted_at = g.gone_at + $6 * interval '1 millisecond', _deleted_after = least(g.alive_at, g.gone_at),
-       _synced_at = $5${messages}
+     update ${claim.stream} t set _deleted_at = g.gone_at + $6 * interval '1 millisecond', _deleted_after = least(g.alive_at, g.gone_at),
+       _synced_at = $5${clearing(facts)}
      from gone g where t.account_id = $1 and t.id = g.record_id and t._deleted_at is null
-       and greatest(t._observed_at, ${shown}) < g.missing_since
+       and ${lastShown(facts)} < g.missing_since
      returning t.id, t._deleted_at as gone_at, ${keepChanges('$5', 'null', '$4')}`,
     [...keyOf(claim), ids, claim.run, now, lateMs],
   );
   const marked = [claim.account, rows.map(({ id }) => id), rows.map(({ gone_at }) => gone_at), now];
-  const of = (table: string, parent: string) =>
-    client.query(
-      `update ${table} m set _deleted_at = b.gone_at, _synced_at = $4
+  for (const { table, parent } of partsOf(stream))
+    await client.query(
+      `update ${rowsOf(table)} m set _deleted_at = b.gone_at, _synced_at = $4
        from unnest($2::text[], $3::timestamptz[]) b (id, gone_at)
        where m.account_id = $1 and m.${parent} = b.id and m._deleted_at is null`,
       marked,
     );
-  if (isTicket) {
-    await of('internal.messages', 'ticket_id');
-    await of('helpdesk.attachments', 'ticket_id');
-  } else await of('helpdesk.contacts', 'customer_id');
   await client.query(
     'delete from sync.deletion_candidates where (account_id, stream_key) = ($1, $2) and record_id = any($3)',
     [...keyOf(claim), ids],

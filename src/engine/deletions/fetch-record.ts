@@ -1,0 +1,44 @@
+/** What the sweeps of all lists share: a record is fetched by id, and many deletions need a person. */
+import { Fatal, Gone, Retry } from '../../errors.ts';
+import type { ListStream, Row } from '../../sources/source.ts';
+import { type Context, sourceOf } from '../context.ts';
+import { singleBatch } from '../load/batch.ts';
+import { commitRecords, laneOf } from '../load/commit-reply.ts';
+import type { Claim } from '../runs/claims.ts';
+import { noteChecked } from './walks.ts';
+
+/** Attempts of a request for one record. Then the sweep continues with the next record. */
+export const fewTries = 4;
+/** This many deletions are never a mass deletion, even if the table is small. */
+const fewDeleted = 20;
+
+/** The most deletions that are accepted. `accepts`: a person has confirmed a mass deletion. */
+export const mostAccepted = ({ sweep }: Context, rows: number, accepts: boolean): number =>
+  accepts ? Infinity : Math.max(fewDeleted, Math.floor(rows * sweep.mostDeleted));
+
+/** Fetches one record and stores it. Returns Gone for a 404, and another error if the state of the record is unknown. */
+export async function fetchRecord(
+  ctx: Context,
+  claim: Claim,
+  stream: ListStream<Row>,
+  id: string,
+): Promise<Gone | Retry | Fatal | undefined> {
+  const { rowFacts } = stream;
+  try {
+    const options = { lane: laneOf(claim), signal: ctx.signal, tries: fewTries };
+    const reply = await sourceOf(ctx, stream.source).send(stream.get!(id), options);
+    const other = reply.records[0]?.id ?? reply.unreadable[0]?.id;
+    if (other !== id) throw new Retry(`the source answered with ${other ?? 'a record without an id'}`);
+    await commitRecords(ctx, claim, stream, reply, singleBatch(stream, reply), {
+      more: async (client, stored) => {
+        if (rowFacts) await noteChecked(client, claim, rowFacts, stored, reply.asOf);
+      },
+    });
+    return undefined;
+  } catch (error) {
+    if (!(error instanceof Retry || error instanceof Gone || error instanceof Fatal)) throw error;
+    // The Date of the reply gives the time of the deletion. A 404 without a Date may come from another system, so it is
+    // retried.
+    return error instanceof Gone && !Number.isFinite(error.asOf) ? new Retry(error.message) : error;
+  }
+}

@@ -1,0 +1,71 @@
+/** SQL made of the facts that a stream declares about its stored rows, over `t`, a row. */
+import type { ListStream, Part, Row, RowFacts } from '../../sources/source.ts';
+import { lastShown } from '../database/open-candidates.ts';
+
+/** The facts of a stream that is swept. */
+export function factsOf({ key, rowFacts }: Pick<ListStream<Row>, 'key' | 'rowFacts'>): RowFacts {
+  if (rowFacts === undefined) throw new Error(`stream ${key} cannot be swept`);
+  return rowFacts;
+}
+
+/** The creation time, or its bound. */
+export const createdAt = ({ created }: RowFacts, row = 't.'): string =>
+  `${row}${'at' in created ? created.at : created.before}`;
+
+/** A time by which the record existed. */
+export const existedAt = (facts: RowFacts): string =>
+  `least(${createdAt(facts)}, t._observed_at${facts.provenBy === undefined ? '' : `, ${facts.provenBy}`})`;
+
+/** The parts that records show themselves. */
+export const ownParts = ({ merge }: Pick<ListStream<Row>, 'merge'>): Part[] =>
+  merge.declared.others.flatMap(table => (table.parent === undefined ? [] : [{ table, parent: table.parent }]));
+
+/** The parts that die with a record. */
+export const partsOf = (stream: Pick<ListStream<Row>, 'merge' | 'rowFacts'>): Part[] => [
+  ...ownParts(stream),
+  ...(stream.rowFacts?.parts ?? []),
+];
+
+/** What a tombstone sets besides: since when the record may be gone, and what it clears. */
+export function tombstoneOf({ rowFacts }: Pick<ListStream<Row>, 'rowFacts'>, lookbackMs: number): string {
+  if (rowFacts === undefined) return '';
+  const after = `least($3, ${lastShown(rowFacts, '')} - ${lookbackMs} * interval '1 millisecond')`;
+  return `, _deleted_after = ${after}${clearing(rowFacts)}`;
+}
+
+/** Sets the columns to null that a tombstone clears. */
+export const clearing = ({ cleared = [] }: RowFacts): string => cleared.map(name => `, ${name} = null`).join('');
+
+type Lists = Pick<ListStream<Row>, 'lists' | 'daily'>;
+
+const flagged = ({ lists }: Lists) => lists.flatMap(({ name, flag }) => (flag === undefined ? [] : [{ name, flag }]));
+
+/** Whether the row belongs to a list of its own, and the first list may hide it. $1 account, $2 stream. */
+const hidden = ({ name, flag }: { name: string; flag: string }) => `(coalesce(t.${flag}, false) and exists (
+      select from sync.coverage c
+      where (c.account_id, c.stream_key, c.list) = ($1, $2, '${name}') and not c.redundant))`;
+
+/** Whether this list shows the row, as far as lists of their own exist. `list`: SQL. */
+export function shownIn(stream: Lists & Pick<ListStream<Row>, 'key'>, list: string): string {
+  const own = flagged(stream);
+  if (own.length === 0) return 'true';
+  return `case ${list}
+    ${own.map(({ name, flag }) => `when '${name}' then coalesce(t.${flag}, false)`).join('\n    ')}
+    else not exists (
+      select from sync.coverage c
+      where c.account_id = t.account_id and c.stream_key = '${stream.key}' and not c.redundant
+        and (${own.map(({ name, flag }) => `c.list = '${name}' and t.${flag}`).join(' or ')})) end`;
+}
+
+/** The rows that the list must show. $1 account, $2 stream. */
+export function mustShow(stream: Lists, list: string): string {
+  const { daily } = stream;
+  const own = flagged(stream);
+  const one = own.find(({ name }) => name === list);
+  if (one) return `t.${one.flag}`;
+  const others =
+    daily?.list === list
+      ? [daily.where, ...own.map(({ flag }) => `not coalesce(t.${flag}, false)`)]
+      : own.map(other => `not ${hidden(other)}`);
+  return others.length === 0 ? 'true' : others.join(' and ');
+}

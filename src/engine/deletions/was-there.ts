@@ -1,0 +1,25 @@
+/** Whether a 404 can be believed, or a copy of the source may not have the record yet. */
+import type { ListStream, Row } from '../../sources/source.ts';
+import { type Context, sourceOf } from '../context.ts';
+import type { Client } from '../database/pool.ts';
+import type { Ms } from '../reading/reading.ts';
+import { behindMs } from './lag.ts';
+import { createdAt } from './row-facts.ts';
+
+/** Whether every copy of the source must have had the record at this time, unless it was deleted. False without a row. */
+export async function wasThere(
+  ctx: Context,
+  { key, source, rowFacts }: Pick<ListStream<Row>, 'key' | 'source' | 'rowFacts'>,
+  id: string,
+  asOfMs: Ms,
+  db: Pick<Client, 'query'> = ctx.pg,
+): Promise<boolean> {
+  const created = rowFacts === undefined ? '_observed_at' : createdAt(rowFacts, '');
+  const { rows } = await db.query<{ older: boolean }>(
+    `select exists (
+       select from ${key}
+       where account_id = $1 and id = $2 and least(${created}, _observed_at) <= $3) as older`,
+    [ctx.account, id, new Date(asOfMs - behindMs(sourceOf(ctx, source)))],
+  );
+  return rows[0]!.older;
+}

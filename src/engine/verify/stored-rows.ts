@@ -1,0 +1,178 @@
+/** Selects the stored rows of a list that a verification reads. */
+
+import type { ListStream, Row, RowFacts } from '../../sources/source.ts';
+import type { Queryable } from '../database/pool.ts';
+import type { StreamKey } from '../database/stream-key.ts';
+import { createdAt, partsOf, shownIn } from '../deletions/row-facts.ts';
+import { storableIds } from '../json-text.ts';
+import type { Ms, Range } from '../reading/reading.ts';
+import type { Claim } from '../runs/claims.ts';
+import { type Standing, standingIn } from './findings.ts';
+
+type List = ListStream<Row>;
+
+/** The column that grows with each change of a record, if the list has one. */
+export const versionOf = ({ merge }: Pick<List, 'merge'>): string | undefined => merge.declared.root.version;
+
+/** Time in ms when the record was last changed, as it shows it; NaN if it does not. */
+export const timeIn = (stream: List, record: Row): Ms =>
+  versionOf(stream) === undefined ? (stream.changedAt?.(record) ?? Number.NaN) : stream.orderedBy(record);
+
+/** State of the stored rows with these ids. `lock`: locks the rows until the transaction ends. */
+export function standingOf(
+  client: Queryable,
+  account: string,
+  stream: Pick<List, 'key' | 'merge' | 'rowFacts'>,
+  ids: readonly string[],
+  at: { askedMs: Ms; asOfMs: Ms; lock: boolean },
+): Promise<Map<string, Standing>> {
+  const { rowFacts } = stream;
+  const asOf = rowFacts?.detailsAsOf;
+  const version = versionOf(stream);
+  const rows = {
+    table: stream.key,
+    ...(version !== undefined && { updatedAt: `t.${version}` }),
+    ...(version !== undefined &&
+      asOf !== undefined && { hasMessages: `t.${asOf} >= t.${version} and t.${asOf} <= $4` }),
+    ...(rowFacts && { deletedSince: 't._deleted_after' }),
+  };
+  return standingIn(client, account, rows, ids, at);
+}
+
+/** A uniform random sample of live rows. `chance`, from 0 to 1, seeds the choice. */
+export async function chooseAtRandom(
+  db: Queryable,
+  { account, stream }: Pick<Claim, 'account' | 'stream'>,
+  { limit, chance }: { limit: number; chance: number },
+): Promise<string[]> {
+  if (limit <= 0) return [];
+  const { rows } = await db.query<{ id: string }>(
+    `select id from ${stream} where account_id = $1 and _deleted_at is null
+     order by hashtextextended(id, $2), id limit $3`,
+    [account, Math.floor(chance * 2 ** 52), limit],
+  );
+  return rows.map(({ id }) => id);
+}
+
+/** Ids among these that still have parts stored. The records themselves are missing here. */
+export async function leftBehind(
+  client: Queryable,
+  account: string,
+  stream: List,
+  ids: readonly string[],
+): Promise<Set<string>> {
+  const parts = partsOf(stream);
+  if (parts.length === 0) return new Set();
+  const isThere = parts.map(
+    ({ table, parent }) => `exists (select from ${table.name} m where m.account_id = $1 and m.${parent} = w.id)`,
+  );
+  const { rows } = await client.query<{ id: string }>(
+    `select w.id from unnest($2::text[]) w (id)
+     where ${isThere.join(' or ')}`,
+    [account, ids],
+  );
+  return new Set(rows.map(({ id }) => id));
+}
+
+/**
+ * Ids of records that the mirror claims to have in these versions. Their changes lie in the synced range of the list
+ * that shows them, or before the account's start.
+ */
+export async function knownOf(
+  db: Queryable,
+  account: string,
+  stream: List,
+  records: readonly Row[],
+): Promise<Set<string>> {
+  const own = stream.lists.filter(({ flag }) => flag !== undefined);
+  const columns = own.map((_, i) => `, $${4 + i}::boolean[]`).join('');
+  const { rows } = await db.query<{ id: string }>(
+    `select t.id
+     from (
+       select w.*, a.account_id, a.since from sync.accounts a,
+         unnest($2::text[], $3::timestamptz[]${columns}) w (id, at${own.map(({ flag }) => `, ${flag}`).join('')})
+       where a.account_id = $1) t
+     where t.at < t.since or exists (
+       select from sync.coverage k
+       where k.account_id = $1 and k.stream_key = '${stream.key}' and not k.redundant and k.covered @> t.at and ${shownIn(stream, 'k.list')})`,
+    [
+      account,
+      records.map(({ id }) => id),
+      records.map(record => new Date(timeIn(stream, record))),
+      ...own.map(({ shows }) => records.map(record => shows?.(record) === true)),
+    ],
+  );
+  return new Set(rows.map(({ id }) => id));
+}
+
+/** Numbers of live rows of a list that were created before this second, and within it. */
+export async function countCreated(
+  db: Queryable,
+  account: string,
+  stream: List,
+  facts: RowFacts,
+  { list, beforeMs }: { list: string; beforeMs: Ms },
+): Promise<{ before: number; within: number }> {
+  const at = createdAt(facts);
+  const { rows } = await db.query<{ before: number; within: number }>(
+    `select count(*) filter (where ${at} < $3) as before,
+       count(*) filter (where ${at} >= $3 and ${at} < $3::timestamptz + interval '1 second') as within
+     from ${stream.key} t where t.account_id = $1 and t._deleted_at is null and ${shownIn(stream, '$2::text')}`,
+    [account, list, new Date(beforeMs)],
+  );
+  return rows[0]!;
+}
+
+export async function countLive(db: Queryable, account: string, stream: StreamKey): Promise<number> {
+  const { rows } = await db.query<{ n: number }>(
+    `select count(*) as n from ${stream} where account_id = $1 and _deleted_at is null`,
+    [account],
+  );
+  return rows[0]!.n;
+}
+
+/**
+ * Ids of stored rows of a list that were created in this range and that the list did not show. `range` undefined: rows
+ * without a creation time.
+ */
+export async function unshownRows(
+  db: Queryable,
+  account: string,
+  stream: List,
+  facts: RowFacts,
+  { list, range, shown, sinceMs }: { list: string; range: Range | undefined; shown: readonly string[]; sinceMs: Ms },
+): Promise<string[]> {
+  const at = createdAt(facts);
+  const within = range ? `${at} >= $3 and ${at} < $4` : `${at} is null and $3 < $4::timestamptz`;
+  const version = versionOf(stream);
+  const { rows } = await db.query<{ id: string }>(
+    `select t.id from ${stream.key} t
+     where t.account_id = $1 and t._deleted_at is null and ${within} and ${version === undefined ? '$5::timestamptz is not null' : `t.${version} >= $5`}
+       and ${shownIn(stream, '$2::text')} and t.id <> all($6)
+     order by t.id`,
+    [account, list, new Date(range?.from ?? 0), new Date(range?.to ?? 1), new Date(sinceMs), storableIds(shown)],
+  );
+  return rows.map(({ id }) => id);
+}
+
+/**
+ * The next ids after `after` of rows whose tombstone is older than the run. Excludes rows that the run has already
+ * reported as shown by a list.
+ */
+export async function deletedAfter(
+  db: Queryable,
+  { account, run, stream }: Pick<Claim, 'account' | 'run' | 'stream'>,
+  after: string,
+  limit: number,
+): Promise<string[]> {
+  const { rows } = await db.query<{ id: string }>(
+    `select t.id from ${stream} t
+     where t.account_id = $1 and t._deleted_at is not null and t.id > $4
+       and t._synced_at < (select r.started_at from sync.stored_runs r where r.id = $2)
+       and not exists (
+         select from sync.audit a where (a.account_id, a.run_id, a.stream_key, a.record_id) = ($1, $2, $3, t.id))
+     order by t.id limit $5`,
+    [account, run, stream, after, limit],
+  );
+  return rows.map(({ id }) => id);
+}
