@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { clockOff } from '../../src/engine/budget/clock-off.ts';
 import { hearClocks } from '../../src/engine/budget/clocks.ts';
-import { hearStamps, type RecordClock, shiftRecordClock } from '../../src/engine/budget/record-clock.ts';
+import { hearStamps, type RecordClock } from '../../src/engine/budget/record-clock.ts';
 
 const now = 1_700_000_000_000;
 const minute = 60_000;
@@ -46,21 +46,6 @@ describe('a reply is as of the most careful witness', () => {
     expect(hearClocks({ clock: null, records }, reply, undefined).told).toEqual({
       asOfMs: now + hour - minute - second,
     });
-  });
-
-  test('what stamps have told stays, less what a slower clock loses, until Date falls', () => {
-    const told = hear(null, hour, hour).clock;
-    expect(hear(told, hour, undefined, now + hour).asOf).toBe(hour - second - hour / 1000);
-    expect(hear(told, 0, undefined, now + minute).asOf).toBeLessThanOrEqual(0);
-  });
-
-  test('our clock is set back: what it proved is proven still', () => {
-    const told = shiftRecordClock(hear(null, 0, -second).clock, -hour);
-    expect(hear(told, hour, undefined, now - hour).asOf).toBe(hour - second);
-  });
-
-  test('our clock is ahead: Date says less', () => {
-    expect(hear(null, -hour).asOf).toBe(-hour);
   });
 });
 
