@@ -81,44 +81,6 @@ const few = [
   row('c', 'open', '03-28T08:00:00', '03-29T22:30:00', '03-28T07:59:59', { deletedAfter: utc('03-29T21:30:00') }),
 ];
 
-test('every ticket as it was, and whether that is certain', async () => {
-  await write(db, created, few);
-  const asOf = async (at: string) =>
-    (
-      await db.pool.query<{ ticket_id: string; state: string | null; certain: boolean }>(
-        'select ticket_id, state, certain from analytics.tickets_as_of($1) order by 1',
-        [utc(at)],
-      )
-    ).rows.map(one => `${one.ticket_id} ${one.state ?? '?'}${one.certain ? '' : ' perhaps'}`);
-  expect(await asOf('03-27T09:59:59')).toEqual([]);
-  expect(await asOf('03-27T10:00:00')).toEqual(['a open']);
-  expect(await asOf('03-27T20:00:00')).toEqual(['a open', 'b ? perhaps']);
-  expect(await asOf('03-28T09:58:00')).toEqual(['a open', 'b ? perhaps', 'c open']);
-  expect(await asOf('03-28T09:58:01')).toEqual(['a open perhaps', 'b ? perhaps', 'c open']);
-  expect(await asOf('03-28T10:00:00')).toEqual(['a closed', 'b ? perhaps', 'c open']);
-  expect(await asOf('03-28T23:00:00')).toEqual(['a closed perhaps', 'b hold', 'c open']);
-  expect(await asOf('03-29T22:00:00')).toEqual(['a open', 'b hold', 'c open perhaps']);
-  expect(await asOf('03-29T22:30:00')).toEqual(['a open', 'b hold']);
-  const { rows } = await db.pool.query(`select * from analytics.tickets_as_of($1) where ticket_id = 'a'`, [
-    utc('04-01T00:00:00'),
-  ]);
-  expect(rows).toEqual([
-    {
-      ...{
-        account_id: 'default',
-        ticket_id: 'a',
-        number: 1,
-        customer_id: null,
-        inbox_id: 'i1',
-        user_id: 'u1',
-        state: 'open',
-      },
-      ...{ type: 'email', label_ids: [], spam: false, trash: false, created_at: utc('03-27T10:00:00') },
-      ...{ valid_from: utc('03-28T23:30:00'), valid_to: null, certain: true },
-    },
-  ]);
-});
-
 test('a deletion of which nobody knows when is not certain', async () => {
   await write(db, new Map([['d', utc('03-28T08:00:00')]]), [
     row('d', 'open', '03-28T08:00:00', '03-29T08:00:00', '03-28T07:59:59'),

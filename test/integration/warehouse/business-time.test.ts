@@ -348,6 +348,15 @@ test('an inbox has its own calendar or that of its account; without either there
   expect(await of('other', 'i1')).toBe(null);
   expect(await of('other', null)).toBe(null);
   expect(await of(null, null)).toBe(null);
+  await db.pool.query(`update analytics.calendars set time_zone = 'Europe/Berlin' where name = 'office';
+    insert into helpdesk.inboxes (account_id, id, name, _first_seen_at, _synced_at) values ('acme', 'i2', 'Home', now(), now())`);
+  expect((await db.pool.query('select * from analytics.inbox_zones order by account_id, inbox_id')).rows).toEqual([
+    { account_id: 'acme', inbox_id: 'i1', time_zone: 'UTC', is_own: true },
+    { account_id: 'acme', inbox_id: 'i2', time_zone: 'Europe/Berlin', is_own: false },
+    { account_id: 'other', inbox_id: 'i2', time_zone: 'Europe/Berlin', is_own: true },
+  ]);
+  const star = await db.pool.query('select inbox_key, time_zone from analytics.dim_inbox');
+  expect(star.rows).toEqual([{ inbox_key: 'acme/i2', time_zone: 'Europe/Berlin' }]);
   await expect(
     db.pool.query("insert into internal.stored_calendar_assignments values ('acme', null, 'night')"),
   ).rejects.toThrow('duplicate key');
