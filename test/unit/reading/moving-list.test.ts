@@ -97,6 +97,24 @@ describe.each([{ inclusive: false }, { inclusive: true }])('since_updated_at, in
     expect(run.mirror.rows.get('r1')!.time).toBeGreaterThan(start);
     expect(run.mirror.covered[0]!.to).toBeLessThan(run.list.now - 120_000);
   });
+
+  test('a tie that paging does not reach, made at other times, is read by creation, and claimed; what is behind it is read on', () => {
+    const layout = [few, { gap: 5, count: 4 * depth, made: 3 }, { gap: 1, count: 7 }, few];
+    const run = given({ ...how, layout });
+    drive(run);
+    checkComplete(run);
+    expect(run.mirror.gaps).toEqual([]);
+    expect(run.mirror.covered).toEqual([{ from, to: start - 121_000 }]);
+    expect(run.mirror.walk).toBeUndefined();
+    const tie = second(run, 2);
+    expect(run.list.asked.find(({ order }) => order === 'created')).toEqual({
+      page: 1,
+      perPage,
+      order: 'created',
+      updatedSince: tie - 1000,
+    });
+    expect(run.list.asked.findLast(({ order }) => order === undefined)!.since).toBe(start - 122_000);
+  });
 });
 
 test('a reply that takes long, and is therefore dated early, claims no version that its rows cannot replace', () => {
