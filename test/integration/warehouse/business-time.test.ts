@@ -261,15 +261,6 @@ const secondsOf = async (db: pg.Pool, calendar: string | null, since: string | n
   (await db.query('select analytics.business_seconds($1, $2, $3) as seconds', [calendar, since, until])).rows[0]
     .seconds;
 
-test('an hour that is skipped is nobody’s, one that is repeated counts twice', async () => {
-  await using db = await freshDatabase();
-  await keep(db.pool, { name: 'night', zone: 'Europe/Berlin', hours: week(everyDay, ['02:00', '03:00']) });
-  // On the last Sunday of March clocks go from 02:00 to 03:00, on that of October from 03:00 back to 02:00.
-  expect(await secondsOf(db.pool, 'night', '2026-03-28T12:00:00+01', '2026-03-29T12:00:00+02')).toBe(0);
-  expect(await secondsOf(db.pool, 'night', '2026-10-24T12:00:00+02', '2026-10-25T12:00:00+01')).toBe(7200);
-  expect(await secondsOf(db.pool, 'night', '2026-10-26T12:00:00+01', '2026-10-27T12:00:00+01')).toBe(3600);
-});
-
 test('there is no cap, no rounding, and an answer to every question', async () => {
   await using db = await freshDatabase();
   await keep(db.pool, { name: 'always', zone: 'Europe/Berlin', hours: week(everyDay, ['00:00', '24:00']) });
