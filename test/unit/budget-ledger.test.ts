@@ -86,33 +86,6 @@ test('what a dead worker held comes back one period after its deadline', () => {
   expect(ledger.at(deadlineMs + rules.periodMs).ask(90, 'fresh', 'next').waitMs).toBe(0);
 });
 
-/** The source says that 30 are left until second 79; by our own count, 40 more are free again at second 61. */
-function tight() {
-  const ledger = open(empty, broad);
-  ledger.reply(ledger.ask(40).id);
-  ledger.at(59_000).reply(ledger.ask(30).id, { limit: 100, remaining: 30, used: 30, resetSeconds: 20 });
-  return ledger.at(61_000);
-}
-
-test('Remaining binds until the reset, less the reserve, what is in flight and what got no reply', () => {
-  expect(tight().ask(20).waitMs).toBe(0);
-  expect(tight().grantedAt(21)).toBe(79_001);
-
-  const flying = tight();
-  flying.ask(5);
-  expect(flying.ask(16).waitMs).toBeGreaterThan(0);
-  expect(flying.ask(15).waitMs).toBeGreaterThan(0); // The 16 are ahead.
-
-  // What the reset has to bring is not asked for again every 200 ms.
-  const waiting = tight();
-  waiting.ask(5);
-  expect(waiting.ask(26).waitMs).toBe(5000);
-
-  const lost = tight();
-  lost.reply(lost.ask(5).id);
-  expect(lost.grantedAt(16)).toBe(79_001);
-});
-
 test('after a 429 nobody goes before the reset and a second, or a period and a second where no reset is told', () => {
   const told = open();
   told.reply(told.ask(1).id, { limit: 100, remaining: 98, used: 0, resetSeconds: 17 }, true);
@@ -120,18 +93,6 @@ test('after a 429 nobody goes before the reset and a second, or a period and a s
   const silent = open();
   silent.reply(silent.ask(1).id, {}, true);
   expect(silent.grantedAt(1, 'interactive')).toBe(61_001);
-});
-
-test('others are what the limit lacks and we have not used, and our share gives way to them for five periods', () => {
-  const ledger = open(empty, broad);
-  expect(ledger.reply(ledger.ask(2).id, { limit: 100, remaining: 58, used: 2, resetSeconds: 1 })).toMatchObject({
-    others: 40,
-  });
-  ledger.at(120_000);
-  expect(ledger.ask(51).waitMs).toBe(0); // More than the 50 that are left, and still once a period.
-  ledger.at(130_000);
-  expect(ledger.ask(1).waitMs).toBeGreaterThan(0);
-  expect(open(ledger.state, broad).at(301_000).drain()).toBeGreaterThan(50);
 });
 
 test('what others use less and less is kept in few numbers', () => {
