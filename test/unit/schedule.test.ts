@@ -173,6 +173,13 @@ describe('daylight saving', () => {
       }
     });
   });
+
+  test('where clocks are put back by half an hour, too, nothing is due twice', () => {
+    // From 02:00 to 01:30: 01:45 is at 14:45 and at 15:15.
+    expect(allDue('45 1 * * *', 'Australia/Lord_Howe', '2026-04-04T12:00:00Z', '2026-04-04T20:00:00Z')).toEqual([
+      '2026-04-04T14:45:00Z',
+    ]);
+  });
 });
 
 describe('nextSlots', () => {
@@ -183,6 +190,20 @@ describe('nextSlots', () => {
     vi.useFakeTimers({ now: new Date(now), toFake: ['Date'] });
     return nextSlots(timetable(cron, timeZone), count, Date.parse(now)).map(slot => iso(slot.getTime()));
   }
+
+  test('the next ones, none of them now', () => {
+    expect(nextAt('2026-06-10T02:00:00Z', '0 2 * * *')).toEqual([
+      '2026-06-11T02:00:00Z',
+      '2026-06-12T02:00:00Z',
+      '2026-06-13T02:00:00Z',
+    ]);
+    expect(nextAt('2026-06-10T11:59:58.500Z', '* * * * * *')).toEqual([
+      '2026-06-10T11:59:59Z',
+      '2026-06-10T12:00:00Z',
+      '2026-06-10T12:00:01Z',
+    ]);
+    expect(nextAt('2026-06-10T11:59:58Z', '* * * * *', 'Asia/Kolkata', 1)).toEqual(['2026-06-10T12:00:00Z']);
+  });
 
   test('years away', () => {
     expect(nextAt('2026-06-10T00:00:00Z', '0 0 29 2 *')).toEqual([
