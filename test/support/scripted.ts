@@ -225,24 +225,11 @@ export async function take(pool: pg.Pool, work: Omit<Claim, 'token' | 'kind' | '
   throw new Error(`not taken up: ${JSON.stringify(up)}`);
 }
 
-/** What a run counted, without the rest that it says of itself. */
-export const counts = ({ seen, inserted, updated, unchanged, deleted, rejected, cleaned }: StreamProgress) => ({
-  seen,
-  inserted,
-  updated,
-  unchanged,
-  deleted,
-  rejected,
-  cleaned,
-});
+const counters = ['seen', 'inserted', 'updated', 'unchanged', 'deleted', 'rejected', 'cleaned'] as const;
+type Counts = Record<(typeof counters)[number], number>;
+const each = (of: Partial<Counts>) => Object.fromEntries(counters.map(name => [name, of[name] ?? 0])) as Counts;
 
-export const counted = (more: Partial<ReturnType<typeof counts>>) => ({
-  seen: 0,
-  inserted: 0,
-  updated: 0,
-  unchanged: 0,
-  deleted: 0,
-  rejected: 0,
-  cleaned: 0,
-  ...more,
-});
+/** What a run counted, without the rest that it says of itself. */
+export const counts = (progress: StreamProgress): Counts => each(progress);
+
+export const counted = (more: Partial<Counts>): Counts => each(more);

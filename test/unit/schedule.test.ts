@@ -119,13 +119,6 @@ describe('the bounds', () => {
     expect(lastDue('0 2 * * *', 'UTC', '2026-06-10T01:59:59Z', Date.UTC(2026, 5, 1, 2))).toBe('2026-06-09T02:00:00Z');
   });
 
-  test('in seconds: the latest of the minute that has come, else of the one before', () => {
-    expect(lastDue('5,35 * * * * *', 'UTC', '2026-06-10T12:00:36.500Z')).toBe('2026-06-10T12:00:35Z');
-    expect(lastDue('5,35 * * * * *', 'UTC', '2026-06-10T12:00:34.999Z')).toBe('2026-06-10T12:00:05Z');
-    expect(lastDue('5,35 * * * * *', 'UTC', '2026-06-10T12:00:04.999Z')).toBe('2026-06-10T11:59:35Z');
-    expect(lastDue('5,35 * * * * *', 'UTC', '2026-06-10T12:00:04Z', Date.UTC(2026, 5, 10, 11, 59, 35))).toBeUndefined();
-  });
-
   test('32 days back, which is any month, and no further', () => {
     expect(lastDue('0 0 1 * *', 'UTC', '2026-08-31T23:59:59Z')).toBe('2026-08-01T00:00:00Z');
     expect(lastDue('0 0 1 1 *', 'UTC', '2026-02-01T23:59:00Z')).toBe('2026-01-01T00:00:00Z');
@@ -178,30 +171,6 @@ describe('daylight saving', () => {
           `${second}:30:00Z`,
         ]);
       }
-    });
-
-    test('every second of both', () => {
-      const slots = allDue('* * * * * *', timeZone, `${first}:59:50Z`, `${second}:00:10Z`);
-      expect(slots).toEqual(Array.from({ length: 20 }, (_, i) => iso(start + hourMs - (9 - i) * secondMs)));
-    });
-  });
-
-  describe.for([
-    { timeZone: 'Europe/Berlin', hour: 2, day: '2026-03-29', before: '2026-03-28T01', after: '2026-03-30T00' },
-    { timeZone: 'America/New_York', hour: 2, day: '2026-03-08', before: '2026-03-07T07', after: '2026-03-09T06' },
-  ])('in spring in $timeZone', ({ timeZone, hour, day, before, after }) => {
-    test('a local time that does not exist is skipped that day', () => {
-      expect(allDue(`30 ${hour} * * *`, timeZone, `${before}:00:00Z`, `${after}:59:59Z`)).toEqual([
-        `${before}:30:00Z`,
-        `${after}:30:00Z`,
-      ]);
-    });
-
-    test('what is due in every minute misses none', () => {
-      const start = Date.parse(`${day}T00:00:00Z`);
-      expect(allDue('*/20 * * * *', timeZone, iso(start), iso(start + 9 * hourMs))).toEqual(
-        Array.from({ length: 27 }, (_, i) => iso(start + (i + 1) * 20 * minuteMs)),
-      );
     });
   });
 

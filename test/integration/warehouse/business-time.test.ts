@@ -261,15 +261,6 @@ const secondsOf = async (db: pg.Pool, calendar: string | null, since: string | n
   (await db.query('select analytics.business_seconds($1, $2, $3) as seconds', [calendar, since, until])).rows[0]
     .seconds;
 
-test('an hour that is skipped is nobody’s, one that is repeated counts twice', async () => {
-  await using db = await freshDatabase();
-  await keep(db.pool, { name: 'night', zone: 'Europe/Berlin', hours: week(everyDay, ['02:00', '03:00']) });
-  // On the last Sunday of March clocks go from 02:00 to 03:00, on that of October from 03:00 back to 02:00.
-  expect(await secondsOf(db.pool, 'night', '2026-03-28T12:00:00+01', '2026-03-29T12:00:00+02')).toBe(0);
-  expect(await secondsOf(db.pool, 'night', '2026-10-24T12:00:00+02', '2026-10-25T12:00:00+01')).toBe(7200);
-  expect(await secondsOf(db.pool, 'night', '2026-10-26T12:00:00+01', '2026-10-27T12:00:00+01')).toBe(3600);
-});
-
 test('there is no cap, no rounding, and an answer to every question', async () => {
   await using db = await freshDatabase();
   await keep(db.pool, { name: 'always', zone: 'Europe/Berlin', hours: week(everyDay, ['00:00', '24:00']) });
@@ -348,6 +339,15 @@ test('an inbox has its own calendar or that of its account; without either there
   expect(await of('other', 'i1')).toBe(null);
   expect(await of('other', null)).toBe(null);
   expect(await of(null, null)).toBe(null);
+  await db.pool.query(`update analytics.calendars set time_zone = 'Europe/Berlin' where name = 'office';
+    insert into helpdesk.inboxes (account_id, id, name, _first_seen_at, _synced_at) values ('acme', 'i2', 'Home', now(), now())`);
+  expect((await db.pool.query('select * from analytics.inbox_zones order by account_id, inbox_id')).rows).toEqual([
+    { account_id: 'acme', inbox_id: 'i1', time_zone: 'UTC', is_own: true },
+    { account_id: 'acme', inbox_id: 'i2', time_zone: 'Europe/Berlin', is_own: false },
+    { account_id: 'other', inbox_id: 'i2', time_zone: 'Europe/Berlin', is_own: true },
+  ]);
+  const star = await db.pool.query('select inbox_key, time_zone from analytics.dim_inbox');
+  expect(star.rows).toEqual([{ inbox_key: 'acme/i2', time_zone: 'Europe/Berlin' }]);
   await expect(
     db.pool.query("insert into internal.stored_calendar_assignments values ('acme', null, 'night')"),
   ).rejects.toThrow('duplicate key');

@@ -54,81 +54,34 @@ test('old and new values, field by field, of everything that changed; nothing fo
   const removed = Object.entries(message('m2', { type: 'note', position: 2, ticket_id: 't1' }))
     .filter(([name, value]) => value !== null && !['attachments', 'from', 'to', 'created_at'].includes(name))
     .map(([name, value]) => [name, [value, null]]);
-  const seen = (run_id: number) => ({
-    run_id,
-    seen_at: at(300 + 10 * (run_id - 9)),
-    as_of: at(299 + 10 * (run_id - 9)),
+  const of = (run_id: number, table_name: string, record_id: string, parent_id: string | null, changes: object) => ({
+    ...{ run_id, table_name, record_id, parent_id, changes },
+    ...{ seen_at: at(300 + 10 * (run_id - 9)), as_of: at(299 + 10 * (run_id - 9)) },
   });
   const payloads = [[contact('k1', 'a'), contact('k2', 'b')], [contact('k1', 'A')]];
-  const changes = await kept(s);
-  const ofMessages = changes.splice(5);
-  expect(changes).toEqual([
-    {
-      ...seen(9),
-      table_name: 'users',
-      record_id: 'u1',
-      parent_id: null,
-      changes: { email: [null, 'eve@example.org'] },
-    },
-    { ...seen(10), table_name: 'contacts', record_id: 'k1', parent_id: 'c1', changes: { value: ['a', 'A'] } },
-    {
-      ...seen(10),
-      table_name: 'contacts',
-      record_id: 'k2',
-      parent_id: 'c1',
-      changes: { id: ['k2', null], customer_id: ['c1', null], type: ['email', null], value: ['b', null] },
-    },
-    { ...seen(10), table_name: 'customers', record_id: 'c1', parent_id: null, changes: { contacts: payloads } },
-    {
-      ...seen(11),
-      table_name: 'tickets',
-      record_id: 't1',
-      parent_id: null,
-      changes: {
-        updated_at: ['2026-01-01T00:00:00+00:00', '2026-01-01T00:04:59+00:00'],
-        label_ids: [['l1'], ['l1', 'l2']],
-        subject: ['Tea', ''],
-        mood: [null, { at: 1 }],
-      },
-    },
-  ]);
-  expect(ofMessages).toEqual([
-    {
-      ...seen(12),
-      table_name: 'messages',
-      record_id: 'm1',
-      parent_id: 't1',
-      changes: { body: ['body of m1', 'edited'], from_address: ['ada@example.org', 'eve@example.org'] },
-    },
-    {
-      ...seen(12),
-      table_name: 'messages',
-      record_id: 'm2',
-      parent_id: 't1',
-      changes: {
-        ...Object.fromEntries(removed),
-        created_at: ['2026-01-01T00:00:00+00:00', null],
-        from_address: ['ada@example.org', null],
-        to_address: ['help@example.org', null],
-      },
-    },
-    {
-      ...seen(12),
-      table_name: 'messages',
-      record_id: 'm3',
-      parent_id: 't1',
-      changes: { position: [3, 2] },
-    },
-    {
-      ...seen(12),
-      table_name: 'tickets',
-      record_id: 't1',
-      parent_id: null,
-      changes: {
-        _messages_as_of: ['2026-01-01T00:02:09+00:00', '2026-01-01T00:05:29+00:00'],
-        _messages_by: [4, 12],
-      },
-    },
+  expect(await kept(s)).toEqual([
+    of(9, 'users', 'u1', null, { email: [null, 'eve@example.org'] }),
+    of(10, 'contacts', 'k1', 'c1', { value: ['a', 'A'] }),
+    of(10, 'contacts', 'k2', 'c1', {
+      ...{ id: ['k2', null], customer_id: ['c1', null], type: ['email', null], value: ['b', null] },
+    }),
+    of(10, 'customers', 'c1', null, { contacts: payloads }),
+    of(11, 'tickets', 't1', null, {
+      updated_at: ['2026-01-01T00:00:00+00:00', '2026-01-01T00:04:59+00:00'],
+      ...{ label_ids: [['l1'], ['l1', 'l2']], subject: ['Tea', ''], mood: [null, { at: 1 }] },
+    }),
+    of(12, 'messages', 'm1', 't1', {
+      ...{ body: ['body of m1', 'edited'], from_address: ['ada@example.org', 'eve@example.org'] },
+    }),
+    of(12, 'messages', 'm2', 't1', {
+      ...Object.fromEntries(removed),
+      created_at: ['2026-01-01T00:00:00+00:00', null],
+      ...{ from_address: ['ada@example.org', null], to_address: ['help@example.org', null] },
+    }),
+    of(12, 'messages', 'm3', 't1', { position: [3, 2] }),
+    of(12, 'tickets', 't1', null, {
+      ...{ _messages_as_of: ['2026-01-01T00:02:09+00:00', '2026-01-01T00:05:29+00:00'], _messages_by: [4, 12] },
+    }),
   ]);
   expect(await by(s)).toMatchObject([
     { id: 't1', _listed_by: 3, _messages_by: 12 },

@@ -1,8 +1,14 @@
 /** The comments are the analysts' manual: nothing that they can see goes without one. */
-import { expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { streams } from '../../../src/sources/index.ts';
 import type { Stream } from '../../../src/sources/source.ts';
-import { freshDatabase } from '../../support/postgres.ts';
+import { freshDatabase, type TestDatabase } from '../../support/postgres.ts';
+
+let db: TestDatabase;
+beforeAll(async () => {
+  db = await freshDatabase();
+});
+afterAll(() => db?.drop());
 
 const ofExtension = (of: string) => `select from pg_depend d where d.objid = ${of}.oid and d.deptype = 'e'`;
 
@@ -27,7 +33,6 @@ const manual = `
   order by 1, 2`;
 
 test('every schema, table, view, column and function explains itself', async () => {
-  await using db = await freshDatabase();
   const { rows } = await db.pool.query<{ kind: string; name: string; says: string | null }>(manual);
   const names = (kind: string) => rows.filter(row => row.kind === kind).map(row => row.name);
   expect(names('schema')).toEqual(['analytics', 'books', 'helpdesk', 'internal', 'safe', 'sync']);
@@ -49,7 +54,6 @@ test('every schema, table, view, column and function explains itself', async () 
 });
 
 test('every table of the mirror has the key, the columns of our own and an index for every join', async () => {
-  await using db = await freshDatabase();
   const { rows } = await db.pool.query<{ name: string; key: string; columns: string[]; indexed: string[] }>(`
     select c.oid::regclass::text as name, pg_get_constraintdef(k.oid) as key,
       array(select a.attname::text from pg_attribute a where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped) as columns,
@@ -95,7 +99,6 @@ test('every table of the mirror has the key, the columns of our own and an index
 });
 
 test('the streams are in the database as they are in the program, and in the same order', async () => {
-  await using db = await freshDatabase();
   const { rows } = await db.pool.query('select stream, source, follows, one_reader from sync.streams order by place');
   const follows = (stream: Stream) => {
     if (!('of' in stream)) return null;

@@ -1,5 +1,6 @@
-/** One way to count: whatever counts tickets, messages or waits counts those of analytics.countable_tickets, and the sums agree. */
+/** One way to count: whatever counts tickets, messages or waits counts those of analytics.countable_tickets. And what null means, by the comments. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type Relation, readCatalog } from '../../../src/analytics/catalog.ts';
 import { readQueries } from '../../../src/analytics/questions.ts';
 import { long } from '../../support/long.ts';
 import { fillOddWorld } from '../../support/odd-world.ts';
@@ -9,11 +10,14 @@ import { letReaderIn, type TestReader } from '../../support/readers.ts';
 let db: TestDatabase;
 let reader: TestReader;
 let whole: TestReader;
+let relations: Relation[];
 beforeAll(async () => {
   db = await freshDatabase();
   await fillOddWorld(db.pool);
   reader = await letReaderIn(db, { accounts: ['acme'] });
   whole = await letReaderIn(db);
+  const all = (await readCatalog(db.pool)).flatMap(schema => schema.relations);
+  relations = all.filter(({ schema }) => schema === 'analytics');
 });
 afterAll(async () => {
   await reader?.[Symbol.asyncDispose]();
@@ -94,41 +98,6 @@ const ways: Readonly<Record<string, readonly string[]>> = {
   ],
 };
 
-/** Sums that have no rule beside the views: the ways agree with each other. */
-const alike: Readonly<Record<string, readonly string[]>> = {
-  turns: [
-    'select sum(turns) from analytics.fact_tickets',
-    'select count(*) from analytics.fact_turns where is_answered',
-    'select sum(turns_answered) + (select count(*) from analytics.fact_turns where is_answered and answered_at is null) from analytics.agent_daily',
-  ],
-  'first responses': [
-    'select count(first_responder_key) from analytics.fact_tickets',
-    'select count(*) from analytics.fact_turns where is_first_response',
-    'select sum(first_responses) + (select count(*) from analytics.fact_turns where is_first_response and answered_at is null) from analytics.agent_daily',
-  ],
-  'first responses that customers waited for': [
-    `select count(*) from analytics.fact_targets where metric = 'first_response'`,
-    'select count(*) from analytics.fact_tickets where inbound_count > 0 and not is_outbound_initiated',
-    'select count(*) from analytics.fact_tickets where first_responder_key is not null or is_unreplied',
-  ],
-  waits: [
-    'select count(waiting_since) from analytics.fact_tickets',
-    'select count(waiting_since) from analytics.fact_turns where not is_answered',
-  ],
-  reopenings: [
-    'select sum(reopen_count) from analytics.fact_tickets',
-    'select sum(reopens) + (select sum(reopen_count) from analytics.fact_tickets where customer_key is null) from analytics.customer_summary',
-  ],
-  'incomplete messages': [
-    'select sum(message_count) from analytics.fact_tickets where not messages_complete',
-    'select count(*) from analytics.fact_messages where not messages_complete',
-  ],
-  'incomplete waits': [
-    'select count(*) from analytics.fact_turns where not messages_complete',
-    'select count(*) from analytics.fact_turns join analytics.fact_tickets t using (ticket_key) where not t.messages_complete',
-  ],
-};
-
 const over = [
   { what: 'one account', account: 'acme', filter: `= 'acme'`, when: {} },
   { what: 'all accounts', account: '', filter: 'is not null', when: long },
@@ -156,13 +125,6 @@ for (const { what, account, filter, when } of over)
       expect(expected).toBeGreaterThan(5);
       for (const sql of each) expect({ sql, is: await read(sql) }).toEqual({ sql, is: expected });
     });
-
-    test.each(Object.entries(alike))('%s', async (_name, each) => {
-      const found: number[] = [];
-      for (const sql of each) found.push(await read(sql));
-      expect(found[0]).toBeGreaterThan(5);
-      expect(found).toEqual(found.map(() => found[0]));
-    });
   });
 
 test('reports leave something out: the world has each kind of it', async () => {
@@ -173,23 +135,6 @@ test('reports leave something out: the world has each kind of it', async () => {
     from analytics.ticket_metrics`);
   for (const [kind, n] of Object.entries(rows[0])) expect({ kind, n }).toEqual({ kind, n: expect.any(Number) });
   expect(Math.min(...(Object.values(rows[0]) as number[]))).toBeGreaterThan(5);
-});
-
-test('days of shelves have their error beside them', async () => {
-  const { rows } = await db.pool.query(`
-    select volume_key, first_seen_date::text, first_seen_error_seconds, removed_date::text, removed_error_seconds
-    from analytics.fact_shelf_volumes order by 1`);
-  const dayS = 86_400;
-  expect(rows).toEqual([
-    {
-      ...{ volume_key: 'acme/v1', first_seen_date: '2026-03-01', first_seen_error_seconds: null },
-      ...{ removed_date: null, removed_error_seconds: null },
-    },
-    {
-      ...{ volume_key: 'acme/v2', first_seen_date: '2026-03-03', first_seen_error_seconds: dayS },
-      ...{ removed_date: '2026-03-08', removed_error_seconds: 2 * dayS },
-    },
-  ]);
 });
 
 test('no question and no fact tells again which tickets count', async () => {
@@ -227,4 +172,70 @@ test('senders are those of the messages that count, with the hashes that readers
     await client.query('rollback');
     client.release();
   }
+});
+
+// What null means: the comment of a column says so, and of two causes it names the column that decides.
+
+const metrics = [
+  'ticket_metrics',
+  'countable_tickets',
+  'reply_turns',
+  'agent_daily',
+  'arrivals_hourly',
+  'customer_summary',
+  'ticket_targets',
+  'message_kinds',
+];
+
+test('each column of metrics and star that is ever null says what null means', async () => {
+  const ofMetrics = relations.filter(({ name }) => metrics.includes(name) || /^(dim|fact)_/.test(name));
+  expect(ofMetrics.length).toBeGreaterThan(20);
+  const silent: string[] = [];
+  let found = 0;
+  for (const { name, columns } of ofMetrics) {
+    const { rows } = await db.pool.query(
+      `select ${columns.map(column => `bool_or(${column.name} is null) as ${column.name}`).join(', ')} from analytics.${name}`,
+    );
+    for (const { name: column, comment } of columns) {
+      if (rows[0][column]) found++;
+      if (rows[0][column] && !/\bnull\b/i.test(comment)) silent.push(`${name}.${column}`);
+    }
+  }
+  expect(found).toBeGreaterThan(60);
+  expect(silent).toEqual([]);
+});
+
+/** "Null if a is null", "null if a or b is null". Whatever follows, as "; otherwise", names further causes. */
+const claim = /\b[Nn]ull if (\w+)(?: or (\w+))? is null\b([.;,])/g;
+
+test('a comment that says by another column when a column is null is right', async () => {
+  const untrue: string[] = [];
+  let found = 0;
+  for (const { name, columns } of relations)
+    for (const { name: column, comment } of columns)
+      for (const [said, one, other, end] of comment.matchAll(claim)) {
+        found++;
+        const cause = `(${one} is null${other ? ` or ${other} is null` : ''})`;
+        const { rows } = await db.pool.query(
+          `select count(*) filter (where ${cause} and ${column} is not null)::int as set,
+             count(*) filter (where not ${cause} and ${column} is null)::int as unset from analytics.${name}`,
+        );
+        if (rows[0].set > 0 || (end === '.' && rows[0].unset > 0)) untrue.push(`${name}.${column}: ${said}`);
+      }
+  expect(found).toBeGreaterThan(30);
+  expect(untrue).toEqual([]);
+});
+
+test('business time that is null says by another column why', async () => {
+  for (const { name, columns } of relations)
+    for (const { name: column, comment } of columns.filter(
+      one => one.name.endsWith('_business_seconds') && !name.startsWith('stored_'),
+    )) {
+      const [, decides] = /\bNull if (\w+) is null; otherwise null means that .* calendar/.exec(comment) ?? [];
+      expect({ name, column, comment, decides }).toEqual({ name, column, comment, decides: expect.any(String) });
+      const { rows } = await db.pool.query(
+        `select count(*)::int as found from analytics.${name} where ${decides} is null and ${column} is not null`,
+      );
+      expect({ name, column, ...rows[0] }).toEqual({ name, column, found: 0 });
+    }
 });

@@ -1,25 +1,21 @@
 /** What is covered, by examples, and what SQL says of it. Every small set and range is in packages/proofs/every-history/in-sql. */
 import type pg from 'pg';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import {
   addGap,
   cover,
   forgetLists,
   lookbackOf,
-  nextGap,
   placeWalk,
   readPosition,
   register,
 } from '../../../src/engine/coverage/coverage.ts';
 import { makePool, transaction } from '../../../src/engine/database/pool.ts';
 import type { Claim } from '../../../src/engine/runs/claims.ts';
-import { openRun } from '../../../src/engine/runs/runs.ts';
-import { Fatal } from '../../../src/errors.ts';
 import { freshDatabase } from '../../support/postgres.ts';
 import { at, second } from '../../support/scripted.ts';
 
 const lists = ['default', 'spam', 'trash'] as const;
-type ListName = (typeof lists)[number];
 const claimOf = (account: string): Claim => ({
   account,
   stream: 'helpdesk.tickets',
@@ -138,110 +134,25 @@ test('the start of the mirror and the lookback are those of the source', () =>
     ]);
   }));
 
-describe('the gaps of a backfill', () => {
-  /** A backfill of the seconds 0 to 20, and the bounds of its newest gap. */
-  async function backfill(pool: pg.Pool, more: Partial<{ since: Date; again: boolean }> = {}) {
-    const range = { since: at(0), until: at(20), again: false, ...more };
-    const streams = ['helpdesk.tickets'] as const;
-    const run = await transaction(pool, c =>
-      openRun(c, { account: 'a', kind: 'backfill', streams, opener: 0, range }, at(30)),
-    );
-    const claim: Claim = { ...claimOf('a'), run, kind: 'backfill', again: range.again };
-    const gap = async (list: ListName) => {
-      const found = await nextGap(pool, claim, list, false, second(20));
-      return found && [secondOf(new Date(found.from)), secondOf(new Date(found.to))];
-    };
-    return { claim, gap };
-  }
-
-  test('a run that reads again has to read each list itself, and begins its walks anew', () =>
-    withPool(async pool => {
-      await register(pool, 'a', second(0), registered, at(0));
-      await transaction(pool, async c => {
-        for (const list of lists) await cover(c, claimOf('a'), list, range(0, 20));
-        const walk = { since: second(1), asOf: second(9), page: 7, deep: false };
-        for (const until of [second(5), undefined]) await placeWalk(c, claimOf('a'), 'default', walk, until);
-      });
-      const first = await backfill(pool);
-      expect(await first.gap('default')).toBeUndefined();
-      const walks = async () => Number((await pool.query('select count(*) from sync.walks')).rows[0].count);
-      expect(await walks()).toBe(2);
-      const { claim, gap } = await backfill(pool, { again: true });
-      expect(await gap('default')).toEqual([0, 20]);
-      expect(await walks()).toBe(1); // Of the sync.
-      await transaction(pool, c => cover(c, claim, 'default', range(12, 20)));
-      expect(await gap('default')).toEqual([0, 12]);
-      expect(await gap('trash')).toEqual([0, 20]);
-    }));
-
-  test('a range that begins above the synced range is refused', () =>
-    withPool(async pool => {
-      await register(pool, 'a', second(0), registered, at(0));
-      await transaction(pool, c => cover(c, claimOf('a'), 'default', range(0, 10)));
-      await expect((await backfill(pool, { since: at(11) })).gap('default')).rejects.toThrow(Fatal);
-      expect(await (await backfill(pool, { since: at(10) })).gap('default')).toEqual([10, 20]);
-    }));
-});
-
-/** updated, messages as of, gone */
-const waiting: {
-  says: string;
-  tickets: [number, number | null, boolean][];
-  covered: number[];
-  complete: number | null;
-}[] = [
-  {
-    says: 'nothing waits',
-    tickets: [
-      [5, 5, false],
-      [6, 9, false],
-    ],
-    covered: [20, 20, 20],
-    complete: 20,
-  },
-  {
-    says: 'one was never read',
-    tickets: [
-      [5, null, false],
-      [6, 9, false],
-    ],
-    covered: [20, 20, 20],
-    complete: 5,
-  },
-  {
-    says: 'one has changed since',
-    tickets: [
-      [9, 8, false],
-      [7, 9, false],
-    ],
-    covered: [20, 20, 20],
-    complete: 9,
-  },
-  {
-    says: 'the least of several counts',
-    tickets: [
-      [9, null, false],
-      [7, 3, false],
-    ],
-    covered: [20, 20, 20],
-    complete: 7,
-  },
-  {
-    says: 'what is gone waits for nothing',
-    tickets: [
-      [5, null, true],
-      [9, null, false],
-    ],
-    covered: [20, 20, 20],
-    complete: 9,
-  },
-  { says: 'tickets are behind what waits', tickets: [[15, null, false]], covered: [20, 12, 20], complete: 12 },
-  { says: 'a list was never read', tickets: [[5, null, false]], covered: [20, 0, 20], complete: null },
-  { says: 'nothing was ever read', tickets: [], covered: [0, 0, 0], complete: null },
+/** Tickets: when they were updated, and as of when their messages were read; up to when each list is covered, and the messages are complete. */
+const waiting: [says: string, tickets: string, covered: number[], complete: number | null][] = [
+  ['nothing waits', '5:5 6:9', [20, 20, 20], 20],
+  ['one was never read', '5:never 6:9', [20, 20, 20], 5],
+  ['one has changed since', '9:8 7:9', [20, 20, 20], 9],
+  ['the least of several counts', '9:never 7:3', [20, 20, 20], 7],
+  ['what is gone waits for nothing', '5:gone 9:never', [20, 20, 20], 9],
+  ['tickets are behind what waits', '15:never', [20, 12, 20], 12],
+  ['a list was never read', '5:never', [20, 0, 20], null],
+  ['nothing was ever read', '', [0, 0, 0], null],
 ];
 test('messages are complete through the first ticket that waits', () =>
   withPool(async pool => {
-    for (const [n, { says, tickets, covered, complete }] of waiting.entries()) {
+    for (const [n, [says, all, covered, complete]] of waiting.entries()) {
+      const tickets = all.split(' ').flatMap(one => {
+        const [updated = '', asOf = ''] = one.split(':');
+        const read = /\d/.test(asOf) ? Number(asOf) : null;
+        return updated === '' ? [] : [[Number(updated), read, asOf === 'gone'] as const];
+      });
       const account = `a${n}`;
       await register(pool, account, second(0), registered, at(0));
       await transaction(pool, async c => {

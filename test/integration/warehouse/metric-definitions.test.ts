@@ -147,30 +147,6 @@ test('what a report may rely on is what sync.status says', async () => {
   expect(rows).toEqual(await s.rows(`select ${columns} from sync.status order by 1, 2`));
 });
 
-test('what happened on the shelves: found, added, moved, removed, and added again', async () => {
-  await using s = await scripted();
-  await s.rows(
-    `insert into books.shelf_volume_history (account_id, owner_id, shelf_id, volume_id, position, valid_from, valid_to, change_after) values
-     ('default', 'o', 's', 'old', 0, $1, null, null),
-     ('default', 'o', 's', 'new', 3, $2, $3, $1),
-     ('default', 'o', 's', 'new', 1, $3, $4, $2),
-     ('default', 'o', 's', 'new', null, $4, $5, $3),
-     ('default', 'o', 's', 'new', 0, $5, null, $4)`,
-    ...[0, 100, 200, 300, 400].map(at),
-  );
-  expect(
-    await s.rows(
-      'select volume_id, event, position, at, change_after from analytics.shelf_events order by volume_id desc, at',
-    ),
-  ).toEqual([
-    { volume_id: 'old', event: 'found', position: 0, at: at(0), change_after: null },
-    { volume_id: 'new', event: 'added', position: 3, at: at(100), change_after: at(0) },
-    { volume_id: 'new', event: 'moved', position: 1, at: at(200), change_after: at(100) },
-    { volume_id: 'new', event: 'removed', position: null, at: at(300), change_after: at(200) },
-    { volume_id: 'new', event: 'added', position: 0, at: at(400), change_after: at(300) },
-  ]);
-});
-
 test('business time is stored with the turns: a question works none out', async () => {
   await using s = await scripted();
   await s.rows(`insert into analytics.calendars values ('office', 'UTC')`);

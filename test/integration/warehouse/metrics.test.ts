@@ -1,7 +1,5 @@
 /** What is counted of a ticket, against values worked out by hand; and the traps, each by its name. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { transaction } from '../../../src/engine/database/pool.ts';
-import { markTicketDeleted } from '../../../src/sources/helpdesk/messages/waiting.ts';
 import { message, type Scripted, scripted, ticket } from '../../support/scripted.ts';
 import { differingMetrics } from '../../support/stored-metrics.ts';
 import { told } from '../../support/told.ts';
@@ -268,64 +266,6 @@ interface Trap {
 
 const traps: Trap[] = [
   {
-    name: 'an automatic reply between two customer messages ends no wait, and parts no burst',
-    said: 'in 0, auto 60, in 120, out u1 300',
-    expected: {
-      first_response_seconds: 300,
-      first_responder_id: 'u1',
-      turns: 1,
-      longest_wait_seconds: 300,
-      automatic_count: 1,
-      authored_count: 1,
-      is_one_touch: true,
-      is_unreplied: false,
-    },
-  },
-  {
-    name: 'an automatic reply alone leaves the ticket unreplied',
-    said: 'in 0, auto 60',
-    expected: {
-      first_response_seconds: null,
-      first_reply_seconds: null,
-      is_unreplied: true,
-      waiting_since: new Date(begin),
-      turns: 0,
-      total_wait_seconds: null,
-    },
-  },
-  {
-    name: 'an automatic reply first does not make the team the one that wrote first',
-    said: 'auto 0, in 10, out u1 70',
-    expected: { is_outbound_initiated: false, first_response_seconds: 60, first_reply_seconds: 70 },
-  },
-  {
-    name: 'bursts: a wait begins with the first message, and ends with the first reply',
-    said: 'in 0, in 10, out u1 100, out u2 110, in 200, in 230, in 240, out u1 300',
-    expected: {
-      turns: 2,
-      total_wait_seconds: 200,
-      average_wait_seconds: 100,
-      longest_wait_seconds: 100,
-      first_response_seconds: 100,
-      waiting_since: null,
-      is_one_touch: false,
-      agents_involved: 2,
-    },
-  },
-  {
-    name: 'a note first is not the team writing first, and no reply',
-    said: 'note u2 0, in 10, note u3 20, out u1 70',
-    expected: {
-      is_outbound_initiated: false,
-      first_response_seconds: 60,
-      first_reply_seconds: 70,
-      first_responder_id: 'u1',
-      note_count: 2,
-      agents_involved: 3,
-      is_one_touch: true,
-    },
-  },
-  {
     name: 'equal seconds are in the order of positions: question, then answer',
     said: 'in 0, in 60, out u1 60',
     expected: { first_response_seconds: 60, turns: 1, waiting_since: null, is_outbound_initiated: false },
@@ -336,51 +276,9 @@ const traps: Trap[] = [
     expected: { first_response_seconds: 60, turns: 1, waiting_since: new Date(begin + 60_000), is_one_touch: false },
   },
   {
-    name: 'equal seconds throughout: the first one by position wrote first',
-    said: 'out u1 0, in 0, out u2 0',
-    expected: {
-      is_outbound_initiated: true,
-      first_response_seconds: null,
-      first_reply_seconds: 0,
-      turns: 1,
-      longest_wait_seconds: 0,
-    },
-  },
-  {
     name: 'time goes before position: what the source lists late may have been written early',
     said: 'out u1 100, in 0',
     expected: { is_outbound_initiated: false, first_response_seconds: 100 },
-  },
-  {
-    name: 'the team wrote first: no first response, and the second reply is the first one',
-    said: 'out u1 0, in 50, out u2 110, in 200, out u1 230',
-    expected: {
-      is_outbound_initiated: true,
-      first_response_seconds: null,
-      first_response_business_seconds: null,
-      first_responder_id: null,
-      first_reply_seconds: 110,
-      turns: 2,
-      total_wait_seconds: 90,
-      is_one_touch: false,
-    },
-  },
-  {
-    name: 'the team wrote first, and nobody answered',
-    said: 'out u1 0, note u1 10',
-    expected: {
-      is_outbound_initiated: true,
-      first_reply_seconds: null,
-      is_unreplied: false,
-      is_one_touch: false,
-      turns: 0,
-      waiting_since: null,
-    },
-  },
-  {
-    name: 'a message without a time comes last, and nobody can tell how long it waited',
-    said: 'in 0, out u1 60, in ?',
-    expected: { turns: 1, total_wait_seconds: 60, waiting_since: null, inbound_count: 2, is_one_touch: false },
   },
   {
     name: 'a ticket longer than a year, over a leap day',
@@ -414,228 +312,20 @@ describe('a ticket of each kind, in one warehouse', () => {
   });
 });
 
-test('a ticket that was gone comes back without its message', async () => {
-  await using s = await scripted();
-  await show(s, 'in 0');
-  const gone = begin + 11 * day * 1000;
-  await transaction(s.pool, client =>
-    markTicketDeleted(client, { account: 'default', run: 1 }, 't1', gone, new Date(gone)),
-  );
-  await expectDefined(s);
-  await show(s, '', {}, { updated: 12 * day });
-  expect(await metrics(s)).toMatchObject({ message_count: 0, inbound_count: 0, is_unreplied: false, deleted_at: null });
-  await expectDefined(s);
-});
-
-test('a removed message is gone from what is counted', async () => {
-  await using s = await scripted();
-  await show(s, 'in 0, out u1 60');
-  expect(await metrics(s)).toMatchObject({ first_response_seconds: 60, is_unreplied: false, message_count: 2 });
-  await show(s, 'in 0', {}, { updated: 11 * day });
-  expect(await metrics(s)).toMatchObject({
-    first_response_seconds: null,
-    first_responder_id: null,
-    is_unreplied: true,
-    message_count: 1,
-    authored_count: 0,
-    agents_involved: 0,
-    last_authored_at: null,
-    waiting_since: new Date(begin),
-  });
-  await show(s, '', {}, { updated: 12 * day });
-  expect(await metrics(s)).toMatchObject({ message_count: 0, is_unreplied: false, waiting_since: null });
-  await expectDefined(s);
-});
-
-test('reassignment after close is no reopening, and leaves the time of closing alone', async () => {
-  await using s = await scripted();
-  await show(s, '', { state: 'open', user_id: 'u1' }, { updated: hour });
-  await show(s, '', { state: 'closed', user_id: 'u1' }, { updated: 2 * hour });
-  await show(s, '', { state: 'closed', user_id: 'u2' }, { updated: 3 * hour });
-  await show(s, '', { state: 'archived', user_id: 'u2' }, { updated: 5 * hour });
-  await show(s, '', { state: 'archived', user_id: null }, { updated: 6 * hour });
-  await show(s, '', { state: 'archived', user_id: 'u2' }, { updated: 7 * hour });
-  expect(await metrics(s)).toMatchObject({
-    first_closed_at: new Date(begin + 2 * hour * 1000),
-    last_closed_at: new Date(begin + 2 * hour * 1000),
-    first_resolution_seconds: 2 * hour,
-    full_resolution_seconds: 2 * hour,
-    // It was open in the second of 10 o'clock; what was seen a minute later may lag by two.
-    full_resolution_error_seconds: hour + 1,
-    reopen_count: 0,
-    assignment_count: 3, // u1; u2; and u2 again, after nobody had it.
-    seconds_open: hour,
-    seconds_closed: 3 * hour,
-    seconds_archived: 0,
-  });
-  await expectDefined(s);
-});
-
-test('closed when it was first seen: an upper bound that nobody saw, until it is closed again', async () => {
-  await using s = await scripted();
-  const closings = async () => {
-    const { first_closed_at, first_closing_seen, last_closed_at, last_closing_seen, reopen_count } = await metrics(s);
-    return { first_closed_at, first_closing_seen, last_closed_at, last_closing_seen, reopen_count };
-  };
-  const at = (second: number) => new Date(begin + second * 1000);
-  await show(s, '', { state: 'closed' }, { updated: 10 * day });
-  const bound = { first_closed_at: at(10 * day), first_closing_seen: false };
-  expect(await closings()).toEqual({
-    ...bound,
-    ...{ last_closed_at: at(10 * day), last_closing_seen: false, reopen_count: 0 },
-  });
-  await expectDefined(s);
-  await show(s, '', { state: 'archived' }, { updated: 11 * day });
-  await show(s, '', { state: 'open' }, { updated: 12 * day });
-  expect(await closings()).toEqual({
-    ...bound,
-    ...{ last_closed_at: at(10 * day), last_closing_seen: false, reopen_count: 1 },
-  });
-  await show(s, '', { state: 'closed' }, { updated: 13 * day });
-  expect(await closings()).toEqual({
-    ...bound,
-    ...{ last_closed_at: at(13 * day), last_closing_seen: true, reopen_count: 1 },
-  });
-  await expectDefined(s);
-  const [fact] = await s.rows('select first_closing_seen, last_closing_seen from analytics.fact_tickets');
-  expect(fact).toEqual({ first_closing_seen: false, last_closing_seen: true });
-});
-
-test('reopened by the customer: the resolution begins anew, the first one stays', async () => {
-  await using s = await scripted();
-  await show(s, 'in 0, out u1 60', { state: 'closed' }, { updated: minute });
-  await show(s, 'in 0, out u1 60, in 2h', { state: 'open' }, { updated: 2 * hour });
-  expect(await metrics(s)).toMatchObject({
-    first_closed_at: new Date(begin + 60_000),
-    last_closed_at: new Date(begin + 60_000),
-    first_resolution_seconds: 60,
-    full_resolution_seconds: null,
-    full_resolution_error_seconds: null,
-    reopen_count: 1,
-    is_one_touch: false,
-    waiting_since: new Date(begin + 2 * hour * 1000),
-    seconds_closed: 2 * hour - minute,
-  });
-  await show(s, 'in 0, out u1 60, in 2h, out u1 3h', { state: 'closed' }, { updated: 3 * hour });
-  expect(await metrics(s)).toMatchObject({
-    last_closed_at: new Date(begin + 3 * hour * 1000),
-    first_resolution_seconds: 60,
-    full_resolution_seconds: 3 * hour,
-    // It was opened in the second of 11 o'clock, and closed by 12.
-    full_resolution_error_seconds: hour + 1,
-    reopen_count: 1,
-    seconds_open: hour,
-  });
-  await expectDefined(s);
-});
-
-test('daylight saving: an hour that is skipped is no business time, and one that is repeated counts twice', async () => {
+test('a ticket that moves to another inbox moves to its hours, and a calendar that changes is told by a recomputation', async () => {
   await using s = await scripted();
   await calendar(s, 'nights', '01:00', '05:00', [7]);
   await assign(s, 'nights', 'default', 'i1');
-  // In Berlin clocks go from 2 to 3 on the 29th of March 2026, and from 3 back to 2 on the 25th of October: both are Sundays.
-  await show(s, 'in 0, out u1 12h', {}, { from: Date.UTC(2026, 2, 28, 22), id: 'spring' });
-  await show(s, 'in 0, out u1 12h', {}, { from: Date.UTC(2026, 9, 24, 22), id: 'autumn' });
-  await show(s, 'in 0, out u1 12h', { inbox_id: 'i2' }, { from: Date.UTC(2026, 9, 24, 22), id: 'elsewhere' });
-  const waits = { first_response_seconds: 12 * hour, total_wait_seconds: 12 * hour };
-  expect(await metrics(s, 'spring')).toMatchObject({ ...waits, first_response_business_seconds: 3 * hour });
-  expect(await metrics(s, 'autumn')).toMatchObject({ ...waits, longest_wait_business_seconds: 5 * hour });
+  // In Berlin clocks go from 3 back to 2 on the 25th of October 2026, a Sunday.
+  const from = Date.UTC(2026, 9, 24, 22);
+  await show(s, 'in 0, out u1 12h', { inbox_id: 'i2' }, { from });
   // No calendar is no business time, not none of it.
-  expect(await metrics(s, 'elsewhere')).toMatchObject({ ...waits, first_response_business_seconds: null });
-  await expectDefined(s);
-
-  // A ticket that moves to another inbox moves to its hours.
-  await show(
-    s,
-    'in 0, out u1 12h',
-    { inbox_id: 'i1' },
-    { from: Date.UTC(2026, 9, 24, 22), id: 'elsewhere', updated: 11 * day },
-  );
-  expect(await metrics(s, 'elsewhere')).toMatchObject({ first_response_business_seconds: 5 * hour });
-  // A calendar that changes is told by a recomputation.
+  expect(await metrics(s)).toMatchObject({ first_response_business_seconds: null });
+  await show(s, 'in 0, out u1 12h', { inbox_id: 'i1' }, { from, updated: 11 * day });
+  expect(await metrics(s)).toMatchObject({ first_response_business_seconds: 5 * hour });
   await s.rows(`update analytics.calendar_hours set closes = '02:00'`);
   await s.rows(`call analytics.recompute('default', 2)`);
-  expect(await metrics(s, 'spring')).toMatchObject({ first_response_business_seconds: hour });
-  await expectDefined(s);
-});
-
-test('the same ids in two accounts are different tickets', async () => {
-  await using s = await scripted();
-  await s.rows(`insert into sync.accounts (account_id) values ('other')`);
-  await calendar(s, 'always', '00:00', '24:00', [...workdays, 6, 7]);
-  await assign(s, 'always', 'other');
-  await show(s, 'in 0, out u1 60', { state: 'closed' });
-  await show(s, 'out u1 0, in 10, out u1 40', { state: 'open' }, { account: 'other' });
-  expect(await metrics(s)).toMatchObject({
-    first_response_seconds: 60,
-    first_response_business_seconds: null,
-    reopen_count: 0,
-    message_count: 2,
-  });
-  expect(await metrics(s, 't1', 'other')).toMatchObject({
-    is_outbound_initiated: true,
-    total_wait_seconds: 30,
-    total_wait_business_seconds: 30,
-    first_closed_at: null,
-    message_count: 3,
-  });
-  expect(await s.rows('select account_id, turn, wait_seconds from analytics.reply_turns order by 1')).toEqual([
-    { account_id: 'default', turn: 1, wait_seconds: 60 },
-    { account_id: 'other', turn: 1, wait_seconds: 30 },
-  ]);
-  expect(await s.rows('select account_id, replies from analytics.agent_daily order by 1')).toEqual([
-    { account_id: 'default', replies: 1 },
-    { account_id: 'other', replies: 2 },
-  ]);
-  expect(
-    await s.rows('select account_id, tickets, inbound_messages from analytics.customer_summary order by 1'),
-  ).toEqual([
-    { account_id: 'default', tickets: 1, inbound_messages: 1 },
-    { account_id: 'other', tickets: 1, inbound_messages: 1 },
-  ]);
-  await expectDefined(s);
-});
-
-test('half-mirrored tickets can be told apart, and left out', async () => {
-  await using s = await scripted();
-  const complete = async () =>
-    Object.fromEntries(
-      (await s.rows('select ticket_id, messages_complete from analytics.ticket_metrics')).map(row => [
-        row.ticket_id,
-        row.messages_complete,
-      ]),
-    );
-  s.lists.tickets = ['read', 'stale', 'unread', 'rejected', 'gone'].map(id => ticket(id));
-  s.goTo(100);
-  await s.sync('tickets');
-  for (const id of ['read', 'stale', 'rejected', 'gone'])
-    await told(s.pool, 'default', Date.UTC(2026, 0, 2), ticket(id), talk('in 0', { id }));
-  // It has moved on since its messages were read.
-  s.lists.tickets = [ticket('stale', { updated_at: '2026-01-03T00:00:00Z' })];
-  s.goTo(3 * day);
-  await s.sync('tickets');
-  await s.rows(`insert into sync.rejects (account_id, source, stream, key, ask_id, reason, replayable, first_seen_at, last_seen_at)
-    values ('default', 'helpdesk', 'messages', 'm', 'rejected', 'no time', false, now(), now())`);
-  await transaction(s.pool, client =>
-    markTicketDeleted(
-      client,
-      { account: 'default', run: 1 },
-      'gone',
-      Date.UTC(2026, 0, 4),
-      new Date(Date.UTC(2026, 0, 4)),
-    ),
-  );
-  expect(await complete()).toEqual({ read: true, stale: false, unread: false, rejected: false, gone: false });
-  expect(
-    await s.rows(`select found from analytics.integrity where check_name = 'tickets whose messages are not complete'`),
-  ).toEqual([{ found: 3 }]);
-  // What was counted of it stays.
-  expect(await metrics(s, 'gone')).toMatchObject({
-    inbound_count: 1,
-    is_unreplied: true,
-    deleted_at: new Date(Date.UTC(2026, 0, 4)),
-  });
-  expect(await metrics(s, 'unread')).toMatchObject({ message_count: 0, is_unreplied: false, turns: 0 });
+  expect(await metrics(s)).toMatchObject({ first_response_business_seconds: hour });
   await expectDefined(s);
 });
 

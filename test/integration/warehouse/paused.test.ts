@@ -5,8 +5,8 @@ import type { Context } from '../../../src/engine/context.ts';
 import { transaction } from '../../../src/engine/database/pool.ts';
 import { openWaiting } from '../../../src/engine/queue/reconcile.ts';
 import { plansFor } from '../../../src/engine/queue/schedule.ts';
-import { finish, stopped, takeUp } from '../../../src/engine/runs/claims.ts';
-import { cancelRun, pause, resume } from '../../../src/engine/runs/operations.ts';
+import { finish } from '../../../src/engine/runs/claims.ts';
+import { pause, resume } from '../../../src/engine/runs/operations.ts';
 import { wakeBackfills } from '../../../src/engine/runs/ranges.ts';
 import { isNext, waitingWork, wokenStreams } from '../../../src/engine/runs/runs.ts';
 import { claimSlot, type Plan } from '../../../src/engine/runs/slots.ts';
@@ -96,40 +96,15 @@ test('nothing of it is opened by itself: not for what waits, not for what slept,
   expect(await woken()).toEqual([[], 'running']);
 });
 
-test('nobody gets a job for it or takes it up, who has it hears of it, and what lies behind it is not held up', async () => {
+/** Who takes up, continues and hears of what is paused is played whole: packages/proofs/every-history/claims. */
+test('what lies behind what is paused is not held up', async () => {
   await using s = await scripted();
-  const run = await open(s.pool, ['customers', 'tickets', 'messages'], at(0));
-  const work = { account: 'default', run, stream: 'helpdesk.customers' } as const;
-  const by = { worker: 0, job: 'a' };
+  await open(s.pool, ['customers', 'tickets', 'messages'], at(0));
   const next = async () => (await waitingWork(s.pool, [{ account: 'default', worker: 0 }])).map(one => one.stream);
   expect(await next()).toEqual(['helpdesk.customers']);
-  const claim = await take(s.pool, work, at(1));
-  expect(await stopped(s.pool, [claim])).toEqual([]);
-  await stop(s, 'customers');
-  const other = { ...claim, token: claim.token - 1 };
-  expect(await stopped(s.pool, [other, claim])).toEqual([
-    { place: 0, paused: false },
-    { place: 1, paused: true },
-  ]);
-  // Whoever has it may be dead: then it is in nobody's way either.
-  expect(await waitingWork(s.pool, [{ account: 'default', worker: 1 }])).toMatchObject([
-    { stream: 'helpdesk.tickets' },
-  ]);
-  expect(await takeUp(s.pool, work, { ...by, job: 'job' }, () => at(2))).toEqual({ over: true });
-  expect(
-    await s.rows(`select state, token, worker, job from sync.stored_run_streams where stream = 'customers'`),
-  ).toEqual([{ state: 'waiting', token: 1, worker: null, job: null }]);
-  expect(await next()).toEqual(['helpdesk.tickets']);
-  await stop(s, 'tickets');
+  await stop(s, 'customers', 'tickets');
   expect(await next()).toEqual(['helpdesk.messages']);
   expect(await transaction(s.pool, client => isNext(client, 'default', 'helpdesk.messages'))).toBe(true);
   await pause(s.pool, me, at(3));
-  expect(await next()).toEqual([]);
-  await resume(s.pool, me, at(4));
-  await goOn(s, 'customers', 'tickets');
-  expect(await next()).toEqual(['helpdesk.customers']);
-  expect(await takeUp(s.pool, work, by, () => at(5))).toMatchObject({ taken: { token: 2 } });
-  await cancelRun(s.pool, { ...me, run }, at(6));
-  expect(await takeUp(s.pool, work, by, () => at(7))).toEqual({ over: true });
   expect(await next()).toEqual([]);
 });

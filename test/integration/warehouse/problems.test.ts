@@ -15,6 +15,9 @@ afterAll(() => db?.drop());
 const rows = async (sql: string, ...values: unknown[]) =>
   (await db.pool.query<Record<string, unknown>>(sql, values)).rows;
 
+/** Does this to an account. */
+const sql = (text: string) => (name: string) => rows(text, name);
+
 /** Ends the worker that the account has had from the start. */
 const rest = (name: string) => rows('update sync.workers set works = false where account_id = $1', name);
 
@@ -147,34 +150,25 @@ const cases: Record<string, Case> = {
       await ran(name, 'nightly', 'users', 'completed', { ago: '31 hours' });
       await slot(name, 'nightly', '7 hours', await ran(name, 'nightly', 'users', 'waiting', { ago: '7 hours' }));
     },
-    mend: name =>
-      rows(`update sync.stored_runs set state = 'completed', finished_at = now() where account_id = $1`, name),
+    mend: sql(`update sync.stored_runs set state = 'completed', finished_at = now() where account_id = $1`),
     says: /is running for 7 h; its target is 6 h/,
     remedy: /NIGHTLY_WITHIN_HOURS/,
   },
   past_target: {
     stream: 'tickets',
     severity: 'warning',
-    break: name =>
-      rows(`update sync.targets set target = '1 min' where account_id = $1 and subject = 'helpdesk.tickets'`, name),
-    mend: name =>
-      rows(
-        `update sync.coverage set covered = covered + tstzmultirange(tstzrange('2020-01-01', now())) where account_id = $1`,
-        name,
-      ),
+    break: sql(`update sync.targets set target = '1 min' where account_id = $1 and subject = 'helpdesk.tickets'`),
+    mend: sql(
+      `update sync.coverage set covered = covered + tstzmultirange(tstzrange('2020-01-01', now())) where account_id = $1`,
+    ),
     says: /tickets is 2 min behind; 60 s were promised/,
     remedy: /FRESHNESS_TARGETS/,
   },
   credits_refused: {
     severity: 'warning',
-    break: name =>
-      rows(
-        `insert into sync.credit_minutes (account_id, minute, credit_limit, refused, source)
-         values ($1, now() - interval '3 min', 100, 2, 'helpdesk'), ($1, now() - interval '3 min', 1000, 5, 'books')`,
-        name,
-      ),
-    mend: name =>
-      rows(`update sync.credit_minutes set minute = minute - interval '13 min' where account_id = $1`, name),
+    break: sql(`insert into sync.credit_minutes (account_id, minute, credit_limit, refused, source)
+         values ($1, now() - interval '3 min', 100, 2, 'helpdesk'), ($1, now() - interval '3 min', 1000, 5, 'books')`),
+    mend: sql(`update sync.credit_minutes set minute = minute - interval '13 min' where account_id = $1`),
     says: /7 requests were refused .* by the help desk 2, by the book catalog 5/,
     remedy: /HELPDESK_CREDITS/,
   },
@@ -203,15 +197,12 @@ const cases: Record<string, Case> = {
   audit_found_drift: {
     stream: 'tickets',
     severity: 'warning',
-    break: name =>
-      rows(
-        `insert into sync.audit (account_id, run_id, source, stream, record_id, checked_at, random, differences, kind)
+    break:
+      sql(`insert into sync.audit (account_id, run_id, source, stream, record_id, checked_at, random, differences, kind)
          values ($1, 7, 'helpdesk', 'tickets', 't1', now() - interval '1 h', true, '{"subject": ["a", "b"]}', 'changed here'),
            ($1, 7, 'helpdesk', 'labels', 'l1', now() - interval '2 h', false, '{"name": ["a", "b"]}', 'renamed'),
-           ($1, 7, 'helpdesk', 'tickets', 't2', now() - interval '1 h', true, null, null)`,
-        name,
-      ),
-    mend: name => rows(`update sync.audit set checked_at = checked_at - interval '1 d' where account_id = $1`, name),
+           ($1, 7, 'helpdesk', 'tickets', 't2', now() - interval '1 h', true, null, null)`),
+    mend: sql(`update sync.audit set checked_at = checked_at - interval '1 d' where account_id = $1`),
     says: /2 records of tickets .*: changed here; renamed/,
     remedy: /sql "select \* from sync\.audit where account_id = 'of-audit_found_drift' and kind is not null"/,
   },
@@ -228,24 +219,19 @@ const cases: Record<string, Case> = {
         name,
       );
     },
-    mend: name =>
-      rows(
-        `update sync.coverage set covered = covered + tstzmultirange(tstzrange('2020-01-01', '2025-01-01')) where account_id = $1`,
-        name,
-      ),
+    mend: sql(
+      `update sync.coverage set covered = covered + tstzmultirange(tstzrange('2020-01-01', '2025-01-01')) where account_id = $1`,
+    ),
     says: /^1 range of tickets .* 2024-01-01T00:00:00Z on: too deep/,
     remedy: /backfill tickets/,
   },
   rejects_open: {
     stream: 'customers',
     severity: 'warning',
-    break: name =>
-      rows(
-        `insert into sync.rejects (account_id, source, stream, key, reason, replayable, first_seen_at, last_seen_at)
-         values ($1, 'helpdesk', 'customers', 'c1', 'no', false, now(), now()), ($1, 'helpdesk', 'customers', 'c2', 'no', false, now(), now())`,
-        name,
-      ),
-    mend: name => rows('update sync.rejects set cleared_at = now() where account_id = $1', name),
+    break:
+      sql(`insert into sync.rejects (account_id, source, stream, key, reason, replayable, first_seen_at, last_seen_at)
+         values ($1, 'helpdesk', 'customers', 'c1', 'no', false, now(), now()), ($1, 'helpdesk', 'customers', 'c2', 'no', false, now(), now())`),
+    mend: sql('update sync.rejects set cleared_at = now() where account_id = $1'),
     says: /^customers: 2 × no, since \S+Z\.$/,
     remedy: /rejects list/,
   },
@@ -255,45 +241,36 @@ const cases: Record<string, Case> = {
       await slot(name, 'fresh', '1 minute', null);
       await rest(name);
     },
-    mend: name => rows('update sync.workers set works = true where account_id = $1', name),
+    mend: sql('update sync.workers set works = true where account_id = $1'),
     says: /^No worker runs since \S+Z\.$/,
     remedy: /npx shelfdesk start/,
   },
   alarms_undelivered: {
     severity: 'warning',
-    break: name =>
-      rows(
-        `insert into sync.alarms (account_id, problem, severity, says, remedy, began_at, tries, next_try_at, last_error)
-         values ($1, 'no_worker', 'critical', 's', 'r', now(), 1, now(), 'it answered with 500')`,
-        name,
-      ),
-    mend: name =>
-      rows(
-        'update sync.alarms set begin_delivered_at = now(), next_try_at = null, last_error = null where account_id = $1',
-        name,
-      ),
+    break:
+      sql(`insert into sync.alarms (account_id, problem, severity, says, remedy, began_at, tries, next_try_at, last_error)
+         values ($1, 'no_worker', 'critical', 's', 'r', now(), 1, now(), 'it answered with 500')`),
+    mend: sql(
+      'update sync.alarms set begin_delivered_at = now(), next_try_at = null, last_error = null where account_id = $1',
+    ),
     says: /1 alarm: it answered with 500/,
     remedy: /ALARM_WEBHOOK_URL/,
   },
   paused: {
     stream: 'tickets',
     severity: 'info',
-    break: name =>
-      rows(`insert into sync.paused values ($1, 'tickets', now(), 'ada@host', 'they move', 'helpdesk')`, name),
-    mend: name => rows('delete from sync.paused where account_id = $1', name),
+    break: sql(`insert into sync.paused values ($1, 'tickets', now(), 'ada@host', 'they move', 'helpdesk')`),
+    mend: sql('delete from sync.paused where account_id = $1'),
     says: /tickets was told to wait by ada@host: they move/,
     remedy: /resume tickets/,
   },
   recommendation: {
     stream: 'tickets',
     severity: 'info',
-    break: name =>
-      rows(
-        `insert into sync.audit (account_id, run_id, source, stream, record_id, checked_at, random, differences, kind)
-         select $1, r, 'helpdesk', 'tickets', 't1', now() - interval '3 d', true, '{"subject": ["a", "b"]}', 'changed here' from generate_series(1, 2) r`,
-        name,
-      ),
-    mend: name => rows('delete from sync.audit where account_id = $1', name),
+    break:
+      sql(`insert into sync.audit (account_id, run_id, source, stream, record_id, checked_at, random, differences, kind)
+         select $1, r, 'helpdesk', 'tickets', 't1', now() - interval '3 d', true, '{"subject": ["a", "b"]}', 'changed here' from generate_series(1, 2) r`),
+    mend: sql('delete from sync.audit where account_id = $1'),
     says: /more than once: changed here/,
     remedy: /Another program writes/,
   },
@@ -349,15 +326,10 @@ test('a token that is refused is told until the source takes it: then only what 
   expect(await problems(name)).toEqual(['token_refused users']);
   // One that asks for nothing proves nothing, nor does what another source takes.
   await ran(name, 'fresh', 'messages', 'completed');
-  await rows(
-    'update sync.stored_run_streams set credits = 1 where run_id = $1',
-    await ran(name, 'fresh', 'shelves', 'completed'),
-  );
+  const paid = 'update sync.stored_run_streams set credits = 1 where run_id = $1';
+  await rows(paid, await ran(name, 'fresh', 'shelves', 'completed'));
   expect(await problems(name)).toContain('token_refused users');
-  await rows(
-    'update sync.stored_run_streams set credits = 1 where run_id = $1',
-    await ran(name, 'fresh', 'tickets', 'partial'),
-  );
+  await rows(paid, await ran(name, 'fresh', 'tickets', 'partial'));
   expect(await problems(name)).toEqual(['run_failed users']);
   // Only the next night mends a night.
   await ran(name, 'sync', 'users', 'completed');

@@ -372,19 +372,20 @@ test('a record without a readable id is kept under a hash, and is the same rejec
   ]);
 });
 
+const settling =
+  (s: Scripted) =>
+  (n: number, stored: string[], ...rejects: Parameters<typeof settleRejects>[2]['rejects']) =>
+    transaction(s.pool, client => {
+      const of = { stored, rejects, personal: tickets.personalRules };
+      const when = { nowMs: second(n), asOfMs: second(n) };
+      return settleRejects(client, { account: 'default', stream: 'helpdesk.tickets' }, of, when);
+    });
+
 test('only an open reject of the stream says that the source has it no more; an id of 500 characters is one', async () => {
   await using s = await scripted();
   const [longest, over] = ['x'.repeat(500), 'x'.repeat(501)];
   const key = { account: 'default', stream: 'helpdesk.tickets' } as const;
-  const settle = (n: number, stored: string[], ...rejects: Parameters<typeof settleRejects>[2]['rejects']) =>
-    transaction(s.pool, c =>
-      settleRejects(
-        c,
-        key,
-        { stored, rejects, personal: tickets.personalRules },
-        { nowMs: second(n), asOfMs: second(n) },
-      ),
-    );
+  const settle = settling(s);
   const says = (id: string, stream: StreamKey = key.stream) => saidGone(s.pool, { ...key, stream }, id);
   await settle(1, [], { recordId: longest, askId: longest, reason: 'gone', gone: true, place: 4, payload: '{}' });
   await settle(1, [], { recordId: over, askId: over, reason: 'long', payload: '{"id":1}' });
@@ -413,15 +414,7 @@ test('a reject is asked for at once, then after 1, 4, 16 … minutes, at most a 
   await using s = await scripted();
   const key = { account: 'default', stream: 'helpdesk.tickets' } as const;
   const reject = { recordId: 'r1', askId: 'r1', reason: 'why', payload: '{}' };
-  const settle = (n: number, stored: string[], rejects = [reject]) =>
-    transaction(s.pool, c =>
-      settleRejects(
-        c,
-        key,
-        { stored, rejects, personal: tickets.personalRules },
-        { nowMs: second(n), asOfMs: second(n) },
-      ),
-    );
+  const settle = (n: number, stored: string[], rejects = [reject]) => settling(s)(n, stored, ...rejects);
   const write = (n: number) => settle(n, []);
   const minutes: unknown[] = [];
   for (let i = 0; i < 60; i++) {

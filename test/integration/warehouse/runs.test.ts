@@ -27,7 +27,6 @@ import { Fatal, FencedOff, Interrupted, isAway, Retry } from '../../../src/error
 import { hydrate } from '../../../src/sources/helpdesk/messages/detail-loop.ts';
 import { messages } from '../../../src/sources/helpdesk/messages/messages.ts';
 import { tickets } from '../../../src/sources/helpdesk/tickets.ts';
-import { liveWorkers } from '../../../src/status/workers.ts';
 import { keyOf, keysOf } from '../../support/keys.ts';
 import { bePresent } from '../../support/present.ts';
 import { at, message, open, type Scripted, scripted, take, ticket } from '../../support/scripted.ts';
@@ -157,56 +156,14 @@ test('the same page under a good token writes all of it', async () => {
   expect((await readProgress(s.pool, claim.run)).streams).toMatchObject([{ seen: 2, inserted: 1, rejected: 1 }]);
 });
 
-const ends = [
-  { says: 'well', end: {}, state: 'completed', exit_code: 0, error: null, remedy: null },
-  {
-    says: 'partial',
-    end: { partial: 'two are missing' },
-    state: 'partial',
-    exit_code: 3,
-    error: 'two are missing',
-    remedy: /shelfdesk status/,
-  },
-  {
-    says: 'interrupted',
-    end: { error: new Interrupted() },
-    state: 'interrupted',
-    exit_code: 130,
-    error: null,
-    remedy: /same command/,
-  },
-  {
-    says: 'with Retry',
-    end: { error: new Retry('no reply') },
-    state: 'failed',
-    exit_code: 1,
-    error: 'no reply',
-    remedy: /retried automatically/,
-  },
-  {
-    says: 'refused',
-    end: { error: new Fatal('401', 'Set it.', 4) },
-    state: 'failed',
-    exit_code: 4,
-    error: '401',
-    remedy: /^Set it\.$/,
-  },
-  {
-    says: 'with a bug',
-    end: { error: new TypeError('oops') },
-    state: 'failed',
-    exit_code: 1,
-    error: 'oops',
-    remedy: /bug in Shelfdesk/,
-  },
-  {
-    says: 'with no error at all',
-    end: { error: 'text' },
-    state: 'failed',
-    exit_code: 1,
-    error: 'text',
-    remedy: /bug in Shelfdesk/,
-  },
+const ends: [says: string, end: object, state: string, code: number, error: string | null, remedy: RegExp | null][] = [
+  ['well', {}, 'completed', 0, null, null],
+  ['partial', { partial: 'two are missing' }, 'partial', 3, 'two are missing', /shelfdesk status/],
+  ['interrupted', { error: new Interrupted() }, 'interrupted', 130, null, /same command/],
+  ['with Retry', { error: new Retry('no reply') }, 'failed', 1, 'no reply', /retried automatically/],
+  ['refused', { error: new Fatal('401', 'Set it.', 4) }, 'failed', 4, '401', /^Set it\.$/],
+  ['with a bug', { error: new TypeError('oops') }, 'failed', 1, 'oops', /bug in Shelfdesk/],
+  ['with no error at all', { error: 'text' }, 'failed', 1, 'text', /bug in Shelfdesk/],
 ];
 describe('a stream ends, and the run with it', () => {
   let s: Scripted;
@@ -215,7 +172,7 @@ describe('a stream ends, and the run with it', () => {
   });
   afterAll(() => s[Symbol.asyncDispose]());
 
-  test.for(ends)('$says: its state, exit code, error and remedy', async ({ end, state, exit_code, error, remedy }) => {
+  test.for(ends)('%s: its state, exit code, error and remedy', async ([, end, state, exit_code, error, remedy]) => {
     const run = await open(s.pool, ['tickets'], at(0));
     await finish(s.pool, await claimOf(s, run, 'tickets'), at(9), { ...end, credits: 5 });
     const row = 'select state, exit_code, error, remedy, credits, finished_at from sync.run_streams where run_id = $1';
@@ -265,65 +222,13 @@ const present = (s: Scripted, more: { account?: string; works?: boolean; pid?: n
   bePresent(s.url, { account: 'default', works: true, host: 'here', pid: 1, version: '0', ...more }, systemClock);
 
 const isAlive = async (s: Scripted, id: number) => (await s.rows('select sync.is_alive($1) as alive', id))[0]!.alive;
-const eventually = (look: () => Promise<unknown>) => vi.waitFor(look, { timeout: 30_000 });
-
-/** Ends the connections of all that are present, and waits until they are gone. */
-const endPresences = (s: Scripted) =>
-  s.rows(`select pg_terminate_backend(pid, 10000) as ended from pg_stat_activity
-    where datname = current_database() and application_name = 'shelfdesk: presence'`);
 
 /** What may happen to a connection is played whole: packages/proofs/every-history/claims/presence.ts. */
-describe('who is alive', () => {
-  test('a process is from when it says so until it leaves, and then leaves nothing behind', async () => {
-    await using s = await scripted();
-    expect(await isAlive(s, 1)).toBe(false);
-    await using one = await present(s);
-    await using other = await present(s, { account: 'other' });
-    expect([await isAlive(s, one.id), await isAlive(s, other.id)]).toEqual([true, true]);
-    expect(await s.rows('select account_id, works, host, pid, version from sync.workers order by id')).toEqual([
-      { account_id: 'default', works: true, host: 'here', pid: 1, version: '0' },
-      { account_id: 'other', works: true, host: 'here', pid: 1, version: '0' },
-    ]);
-    await one[Symbol.asyncDispose]();
-    expect([await isAlive(s, one.id), await isAlive(s, other.id)]).toEqual([false, true]);
-    expect(await s.rows('select id from sync.workers')).toEqual([{ id: other.id }]);
-  });
-
-  test('it is alive in its own database alone', async () => {
-    await using s = await scripted();
-    await using neighbour = await scripted();
-    await using one = await present(s);
-    expect([await isAlive(s, one.id), await isAlive(neighbour, one.id)]).toEqual([true, false]);
-  });
-
-  test('a connection that breaks is made again, as often as it breaks', async () => {
-    await using s = await scripted();
-    await using one = await present(s);
-    for (let i = 0; i < 3; i++) {
-      expect(await endPresences(s)).toEqual([{ ended: true }]);
-      await eventually(async () => expect(await isAlive(s, one.id)).toBe(true));
-    }
-    expect(await liveWorkers(s.pool, ['default'])).toMatchObject([{ id: one.id, host: 'here', pid: 1 }]);
-    await one[Symbol.asyncDispose]();
-    expect(await isAlive(s, one.id)).toBe(false);
-    expect(await s.rows('select id from sync.workers')).toEqual([]);
-  });
-
-  test('workers are those of an account that take jobs and live', async () => {
-    await using s = await scripted();
-    await using watcher = await present(s, { works: false, pid: 1 });
-    await using _one = await present(s, { pid: 2 });
-    await using other = await present(s, { pid: 3 });
-    await using _stranger = await present(s, { account: 'other', pid: 4 });
-    await s.rows(`insert into sync.workers (account_id, works, host, pid, version, started_at)
-      values ('default', true, 'here', 5, '0', now())`);
-    const pids = async () => (await liveWorkers(s.pool, ['default'])).map(({ pid }) => pid);
-    expect(await pids()).toEqual([2, 3]);
-    await watcher.works();
-    expect(await pids()).toEqual([1, 2, 3]);
-    await other[Symbol.asyncDispose]();
-    expect(await pids()).toEqual([1, 2]);
-  });
+test('a process is alive in its own database alone', async () => {
+  await using s = await scripted();
+  await using neighbour = await scripted();
+  await using one = await present(s);
+  expect([await isAlive(s, one.id), await isAlive(neighbour, one.id)]).toEqual([true, false]);
 });
 
 describe('who takes up what', () => {

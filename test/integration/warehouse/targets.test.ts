@@ -233,23 +233,6 @@ test('a target that is due when business closes is missed before it opens again'
   await db.pool.query(`delete from analytics.calendar_holidays; delete from helpdesk.tickets where id like 'e_'`);
 });
 
-test('a ticket that was seen after the time up to which all are complete is measured up to then', async () => {
-  await clear();
-  await target('resolution', 8);
-  await through('2026-06-01T10:00:00Z');
-  await make(db.pool, 'u1', { created: '2026-06-01T09:00:00Z' });
-  await make(db.pool, 'u2', {
-    created: '2026-06-01T09:00:00Z',
-    states: [{ state: 'hold', from: '2026-06-02T09:30:00Z', after: '2026-06-02T09:00:00Z' }],
-  });
-  await make(db.pool, 'u3', { created: '2026-06-01T12:00:00Z' });
-  expect(await outcomes('u')).toEqual([
-    { id: 'u1', outcome: 'running', hours: 1 },
-    { id: 'u2', outcome: 'missed', hours: 8.5 },
-    { id: 'u3', outcome: 'running', hours: 0 },
-  ]);
-});
-
 test('a time that has no beginning is unknown, and so is its outcome', async () => {
   await clear();
   await target('resolution', 8);
@@ -272,45 +255,6 @@ test('a time that has no beginning is unknown, and so is its outcome', async () 
       hours: 3,
       due_at: new Date('2026-06-10T17:00:00Z'),
     },
-  ]);
-});
-
-test('the most specific target counts, and of two labels the shorter one', async () => {
-  await clear();
-  await through('2026-06-10T12:00:00Z');
-  const created = '2026-06-10T11:00:00Z';
-  await target('resolution', 40);
-  await target('resolution', 30, { inbox: 'i1' });
-  await target('resolution', 50, { label: 'vip' });
-  await target('resolution', 45, { label: 'vip', inbox: 'i1' });
-  await target('resolution', 20, { label: 'urgent' });
-  await target('resolution', 1, { account: 'umbra' });
-  await target('first_response', 2, { inbox: 'i2' });
-  const all: Record<string, Made> = {
-    's1-account': { created },
-    's2-inbox': { created, inbox: 'i1' },
-    's3-label': { created, labels: ['vip', 'x'], inbox: 'i3' },
-    's4-both': { created, labels: ['vip', 'x'], inbox: 'i1' },
-    's5-shorter': { created, labels: ['vip', 'urgent'] },
-    // Label and inbox go before a label, whichever is shorter.
-    's6-both': { created, labels: ['urgent', 'vip'], inbox: 'i1' },
-    's7-two': { created, inbox: 'i2', said: [['in', created]] },
-    's8-umbra': { created, account: 'umbra', labels: ['vip'] },
-  };
-  for (const [id, made] of Object.entries(all)) await make(db.pool, id, made);
-  const { rows } = await db.pool.query(
-    `select ticket_id as id, metric, target_seconds / 3600 as hours, outcome from analytics.ticket_targets where ticket_id like 's%' order by 1, 2`,
-  );
-  expect(rows.map(({ id, metric, hours }) => [id, metric, hours])).toEqual([
-    ['s1-account', 'resolution', 40],
-    ['s2-inbox', 'resolution', 30],
-    ['s3-label', 'resolution', 50],
-    ['s4-both', 'resolution', 45],
-    ['s5-shorter', 'resolution', 20],
-    ['s6-both', 'resolution', 45],
-    ['s7-two', 'first_response', 2],
-    ['s7-two', 'resolution', 40],
-    ['s8-umbra', 'resolution', 1],
   ]);
 });
 

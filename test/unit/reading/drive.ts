@@ -174,12 +174,4 @@ export function checkComplete({ list, mirror, options }: Drive, from = 0): void 
   }
 }
 
-/** After a quiet run: all that was wanted is covered, or a gap. What is younger than ten minutes is left aside. */
-export function checkFilled({ mirror, from, options }: Drive, quietSince: Ms): void {
-  const wanted = { from: floorSecond(from), to: Math.min(endOf(options), quietSince - options.lookbackMs - 600_000) };
-  const known = union([...mirror.covered, ...mirror.gaps]);
-  if (wanted.from < wanted.to && !known.some(({ from, to }) => from <= wanted.from && wanted.to <= to))
-    throw new Wrong(`not filled: ${iso(wanted.from)} to ${iso(wanted.to)}`);
-}
-
 const iso = (ms: Ms) => new Date(ms).toISOString();

@@ -7,8 +7,10 @@ import { PageSize } from '../../../src/engine/reading/page-size.ts';
 import { walkList } from '../../../src/engine/reading/page-walk.ts';
 import type { Ask, Page, Proof, Reader } from '../../../src/engine/reading/reading.ts';
 import { readWhole } from '../../../src/engine/reading/whole-list.ts';
-import { holdsWhileMoving, holdsWithin } from './properties.ts';
-import { perPage, runs } from './scenario.ts';
+import { drive, Mirror } from './drive.ts';
+import { ModelList } from './model.ts';
+import { holdsWhileMoving } from './properties.ts';
+import { depth, perPage, runs } from './scenario.ts';
 
 const fewer = (read: Reader): Reader => ((begin, options) => inFewer(read, begin, options)) as Reader;
 
@@ -35,10 +37,6 @@ describe('properties', () => {
     fc.assert(holdsWhileMoving(fewer(readMovingList), { large: large(2, tenth) }), { ...runs(60), endOnFailure: true });
   });
 
-  test('of a part, too', () => {
-    fc.assert(holdsWithin(fewer(readMovingList), { large: large(2, tenth) }), { ...runs(60), endOnFailure: true });
-  });
-
   test('a walk by pages whose pages are too large loses nothing, wherever it dies', () => {
     for (const most of [1, 2, 3])
       fc.assert(holdsWhileMoving(fewer(walkList), { freely: true, large: large(most, nobody) }), {
@@ -46,6 +44,17 @@ describe('properties', () => {
         endOnFailure: true,
       });
   });
+});
+
+test('the gap of a record that is too large ends where the part does that is wanted', () => {
+  const one = { gap: 5, count: 1 };
+  const list = new ModelList({ inclusive: false, ties: 'id', depth, layout: [one, one, one, one], ageMs: 400_000 });
+  const [from, , third] = list.truth().map(({ time }) => time);
+  const options = { lookbackMs: 1000, perPage, depth, until: third! + 1000 };
+  const mirror = new Mirror();
+  const isLarge = (page: Page) => page.rows.some(({ id }) => id === 'r3');
+  drive({ list, mirror, read: fewer(readMovingList), from: from!, options, large: isLarge });
+  expect(mirror.gaps).toMatchObject([{ to: options.until }]);
 });
 
 /** Reads a list that stands still; `large` tells which requests have a reply that is too large. */

@@ -57,8 +57,6 @@ export interface ModelOptions {
   readonly taken?: (id: string) => boolean;
   /** Total-Count leaves them out as well. */
   readonly countsShown?: boolean;
-  /** These do not show when they were created. */
-  readonly unmade?: (id: string) => boolean;
   /** How many values each of them has, from '0' up: 1. */
   readonly types?: number;
   readonly users?: number;
@@ -178,8 +176,8 @@ export class ModelList {
   stood(asOf: Ms): Version[] {
     return [...this.#records].flatMap(([id, versions]) => {
       const shown = versions.findLast(({ visibleAt }) => visibleAt <= asOf);
-      const { unreadable, unmade, taken } = this.#options;
-      return shown === undefined || unreadable?.(id) || unmade?.(id) || taken?.(id) ? [] : [shown];
+      const { unreadable, taken } = this.#options;
+      return shown === undefined || unreadable?.(id) || taken?.(id) ? [] : [shown];
     });
   }
 
@@ -207,13 +205,7 @@ export class ModelList {
         .filter(({ id }) => !unreadable?.(id))
         .map(({ id, time, created, version }) => ({
           id,
-          time: hidden
-            ? Number.NaN
-            : ask.order === 'created'
-              ? this.#options.unmade?.(id)
-                ? Number.NaN
-                : created
-              : time,
+          time: hidden ? Number.NaN : ask.order === 'created' ? created : time,
           version,
           trueTime: time,
           created,
@@ -248,10 +240,8 @@ export class ModelList {
     };
   }
 
-  /** Without a time of creation it comes first, and whoever asks for a time is not shown it. */
-  #place({ id, time, created }: Version, order: Ask['order']): Ms {
-    if (order === undefined) return time;
-    return this.#options.unmade?.(id) ? Number.NEGATIVE_INFINITY : created;
+  #place({ time, created }: Version, order: Ask['order']): Ms {
+    return order === undefined ? time : created;
   }
 
   #showsNow(order: Ask['order']): readonly Version[] {

@@ -14,7 +14,6 @@ test('an order that is not kept within a second leads to a gap, never to a loss'
 });
 
 const few = { gap: 5, count: 2 };
-const one = (gap: number) => ({ gap, count: 1 });
 const quiet: ModelOptions = { inclusive: false, ties: 'change', depth, layout: [], ageMs: 400_000 };
 
 function given(model: Partial<ModelOptions>, options: Partial<ReadingOptions> = {}): Drive {
@@ -40,13 +39,6 @@ const update = (pick: number, more: Partial<Change> = {}): Change => ({
 const second = ({ list }: Drive, n: number): Ms => list.truth()[n]!.time;
 
 describe.each([{ inclusive: false }, { inclusive: true }])('since_updated_at, inclusive: $inclusive', how => {
-  test('a list of one page costs one request, and proves everything up to the lookback', () => {
-    const run = given({ ...how, layout: [few, few] });
-    expect(drive(run)).toMatchObject({ requests: 1, credits: 1 });
-    expect(run.mirror.rows.size).toBe(4);
-    expect(run.mirror.covered).toEqual([{ from, to: start - 120_000 - 1000 }]);
-  });
-
   test('a page proves what is before its last second, and that second is asked for again', () => {
     const run = given({ ...how, layout: Array.from({ length: 8 }, () => ({ gap: 10, count: 1 })) });
     const { proofs } = drive(run);
@@ -54,14 +46,6 @@ describe.each([{ inclusive: false }, { inclusive: true }])('since_updated_at, in
     expect(proofs[0]).toEqual({ covered: { from, to: fifth } });
     expect(run.list.asked[1]).toEqual({ since: fifth - 1000, page: 1, perPage, count: true });
     expect(run.mirror.rows.size).toBe(8);
-  });
-
-  test('a bulk action on more records than a page holds is read by pages, there and back', () => {
-    const run = given({ ...how, layout: [few, { gap: 5, count: 18 }, few] });
-    drive(run);
-    checkComplete(run);
-    expect(run.mirror.gaps).toEqual([]);
-    expect(run.list.asked.map(({ page }) => page).join(' ')).toMatch(/1 2 3 4 (5 )?.*3 2 1/);
   });
 
   test('a second with more records than paging reaches is a gap, and nothing beside it', () => {
@@ -114,127 +98,22 @@ describe.each([{ inclusive: false }, { inclusive: true }])('since_updated_at, in
     expect(run.mirror.covered[0]!.to).toBeLessThan(run.list.now - 120_000);
   });
 
-  test.each([
-    { now: few, pages: [1, 2, 3, 4] },
-    { now: { gap: 5, count: 8 }, pages: [1, 1, 2, 2, 1, 3, 4, 5] },
-  ])('more than a page of the future is read by pages, and proves nothing: behind $now.count', ({ now, pages }) => {
-    const run = given({ ...how, layout: [now] });
-    for (let i = 0; i < 14; i++) run.list.add(start + 3_600_000 * (i + 24));
-    const { proofs } = drive(run);
-    expect(run.list.asked.map(({ page }) => page)).toEqual(pages);
-    expect(run.mirror.rows.size).toBe(now.count + 14);
-    expect(run.mirror.covered).toEqual([{ from, to: start - 121_000 }]);
-    expect(proofs.slice(-3)).toEqual([{}, {}, {}]);
-  });
-
-  describe('a tie that paging does not reach, made at other times', () => {
+  test('a tie that paging does not reach, made at other times, is read by creation, and claimed; what is behind it is read on', () => {
     const layout = [few, { gap: 5, count: 4 * depth, made: 3 }, { gap: 1, count: 7 }, few];
-    const walked = ({ list }: Drive) => list.asked.filter(({ order }) => order === 'created');
-
-    test('is read by creation, and claimed; what is behind it is read on', () => {
-      const run = given({ ...how, layout });
-      drive(run);
-      checkComplete(run);
-      expect(run.mirror.gaps).toEqual([]);
-      expect(run.mirror.covered).toEqual([{ from, to: start - 121_000 }]);
-      expect(run.mirror.walk).toBeUndefined();
-      const tie = second(run, 2);
-      expect(walked(run)[0]).toEqual({ page: 1, perPage, order: 'created', updatedSince: tie - 1000 });
-      expect(run.list.asked.findLast(({ order }) => order === undefined)!.since).toBe(start - 122_000);
+    const run = given({ ...how, layout });
+    drive(run);
+    checkComplete(run);
+    expect(run.mirror.gaps).toEqual([]);
+    expect(run.mirror.covered).toEqual([{ from, to: start - 121_000 }]);
+    expect(run.mirror.walk).toBeUndefined();
+    const tie = second(run, 2);
+    expect(run.list.asked.find(({ order }) => order === 'created')).toEqual({
+      page: 1,
+      perPage,
+      order: 'created',
+      updatedSince: tie - 1000,
     });
-
-    test('a run that dies in it goes on where it was', () => {
-      const whole = given({ ...how, layout });
-      const { requests } = drive(whole);
-      for (const dieAt of [15, 40, requests - 3]) {
-        const run = given({ ...how, layout });
-        drive({ ...run, dieAt });
-        const { since, updatedSince } = run.mirror.walk!;
-        const begun = run.list.asked.length;
-        const again = drive(run);
-        expect(run.list.asked[begun]).toMatchObject({ order: 'created', updatedSince, since: since - 1000 });
-        expect(dieAt + again.requests).toBeLessThanOrEqual(requests + 5);
-        checkComplete(run);
-        expect(run.mirror.covered).toEqual([{ from, to: start - 121_000 }]);
-      }
-    });
-
-    test('of a walk through less than is wanted, or with another end, no use is made', () => {
-      for (const less of [
-        { from: from - 5000 },
-        { from: second(given({ ...how, layout }), 2) - 1000 },
-        { options: { lookbackMs: 120_000, perPage, depth, until: start } },
-      ]) {
-        const run = given({ ...how, layout });
-        const tie = second(run, 2);
-        drive({ ...run, from: tie, dieAt: 30 });
-        expect(run.mirror.walk).toMatchObject({ updatedSince: tie - 1000 });
-        run.list.asked.length = 0;
-        drive({ ...run, from: tie, ...less });
-        expect(run.list.asked[0]!.order).toBeUndefined();
-        checkComplete(run, tie);
-      }
-    });
-
-    test('a walk that proves nothing beyond the synced range is not resumed', () => {
-      const walk = { since: 0, asOf: from + 120_000, page: 1, deep: true, updatedSince: from - 1000 };
-      const asks = (asOf: Ms) =>
-        readMovingList(from, { lookbackMs: 120_000, perPage, depth, walk: { ...walk, asOf } }).next().value;
-      expect(asks(walk.asOf)).toMatchObject({ ask: { since: from - 1000, page: 1 } });
-      expect(asks(walk.asOf)).not.toHaveProperty('ask.order');
-      expect(asks(walk.asOf + 1000)).toHaveProperty('ask.order', 'created');
-    });
-
-    test('a walk that fails leaves the second as a gap, and its error is the reason', () => {
-      const run = given({ ...how, layout });
-      const answer = run.list.answer.bind(run.list);
-      run.list.answer = ask => {
-        const page = answer(ask);
-        return ask.order === 'created' ? { ...page, rows: page.rows.toReversed() } : page;
-      };
-      drive(run);
-      const tie = second(run, 2);
-      expect(run.mirror.gaps).toEqual([
-        {
-          from: tie,
-          to: tie + 1000,
-          reason: expect.stringMatching(/; by creation: the list of .* came out of order, 5 times$/),
-        },
-      ]);
-    });
-  });
-
-  /** From the n-th record to before the m-th. */
-  const part = (run: Drive, n: number, m: number): Drive => ({
-    ...run,
-    from: second(run, n),
-    options: { ...run.options, until: second(run, m) },
-  });
-
-  test('a part of one page costs one credit, and what the page brings beyond it is not claimed', () => {
-    const run = part(given({ ...how, layout: Array.from({ length: 30 }, () => ({ gap: 10, count: 1 })) }), 10, 13);
-    expect(drive(run)).toMatchObject({ requests: 1, credits: 1 });
-    expect(run.mirror.covered).toEqual([{ from: second(run, 10), to: second(run, 13) }]);
-    expect([...run.mirror.rows.keys()]).toEqual(expect.arrayContaining(['r11', 'r12', 'r13', 'r14']));
-  });
-
-  test('a longer part ends with the page that reaches its end, and asks for no count', () => {
-    const run = part(given({ ...how, layout: Array.from({ length: 40 }, () => ({ gap: 10, count: 1 })) }), 10, 20);
-    expect(drive(run)).toMatchObject({ requests: 3, credits: 3 });
-    expect(run.mirror.covered).toEqual([{ from: second(run, 10), to: second(run, 20) }]);
-    expect(drive(run).requests).toBe(0);
-  });
-
-  test('an end within a second is the end of that second', () => {
-    const run = given({ ...how, layout: [one(5), one(5), one(5)] });
-    const until = second(run, 1) + 1;
-    drive({ ...run, from: second(run, 0), options: { ...run.options, until } });
-    expect(run.mirror.covered).toEqual([{ from: second(run, 0), to: second(run, 1) + 1000 }]);
-  });
-
-  test('of nothing, nothing is asked', () => {
-    const run = part(given({ ...how, layout: [few, few] }), 2, 2);
-    expect(drive(run).requests).toBe(0);
+    expect(run.list.asked.findLast(({ order }) => order === undefined)!.since).toBe(start - 122_000);
   });
 });
 
@@ -329,29 +208,11 @@ describe('a source that does not keep to its word', () => {
     expect(run.mirror.covered).toEqual([{ from, to: second(run, 4) }]);
   });
 
-  test('once out of order, then right: nothing is lost', () => {
-    const run = given({ layout });
-    const answer = run.list.answer.bind(run.list);
-    run.list.answer = ask => {
-      const page = answer(ask);
-      return run.list.asked.length % 2 ? { ...page, rows: page.rows.toReversed() } : page;
-    };
-    drive(run);
-    checkComplete(run);
-  });
-
   test('a full page of records that cannot be read: it fails and says so, since nothing tells where to go on', () => {
     const run = given({ layout, unreadable: id => Number(id.slice(1)) > 9 && Number(id.slice(1)) < 20 });
     const error = readSpoilt(run, page => page);
     expect(error.message).toMatch(/came 5 times with a full page of records that cannot be read$/);
     expect(run.mirror.rows.size).toBe(9);
-  });
-
-  test('pages with single records that cannot be read go on by those that can', () => {
-    const run = given({ layout, unreadable: id => Number(id.slice(1)) % 5 !== 0 });
-    drive(run);
-    expect([...run.mirror.rows.keys()]).toEqual(['r5', 'r10', 'r15', 'r20', 'r25', 'r30']);
-    expect(run.mirror.covered).toHaveLength(1);
   });
 
   test.each(['request', 'page'] as const)('an order within a second that is another for each %s is a gap', ties => {

@@ -1,9 +1,9 @@
 /** What must hold of every reader of a moving list, where no small world plays it: short pages, replies that are too large, no order. */
 import fc from 'fast-check';
-import { endOf, type Reader } from '../../../src/engine/reading/reading.ts';
-import { checkComplete, checkFilled, type Drive, drive, Mirror } from './drive.ts';
+import type { Reader } from '../../../src/engine/reading/reading.ts';
+import { checkComplete, type Drive, drive, Mirror } from './drive.ts';
 import { ModelList, start, type Ties } from './model.ts';
-import { changes, part, type Scenario, scenario } from './scenario.ts';
+import { changes, type Scenario, scenario } from './scenario.ts';
 
 /** Older than anything in a layout. */
 export const from = start - 600_000;
@@ -36,48 +36,6 @@ export const holdsWhileMoving = (read: Reader, more: Partial<Drive> = {}, comple
       run.list.settle(case_.options.lookbackMs);
       drive({ ...run, most: more.large ? 10_000 : 1000 });
       if (complete) checkComplete(run);
-    },
-  );
-};
-
-/** The run that fills this part of the list. */
-function within(run: Drive, { begin, length, lessMs = 0 }: { begin: number; length: number; lessMs?: number }) {
-  const wanted = (run.list.truth()[0]?.time ?? start) + begin * 1000;
-  return { ...run, from: wanted, options: { ...run.options, until: wanted + length * 1000 - lessMs } };
-}
-
-/**
- * A part is read while the records move, through runs that die, and what follows it by runs of its own, before and
- * after. Nothing is claimed that is not there or not wanted. Then it is quiet: both together have everything.
- */
-export const holdsWithin = (read: Reader, more: Partial<Drive> = {}, complete = true) => {
-  const hidden = more.freely === true;
-  return fc.property(
-    scenario(['change', 'id'], { hidden }),
-    part,
-    deaths,
-    fc.nat({ max: 30_000 }),
-    (case_, wanted, dieAts, pauseMs) => {
-      const happens = case_.model.changes!.filter(({ kind }) => !hidden || kind === 'create' || kind === 'delete');
-      const run = { ...given(read, { ...case_, model: { ...case_.model, changes: happens } }), ...more };
-      const fill = within(run, wanted);
-      const follow = { ...run, from: endOf(fill.options) };
-      for (const dieAt of dieAts) {
-        drive({ ...fill, dieAt });
-        drive({ ...(dieAt % 2 ? fill : follow), dieAt });
-      }
-      drive(fill);
-      drive(follow);
-      run.list.now += pauseMs;
-      drive(fill);
-      run.list.settle(case_.options.lookbackMs);
-      run.list.now += 600_000;
-      const quietSince = run.list.now;
-      drive({ ...fill, most: more.large ? 10_000 : 1000 });
-      drive({ ...follow, most: more.large ? 10_000 : 1000 });
-      if (!complete) return;
-      checkComplete(run, fill.from);
-      checkFilled(fill, quietSince);
     },
   );
 };

@@ -61,16 +61,6 @@ const miscounted = fc.oneof(
   { weight: 1, arbitrary: fc.array(fc.integer({ min: -100, max: 100 }), { minLength: 2, maxLength: 3 }) },
 );
 
-/** A part of a list: seconds from its first record, seconds that it lasts, and its last second may be a part of one. */
-export const part = fc.record({
-  begin: fc.integer({ min: -5, max: 30 }),
-  length: fc.oneof(
-    { weight: 5, arbitrary: fc.integer({ min: 0, max: 30 }) },
-    { weight: 1, arbitrary: fc.integer({ min: 0, max: 2000 }) },
-  ),
-  lessMs: fc.constantFrom(0, 0, 1, 999),
-});
-
 export const changes = (lookbackMs: number): fc.Arbitrary<Change[]> =>
   fc.array(
     fc.record({

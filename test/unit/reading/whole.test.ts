@@ -58,30 +58,3 @@ test('a full page that cannot be read proves nothing: more may stand behind it',
   const result = read(manners['pages as asked'], 150, id => Number(id.slice(1)) >= 100);
   expect(result.proof).toEqual({});
 });
-
-test('an end limits what is claimed, and nothing else', () => {
-  for (const until of [0, 5000, 5001, asOf, asOf + 9000]) {
-    const result = read(manners['pages of ten'], 35, undefined, until);
-    expect(result.read).toHaveLength(35);
-    const to = Math.min(asOf, Math.ceil(until / 1000) * 1000);
-    expect(result.proof).toEqual(to === 0 ? {} : { covered: { from: 0, to } });
-  }
-});
-
-test('single records that cannot be read do not end the list', () => {
-  const result = read(manners['pages of ten'], 35, id => id !== 'u3' && id !== 'u30');
-  expect(result.read).toHaveLength(33);
-  expect(result.proof).toEqual({ covered });
-});
-
-test('a record that moves to the page before, because another one is deleted, is met on the way back', () => {
-  let requests = 0;
-  const withoutFirst = (ask: Ask, ids: string[]) =>
-    manners['pages as asked'](ask, ++requests === 1 ? ids : ids.slice(1));
-  for (const count of [101, 150, 201]) {
-    requests = 0;
-    const result = read(withoutFirst, count);
-    expect(result.read.toSorted()).toEqual(result.ids.toSorted());
-    expect(result.proof).toEqual({ covered });
-  }
-});
