@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { BooksWorld } from '../../packages/sandbox/src/books/world.ts';
 import { between, makeRng, pick } from '../../packages/sandbox/src/random.ts';
 import { addShelf, addVolumes, asOf, bookDifferences, historyOf, openCatalog } from '../support/books.ts';
-import { long, proof } from '../support/long.ts';
+import { long } from '../support/long.ts';
 
 describe.concurrent('what was where, and since when', () => {
   test('put in front, taken off, put back: times as the shelf says them, after the reading before', async () => {
@@ -80,12 +80,10 @@ describe.concurrent('what was where, and since when', () => {
   type Told = { at: number; position: number | null }[];
 
   describe.for([
-    { seed: 1, moveShows: true, when: proof },
-    { seed: 7, moveShows: false, when: long },
-    { seed: 3, moveShows: true, during: true, when: long },
-    { seed: 4, moveShows: false, during: true, when: proof },
-  ])('%o', ({ seed, moveShows, during = false, when }) =>
-    test('each change happened after change_after, and by valid_from', when, async () => {
+    { seed: 7, moveShows: false, during: false },
+    { seed: 3, moveShows: true, during: true },
+  ])('%o', ({ seed, moveShows, during }) =>
+    test('each change happened after change_after, and by valid_from', long, async () => {
       const rng = makeRng(seed);
       await using catalog = await openCatalog({
         config: { library: false, shelfAgeMs: moveShows ? 1e12 : 0 },

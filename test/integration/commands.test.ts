@@ -331,26 +331,6 @@ describe('exit codes', () => {
     expect(sync.stdout + sync.stderr).not.toContain('hush-hush');
     expect(sandbox.requests).toHaveLength(1);
   });
-
-  test(
-    '130: Ctrl-C finishes the page in flight and says how to go on; the next sync pays nothing twice',
-    long,
-    async () => {
-      await using db = await freshDatabase();
-      let interrupt = () => {};
-      const sandbox = await withSandbox({ tickets: 60, before: (_request, n) => n === 30 && interrupt() });
-      const settings = settingsFor(db.url, sandbox);
-      const first = shelfdesk(['sync', '--json'], settings, tmpdir());
-      interrupt = () => void first.process.kill('SIGINT');
-      const ended = await first.finished;
-      expect(ended.code, ended.stderr).toBe(130);
-      expect(JSON.parse(ended.stdout)).toMatchObject({ state: 'interrupted', exitCode: 130 });
-      expect(ended.stderr).toMatch(/finishing the current page[\s\S]*Run the same command again to resume\./);
-      expect(await ran(['sync'], settings)).toMatchObject({ code: 0 });
-      const paths = details(sandbox).map(({ path }) => path);
-      expect([paths.length, new Set(paths).size]).toEqual([60, 60]);
-    },
-  );
 });
 
 test(

@@ -80,18 +80,6 @@ describe('settings', () => {
     ]);
   });
 
-  test('settings that contradict each other, each of them', async () => {
-    const report = await look(
-      { HELPDESK_TOKEN: 'secret-token', HELPDESK_CREDITS: '10', HELPDESK_RESERVE: '8', BOOKS_USERS: '1' },
-      ['settings'],
-    );
-    expect(report.results.map(({ says }) => says.split(' ')[0])).toEqual([
-      'HELPDESK_RESERVE',
-      'HELPDESK_BASE_URL',
-      'BOOKS_USERS',
-    ]);
-  });
-
   test('no source', async () => {
     await finds({}, { sources: fail('HELPDESK_BASE_URL') });
     await finds(desk, { sources: good });
@@ -589,24 +577,6 @@ describe('the work', () => {
     expect((await run('select state from sync.stored_runs order by id')).rows).toEqual([
       { state: 'interrupted' },
       { state: 'running' },
-    ]);
-  });
-
-  test('a critical problem fails the check and comes first', async () => {
-    await using db = await freshDatabase();
-    await db.pool.query(`insert into sync.accounts (account_id, mirrored_since) values ('default', '2020-01-01')`);
-    await db.pool.query(`insert into sync.paused (account_id, source, stream, paused_at, paused_by)
-      values ('default', 'helpdesk', 'customers', now() - interval '1 day', 'somebody')`);
-    await db.pool.query(`insert into sync.coverage (account_id, source, stream, list, covered)
-      values ('default', 'helpdesk', 'users', 'default', tstzmultirange(tstzrange('2020-01-01', now() - interval '1 hour')))`);
-    await db.pool.query(`insert into sync.targets values ('default', 'helpdesk.users', interval '1 minute')`);
-    await db.pool.query(`insert into sync.schedule_slots (account_id, schedule, slot, claimed_at, claimed_by)
-      values ('default', 'fresh', now() - interval '1 hour', now() - interval '1 hour', 0)`);
-    const report = await look({ ...desk, DATABASE_URL: db.url }, ['open problems']);
-    const problems = report.results.filter(({ name }) => name === 'open problems');
-    expect(problems.map(({ state, remedy }) => [state, remedy])).toEqual([
-      ['fail', expect.stringContaining('npx shelfdesk start')],
-      ['warn', expect.stringContaining('npx shelfdesk resume customers')],
     ]);
   });
 });
