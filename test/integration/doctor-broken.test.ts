@@ -5,7 +5,7 @@ import { chmod, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Sandbox, type SandboxOptions, startSandbox } from '../../packages/sandbox/src/server.ts';
+import type { SandboxOptions } from '../../packages/sandbox/src/server.ts';
 import { BLOCKED_TOKEN } from '../../packages/sandbox/src/switches.ts';
 import { systemClock } from '../../src/clock.ts';
 import { openQueue } from '../../src/engine/queue/queue.ts';
@@ -16,7 +16,7 @@ import { settingsFor } from '../support/cli.ts';
 import { eventually } from '../support/desk.ts';
 import { type Examined, type Examining, examined, only, someFolder } from '../support/examined.ts';
 import { ran } from '../support/here.ts';
-import { noSandboxLimits } from '../support/mirror.ts';
+import { openSandbox } from '../support/open-sandbox.ts';
 import { startOwnRedis } from '../support/own-redis.ts';
 import { emptyDatabase, freshDatabase, type TestDatabase } from '../support/postgres.ts';
 import { describeOnRedis } from '../support/redis.ts';
@@ -42,10 +42,7 @@ async function finds(environment: Record<string, string>, expected: Record<strin
   return report;
 }
 
-async function sandboxOf(options: SandboxOptions = {}): Promise<Sandbox & AsyncDisposable> {
-  const sandbox = await startSandbox({ ...noSandboxLimits, tickets: 3, customers: 1, ...options });
-  return Object.assign(sandbox, { [Symbol.asyncDispose]: () => sandbox.close() });
-}
+const sandboxOf = (options: SandboxOptions = {}) => openSandbox({ tickets: 3, customers: 1, ...options });
 
 describe('settings', () => {
   test('an old Node', async () => {

@@ -22,6 +22,7 @@ import { eventually, openDesk } from '../support/desk.ts';
 import { keyOf } from '../support/keys.ts';
 import { long } from '../support/long.ts';
 import { backfillOnce, configFor, noSandboxLimits, syncOnce } from '../support/mirror.ts';
+import { openSandbox } from '../support/open-sandbox.ts';
 import { freshDatabase } from '../support/postgres.ts';
 import { handOffSecret, handOffTo, openReceiver } from '../support/receiver.ts';
 import { at, iso, message, open, type Scripted, scripted, take, ticket } from '../support/scripted.ts';
@@ -329,16 +330,18 @@ describe('which run has one', () => {
     ]);
   });
 
-  test('a decision that failed is made again when the next run ends', async () => {
+  test.each([
+    ['table sync.hand_off_settings rename column', 'rejects_allowed'],
+    ['function sync.why_incomplete rename', 'why_incomplete'],
+  ])('a decision that failed is made again when the next run ends: alter %s', async (what, name) => {
     await using s = await world();
-    const break_ = (from: string, to: string) =>
-      s.rows(`alter table sync.hand_off_settings rename column ${from} to ${to}`);
-    await break_('rejects_allowed', 'gone');
+    const isColumn = what.startsWith('table');
+    await s.rows(`alter ${what} ${isColumn ? name : ''} to gone`);
     await s.sync('tickets');
     expect(await s.rows('select state from sync.stored_runs')).toEqual([{ state: 'completed' }]);
-    const withheld = expect.stringMatching(/^it could not be decided: .*rejects_allowed/);
+    const withheld = expect.stringMatching(new RegExp(`^it could not be decided: .*${name}`));
     expect(await handOffs(s)).toMatchObject([{ run: 1, withheld }]);
-    await break_('gone', 'rejects_allowed');
+    await s.rows(`alter ${what.replace(name, 'gone')} ${isColumn ? 'gone' : ''} to ${name}`);
     s.goTo(150);
     await s.sync('customers');
     expect((await handOffs(s)).map(one => [one.run, one.deliveries])).toEqual([
@@ -880,32 +883,24 @@ describe('as people run it', () => {
 
   test('each backfill that was read to its end', long, async () => {
     await using db = await freshDatabase();
-    const sandbox = await startSandbox({ ...noSandboxLimits, tickets: 5 });
-    try {
-      const config = configFor(db.url, sandbox, { handOff: handOffTo(new URL('http://127.0.0.1:1')) });
-      const streams = ['users', 'customers', 'tickets', 'messages'];
-      await backfillOnce(config, streams);
-      await syncOnce(config);
-      await backfillOnce(config, ['tickets'], { until: new Date('2024-01-01') });
-      await backfillOnce(config, streams, { again: true });
-      const { rows } = await db.pool.query('select kind, withheld from sync.hand_offs order by run_id');
-      expect(rows).toEqual(['backfill', 'sync', 'backfill', 'backfill'].map(kind => ({ kind, withheld: null })));
-    } finally {
-      await sandbox.close();
-    }
+    await using sandbox = await openSandbox({ tickets: 5 });
+    const config = configFor(db.url, sandbox, { handOff: handOffTo(new URL('http://127.0.0.1:1')) });
+    const streams = ['users', 'customers', 'tickets', 'messages'];
+    await backfillOnce(config, streams);
+    await syncOnce(config);
+    await backfillOnce(config, ['tickets'], { until: new Date('2024-01-01') });
+    await backfillOnce(config, streams, { again: true });
+    const { rows } = await db.pool.query('select kind, withheld from sync.hand_offs order by run_id');
+    expect(rows).toEqual(['backfill', 'sync', 'backfill', 'backfill'].map(kind => ({ kind, withheld: null })));
   });
 
   test('an error of sending fails no sync', async () => {
     await using db = await freshDatabase();
     await using receiver = await openReceiver();
-    const sandbox = await startSandbox({ ...noSandboxLimits, tickets: 1 });
-    try {
-      await db.pool.query('alter table sync.hand_off_deliveries rename column held_by to gone');
-      const config = configFor(db.url, sandbox, { handOff: handOffTo(receiver.url) });
-      expect((await syncOnce(config)).exitCode).toBe(0);
-    } finally {
-      await sandbox.close();
-    }
+    await using sandbox = await openSandbox({ tickets: 1 });
+    await db.pool.query('alter table sync.hand_off_deliveries rename column held_by to gone');
+    const config = configFor(db.url, sandbox, { handOff: handOffTo(receiver.url) });
+    expect((await syncOnce(config)).exitCode).toBe(0);
   });
 
   test(
@@ -957,38 +952,34 @@ describe('as people run it', () => {
     await using db = await freshDatabase();
     let status = 204;
     await using receiver = await openReceiver(to => void to.writeHead(status).end());
-    const sandbox = await startSandbox({ ...noSandboxLimits, tickets: 1 });
-    try {
-      const config = configFor(db.url, sandbox, { redisUrl: undefined, handOff: handOffTo(receiver.url) });
-      expect((await syncOnce(config, ['users'])).exitCode).toBe(0);
-      const run = (...args: string[]) => command(addHandOff, config, 'hand-off', ...args);
-      expect(await run('send', '1', '--json')).toMatchObject({ code: 0 });
-      expect(receiver.got[1]).toEqual(receiver.got[0]);
-      expect(await run('send', '2')).toMatchObject({
-        code: 1,
-        stderr: expect.stringContaining('run 2 has no hand-off'),
-      });
-      expect(await run('test', '--json')).toMatchObject({ code: 0 });
-      expect(receiver.got[2]!.message).toMatchObject({ type: 'hand_off.test', data: { account: 'default' } });
-      // What another process sends is said, and what is sent again need not wait.
-      await db.pool.query('update sync.hand_off_deliveries set delivered_at = null, held_by = 77');
-      {
-        await using _worker = await alive(db, 77);
-        const held = await run('send', '--json');
-        expect(held).toMatchObject({ code: 1 });
-        expect(JSON.parse(held.stdout)).toEqual([{ channel: 'webhook', sent: 0, error: 'worker 77 is sending it' }]);
-      }
-      expect(await run('send', '1')).toMatchObject({ code: 0 });
-      const { rows: open } = await db.pool.query('select from sync.hand_off_deliveries where delivered_at is null');
-      expect(open).toEqual([]);
-      status = 503;
-      const refused = await run('test');
-      expect(refused).toMatchObject({ code: 1, stdout: expect.stringContaining('it answered with 503') });
-      expect(await run('list')).toMatchObject({ code: 0, stdout: expect.stringContaining('webhook: taken') });
-      const nobody = await command(addHandOff, configFor(db.url, sandbox), 'hand-off', 'test');
-      expect(nobody).toMatchObject({ code: 2, stderr: expect.stringContaining('no receiver') });
-    } finally {
-      await sandbox.close();
+    await using sandbox = await openSandbox({ tickets: 1 });
+    const config = configFor(db.url, sandbox, { redisUrl: undefined, handOff: handOffTo(receiver.url) });
+    expect((await syncOnce(config, ['users'])).exitCode).toBe(0);
+    const run = (...args: string[]) => command(addHandOff, config, 'hand-off', ...args);
+    expect(await run('send', '1', '--json')).toMatchObject({ code: 0 });
+    expect(receiver.got[1]).toEqual(receiver.got[0]);
+    expect(await run('send', '2')).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('run 2 has no hand-off'),
+    });
+    expect(await run('test', '--json')).toMatchObject({ code: 0 });
+    expect(receiver.got[2]!.message).toMatchObject({ type: 'hand_off.test', data: { account: 'default' } });
+    // What another process sends is said, and what is sent again need not wait.
+    await db.pool.query('update sync.hand_off_deliveries set delivered_at = null, held_by = 77');
+    {
+      await using _worker = await alive(db, 77);
+      const held = await run('send', '--json');
+      expect(held).toMatchObject({ code: 1 });
+      expect(JSON.parse(held.stdout)).toEqual([{ channel: 'webhook', sent: 0, error: 'worker 77 is sending it' }]);
     }
+    expect(await run('send', '1')).toMatchObject({ code: 0 });
+    const { rows: open } = await db.pool.query('select from sync.hand_off_deliveries where delivered_at is null');
+    expect(open).toEqual([]);
+    status = 503;
+    const refused = await run('test');
+    expect(refused).toMatchObject({ code: 1, stdout: expect.stringContaining('it answered with 503') });
+    expect(await run('list')).toMatchObject({ code: 0, stdout: expect.stringContaining('webhook: taken') });
+    const nobody = await command(addHandOff, configFor(db.url, sandbox), 'hand-off', 'test');
+    expect(nobody).toMatchObject({ code: 2, stderr: expect.stringContaining('no receiver') });
   });
 });
