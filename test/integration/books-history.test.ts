@@ -73,4 +73,26 @@ describe.concurrent('what was where, and since when', () => {
     const lateMs = (row!.valid_from as Date).getTime() - catalog.now();
     expect([lateMs >= 0, lateMs < 1000]).toEqual([true, true]);
   });
+
+  test('a move between the list of shelves and the reading is not dated as the list says', async () => {
+    await using catalog = await openCatalog({ config: { library: false } });
+    const { world } = catalog;
+    addShelf(world, 'ada', 1, 3);
+    await catalog.sync();
+    catalog.pass();
+    world.move('ada', 1, 's1-0', 2);
+    let movedMs: number | undefined;
+    catalog.before = ({ path }) => {
+      if (movedMs !== undefined || !path.endsWith('/volumes')) return;
+      catalog.pass(5000);
+      world.move('ada', 1, 's1-2', 0);
+      movedMs = catalog.now();
+    };
+    await catalog.sync();
+    const [row] = await catalog.rows(
+      `select position, valid_from from books.shelf_volume_history where volume_id = 's1-2' and valid_to is null`,
+    );
+    expect(row!.position).toBe(0);
+    expect((row!.valid_from as Date).getTime()).toBeGreaterThanOrEqual(movedMs!);
+  });
 });
