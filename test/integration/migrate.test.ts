@@ -1,7 +1,8 @@
+import { execFile } from 'node:child_process';
 import { chmod, copyFile, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { inspect } from 'node:util';
+import { inspect, promisify } from 'node:util';
 import pg from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
 import { joinEmbedded } from '../../src/embedded/postgres.ts';
@@ -324,6 +325,14 @@ test('a dead connection while waiting for the lock ends with an error, not with 
     .toBe(1);
   expect(await waiting).toContain('terminating connection due to administrator command');
   await blocker.end();
+});
+
+test('nothing is printed', async () => {
+  await using db = await emptyDatabase();
+  const module = new URL('../../src/engine/database/migrate.ts', import.meta.url);
+  const program = `import { migrate } from '${module}'; await migrate('${db.url}');`;
+  const { stdout, stderr } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', program]);
+  expect({ stdout, stderr }).toEqual({ stdout: '', stderr: '' });
 });
 
 test('the table of migrations explains itself', async () => {
