@@ -7,7 +7,6 @@ import { command } from '../support/command.ts';
 import { demoWorld } from '../support/demo-world.ts';
 import { ran } from '../support/here.ts';
 import type { InProcess } from '../support/in-process.ts';
-import { long } from '../support/long.ts';
 import { configFor } from '../support/mirror.ts';
 import { freshDatabase } from '../support/postgres.ts';
 
@@ -105,7 +104,6 @@ describe('prepared questions are answered exactly as by query run:', () => {
     }
   };
   test.for(queries.slice(0, 3))('$name', asked);
-  test.for(queries.slice(3))('$name', long, asked);
 
   test('the list has all of them, and an unknown one is told', async () => {
     expect(JSON.parse((await agent.tool('list_questions')).text)).toEqual(

@@ -75,21 +75,18 @@ describe('any name', long, () => {
     await run('query', 'run', 'backlog-by-week');
   });
 
-  test.each(['svc.app@example-project.iam', 'Ana B', 'ÄÖ'.padEnd(61, 'x'), 'user'])(
-    'role %s migrates, and hands its tables over to a group',
-    async role => {
-      const url = await databaseOf(admin, server.url, role, `my-Ware house of ${role}`.slice(0, 30));
-      await migrateWarehouse(url);
-      await admin.query(`grant shelfdesk_owner to ${id(role)} with inherit true, set true`);
-      expect(await migrateWarehouse(url)).toEqual({ applied: [] });
-      const own = new pg.Pool({ connectionString: url });
-      own.on('error', () => {});
-      expect(await pendingMigrations(own)).toEqual({ missing: [], unknown: [] });
-      const { rows } = await own.query(
-        `select distinct tableowner::text as owner from pg_tables where schemaname = 'helpdesk'`,
-      );
-      expect(rows).toEqual([{ owner: 'shelfdesk_owner' }]);
-      await own.end();
-    },
-  );
+  test.each(['ÄÖ'.padEnd(61, 'x'), 'user'])('role %s migrates, and hands its tables over to a group', async role => {
+    const url = await databaseOf(admin, server.url, role, `my-Ware house of ${role}`.slice(0, 30));
+    await migrateWarehouse(url);
+    await admin.query(`grant shelfdesk_owner to ${id(role)} with inherit true, set true`);
+    expect(await migrateWarehouse(url)).toEqual({ applied: [] });
+    const own = new pg.Pool({ connectionString: url });
+    own.on('error', () => {});
+    expect(await pendingMigrations(own)).toEqual({ missing: [], unknown: [] });
+    const { rows } = await own.query(
+      `select distinct tableowner::text as owner from pg_tables where schemaname = 'helpdesk'`,
+    );
+    expect(rows).toEqual([{ owner: 'shelfdesk_owner' }]);
+    await own.end();
+  });
 });

@@ -6,13 +6,11 @@ import { renameSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import pg from 'pg';
 import { describe, expect, type TestContext, test } from 'vitest';
-import { migrate } from '../../src/engine/database/migrate.ts';
 import { settingsFor } from '../support/cli.ts';
 import { type Here, here, ran } from '../support/here.ts';
 import { long } from '../support/long.ts';
 import { startOwnServer } from '../support/own-server.ts';
 import { freshDatabase } from '../support/postgres.ts';
-import { aName } from '../support/readers.ts';
 import { wayTo } from '../support/way.ts';
 
 const nowhere = { url: 'http://127.0.0.1:1/api/v1', token: 'none' };
@@ -54,27 +52,6 @@ describe.concurrent('a worker that begins', () => {
     // Once, however often it was tried.
     expect(worker.stderr().match(/^! .* cannot be used: read-only/gm)).toHaveLength(1);
     await worker.stop();
-  });
-
-  test('waits while there are too many connections', long, async ({ onTestFinished }) => {
-    await using db = await freshDatabase();
-    const role = aName('worker');
-    await migrate(db.url); // The owner gives the role what is new since: the tables of the queue.
-    const url = new URL(db.url);
-    [url.username, url.password] = [role, 'x'];
-    await db.pool.query(`create role ${role} login password 'x' connection limit 0; grant shelfdesk_writer to ${role}`);
-    try {
-      const worker = startWorker(url.href, onTestFinished);
-      await worker.says(
-        /! the warehouse cannot be used: too many connections \(too many connections for role .*\); waiting for it\n/,
-      );
-      await db.pool.query(`alter role ${role} connection limit -1`);
-      await worker.says(atWork);
-      await worker.stop();
-    } finally {
-      await db.pool.query(`select pg_terminate_backend(pid, 5000) from pg_stat_activity where usename = '${role}'`);
-      await db.pool.query(`drop role ${role}`);
-    }
   });
 
   test('waits where nobody answers, and can be told to end meanwhile', async ({ onTestFinished }) => {

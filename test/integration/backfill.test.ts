@@ -16,6 +16,7 @@ import { Interrupted } from '../../src/errors.ts';
 import { backfillAlone, syncAlone } from '../support/alone.ts';
 import { settingsFor, shelfdesk } from '../support/cli.ts';
 import { command } from '../support/command.ts';
+import { ran } from '../support/here.ts';
 import { inProcess } from '../support/in-process.ts';
 import { long } from '../support/long.ts';
 import { backfillOnce, configFor, differences, noSandboxLimits } from '../support/mirror.ts';
@@ -215,26 +216,6 @@ describe.concurrent('gaps', () => {
       expect(await differences(desk.db.pool, desk.world)).toEqual([]);
     },
   );
-
-  test('of an empty warehouse: interrupted, the same command reads the rest', long, async () => {
-    await using desk = await openDesk({ hours: 700 });
-    const streams = ['users', 'customers', 'tickets'];
-    const { signal, interrupt } = interruption();
-    let pages = 0;
-    desk.onRequest = ({ path }) => {
-      if (path === '/tickets' && ++pages === 3) interrupt();
-    };
-    const stopped = await backfillAlone(configOf(desk), streams, {}, signal);
-    expect(stopped).toMatchObject({ state: 'interrupted', exitCode: 130 });
-    expect((await idsOf(desk, 'tickets')).size).toBeLessThan(400);
-    expect(await backfillAlone(configOf(desk), streams)).toMatchObject({
-      run: stopped.run,
-      state: 'completed',
-      exitCode: 0,
-    });
-    expect((await idsOf(desk, 'tickets')).size).toBe(700);
-    expect((await idsOf(desk, 'customers')).size).toBe(700);
-  });
 
   test('beyond the top leave no gap for a sync to pass over: refused; from below it, it is read on', async () => {
     await using desk = await openDesk({ hours: 130 });
@@ -564,10 +545,8 @@ describe('on the command line', () => {
     await syncAlone(configOf(desk));
     desk.wait(60_000);
     desk.asked();
-    const { code, stdout, stderr } = await shelfdesk(
-      ['backfill', '--again', '--until', '2025-01-03', '--json'],
-      settingsFor(desk.db.url, desk.sandbox),
-    ).finished;
+    const args = ['backfill', '--again', '--until', '2025-01-03', '--json'];
+    const { code, stdout, stderr } = await ran(args, settingsFor(desk.db.url, desk.sandbox));
     expect(code, stderr).toBe(0);
     const result = JSON.parse(stdout);
     expect(result).toMatchObject({ state: 'completed', exitCode: 0 });
@@ -583,8 +562,7 @@ describe('on the command line', () => {
     const { number } = desk.world.tickets.get(id)!;
     desk.world.patchTicket(id, { subject: 'Changed in silence' }, { quiet: true });
     desk.asked();
-    const env = settingsFor(desk.db.url, desk.sandbox);
-    const done = await shelfdesk(['sync', '--ticket', String(number), '--json'], env).finished;
+    const done = await ran(['sync', '--ticket', String(number), '--json'], settingsFor(desk.db.url, desk.sandbox));
     expect(done.code, done.stderr).toBe(0);
     expect(JSON.parse(done.stdout)).toMatchObject({
       state: 'completed',

@@ -2,70 +2,13 @@
  * Shelves that change while they are read, and shelves that go: what is taken for the truth, what is left as it was known.
  */
 import { describe, expect, test } from 'vitest';
-import { generateBooks } from '../../packages/sandbox/src/books/content/generate.ts';
 import { BooksWorld } from '../../packages/sandbox/src/books/world.ts';
-import { makeRng } from '../../packages/sandbox/src/random.ts';
 import { addShelf, addVolumes, asOf, bookDifferences, historyOf, openCatalog, placesOf } from '../support/books.ts';
 import { long } from '../support/long.ts';
 
-const only = ['shelves'];
 const listOf = (path: string) => /^\/(?:users\/)?(\w+)\/bookshelves\/(\d+)\/volumes/.exec(path);
 
-/** What nothing announces, so that only the age of a volume brings it. */
-const unannounced = ['text of a volume', 'rating of a volume'];
-
-describe.concurrent('a catalog that changes with every second request', () => {
-  const isEqual = async (seed: number) => {
-    const rng = makeRng(seed);
-    const users = ['118446744073709551615', '42'];
-    await using catalog = await openCatalog({
-      config: { users },
-      world: now => generateBooks({ now, volumes: 60, naughty: 0.1, seed }),
-    });
-    const { world, pool } = catalog;
-    catalog.before = (_request, n) => {
-      catalog.pass(300);
-      if (n % 2 === 0) world.mutate(rng, unannounced);
-    };
-    const first = await catalog.sync();
-    expect([0, 3]).toContain(first.exitCode);
-    catalog.before = () => {};
-    catalog.pass();
-    const second = await catalog.sync();
-    expect(second.exitCode).toBe(0);
-    expect(await bookDifferences(pool, world, [...users, 'mylibrary'])).toEqual([]);
-    const before = await placesOf(pool);
-    catalog.asked();
-    await catalog.sync();
-    expect(catalog.asked().length).toBe(3);
-    expect(await placesOf(pool)).toEqual(before);
-  };
-  test('is equal after a quiet second sync', long, () => isEqual(5));
-  test('is equal with another seed, too', long, () => isEqual(6));
-});
-
 describe.concurrent('a shelf that changes while it is read', () => {
-  test.for([2, 3, 5])('with every %ith request a volume is put in front: settled, it is right', long, async every => {
-    await using catalog = await openCatalog({ config: { library: false } });
-    const { world } = catalog;
-    addShelf(world, 'ada', 1, 45);
-    const spare = addVolumes(world, ['x0', 'x1']);
-    catalog.before = ({ path }, n) => {
-      catalog.pass(700);
-      if (listOf(path) && n % every === 0 && spare.length > 0) world.add('ada', 1, spare.pop()!);
-    };
-    const first = await catalog.sync(undefined, only);
-    expect(first).toMatchObject({ state: 'completed', exitCode: 0 });
-    const read = await catalog.rows(
-      'select volume_id from books.shelf_volumes where _removed_at is null order by position',
-    );
-    expect(read.map(({ volume_id }) => volume_id)).toEqual(world.shelf('ada', 1).volumes);
-    catalog.before = () => {};
-    catalog.pass();
-    expect((await catalog.sync()).exitCode).toBe(0);
-    expect(await bookDifferences(catalog.pool, world, ['ada'])).toEqual([]);
-  });
-
   test('one that never settles is left as it was known, and said; the others are right, and later it is as well', async () => {
     await using catalog = await openCatalog();
     const { world, pool } = catalog;

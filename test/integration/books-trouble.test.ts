@@ -4,9 +4,8 @@ import type { Fault } from '../../packages/sandbox/src/server.ts';
 import { servedBy } from '../../src/cli/choose-account.ts';
 import { transaction } from '../../src/engine/database/pool.ts';
 import { wakeBackfills } from '../../src/engine/runs/ranges.ts';
-import { Interrupted } from '../../src/errors.ts';
 import { readStatus, type StreamStatus } from '../../src/status/streams.ts';
-import { backfillAlone, syncAlone } from '../support/alone.ts';
+import { backfillAlone } from '../support/alone.ts';
 import { addShelf, addVolumes, bookDifferences, type Catalog, dayMs, openCatalog, placesOf } from '../support/books.ts';
 import { long } from '../support/long.ts';
 import { differences } from '../support/mirror.ts';
@@ -109,19 +108,6 @@ describe.concurrent('a volume that cannot be had', () => {
       { id: 's2-11' },
     ]);
     expect((await rejects(catalog)).length).toBe(11);
-  });
-
-  test('interrupted among the volumes, the next sync asks for those that are left', async () => {
-    await using catalog = await openCatalog();
-    addShelf(catalog.world, 'ada', 1, 4);
-    const stop = new AbortController();
-    catalog.before = ({ path }) => {
-      if (path === '/volumes/s1-1') stop.abort(new Interrupted());
-    };
-    expect((await syncAlone(catalog.config(), undefined, stop.signal)).exitCode).toBe(130);
-    expect((await catalog.sync()).exitCode).toBe(0);
-    expect(volumesAsked(catalog)).toEqual([0, 1, 2, 3].map(n => `/volumes/s1-${n}`));
-    expect(await catalog.differences()).toEqual([]);
   });
 });
 
@@ -242,25 +228,6 @@ describe.concurrent('the requests of a day', () => {
     expect(time_left_seconds).toBeGreaterThan(deferredSeconds);
     expect(time_left_seconds).toBeLessThan(deferredSeconds + 10);
   });
-
-  test('our own are spent: the catalog is not asked at all, until there are more', long, async () => {
-    await using catalog = await openCatalog({ config: { library: false } });
-    const { world, sandbox } = catalog;
-    addShelf(world, 'ada', 1, 6);
-    const limits = { credits: 8, periodMs: dayMs, requestsPerSecond: 1_000_000, reserve: 0 };
-    const first = await catalog.sync({ limits });
-    expect(first).toMatchObject({ state: 'partial', exitCode: 3 });
-    expect(Date.parse(untilOf(first.streams[1]!.error) ?? '')).toBeGreaterThan(Date.now() + dayMs / 2);
-    expect(catalog.asked().length).toBe(8);
-    const second = await catalog.sync({ limits });
-    expect(second.streams.map(({ state, error }) => [state, untilOf(error) !== undefined])).toEqual([
-      ['partial', true],
-      ['partial', true],
-    ]);
-    expect([catalog.asked(), sandbox.books.totals.refused]).toEqual([[], 0]);
-    expect((await catalog.sync()).exitCode).toBe(0);
-    expect(await catalog.differences()).toEqual([]);
-  });
 });
 
 describe.concurrent('what cannot be stored as it came', () => {
@@ -294,30 +261,6 @@ describe.concurrent('what cannot be stored as it came', () => {
     catalog.pass();
     await catalog.sync({ shelfAgeMs: 0 });
     expect(await placesOf(pool)).toEqual(before);
-  });
-
-  test('a volume without an id in a list is a reject, and nothing is taken off that shelf', long, async () => {
-    await using catalog = await openCatalog();
-    const { world } = catalog;
-    addShelf(world, 'ada', 1, 4);
-    addShelf(world, 'ada', 2, 2);
-    await catalog.sync();
-    catalog.pass();
-    world.remove('ada', 1, 's1-3');
-    world.remove('ada', 2, 's2-0');
-    catalog.fault = ({ path }) =>
-      path.endsWith('/1/volumes') ? edited((volume, place) => place === 1 && delete volume.id) : undefined;
-    const result = await catalog.sync();
-    expect(result).toMatchObject({ state: 'partial', exitCode: 3 });
-    expect(result.streams[0]).toMatchObject({ rejected: 1, error: '1 record could not be stored' });
-    expect(await rejects(catalog)).toMatchObject([{ stream: 'shelves', record_id: null, ask_id: 'ada/1/volumes' }]);
-    const on = `select shelf_id || ' ' || volume_id as "on" from books.shelf_volumes where _removed_at is null order by 1`;
-    const standing = ['1 s1-0', '1 s1-1', '1 s1-2', '1 s1-3', '2 s2-1'];
-    expect((await catalog.rows(on)).map(row => row.on)).toEqual(standing);
-    catalog.fault = () => undefined;
-    expect((await catalog.sync()).exitCode).toBe(0);
-    expect(await rejects(catalog)).toEqual([]);
-    expect(await catalog.differences()).toEqual([]);
   });
 
   test('a shelf without an id in the list may be any: none is taken for gone', long, async () => {
@@ -382,22 +325,6 @@ describe.concurrent('what cannot be stored as it came', () => {
 });
 
 describe.concurrent('a token that is refused', () => {
-  test('is got anew once, where there is a refresh token', async () => {
-    await using catalog = await openCatalog({ config: { users: [] } });
-    const { world, sandbox } = catalog;
-    addShelf(world, world.me, 1, 3);
-    const { clientId, clientSecret, refreshToken, tokenUrl } = sandbox.books;
-    catalog.before = (_request, n) => {
-      if (n === 2) sandbox.books.expireTokens();
-    };
-    const refresh = { clientId, clientSecret, refreshToken, tokenUrl: new URL(tokenUrl) };
-    const result = await catalog.sync({ refresh });
-    expect(result).toMatchObject({ state: 'completed', exitCode: 0 });
-    expect(sandbox.books.requests.filter(({ status }) => status === 401).length).toBe(1);
-    expect(sandbox.books.tokensGiven()).toBe(2);
-    expect(await bookDifferences(catalog.pool, world, ['mylibrary'])).toEqual([]);
-  });
-
   test('ends what is read of the catalog at once, with exit 4 and a remedy; the help desk is read all the same', async () => {
     await using catalog = await openCatalog({ helpdesk: { tickets: 3 } });
     addShelf(catalog.world, 'ada', 1, 1);

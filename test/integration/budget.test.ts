@@ -8,7 +8,6 @@ import { expect, test, vi } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { type BudgetDeps, makeBudget } from '../../src/engine/budget/budget.ts';
 import { Spent, UsageError } from '../../src/errors.ts';
-import { long } from '../support/long.ts';
 import { freshDatabase } from '../support/postgres.ts';
 
 const limits = { credits: 100, periodMs: 60_000, requestsPerSecond: 1000, reserve: 10 };
@@ -128,26 +127,6 @@ test('instances that ask at the same moment are granted exactly what there is', 
   const refusals = settled.filter(one => one.status === 'rejected').map(one => one.reason.message);
   expect(refusals).toEqual(Array.from({ length: 10 }, () => 'enough'));
   expect((await stateOf(db.pool)).flights).toHaveLength(89);
-});
-
-test('the credits of a process that was killed come back after its deadline and a period', long, async () => {
-  await using db = await freshDatabase();
-  const change = { timeoutMs: 100, limits: { ...limits, periodMs: 1000 } };
-  const child = spawnChild(
-    db.url,
-    change,
-    "await budget.acquire(90, 'backfill'); console.log('granted'); setInterval(() => {}, 1e6);",
-  );
-  await once(child.stdout, 'data');
-  child.kill('SIGKILL');
-  await once(child, 'exit');
-  const [{ deadlineMs }] = (await stateOf(db.pool)).flights;
-  await using survivor = another(db.url, change);
-  await survivor.acquire(90, 'fresh');
-  const [{ grantedMs }] = (await stateOf(db.pool)).flights.filter(
-    (flight: { lane: string }) => flight.lane === 'fresh',
-  );
-  expect(grantedMs).toBeGreaterThanOrEqual(deadlineMs + 1000);
 });
 
 test('a process that was killed with a request in flight holds up nobody, though another client is there', async () => {

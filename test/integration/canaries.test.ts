@@ -13,14 +13,14 @@ import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { describeLongOnLake } from '../../packages/lake/test/support/lake.ts';
 import { lakeBeside } from '../../packages/lake/test/support/lake-beside.ts';
-import { type Sandbox, startSandbox } from '../../packages/sandbox/src/server.ts';
+import type { Sandbox } from '../../packages/sandbox/src/server.ts';
 import { unless } from '../../src/embedded/place.ts';
 import { makePool } from '../../src/engine/database/pool.ts';
 import { around, canary, type Instead, proxyTo, rowsWith, spoiler } from '../support/canaries.ts';
 import { settingsFor, shelfdesk } from '../support/cli.ts';
 import { here, ran } from '../support/here.ts';
 import { long } from '../support/long.ts';
-import { noSandboxLimits } from '../support/mirror.ts';
+import { openSandbox } from '../support/open-sandbox.ts';
 import { type OwnServer, startOwnServer } from '../support/own-server.ts';
 import { pgTool } from '../support/pg-tools.ts';
 import { describeOnRedis } from '../support/redis.ts';
@@ -45,12 +45,12 @@ async function keepLess(queue?: Record<string, string>): Promise<Kept> {
   const server = stack.use(await startOwnServer({ settings: tellsAll }));
   const pool = makePool(server.url);
   stack.defer(() => pool.end());
-  const sandbox = await startSandbox({
-    ...noSandboxLimits,
-    ...{ tickets: 40, customers: 12, seed: 7 },
-    books: { requestsPerDay: 1_000_000, requestsPerSecond: 1_000_000, volumes: 40 },
-  });
-  stack.defer(() => sandbox.close());
+  const sandbox = stack.use(
+    await openSandbox({
+      ...{ tickets: 40, customers: 12, seed: 7 },
+      books: { requestsPerDay: 1_000_000, requestsPerSecond: 1_000_000, volumes: 40 },
+    }),
+  );
   const texts = spoiler();
   let replies = 0;
   let due: (() => void) | undefined;

@@ -1,6 +1,6 @@
 /** An answer that an agent calls certain holds as of a moment of which both ends and the deletions are known, or is refused. */
 import { expect, test } from 'vitest';
-import { agentOverStdio } from '../support/agent.ts';
+import { agentHere } from '../support/agent.ts';
 import { long } from '../support/long.ts';
 import { at, iso, type Scripted, scripted, ticket } from '../support/scripted.ts';
 
@@ -9,7 +9,7 @@ const count = 'select count(*)::int as n from safe.tickets where _deleted_at is 
 const written = (second: number) => at(second).toISOString();
 
 async function agentOf(s: Scripted) {
-  const agent = await agentOverStdio({ DATABASE_URL: s.url }, 'mcp');
+  const agent = await agentHere({ DATABASE_URL: s.url });
   const ask = async (args: object = {}, sql = count) => {
     const { isError, about, data, text } = await agent.tool('ask_sql', { sql, certain: true, ...args });
     const { certain_from, certain_as_of } = about as Record<string, unknown>;

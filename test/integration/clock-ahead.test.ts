@@ -2,9 +2,9 @@
  * The source's clock runs ahead, is read, and is right again; its edge writes another `Date`; or it dates single tickets ahead. No
  * change stays away, whatever copy of the source answers, and none is claimed that is not here.
  */
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { type InProcess, inProcess } from '../support/in-process.ts';
-import { long, proof } from '../support/long.ts';
+import { long } from '../support/long.ts';
 import { differences } from '../support/mirror.ts';
 
 const secondMs = 1000;
@@ -223,12 +223,3 @@ test(
     await tellDated({ ...story(5, 1), afterMs: 0, lagMs: [0, most(5)] });
   },
 );
-
-describe.for([5, 120])('a lookback of %d s', proof, lookback => {
-  test.for([1, 30, 90, 300, 1800, 3660])('a ticket dated %d s ahead', async ahead => {
-    for (const afterMs of [0, 20 * secondMs])
-      for (const lagMs of [fresh, [most(lookback), 0], [0, most(lookback)]] as const)
-        await tellDated({ ...story(lookback, ahead), afterMs, lagMs });
-    await tellDated({ ...story(lookback, ahead), lagMs: [most(lookback) - 2 * secondMs, 0] });
-  });
-});

@@ -11,13 +11,13 @@ import { fileURLToPath } from 'node:url';
 import { parseEnv, promisify } from 'node:util';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, onTestFinished, type TestContext, test, vi } from 'vitest';
-import { type Sandbox, type SandboxOptions, startSandbox } from '../../packages/sandbox/src/server.ts';
+import type { Sandbox, SandboxOptions } from '../../packages/sandbox/src/server.ts';
 import { settingsFor, shelfdesk } from '../support/cli.ts';
 import { someFolder } from '../support/examined.ts';
 import { removeServer } from '../support/global.ts';
 import { here, ran } from '../support/here.ts';
 import { long } from '../support/long.ts';
-import { noSandboxLimits } from '../support/mirror.ts';
+import { openSandbox } from '../support/open-sandbox.ts';
 import { emptyDatabase, freshDatabase } from '../support/postgres.ts';
 
 /** How many tickets the help desk of a demo has, where fewer will do. */
@@ -32,7 +32,7 @@ vi.mock('@shelfdesk/sandbox', async load => {
 const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
 
 async function withSandbox(options: SandboxOptions): Promise<Sandbox> {
-  const sandbox = await startSandbox({ ...noSandboxLimits, ...options });
+  const sandbox = await openSandbox(options);
   onTestFinished(() => sandbox.close());
   return sandbox;
 }
@@ -331,50 +331,7 @@ describe('exit codes', () => {
     expect(sync.stdout + sync.stderr).not.toContain('hush-hush');
     expect(sandbox.requests).toHaveLength(1);
   });
-
-  test(
-    '130: Ctrl-C finishes the page in flight and says how to go on; the next sync pays nothing twice',
-    long,
-    async () => {
-      await using db = await freshDatabase();
-      let interrupt = () => {};
-      const sandbox = await withSandbox({ tickets: 60, before: (_request, n) => n === 30 && interrupt() });
-      const settings = settingsFor(db.url, sandbox);
-      const first = shelfdesk(['sync', '--json'], settings, tmpdir());
-      interrupt = () => void first.process.kill('SIGINT');
-      const ended = await first.finished;
-      expect(ended.code, ended.stderr).toBe(130);
-      expect(JSON.parse(ended.stdout)).toMatchObject({ state: 'interrupted', exitCode: 130 });
-      expect(ended.stderr).toMatch(/finishing the current page[\s\S]*Run the same command again to resume\./);
-      expect(await ran(['sync'], settings)).toMatchObject({ code: 0 });
-      const paths = details(sandbox).map(({ path }) => path);
-      expect([paths.length, new Set(paths).size]).toEqual([60, 60]);
-    },
-  );
 });
-
-test(
-  'sync beside a sync is worked on by that one, goes on when it leaves, and pays for no messages again',
-  long,
-  async () => {
-    await using db = await freshDatabase();
-    const begins = Promise.withResolvers<void>();
-    // At a request a second its messages last for longer than any machine takes to start the other one.
-    const tickets = 120;
-    const sandbox = await withSandbox({ tickets, before: (_request, n) => n === 5 && begins.resolve() });
-    const settings = settingsFor(db.url, sandbox);
-    const slow = here(['sync'], { ...settings, HELPDESK_REQUESTS_PER_SECOND: '1' });
-    await begins.promise;
-    const other = here(['sync', '--json'], settings);
-    await other.says(/Worker 1 on [\s\S]*messages waits for run 1/);
-    expect((await slow.interrupt()).code).toBe(130);
-    const { code, stdout, stderr } = await other.finished;
-    expect(code, stderr).toBe(0);
-    expect(JSON.parse(stdout)).toMatchObject({ run: 2, state: 'completed' });
-    const asked = details(sandbox).map(({ path }) => path);
-    expect([asked.length, new Set(asked).size]).toEqual([tickets, tickets]);
-  },
-);
 
 test('sandbox: one JSON document, serves what it says, and Ctrl-C ends it with 0', async () => {
   const args = ['sandbox', '--port', '0', '--tickets', '7', '--customers', '3', '--token', 'mine', '--json'];

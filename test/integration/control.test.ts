@@ -3,7 +3,7 @@
  * seconds, also where it waits for a credit, and the queue is clean afterwards (SPEC I20).
  */
 import { describe, expect, test } from 'vitest';
-import { cancelRun, pause, resume, retryRun } from '../../src/engine/runs/operations.ts';
+import { cancelRun, pause, resume } from '../../src/engine/runs/operations.ts';
 import { type Desk, eventually, openDesk } from '../support/desk.ts';
 import { long } from '../support/long.ts';
 import { differences, noLimits } from '../support/mirror.ts';
@@ -147,20 +147,6 @@ describe.concurrent('with the queue in PostgreSQL', () => {
     await isClean(desk);
     expect(await counted()).toEqual(before);
     expect((await desk.progress(run)).state).toBe('interrupted');
-  });
-
-  test('a run that failed is retried: what failed in it is read, and nothing else', long, async () => {
-    await using desk = await openDesk({ redisUrl: undefined, tickets: 30 });
-    desk.fault = ({ path }) => (path === '/customers' ? { kind: 'status', status: 400 } : undefined);
-    await desk.worker({ reconciles: true });
-    const run = await desk.open();
-    await ended(desk, run, 'failed');
-    desk.fault = () => undefined;
-    const before = desk.sandbox.requests.length;
-    const again = await retryRun(desk.pool, { ...me, run }, now());
-    expect(Object.keys(await ended(desk, again, 'completed'))).toEqual(['customers']);
-    expect(new Set(desk.sandbox.requests.slice(before).map(({ path }) => path))).toEqual(new Set(['/customers']));
-    await isEqual(desk);
   });
 });
 

@@ -1,16 +1,15 @@
 /** The doctor finds what is well to be well, for one credit each time, and stores nothing. */
 import { expect, test } from 'vitest';
-import { startSandbox } from '../../packages/sandbox/src/server.ts';
 import { settingsFor } from '../support/cli.ts';
 import { examined } from '../support/examined.ts';
-import { configFor, noSandboxLimits, syncOnce } from '../support/mirror.ts';
+import { configFor, syncOnce } from '../support/mirror.ts';
+import { openSandbox } from '../support/open-sandbox.ts';
 import { freshDatabase } from '../support/postgres.ts';
 
 test('a mirror that is well has no failed check, costs one credit, and no secret gets out', async () => {
   await using db = await freshDatabase();
   await using stack = new AsyncDisposableStack();
-  const sandbox = await startSandbox({ ...noSandboxLimits, tickets: 20, customers: 5 });
-  stack.defer(() => sandbox.close());
+  const sandbox = stack.use(await openSandbox({ tickets: 20, customers: 5 }));
   await syncOnce(configFor(db.url, sandbox));
   const settings = settingsFor(db.url, sandbox);
   for (let n = 0; n < 2; n++) {

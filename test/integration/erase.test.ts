@@ -5,13 +5,11 @@
 
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { makeRng, pick, weighted } from '../../packages/sandbox/src/random.ts';
 import { addRejects } from '../../src/cli/look/rejects.ts';
 import { addWhy } from '../../src/cli/look/why.ts';
 import { addErase } from '../../src/cli/setup/erase.ts';
 import { replay } from '../../src/engine/load/replay.ts';
 import { runStream } from '../../src/engine/load/run-stream.ts';
-import { eraseCustomer } from '../../src/engine/runs/operations.ts';
 import { openVerification, readFindings } from '../../src/engine/verify/verifications.ts';
 import { messages } from '../../src/sources/helpdesk/messages/messages.ts';
 import { verifyStream } from '../../src/sources/helpdesk/verify/verify.ts';
@@ -19,8 +17,7 @@ import { streams } from '../../src/sources/index.ts';
 import { command } from '../support/command.ts';
 import { type InProcess, inProcess } from '../support/in-process.ts';
 import { keysOf } from '../support/keys.ts';
-import { amount, long } from '../support/long.ts';
-import { configFor, differences } from '../support/mirror.ts';
+import { configFor } from '../support/mirror.ts';
 import { listStream } from '../support/sources.ts';
 
 const both = ['customers', 'tickets'];
@@ -327,101 +324,3 @@ test('erased from everything, and kept out: read again, swept, verified, replaye
   ]);
   await expect(command(addErase, config, 'erase', '--customer', 'nobody', '--yes')).resolves.toMatchObject({ code: 2 });
 });
-
-/** What they write says whose it is. */
-const mark = (customer: string) => `of-${customer}-only`;
-
-test.each(Array.from({ length: amount(10, 2, 1) }, (_, n) => n + 1))(
-  'whatever happens, in whatever order, with a fifth of the requests failing: seed %d',
-  long,
-  async seed => {
-    const rng = makeRng(seed);
-    await using s = await inProcess({ tickets: 0, customers: 0, seed, paging: { perPage: 5, depth: 50 } });
-    const { world, pool } = s;
-    world.addInbox({ name: 'Support' });
-    world.addUser({ first_name: 'Bo' });
-    const someone = () => pick(rng, [...world.customers.keys()]);
-    const value = () => `mail-${Math.floor(rng() * 30)}@example.org`;
-    const newcomer = (contacts = [value()]) => {
-      const { id } = world.customers.add({
-        contacts: contacts.map(one => ({ id: world.newId(), type: 'email', value: one })),
-      });
-      world.customers.patch(id, { first_name: mark(id) });
-      return id;
-    };
-    /** In a ticket of somebody else only the address says who wrote it. */
-    const message = (customer: string, isOwn: boolean) => {
-      const from = world.customer(customer).contacts[0]?.value ?? null;
-      const name = isOwn ? mark(customer) : `by ${from}`;
-      return { direction: 'in' as const, from, from_name: name, body: `body ${name}` };
-    };
-    const newTicket = () => {
-      const customer_id = someone();
-      const { id } = world.addTicket({ customer_id, subject: mark(customer_id), summary: mark(customer_id) });
-      const { id: first } = world.addMessage(id, message(customer_id, true));
-      world.addAttachment(id, first, { name: `${mark(customer_id)}.pdf` });
-    };
-    const someTicket = () => pick(rng, [...world.tickets.values()]);
-    for (let i = 0; i < 8; i++) newcomer();
-    for (let i = 0; i < 20; i++) newTicket();
-    const asked = new Set<string>();
-    const eraseSomebody = async () => {
-      const [known] = await s.rows('select id from helpdesk.customers order by md5(id || $1) limit 1', String(rng()));
-      if (known === undefined) return;
-      await eraseCustomer(
-        pool,
-        { account: 'default', customer: known.id as string, who: 'test', streams },
-        new Date(s.nowMs),
-      );
-      asked.add(known.id as string);
-    };
-    const steps: readonly (readonly [() => unknown, number])[] = [
-      [() => s.sync(['customers']), 4],
-      [() => s.sync(['tickets']), 5],
-      [() => s.sync(['messages']), 5],
-      [() => s.run('sweep', both, again), 2],
-      [() => verified(s, true), 1],
-      [newTicket, 5],
-      [() => newcomer(), 2],
-      [() => newcomer(world.customer(someone()).contacts.map(one => one.value)), 2],
-      [() => world.addMessage(someTicket().id, message(someone(), false)), 5],
-      [() => world.patchTicket(someTicket().id, { state: pick(rng, ['open', 'closed']) }), 4],
-      [() => world.customers.setContacts(someone(), [{ id: world.newId(), type: 'email', value: value() }]), 2],
-      [() => world.deleteTicket(someTicket().id), 0.5],
-      [eraseSomebody, 1.5],
-    ];
-    s.rules.set([
-      { share: 0.1, seed: 1, fault: { kind: 'status', status: 503 } },
-      { share: 0.1, seed: 2, fault: { kind: 'truncate' } },
-    ]);
-    for (let n = 0; n < 60; n++) {
-      await (n === 30 ? eraseSomebody : weighted(rng, steps))();
-      s.nowMs += Math.floor(rng() * 90_000);
-    }
-    s.rules.clear();
-    s.nowMs += 86_400_000;
-    await s.sync();
-    await s.run('sweep', both, again);
-    await s.sync();
-    expect(await verified(s, true)).toEqual([]);
-
-    const erased = new Set((await s.rows('select customer_id as id from sync.erased')).map(({ id }) => id as string));
-    expect(asked.size).toBeGreaterThan(0);
-    expect([...asked].filter(id => !erased.has(id))).toEqual([]);
-    const values = await s.rows(`select 'mail-' || n || '@example.org' as value from generate_series(0, 29) n
-    where sync.contact_hash('mail-' || n || '@example.org') in (select contact_hash from sync.secret_erased)`);
-    const gone = new Set(values.map(({ value }) => value as string));
-    expect(await holding(s, [...[...erased].map(mark), ...gone])).toEqual([]);
-    // Nobody else has lost anything, but for what they wrote.
-    const theirs = new Set<string>(erased);
-    for (const { id, customer_id, messages: all } of world.tickets.values()) {
-      if (erased.has(customer_id)) theirs.add(id);
-      for (const one of all)
-        if (erased.has(customer_id) || ('from' in one && one.from !== null && gone.has(one.from)))
-          for (const it of [one, ...one.attachments]) theirs.add(it.id);
-    }
-    for (const id of erased) for (const one of world.customers.get(id)?.contacts ?? []) theirs.add(one.id);
-    const wrong = await differences(pool, world);
-    expect(wrong.filter(what => !theirs.has(what.split(/[ :]/)[1]!))).toEqual([]);
-  },
-);

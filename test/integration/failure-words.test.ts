@@ -6,13 +6,12 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { Queue } from 'bullmq';
 import { Redis } from 'ioredis';
 import { describe, expect, test } from 'vitest';
-import { startSandbox } from '../../packages/sandbox/src/server.ts';
 import { makePool } from '../../src/engine/database/pool.ts';
 import { around, type Instead, proxyTo, rowsWith } from '../support/canaries.ts';
 import { settingsFor } from '../support/cli.ts';
 import { here, ran } from '../support/here.ts';
 import { long } from '../support/long.ts';
-import { noSandboxLimits } from '../support/mirror.ts';
+import { openSandbox } from '../support/open-sandbox.ts';
 import { freshDatabase } from '../support/postgres.ts';
 import { describeOnRedis } from '../support/redis.ts';
 
@@ -43,12 +42,12 @@ async function mirrored(redis?: string): Promise<Mirrored> {
   const db = stack.use(await freshDatabase());
   const pool = makePool(db.url);
   stack.defer(() => pool.end());
-  const sandbox = await startSandbox({
-    ...noSandboxLimits,
-    ...{ tickets: 30, customers: 8, seed: 3 },
-    books: { requestsPerDay: 1_000_000, requestsPerSecond: 1_000_000, volumes: 10 },
-  });
-  stack.defer(() => sandbox.close());
+  const sandbox = stack.use(
+    await openSandbox({
+      ...{ tickets: 30, customers: 8, seed: 3 },
+      books: { requestsPerDay: 1_000_000, requestsPerSecond: 1_000_000, volumes: 10 },
+    }),
+  );
   const of: Pick<Mirrored, 'fault'> = { fault: () => undefined };
   const proxy = stack.use(await proxyTo(new URL(sandbox.url), (text, path) => of.fault(path) ?? text));
   const through = (url: string) => url.replace(/:\d+\//, `:${proxy.port}/`);

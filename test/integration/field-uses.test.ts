@@ -15,7 +15,7 @@ import { long } from '../support/long.ts';
 const queries = await readQueries();
 let here: InProcess;
 beforeAll(async () => {
-  here = await demoWorld(14);
+  here = await demoWorld(14, 60);
   // Some wait for a first response now, whenever the work of the last days ended.
   for (let n = 0; n < 3; n++) here.world.addMessage(here.world.addTicket({ subject: `New ${n}` }).id);
   here.nowMs += 600_000;

@@ -6,6 +6,7 @@ import { describe, expect, test } from 'vitest';
 import { type Sandbox, startSandbox } from '../../packages/sandbox/src/server.ts';
 import { long } from '../support/long.ts';
 import { configFor, differences, syncOnce } from '../support/mirror.ts';
+import { openSandbox } from '../support/open-sandbox.ts';
 import { freshDatabase } from '../support/postgres.ts';
 
 const periodSeconds = 3;
@@ -15,19 +16,15 @@ const sandboxLimits = { credits: limits.credits, periodSeconds, requestsPerSecon
 describe.concurrent('real limits', long, () => {
   test('alone on the account: no 429 at all', async () => {
     await using db = await freshDatabase();
-    const sandbox = await startSandbox({ ...sandboxLimits, window: 'sliding', tickets: 50 });
-    try {
-      const result = await syncOnce(configFor(db.url, sandbox, { limits }));
-      expect(result.exitCode).toBe(0);
-      expect(sandbox.totals.refused).toBe(0);
-      expect(await differences(db.pool, sandbox.world)).toEqual([]);
-      const { rows } = await db.pool.query(
-        'select sum(interactive + fresh + backfill)::int as credits, sum(refused)::int as refused, max(others)::int as others from sync.credit_minutes',
-      );
-      expect(rows).toEqual([{ credits: sandbox.totals.credits, refused: 0, others: 0 }]);
-    } finally {
-      await sandbox.close();
-    }
+    await using sandbox = await openSandbox({ ...sandboxLimits, window: 'sliding', tickets: 50 });
+    const result = await syncOnce(configFor(db.url, sandbox, { limits }));
+    expect(result.exitCode).toBe(0);
+    expect(sandbox.totals.refused).toBe(0);
+    expect(await differences(db.pool, sandbox.world)).toEqual([]);
+    const { rows } = await db.pool.query(
+      'select sum(interactive + fresh + backfill)::int as credits, sum(refused)::int as refused, max(others)::int as others from sync.credit_minutes',
+    );
+    expect(rows).toEqual([{ credits: sandbox.totals.credits, refused: 0, others: 0 }]);
   });
 
   test('with another client eating a third: at most one 429 a period', async () => {

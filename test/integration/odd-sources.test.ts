@@ -7,14 +7,15 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Redis } from 'ioredis';
 import { expect, test } from 'vitest';
-import { type SandboxOptions, startSandbox } from '../../packages/sandbox/src/server.ts';
+import type { SandboxOptions, startSandbox } from '../../packages/sandbox/src/server.ts';
 import { runSweep } from '../../src/cli/work/sweep.ts';
 import { makePool } from '../../src/engine/database/pool.ts';
 import { openQueue } from '../../src/engine/queue/queue.ts';
 import { exitCodes } from '../../src/errors.ts';
 import { syncAlone } from '../support/alone.ts';
 import { long, proof } from '../support/long.ts';
-import { configFor, differences, jobs, noSandboxLimits, syncOnce, verifyOnce } from '../support/mirror.ts';
+import { configFor, differences, jobs, syncOnce, verifyOnce } from '../support/mirror.ts';
+import { openSandbox } from '../support/open-sandbox.ts';
 import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
 import { describeOnRedis } from '../support/redis.ts';
 
@@ -25,12 +26,8 @@ async function given(
   act: (sandbox: Sandbox, db: TestDatabase) => Promise<void>,
 ): Promise<void> {
   await using db = await freshDatabase();
-  const sandbox = await startSandbox({ ...noSandboxLimits, ...options });
-  try {
-    await act(sandbox, db);
-  } finally {
-    await sandbox.close();
-  }
+  await using sandbox = await openSandbox({ ...options });
+  await act(sandbox, db);
 }
 
 test('a ticket that answers with another one is a reject of its own, and not asked for for ever', async () => {

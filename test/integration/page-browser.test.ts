@@ -6,16 +6,7 @@ import { findings } from '../support/axe.ts';
 import { describeInBrowser } from '../support/browser.ts';
 import { eventually } from '../support/desk.ts';
 import { long } from '../support/long.ts';
-import {
-  markup,
-  noTokens,
-  operatorToken,
-  type PageWorld,
-  pageWorld,
-  tickets,
-  tokens,
-  viewerToken,
-} from '../support/page.ts';
+import { noTokens, type PageWorld, pageWorld, tickets, tokens } from '../support/page.ts';
 import { wayTo } from '../support/way.ts';
 
 const mostBytes = 150_000;
@@ -161,33 +152,6 @@ describeInBrowser('the page', open => {
     await world.rows(`insert into sync.paused values ('gaps', 'users', now(), 'ada', null, 'helpdesk')`);
     await eventually(async () => expect(await page.locator('.card[data-key=users]').textContent()).toContain('by ada'));
     expect(await through.textContent()).toBe('1 May 2021, 09:00');
-  });
-
-  test('has buttons for operators only; a viewer who presses all the same is refused', async () => {
-    const { page } = await open(guarded);
-    await logIn(page, viewerToken);
-    await page.goto(`${guarded}accounts/fresh`);
-    expect(await page.getByRole('button').allTextContents()).toEqual(['Log out']);
-    const pressed = (await page.evaluate(`fetch('/accounts/fresh/actions', { method: 'POST', body: new URLSearchParams({
-      action: 'pause', csrf: document.querySelector('[name=csrf]').value }) }).then(reply => reply.status)`)) as number;
-    expect(pressed).toBe(403);
-    const [last] = await world.rows('select who, outcome from sync.operations order by id desc limit 1');
-    expect(last).toEqual({ who: 'viewer at 127.0.0.1', outcome: 'refused: viewers only look' });
-    await page.getByRole('button', { name: 'Log out' }).click();
-    expect(await page.getByLabel('Token').isVisible()).toBe(true);
-    await logIn(page, operatorToken);
-    await page.goto(`${guarded}accounts/fresh`);
-    expect(await page.getByRole('button', { name: 'Sync now' }).count()).toBe(1);
-  });
-
-  test('shows the words of strangers as text', long, async () => {
-    const { page, complaints } = await open(`${url}accounts/failing`);
-    await isLive(page);
-    expect(await page.locator('#runs').textContent()).toContain(markup);
-    await page.goto(url);
-    await page.getByRole('link', { name: markup }).click();
-    expect(await page.locator('h1').textContent()).toBe(markup);
-    expect(complaints).toEqual([]);
   });
 
   test('says when the warehouse is away, and goes on when it is back', long, async () => {

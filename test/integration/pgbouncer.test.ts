@@ -1,7 +1,6 @@
 import pg from 'pg';
 import { expect, test } from 'vitest';
 import { describeLongOnLake } from '../../packages/lake/test/support/lake.ts';
-import { startSandbox } from '../../packages/sandbox/src/server.ts';
 import { openWarehouse } from '../../src/app/context.ts';
 import { makePool } from '../../src/engine/database/pool.ts';
 import { connectSession, sessionTo } from '../../src/engine/database/session/session.ts';
@@ -10,7 +9,7 @@ import { settingsFor, shelfdesk } from '../support/cli.ts';
 import { eventually } from '../support/desk.ts';
 import { ran } from '../support/here.ts';
 import { long } from '../support/long.ts';
-import { noSandboxLimits } from '../support/mirror.ts';
+import { openSandbox } from '../support/open-sandbox.ts';
 import { describeWithPgBouncer, startPgBouncer } from '../support/pgbouncer.ts';
 import { freshDatabase } from '../support/postgres.ts';
 
@@ -63,8 +62,7 @@ describeWithPgBouncer('PgBouncer', () => {
     await using db = await freshDatabase();
     await using bouncer = await startPgBouncer(db.url, { pool_mode: 'session', default_pool_size: '60' });
     await using stack = new AsyncDisposableStack();
-    const sandbox = await startSandbox({ ...noSandboxLimits, tickets: 20 });
-    stack.defer(() => sandbox.close());
+    const sandbox = stack.use(await openSandbox({ tickets: 20 }));
     const settings = { ...settingsFor(bouncer.url, sandbox), SCHEDULE_NIGHTLY: '' };
     const synced = await ran(['sync'], settings);
     expect(synced).toMatchObject({ code: 0 });

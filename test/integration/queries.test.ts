@@ -9,6 +9,7 @@ import { type Query, readQueries } from '../../src/analytics/questions.ts';
 import { answered, examples } from '../support/answers.ts';
 import { shelfdesk } from '../support/cli.ts';
 import { demoWorld } from '../support/demo-world.ts';
+import { ran } from '../support/here.ts';
 import type { InProcess } from '../support/in-process.ts';
 import { long } from '../support/long.ts';
 import { draw, pictures } from '../support/pictures.ts';
@@ -53,7 +54,7 @@ describe('answers, and a reader without names gets the same:', () => {
 });
 
 describe('query', () => {
-  const run = (...args: string[]) => shelfdesk(['query', ...args], { DATABASE_URL: here.url }).finished;
+  const run = (...args: string[]) => ran(['query', ...args], { DATABASE_URL: here.url });
 
   test('list names them all', async () => {
     const { code, stdout } = await run('list', '--json');
@@ -71,13 +72,12 @@ describe('query', () => {
   });
 
   test('run shows days as they are, wherever it is asked', async () => {
-    for (const TZ of ['Europe/Berlin', 'America/New_York']) {
-      const asked = shelfdesk(['query', 'run', 'created-and-closed', '--json'], { DATABASE_URL: here.url, TZ });
-      const weeks: { week: string }[] = JSON.parse((await asked.finished).stdout);
-      expect(weeks.map(({ week }) => [week, new Date(`${week}T00:00:00Z`).getUTCDay()])).toEqual(
-        weeks.map(() => [expect.stringMatching(/^\d{4}-\d\d-\d\d$/), 1]),
-      );
-    }
+    const env = { DATABASE_URL: here.url, TZ: 'America/New_York' };
+    const asked = shelfdesk(['query', 'run', 'created-and-closed', '--json'], env);
+    const weeks: { week: string }[] = JSON.parse((await asked.finished).stdout);
+    expect(weeks.map(({ week }) => [week, new Date(`${week}T00:00:00Z`).getUTCDay()])).toEqual(
+      weeks.map(() => [expect.stringMatching(/^\d{4}-\d\d-\d\d$/), 1]),
+    );
   });
 
   test('run says what to do where there is none of that name', async () => {

@@ -1,7 +1,6 @@
 /** `reader create | list | revoke` at a terminal, and a worker that may write and change no table. */
 import type pg from 'pg';
 import { expect, test } from 'vitest';
-import { startSandbox } from '../../packages/sandbox/src/server.ts';
 import { addReader } from '../../src/cli/setup/warehouse/reader.ts';
 import { lineFor } from '../../src/engine/database/session/connection-url.ts';
 import { stoppedDumpers } from '../../src/privacy/readers.ts';
@@ -9,7 +8,8 @@ import { settingsFor } from '../support/cli.ts';
 import { command } from '../support/command.ts';
 import { ran } from '../support/here.ts';
 import { long } from '../support/long.ts';
-import { configFor, differences, noSandboxLimits } from '../support/mirror.ts';
+import { configFor, differences } from '../support/mirror.ts';
+import { openSandbox } from '../support/open-sandbox.ts';
 import { emptyDatabase, freshDatabase } from '../support/postgres.ts';
 import { aName, sessionOf } from '../support/readers.ts';
 
@@ -245,68 +245,64 @@ test(
     const writer = aName('worker');
     const at = new URL(db.url);
     [at.username, at.password] = [writer, 'x'];
-    const sandbox = await startSandbox({ ...noSandboxLimits, tickets: 20 });
-    try {
-      await withRoles(db.pool, [writer], async () => {
-        // The owner makes the tables of the queue as well.
-        const owner = { ...settingsFor(db.url, sandbox) };
-        expect(await ran(['migrate'], owner)).toMatchObject({ code: 0 });
-        await db.pool.query(`create role ${writer} login password 'x'; grant shelfdesk_writer to ${writer}`);
-        const env = { ...settingsFor(at.href, sandbox), SCHEDULE_FRESH: '', SCHEDULE_NIGHTLY: '' };
-        const synced = await ran(['sync'], env);
-        expect([synced.code, synced.stderr]).toEqual([0, expect.any(String)]);
-        expect(await differences(db.pool, sandbox.world)).toEqual([]);
-        for (const words of [
-          ['sweep'],
-          ['sync'],
-          ['verify', '--sample', '5'],
-          ['status'],
-          ['doctor'],
-          ['pause', 'users'],
-          ['resume', 'users'],
-        ])
-          expect([words, await ran(words, env)]).toEqual([words, expect.objectContaining({ code: 0 })]);
-        const { rows } = await db.pool.query(
-          'select (select count(*) from analytics.ticket_metrics) as metrics, (select count(*) from safe.tickets) as tickets',
-        );
-        expect(rows).toEqual([{ metrics: 20, tickets: 20 }]);
-        const told = await ran(['doctor', '--json'], env);
-        const results: { name: string; state: string; says: string }[] =
-          JSON.parse(told.stdout).results ?? JSON.parse(told.stdout).checks;
-        expect(
-          results
-            .filter(({ name }) => ['rights', 'tables', 'readers', 'queue backend'].includes(name))
-            .map(({ name, state }) => [name, state]),
-        ).toEqual([
-          ['rights', 'ok'],
-          ['tables', 'ok'],
-          ['readers', 'ok'],
-          ['queue backend', expect.stringMatching(/ok|warn/)],
-        ]);
+    await using sandbox = await openSandbox({ tickets: 20 });
+    await withRoles(db.pool, [writer], async () => {
+      // The owner makes the tables of the queue as well.
+      const owner = { ...settingsFor(db.url, sandbox) };
+      expect(await ran(['migrate'], owner)).toMatchObject({ code: 0 });
+      await db.pool.query(`create role ${writer} login password 'x'; grant shelfdesk_writer to ${writer}`);
+      const env = { ...settingsFor(at.href, sandbox), SCHEDULE_FRESH: '', SCHEDULE_NIGHTLY: '' };
+      const synced = await ran(['sync'], env);
+      expect([synced.code, synced.stderr]).toEqual([0, expect.any(String)]);
+      expect(await differences(db.pool, sandbox.world)).toEqual([]);
+      for (const words of [
+        ['sweep'],
+        ['sync'],
+        ['verify', '--sample', '5'],
+        ['status'],
+        ['doctor'],
+        ['pause', 'users'],
+        ['resume', 'users'],
+      ])
+        expect([words, await ran(words, env)]).toEqual([words, expect.objectContaining({ code: 0 })]);
+      const { rows } = await db.pool.query(
+        'select (select count(*) from analytics.ticket_metrics) as metrics, (select count(*) from safe.tickets) as tickets',
+      );
+      expect(rows).toEqual([{ metrics: 20, tickets: 20 }]);
+      const told = await ran(['doctor', '--json'], env);
+      const results: { name: string; state: string; says: string }[] =
+        JSON.parse(told.stdout).results ?? JSON.parse(told.stdout).checks;
+      expect(
+        results
+          .filter(({ name }) => ['rights', 'tables', 'readers', 'queue backend'].includes(name))
+          .map(({ name, state }) => [name, state]),
+      ).toEqual([
+        ['rights', 'ok'],
+        ['tables', 'ok'],
+        ['readers', 'ok'],
+        ['queue backend', expect.stringMatching(/ok|warn/)],
+      ]);
 
-        const session = await sessionOf(at.href);
-        for (const statement of [
-          'create table helpdesk.mine (a int)',
-          'create table bullmq.mine (a int)',
-          'create schema mine',
-          'drop table helpdesk.users',
-          'alter table helpdesk.users add column mine text',
-          'truncate helpdesk.users',
-          'create policy mine on helpdesk.users using (true)',
-          'select * from sync.secret_salt',
-          `insert into sync.readers values ('me', null, true, now(), 'me')`,
-          `delete from sync.migrations`,
-          'select sync.settle_roles()',
-        ])
-          expect([statement, await session.refused(statement)]).toEqual([
-            statement,
-            expect.stringMatching(/denied|must be owner/),
-          ]);
-        await session.client.end();
-      });
-    } finally {
-      await sandbox.close();
-    }
+      const session = await sessionOf(at.href);
+      for (const statement of [
+        'create table helpdesk.mine (a int)',
+        'create table bullmq.mine (a int)',
+        'create schema mine',
+        'drop table helpdesk.users',
+        'alter table helpdesk.users add column mine text',
+        'truncate helpdesk.users',
+        'create policy mine on helpdesk.users using (true)',
+        'select * from sync.secret_salt',
+        `insert into sync.readers values ('me', null, true, now(), 'me')`,
+        `delete from sync.migrations`,
+        'select sync.settle_roles()',
+      ])
+        expect([statement, await session.refused(statement)]).toEqual([
+          statement,
+          expect.stringMatching(/denied|must be owner/),
+        ]);
+      await session.client.end();
+    });
   },
 );
 

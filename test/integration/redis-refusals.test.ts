@@ -1,14 +1,13 @@
 /** A Redis that refuses what the queue does: the command ends with the reason. BullMQ alone would wait for ever. */
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { startSandbox } from '../../packages/sandbox/src/server.ts';
 import { openQueues } from '../../src/engine/queue/queue.ts';
 import { requireRedis } from '../../src/engine/queue/redis.ts';
 import type { ShelfdeskError } from '../../src/errors.ts';
 import { settingsFor } from '../support/cli.ts';
 import { eventually } from '../support/desk.ts';
 import { ran } from '../support/here.ts';
-import { noSandboxLimits } from '../support/mirror.ts';
+import { openSandbox } from '../support/open-sandbox.ts';
 import { type OwnRedis, startOwnRedis } from '../support/own-redis.ts';
 import { freshDatabase } from '../support/postgres.ts';
 import { describeOnRedis } from '../support/redis.ts';
@@ -98,8 +97,7 @@ describeOnRedis('a Redis of its own', () => {
   test('sync ends with the reason, and does its work where the user may', async () => {
     await using db = await freshDatabase();
     await using stack = new AsyncDisposableStack();
-    const sandbox = await startSandbox({ ...noSandboxLimits, tickets: 10 });
-    stack.defer(() => sandbox.close());
+    const sandbox = stack.use(await openSandbox({ tickets: 10 }));
     const synced = (login: string) => ran(['sync'], { ...settingsFor(db.url, sandbox), REDIS_URL: at(login) });
     expect(await synced('noinfo:pw')).toMatchObject({
       code: 1,

@@ -1,27 +1,17 @@
 /** The schedule: any number of replicas, and one run for a slot (slots.ts, schedule.ts, `start`, `schedule list`). */
 
-import { Redis } from 'ioredis';
-import type pg from 'pg';
-import { describe, expect, test, vi } from 'vitest';
-import { between, makeRng, pick } from '../../packages/sandbox/src/random.ts';
-import { startSandbox } from '../../packages/sandbox/src/server.ts';
+import { describe, expect, test } from 'vitest';
 import { readConfig, type Times } from '../../src/app/config.ts';
 import { addSchedule, type Scheduled } from '../../src/cli/work/schedule.ts';
-import { makePool } from '../../src/engine/database/pool.ts';
-import { keepSchedule, plansFor, timetables } from '../../src/engine/queue/schedule.ts';
+import { keepSchedule, plansFor } from '../../src/engine/queue/schedule.ts';
 import { nameAccount } from '../../src/engine/runs/accounts/accounts.ts';
 import { claimSlot, forgetOld, lastSlot, type Plan } from '../../src/engine/runs/slots.ts';
 import { streams, streamsOf } from '../../src/sources/index.ts';
-import { settingsFor } from '../support/cli.ts';
 import { command } from '../support/command.ts';
 import { keysOf } from '../support/keys.ts';
-import { long } from '../support/long.ts';
-import { noSandboxLimits } from '../support/mirror.ts';
 import { emptyDatabase, freshDatabase } from '../support/postgres.ts';
-import { describeOnRedis } from '../support/redis.ts';
 import { at, open, type Scripted, scripted } from '../support/scripted.ts';
 import { boundTo } from '../support/sources.ts';
-import { startWorker, type WorkerProcess } from '../support/workers.ts';
 
 const secondMs = 1000;
 const minuteMs = 60 * secondMs;
@@ -30,9 +20,6 @@ const dayMs = 24 * hourMs;
 
 const [nightly, fresh] = plansFor(streamsOf(new Set(['helpdesk']))) as [Plan, Plan];
 const plans = { nightly, fresh };
-
-/** Looks until what is asserted holds; fails with what it saw last. */
-const eventually = <T>(look: () => Promise<T>): Promise<T> => vi.waitFor(look, { timeout: 60_000, interval: 100 });
 
 const claim = (source: Pick<Scripted, 'pool'>, plan: Plan, n: number, opener = 1) =>
   claimSlot(source.pool, 'default', plan, at(n), opener, at(n));
@@ -325,195 +312,7 @@ describe('keepSchedule on a clock of the test', () => {
     expect(await schedule.look()).toBe(false);
     expect([await slotsOf(source), await runsOf(source)]).toEqual([[], []]);
   });
-
-  test(
-    'replicas that look at random times and are started anew take what a single watchful one would',
-    long,
-    async () => {
-      await using source = await scripted();
-      const times = { fresh: '*/10 * * * *', nightly: '0 2 * * *', timeZone: 'Europe/Berlin' };
-      const rng = makeRng(5);
-      const replicas = [1, 2, 3].map(opener => keep(source, times, opener));
-      const expected: Record<string, number[]> = { fresh: [], nightly: [] };
-      let n = 0;
-      for (let i = 0; i < 150; i++) {
-        n += between(rng, 1, pick(rng, [60, 900, 90_000]));
-        source.goTo(n);
-        if (rng() < 0.2) {
-          const gone = between(rng, 0, replicas.length - 1);
-          await replicas[gone]![Symbol.asyncDispose]();
-          replicas[gone] = keep(source, times, 10 + i);
-        }
-        const looking = replicas.filter(() => rng() < 0.6);
-        await Promise.all(looking.map(replica => replica.look()));
-        await endAll(source);
-        if (looking.length === 0) continue;
-        for (const { plan, lastDue } of timetables(times, streams)) {
-          const taken = expected[plan.schedule]!;
-          const slot = lastDue(at(n).getTime(), taken.at(-1) ?? 0);
-          if (slot !== undefined) taken.push(slot);
-        }
-      }
-      for (const replica of replicas) await replica[Symbol.asyncDispose]();
-      const slots = await slotsOf(source);
-      for (const schedule of ['fresh', 'nightly'] as const) {
-        const taken = slots.filter(slot => slot.schedule === schedule).map(({ slot }) => (slot as Date).getTime());
-        expect([schedule, ...taken]).toEqual([schedule, ...expected[schedule]!]);
-      }
-      // One run for each slot that was not skipped, and none besides.
-      const runs = await source.rows(`select id from sync.stored_runs where kind in ('fresh', 'nightly') order by id`);
-      const opened = slots.filter(({ skipped }) => skipped === null).map(({ run_id }) => run_id as number);
-      expect(opened.sort((a, b) => a - b)).toEqual(runs.map(({ id }) => id));
-      expect(expected.nightly!.length).toBeGreaterThan(20);
-    },
-  );
 });
-
-interface House extends AsyncDisposable {
-  readonly pool: pg.Pool;
-  readonly env: Record<string, string>;
-  rows(sql: string, ...values: unknown[]): Promise<Record<string, unknown>[]>;
-  start(more?: Record<string, string>): WorkerProcess;
-  /** SIGTERM to all of them; each has to leave with 0. */
-  leave(workers: readonly WorkerProcess[]): Promise<void>;
-}
-
-/** A small help desk, and processes that are all gone at the end, however it comes. */
-async function openHouse(more: Record<string, string>): Promise<House> {
-  await using stack = new AsyncDisposableStack();
-  const db = stack.use(await freshDatabase());
-  const pool = makePool(db.url);
-  stack.defer(() => pool.end());
-  // Replies take a while, so that a run can be met at work.
-  const sandbox = await startSandbox({ ...noSandboxLimits, tickets: 20, fault: () => ({ kind: 'delay', ms: 40 }) });
-  stack.defer(() => sandbox.close());
-  await nameAccount(pool, 'default', boundTo({ helpdesk: new URL(sandbox.url) }));
-  const env = { ...settingsFor(db.url, sandbox), ...more };
-  const started: WorkerProcess[] = [];
-  stack.defer(async () => {
-    for (const worker of started) worker.kill('SIGKILL');
-    await Promise.all(started.map(({ finished }) => finished));
-  });
-  const opened = stack.move();
-  return {
-    pool,
-    env,
-    rows: async (sql, ...values) => (await pool.query<Record<string, unknown>>(sql, values)).rows,
-    start(settings = {}) {
-      const worker = startWorker({ ...env, ...settings });
-      started.push(worker);
-      return worker;
-    },
-    async leave(workers) {
-      for (const worker of workers) worker.kill('SIGTERM');
-      const ends = await Promise.all(workers.map(({ finished }) => finished));
-      expect(
-        ends.map(({ code, signal }) => [code, signal]),
-        ends.map(({ stderr }) => stderr).join('\n'),
-      ).toEqual(ends.map(() => [0, null]));
-    },
-    [Symbol.asyncDispose]: () => opened.disposeAsync(),
-  };
-}
-
-/** The fresh run that was opened last. */
-async function lastFresh(house: House): Promise<number> {
-  const [run] = await house.rows(`select max(id)::int8 as id from sync.stored_runs where kind = 'fresh'`);
-  return Number(run!.id);
-}
-
-/** Until so many fresh runs after `run` have ended well. */
-const freshRunsAfter = (house: House, run: number, count: number): Promise<void> =>
-  eventually(async () => {
-    const runs = await house.rows(`select id, state from sync.runs where kind = 'fresh' and id > $1 order by id`, run);
-    const completed = runs.filter(({ state }) => state === 'completed').length;
-    expect(completed, `of these fresh runs: ${JSON.stringify(runs)}`).toBeGreaterThanOrEqual(count);
-  });
-
-/** kill -9 of the one that is at work, in the middle of it; `then` is called at once. Another one takes its place. */
-async function killAtWork(house: House, workers: WorkerProcess[], then: () => Promise<void>): Promise<void> {
-  for (let caught = false; !caught; ) {
-    const [held] = await vi.waitFor(
-      async () => {
-        const found = await house.rows(`select * from sync.stored_run_streams where state = 'running'`);
-        expect(found).not.toEqual([]);
-        return found;
-      },
-      { timeout: 60_000, interval: 5 },
-    );
-    const ids = await Promise.all(workers.map(({ id }) => id));
-    const victim = ids.indexOf(Number(held!.worker));
-    workers[victim]!.kill('SIGKILL');
-    await then();
-    await workers[victim]!.finished;
-    const left = await house.rows(
-      `select from sync.stored_run_streams where run_id = $1 and ((state = 'running' and worker = $2) or token > 1)`,
-      held!.run_id,
-      held!.worker,
-    );
-    caught = left.length > 0; // Else it had done just before.
-    workers[victim] = house.start();
-    await workers[victim]!.id;
-  }
-}
-
-async function threeReplicas(REDIS_URL: string, flush: (house: House) => Promise<void>): Promise<void> {
-  await using house = await openHouse({ REDIS_URL, SCHEDULE_FRESH: '* * * * * *', SCHEDULE_NIGHTLY: '' });
-  const workers = Array.from({ length: 3 }, () => house.start());
-  await Promise.all(workers.map(({ id }) => id));
-  await freshRunsAfter(house, 0, 2);
-  await killAtWork(house, workers, () => flush(house));
-  await freshRunsAfter(house, await lastFresh(house), 2);
-  // Whoever was killed, and whatever was flushed: nothing that was opened before stays behind.
-  const now = await lastFresh(house);
-  await eventually(async () =>
-    expect(await house.rows(`select * from sync.runs where state = 'running' and id <= $1`, now)).toEqual([]),
-  );
-  await house.leave(workers);
-
-  const slots = await house.rows(
-    `select slot, run_id, skipped, extract(epoch from claimed_at - slot)::float8 as late, extract(epoch from slot)::float8 as s
-     from sync.schedule_slots order by slot`,
-  );
-  const runs = await house.rows(`select id, state from sync.runs where kind = 'fresh' order by id`);
-  const opened = slots.flatMap(({ run_id }) => (run_id === null ? [] : [run_id]));
-  const shown = JSON.stringify({ slots, runs }, null, 1);
-  expect(new Set(opened).size, shown).toBe(opened.length);
-  expect(opened, shown).toEqual(runs.map(({ id }) => id));
-  // The last one may have been handed over to nobody.
-  expect(
-    runs.slice(0, -1).filter(({ state }) => state !== 'completed'),
-    shown,
-  ).toEqual([]);
-  for (const { run_id, skipped, late, s } of slots) {
-    expect((run_id === null) !== (skipped === null), shown).toBe(true);
-    expect(Number.isInteger(s), shown).toBe(true);
-    // It was the last one that was due when it was taken: the ones before it that nobody took are gone.
-    expect(late, shown).toBeGreaterThanOrEqual(0);
-    expect(late, shown).toBeLessThan(1);
-  }
-  expect(await house.rows(`select * from sync.runs where state = 'running'`)).toEqual([]);
-  expect(await house.rows('select * from sync.workers where sync.is_alive(id)')).toEqual([]);
-}
-
-describeOnRedis(
-  'three replicas and a slot in every second, on Redis',
-  ({ url }) => {
-    test('one of them is killed at work, and the queue flushed in that moment: one run for a slot', () =>
-      threeReplicas(url, async ({ pool }) => {
-        const { rows } = await pool.query<{ queue: string }>('select queue from sync.accounts');
-        const redis = new Redis(url);
-        try {
-          const keys = await redis.keys(`bull:shelfdesk-${rows[0]!.queue}:*`);
-          expect(keys).not.toEqual([]);
-          await redis.del(keys);
-        } finally {
-          redis.disconnect();
-        }
-      }));
-  },
-  { takesLong: true },
-);
 
 describe('schedule list', () => {
   const list = async (env: Record<string, string>, ...options: string[]) => {

@@ -21,8 +21,8 @@ async function unread(args: readonly string[], stream: 'stdout' | 'stderr', env:
 }
 
 describe('a reader that has gone', () => {
-  test.each(['--help', 'query list --json'])('of %s', async words => {
-    expect(await unread(words.split(' '), 'stdout')).toEqual({ code: 0, said: '' });
+  test('of --help', async () => {
+    expect(await unread(['--help'], 'stdout')).toEqual({ code: 0, said: '' });
   });
 
   test('errors that nobody reads keep their exit code', async () => {

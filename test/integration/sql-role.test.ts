@@ -5,7 +5,7 @@ import { migrateWarehouse } from '../../src/app/migrate.ts';
 import { addQuery } from '../../src/cli/look/query.ts';
 import { addSql } from '../../src/cli/look/sql.ts';
 import { attempts } from '../support/attempts.ts';
-import { settingsFor, shelfdesk } from '../support/cli.ts';
+import { settingsFor } from '../support/cli.ts';
 import { command } from '../support/command.ts';
 import { ran } from '../support/here.ts';
 import { long } from '../support/long.ts';
@@ -145,7 +145,7 @@ test.each([
 test('a statement that opens with a comment is no option', async () => {
   await using db = await freshDatabase();
   const statement = '-- How many?\nselect 41 + 1 as n';
-  const { code, stdout } = await shelfdesk(['sql', statement], { DATABASE_URL: db.url }).finished;
+  const { code, stdout } = await ran(['sql', statement], { DATABASE_URL: db.url });
   expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringContaining('42') });
 });
 

@@ -4,11 +4,12 @@
  */
 import { describe, expect, test } from 'vitest';
 import { makeRng } from '../../packages/sandbox/src/random.ts';
-import { type Fault, type SeenRequest, startSandbox } from '../../packages/sandbox/src/server.ts';
+import type { Fault, SeenRequest } from '../../packages/sandbox/src/server.ts';
 import { Interrupted } from '../../src/errors.ts';
 import { syncAlone } from '../support/alone.ts';
 import { long } from '../support/long.ts';
-import { configFor, differences, noSandboxLimits, syncOnce, unannounced } from '../support/mirror.ts';
+import { configFor, differences, syncOnce, unannounced } from '../support/mirror.ts';
+import { openSandbox } from '../support/open-sandbox.ts';
 import { freshDatabase } from '../support/postgres.ts';
 
 /** Some pages of tickets in one second, and in two neighbouring ones, a while ago. */
@@ -31,12 +32,11 @@ test('a world that changes with every second request is equal after a quiet seco
   await using db = await freshDatabase();
   let lively = true;
   const rng = makeRng(7);
-  const sandbox = await startSandbox({
-    ...noSandboxLimits,
+  await using sandbox = await openSandbox({
     sinceInclusive: false,
     spamListed: false,
     trashListed: false,
-    tickets: 400,
+    tickets: 330,
     seed: 3,
     // A server whose clock is 90 s ahead: only its own clock may count.
     now: () => Date.now() + 90_000,
@@ -48,44 +48,36 @@ test('a world that changes with every second request is equal after a quiet seco
       if (id && n % 10 === 0) sandbox.world.addMessage(id, { body: 'in the same second' });
     },
   });
-  try {
-    tie(sandbox);
-    const config = configFor(db.url, sandbox);
-    await syncOnce(config);
-    lively = false;
-    const second = await syncOnce(config);
-    expect(await differences(db.pool, sandbox.world)).toEqual([]);
-    expect(second).toMatchObject({ state: 'completed', exitCode: 0 });
-    // A third one finds nothing to write.
-    const third = await syncOnce(config);
-    expect(third.streams.map(s => [s.stream, s.inserted, s.updated])).toEqual([
-      ['users', 0, 0],
-      ['customers', 0, 0],
-      ['tickets', 0, 0],
-      ['messages', 0, 0],
-    ]);
-  } finally {
-    await sandbox.close();
-  }
+  tie(sandbox);
+  const config = configFor(db.url, sandbox);
+  await syncOnce(config);
+  lively = false;
+  const second = await syncOnce(config);
+  expect(await differences(db.pool, sandbox.world)).toEqual([]);
+  expect(second).toMatchObject({ state: 'completed', exitCode: 0 });
+  // A third one finds nothing to write.
+  const third = await syncOnce(config);
+  expect(third.streams.map(s => [s.stream, s.inserted, s.updated])).toEqual([
+    ['users', 0, 0],
+    ['customers', 0, 0],
+    ['tickets', 0, 0],
+    ['messages', 0, 0],
+  ]);
 });
 
 test('a first load costs hardly more than the least possible', async () => {
   await using db = await freshDatabase();
-  const sandbox = await startSandbox({ ...noSandboxLimits, tickets: 120, seed: 5 });
-  try {
-    const result = await syncAlone(configFor(db.url, sandbox));
-    const { tickets, customers, labels, inboxes } = sandbox.world;
-    const least = tickets.size / 100 + customers.size / 100 + 2 * tickets.size + 1;
-    expect(sandbox.totals.credits).toBeLessThanOrEqual(least * 1.02 + 10 + labels.size + inboxes.size);
-    expect(result.streams.reduce((sum, stream) => sum + stream.credits, 0)).toBe(sandbox.totals.credits);
-    expect(await differences(db.pool, sandbox.world)).toEqual([]);
-    // Nothing new: a credit for each list that is read, and no more.
-    const before = sandbox.totals.credits;
-    await syncAlone(configFor(db.url, sandbox, { lookbackMs: 0 }));
-    expect(sandbox.totals.credits - before).toBe(3);
-  } finally {
-    await sandbox.close();
-  }
+  await using sandbox = await openSandbox({ tickets: 120, seed: 5 });
+  const result = await syncAlone(configFor(db.url, sandbox));
+  const { tickets, customers, labels, inboxes } = sandbox.world;
+  const least = tickets.size / 100 + customers.size / 100 + 2 * tickets.size + 1;
+  expect(sandbox.totals.credits).toBeLessThanOrEqual(least * 1.02 + 10 + labels.size + inboxes.size);
+  expect(result.streams.reduce((sum, stream) => sum + stream.credits, 0)).toBe(sandbox.totals.credits);
+  expect(await differences(db.pool, sandbox.world)).toEqual([]);
+  // Nothing new: a credit for each list that is read, and no more.
+  const before = sandbox.totals.credits;
+  await syncAlone(configFor(db.url, sandbox, { lookbackMs: 0 }));
+  expect(sandbox.totals.credits - before).toBe(3);
 });
 
 describe.concurrent('a source in trouble', () => {
@@ -105,20 +97,15 @@ describe.concurrent('a source in trouble', () => {
   test('5xx, resets, truncated and foreign replies end in an equal mirror', async () => {
     await using db = await freshDatabase();
     const fault = (_request: SeenRequest, n: number) => (n % 7 === 0 ? troubles[(n / 7) % troubles.length] : undefined);
-    const sandbox = await startSandbox({ ...noSandboxLimits, tickets: 70, fault });
-    try {
-      const result = await syncOnce(configFor(db.url, sandbox));
-      expect(await differences(db.pool, sandbox.world)).toEqual([]);
-      expect(result.exitCode).toBe(0);
-    } finally {
-      await sandbox.close();
-    }
+    await using sandbox = await openSandbox({ tickets: 70, fault });
+    const result = await syncOnce(configFor(db.url, sandbox));
+    expect(await differences(db.pool, sandbox.world)).toEqual([]);
+    expect(result.exitCode).toBe(0);
   });
 
   test('a ticket that is gone when its messages are asked for gets a tombstone, and its row stays', async () => {
     await using db = await freshDatabase();
-    const sandbox = await startSandbox({
-      ...noSandboxLimits,
+    await using sandbox = await openSandbox({
       tickets: 20,
       before: request => {
         if (request.path.startsWith('/tickets/') && sandbox.world.tickets.has(doomed))
@@ -126,22 +113,17 @@ describe.concurrent('a source in trouble', () => {
       },
     });
     const doomed = sandbox.world.byUpdated.at(0)!.id;
-    try {
-      const result = await syncAlone(configFor(db.url, sandbox));
-      expect(result.exitCode).toBe(0);
-      const { rows } = await db.pool.query('select id from helpdesk.tickets where _deleted_at is not null');
-      expect(rows).toEqual([{ id: doomed }]);
-      expect(await differences(db.pool, sandbox.world)).toEqual([]);
-    } finally {
-      await sandbox.close();
-    }
+    const result = await syncAlone(configFor(db.url, sandbox));
+    expect(result.exitCode).toBe(0);
+    const { rows } = await db.pool.query('select id from helpdesk.tickets where _deleted_at is not null');
+    expect(rows).toEqual([{ id: doomed }]);
+    expect(await differences(db.pool, sandbox.world)).toEqual([]);
   });
 });
 
 test('a label that its ticket lost before it was read gets its name from another ticket', long, async () => {
   await using db = await freshDatabase();
-  const sandbox = await startSandbox({
-    ...noSandboxLimits,
+  await using sandbox = await openSandbox({
     tickets: 12,
     before: request => {
       if (request.path === `/tickets/${first.id}`) sandbox.world.removeLabels(first.id, [label.id]);
@@ -151,35 +133,26 @@ test('a label that its ticket lost before it was read gets its name from another
   const label = world.addLabel({ name: 'rare' });
   const [last, first] = [world.byUpdated.at(0)!, world.byUpdated.at(11)!];
   for (const { id } of [last, first]) world.addLabels(id, [label.id], { quiet: true });
-  try {
-    const result = await syncAlone(configFor(db.url, sandbox));
-    expect(result.exitCode).toBe(0);
-    const { rows } = await db.pool.query('select name from helpdesk.labels where id = $1', [label.id]);
-    expect(rows).toEqual([{ name: 'rare' }]);
-  } finally {
-    await sandbox.close();
-  }
+  const result = await syncAlone(configFor(db.url, sandbox));
+  expect(result.exitCode).toBe(0);
+  const { rows } = await db.pool.query('select name from helpdesk.labels where id = $1', [label.id]);
+  expect(rows).toEqual([{ name: 'rare' }]);
 });
 
 test('Ctrl-C finishes the page in flight, exits 130, and the next sync goes on and pays nothing twice', async () => {
   await using db = await freshDatabase();
   const controller = new AbortController();
-  const sandbox = await startSandbox({
-    ...noSandboxLimits,
+  await using sandbox = await openSandbox({
     tickets: 60,
     before: (_request, n) => {
       if (n === 30) controller.abort(new Interrupted());
     },
   });
-  try {
-    const first = await syncOnce(configFor(db.url, sandbox), undefined, controller.signal);
-    expect(first).toMatchObject({ state: 'interrupted', exitCode: 130 });
-    const second = await syncOnce(configFor(db.url, sandbox));
-    expect(second.exitCode).toBe(0);
-    expect(await differences(db.pool, sandbox.world)).toEqual([]);
-    const asked = sandbox.requests.map(r => r.path).filter(path => path.startsWith('/tickets/'));
-    expect(new Set(asked).size).toBe(asked.length);
-  } finally {
-    await sandbox.close();
-  }
+  const first = await syncOnce(configFor(db.url, sandbox), undefined, controller.signal);
+  expect(first).toMatchObject({ state: 'interrupted', exitCode: 130 });
+  const second = await syncOnce(configFor(db.url, sandbox));
+  expect(second.exitCode).toBe(0);
+  expect(await differences(db.pool, sandbox.world)).toEqual([]);
+  const asked = sandbox.requests.map(r => r.path).filter(path => path.startsWith('/tickets/'));
+  expect(new Set(asked).size).toBe(asked.length);
 });

@@ -7,8 +7,7 @@ import { keepSchedule } from '../../src/engine/queue/schedule.ts';
 import type { NewRun } from '../../src/engine/runs/runs.ts';
 import { addShelf, bookDifferences, booksConfig } from '../support/books.ts';
 import { type Desk, type DeskOptions, eventually, openDesk } from '../support/desk.ts';
-import { long, proof } from '../support/long.ts';
-import { differences } from '../support/mirror.ts';
+import { long } from '../support/long.ts';
 
 const all = ['users', 'customers', 'tickets', 'messages', 'shelves', 'volumes'];
 const isOpen = expect.stringMatching(/^(waiting|running)$/);
@@ -85,25 +84,6 @@ const runsOf = (desk: Desk, ...kinds: string[]) =>
   );
 
 describe.concurrent('one run of both', () => {
-  test('a catalog that refuses us ends its own streams, those that wait included', async () => {
-    await using both = await openBoth();
-    both.catalog.fault = () => ({ kind: 'status', status: 401, reason: 'authError' });
-    both.slow = true;
-    await both.worker({ reconciles: true });
-    const run = await both.begin(all);
-    await eventually(async () => expect(await statesOf(both, run)).toMatchObject({ shelves: 'failed' }));
-    expect(await statesOf(both, run)).toMatchObject({ run: 'running', volumes: 'failed', messages: 'waiting' });
-    both.slow = false;
-    const { state, streams } = await ended(both, run);
-    expect(state).toBe('failed');
-    for (const name of ['shelves', 'volumes'])
-      expect(streams[name]).toMatchObject({ exit_code: 4, remedy: expect.stringContaining('BOOKS_') });
-    for (const name of ['users', 'customers', 'tickets', 'messages'])
-      expect(streams[name]).toMatchObject({ state: 'completed', exit_code: 0 });
-    expect(await differences(both.pool, both.sandbox.world)).toEqual([]);
-    expect(new Set(both.asked()).size).toBe(1);
-  });
-
   test('a help desk that refuses us ends its own streams, those that wait included', long, async () => {
     await using both = await openBoth();
     both.fault = () => ({ kind: 'status', status: 401 });
@@ -239,19 +219,6 @@ describe.concurrent('the schedule', () => {
     return runsOf(desk, 'nightly', 'fresh', 'hydrate', 'backfill');
   };
 
-  test('with both: the night reads shelves as well', async () => {
-    await using both = await openBoth();
-    expect(await look(both)).toEqual([
-      { kind: 'nightly', streams: ['customers', 'shelves', 'tickets', 'users'] },
-      { kind: 'hydrate', streams: ['messages'] },
-    ]);
-    // What is read every minute is being read by that.
-    expect(await both.rows('select schedule, run_id is null as skipped from sync.schedule_slots order by 1')).toEqual([
-      { schedule: 'fresh', skipped: true },
-      { schedule: 'nightly', skipped: false },
-    ]);
-  });
-
   test('with the catalog alone: the night reads shelves, and nothing is read every minute', async () => {
     await using desk = await openBoth({
       settings: sandbox => ({ helpdesk: undefined, books: booksConfig(sandbox) }),
@@ -287,46 +254,6 @@ describe.concurrent('one reader at a time', () => {
 });
 
 describe.concurrent('hands', () => {
-  const booksSettings = ({ books }: Desk['sandbox']) => ({
-    BOOKS_BASE_URL: books.url,
-    BOOKS_API_KEY: books.key,
-    BOOKS_ACCESS_TOKEN: books.token,
-    BOOKS_USERS: 'ada',
-    BOOKS_REQUESTS_PER_DAY: '1000000000',
-    BOOKS_REQUESTS_PER_SECOND: '1000000',
-  });
-
-  test(
-    'killed in the middle of the volumes: another one goes on, and only the one in flight is asked for twice',
-    proof,
-    async () => {
-      await using both = await openBoth();
-      let seen = 0;
-      let kill: (() => void) | undefined;
-      const atKill: number[] = [];
-      both.catalog.fault = ({ path }) => {
-        if (kill === undefined || !path.startsWith('/volumes/') || ++seen < 25) return undefined;
-        kill();
-        kill = undefined;
-        atKill.push(both.asked().length);
-        return undefined;
-      };
-      const victim = await both.process(['start'], booksSettings(both.sandbox));
-      kill = () => victim.kill('SIGKILL');
-      const run = await both.begin(['shelves', 'volumes']);
-      expect(await victim.finished).toMatchObject({ signal: 'SIGKILL' });
-      expect(await statesOf(both, run)).toMatchObject({ run: 'running' });
-      const worker = await both.worker({ reconciles: true });
-      await completed(both, run);
-      expect((await both.progress(run)).streams.volumes).toMatchObject({ worker: worker.id });
-      expect(await bookDifferences(both.pool, both.world, owners)).toEqual([]);
-      const byId = both.asked().filter(path => path.startsWith('/volumes/'));
-      // The one in flight.
-      expect(byId.length - new Set(byId).size).toBeLessThanOrEqual(1);
-      expect(atKill).toHaveLength(1);
-    },
-  );
-
   test('a process without settings for the catalog that gets shelves: it says so', async () => {
     const stream = 'shelves';
     await using both = await openBoth();

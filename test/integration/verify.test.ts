@@ -3,7 +3,6 @@
 import type pg from 'pg';
 import { expect, test } from 'vitest';
 import { auditStream } from '../../jobs/audit-stream.ts';
-import { type Sandbox, startSandbox } from '../../packages/sandbox/src/server.ts';
 import { areEqual } from '../../src/cli/work/verify.ts';
 import { runStream } from '../../src/engine/load/run-stream.ts';
 import { readProgress } from '../../src/engine/runs/runs.ts';
@@ -15,14 +14,10 @@ import { verifyStream } from '../../src/sources/helpdesk/verify/verify.ts';
 import { type InProcess, inProcess } from '../support/in-process.ts';
 import { keyOf, keysOf } from '../support/keys.ts';
 import { long } from '../support/long.ts';
-import { configFor, differences, noSandboxLimits, syncOnce, verifyOnce } from '../support/mirror.ts';
+import { configFor, differences, syncOnce, verifyOnce } from '../support/mirror.ts';
+import { openSandbox } from '../support/open-sandbox.ts';
 import { freshDatabase } from '../support/postgres.ts';
 import { listStream, withAudit } from '../support/sources.ts';
-
-const open = async (options: Parameters<typeof startSandbox>[0]): Promise<Sandbox & AsyncDisposable> => {
-  const sandbox = await startSandbox({ ...noSandboxLimits, ...options });
-  return Object.assign(sandbox, { [Symbol.asyncDispose]: () => sandbox.close() });
-};
 
 /** Rows that a hand may take, by what they are; each is taken once. */
 const choice = {
@@ -178,7 +173,7 @@ async function takeRow(
 
 test('differences made by hand: all are found, named by field, and repaired; what it takes was told about right', async () => {
   await using db = await freshDatabase();
-  await using sandbox = await open({ tickets: 62, seed: 3 });
+  await using sandbox = await openSandbox({ tickets: 62, seed: 3 });
   const config = configFor(db.url, sandbox);
   await syncOnce(config);
   const sample = await verifyOnce(config, { sample: 5 });
@@ -317,26 +312,6 @@ test('interrupted, it goes on where it was, and nothing is paid for twice', long
   expect(found.map(({ kind }) => kind)).toEqual(['changed here', 'changed here']);
   expect((await verify(s, { sample: null, repair: false })).credits).toBe(credits);
 });
-
-test(
-  'while the world changes and a fifth of the requests fails, only what nothing announces differs',
-  long,
-  async () => {
-    await using s = await inProcess({ tickets: 40, seed: 4, activity: 120, paging });
-    await s.sync();
-    s.nowMs += 20_000;
-    s.rules.set([
-      { share: 0.07, seed: 1, fault: { kind: 'status', status: 503 } },
-      { share: 0.07, seed: 2, fault: { kind: 'reset', after: 'half' } },
-      { share: 0.06, seed: 3, fault: { kind: 'truncate' } },
-    ]);
-    const { found, states } = await verify(s, { sample: null, repair: true });
-    expect(states).toEqual(states.map(() => 'completed'));
-    expect(found.length).toBeGreaterThan(0);
-    expect(found.filter(({ kind }) => !['customer edited', 'deleted', 'renamed'].includes(kind))).toEqual([]);
-    expect(found.filter(({ repaired_at }) => repaired_at === null)).toEqual([]);
-  },
-);
 
 const lag = { kind: 'lag', seconds: 110 } as const;
 

@@ -6,13 +6,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
-import { startSandbox } from '../../packages/sandbox/src/server.ts';
 import { migrateWarehouse } from '../../src/app/migrate.ts';
 import { sentenceOf } from '../../src/engine/database/waits.ts';
 import { settingsFor, shelfdesk } from '../support/cli.ts';
 import { ran } from '../support/here.ts';
 import { long } from '../support/long.ts';
-import { noSandboxLimits } from '../support/mirror.ts';
+import { openSandbox } from '../support/open-sandbox.ts';
 import { freshDatabase, type TestDatabase } from '../support/postgres.ts';
 
 /** A session of Ana, who keeps what the statement locks. */
@@ -63,8 +62,7 @@ const heldBy = (what: string, pid: number) =>
 
 test('start, status, sql and doctor say who locks helpdesk.tickets, and a signal ends them', long, async () => {
   await using db = await freshDatabase();
-  const sandbox = await startSandbox({ ...noSandboxLimits, tickets: 5 });
-  onTestFinished(() => sandbox.close());
+  await using sandbox = await openSandbox({ tickets: 5 });
   const env = { ...settingsFor(db.url, sandbox), SCHEDULE_FRESH: '* * * * *' };
   expect((await ran(['sync'], env)).code).toBe(0);
   const { pid, free } = await anaLocks(db, 'lock table helpdesk.tickets in access exclusive mode');

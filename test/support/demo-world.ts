@@ -23,11 +23,11 @@ const dayMs = 86_400_000;
 /** When the three readings of a day are, in hours after noon. */
 const hours = [0, 6, 20];
 
-/** `days` of it; the questions look back over 90. */
-export async function demoWorld(days = 92): Promise<InProcess> {
+/** `days` of it, after so many tickets of before; the questions look back over 90. */
+export async function demoWorld(days = 92, tickets = 300): Promise<InProcess> {
   const here = await inProcess({
     seed: 8,
-    tickets: 300,
+    tickets,
     activity: 0.02,
     rhythm: 'office',
     ours: () => 0,

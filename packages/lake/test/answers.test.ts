@@ -8,7 +8,7 @@ import { askAccounts } from '../../../src/cli/look/sql.ts';
 import { lakePackage, openLake } from '../../../src/lake/package.ts';
 import { together } from '../../../src/privacy/ask.ts';
 import { lakeTables } from '../../../src/sources/index.ts';
-import { shelfdesk } from '../../../test/support/cli.ts';
+import { ran } from '../../../test/support/here.ts';
 import type { InProcess } from '../../../test/support/in-process.ts';
 import { amount, long } from '../../../test/support/long.ts';
 import { fillOddWorld } from '../../../test/support/odd-world.ts';
@@ -102,22 +102,6 @@ await describeOnLake('answers of the lake', () => {
     afterAll(() => beside.lake.run(`set TimeZone = 'UTC'`));
   });
 
-  describe('a question has the same answer in any time zone of who asks the warehouse:', long, () => {
-    test.for(queries)('$name', async ({ sql }) => {
-      const client = await here.pool.connect();
-      try {
-        const answers: unknown[] = [];
-        for (const zone of ['UTC', far]) {
-          await client.query(`set timezone = '${zone}'`);
-          answers.push((await client.query({ text: sql, rowMode: 'array' })).rows);
-        }
-        expect(answers[1]).toEqual(answers[0]);
-      } finally {
-        client.release(true);
-      }
-    });
-  });
-
   test.for(views)('analytics.%s has the same rows', view => compareView(here.pool, view));
 
   test('the lake has every public table and view', async () => {
@@ -191,10 +175,7 @@ await describeOnLake('answers of the lake', () => {
 
   describe('query run --lake', () => {
     const run = (...args: string[]) =>
-      shelfdesk(['query', 'run', ...args], {
-        DATABASE_URL: here.url,
-        LAKE_EXTENSIONS: process.env.LAKE_EXTENSIONS!,
-      }).finished;
+      ran(['query', 'run', ...args], { DATABASE_URL: here.url, LAKE_EXTENSIONS: process.env.LAKE_EXTENSIONS! });
 
     test('says as of when the lake is, and what to do without an export', async () => {
       expect(await run('labels', '--lake')).toMatchObject({
