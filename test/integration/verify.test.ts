@@ -313,6 +313,26 @@ test('interrupted, it goes on where it was, and nothing is paid for twice', long
   expect((await verify(s, { sample: null, repair: false })).credits).toBe(credits);
 });
 
+test(
+  'while the world changes and a fifth of the requests fails, only what nothing announces differs',
+  long,
+  async () => {
+    await using s = await inProcess({ tickets: 40, seed: 4, activity: 120, paging });
+    await s.sync();
+    s.nowMs += 20_000;
+    s.rules.set([
+      { share: 0.07, seed: 1, fault: { kind: 'status', status: 503 } },
+      { share: 0.07, seed: 2, fault: { kind: 'reset', after: 'half' } },
+      { share: 0.06, seed: 3, fault: { kind: 'truncate' } },
+    ]);
+    const { found, states } = await verify(s, { sample: null, repair: true });
+    expect(states).toEqual(states.map(() => 'completed'));
+    expect(found.length).toBeGreaterThan(0);
+    expect(found.filter(({ kind }) => !['customer edited', 'deleted', 'renamed'].includes(kind))).toEqual([]);
+    expect(found.filter(({ repaired_at }) => repaired_at === null)).toEqual([]);
+  },
+);
+
 const lag = { kind: 'lag', seconds: 110 } as const;
 
 test('what a copy of the source that is behind does not show yet is not gone, and what it shows still is not the truth', async () => {

@@ -1,6 +1,8 @@
 /** `start` as processes of their own, killed at random, and which requests were paid for more than once. */
 
+import { setTimeout as delay, setImmediate } from 'node:timers/promises';
 import type { World } from '../../packages/sandbox/src/helpdesk/world/world.ts';
+import { pick, type Rng } from '../../packages/sandbox/src/random.ts';
 import type { SeenRequest } from '../../packages/sandbox/src/server.ts';
 import { mostTogether } from '../../src/engine/load/commit-queue.ts';
 import { type Finished, shelfdesk } from './cli.ts';
@@ -34,6 +36,27 @@ export function startWorker(env: Record<string, string>): WorkerProcess {
 export interface Kill {
   readonly atMs: number;
   readonly overMs: number;
+}
+
+/** Kills a random worker now and then, and starts another one immediately. */
+export async function killAtRandom(
+  workers: WorkerProcess[],
+  start: () => WorkerProcess,
+  { everyMs, forMs, rng }: { everyMs: number; forMs: number; rng: Rng },
+): Promise<Kill[]> {
+  const kills: Kill[] = [];
+  for (const until = Date.now() + forMs; Date.now() + everyMs <= until; ) {
+    await delay(everyMs);
+    const victim = pick(rng, workers);
+    const atMs = Date.now();
+    victim.kill('SIGKILL');
+    await victim.finished;
+    // The sandbox lives in this process: after some turns of its loop it has read what the dead process sent.
+    for (let turn = 0; turn < 10; turn++) await setImmediate();
+    kills.push({ atMs, overMs: Date.now() });
+    workers[workers.indexOf(victim)] = start();
+  }
+  return kills;
 }
 
 export interface Asked {
