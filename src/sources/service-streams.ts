@@ -3,14 +3,12 @@
  * A list is read whole (`fullRefresh`), or from the last change on (`incremental`). A `feed` is read behind the last event.
  */
 import { shortName } from '../engine/commit/merge.ts';
-import { buryByEvents, type DeletionEvents } from '../engine/deletions/deletion-events.ts';
-import { sweepWholeList } from '../engine/deletions/sweep-whole-list.ts';
+import type { DeletionEvents } from '../engine/deletions/deletion-events.ts';
 import type { Request } from '../engine/http/request.ts';
 import { listJobs } from '../engine/load/list-jobs.ts';
 import type { Reads } from '../engine/load/run-stream.ts';
 import { readFeed } from '../engine/reading/by-feed.ts';
 import type { Ask } from '../engine/reading/reading.ts';
-import { verifyWholeList } from '../engine/verify/verify-whole-list.ts';
 import { exitCodes, Fatal } from '../errors.ts';
 import { changedReader, type Paginator, pageRequest, valueAt, wholeReader } from './paginator.ts';
 import { type AnyRecord, columnNameOf, type Facts, type Field, fieldsThatAre } from './record.ts';
@@ -130,8 +128,13 @@ function jobsOf(shared: Shared, declared: readonly DeclaredStream[], stream: Dec
   const list = listOf(shared, stream);
   const jobs = listJobs(list);
   if (stream.kind !== 'feed') {
-    const sweep: Reads = { read: (ctx, claim) => sweepWholeList(ctx, claim, list) };
-    const verify: Reads = { read: (ctx, claim) => verifyWholeList(ctx, claim, list) };
+    const sweep: Reads = {
+      read: async (ctx, claim) =>
+        (await import('../engine/deletions/sweep-whole-list.ts')).sweepWholeList(ctx, claim, list),
+    };
+    const verify: Reads = {
+      read: async (ctx, claim) => (await import('../engine/verify/verify-list.ts')).verifyList(ctx, claim, list),
+    };
     return { ...jobs, ...(stream.options.deletionsUnknown === undefined && { sweep }), verify };
   }
   const events = eventsOf(shared, declared, stream);
@@ -140,6 +143,7 @@ function jobsOf(shared: Shared, declared: readonly DeclaredStream[], stream: Dec
     ...rest,
     async read(ctx, claim) {
       const outcome = await read(ctx, claim);
+      const { buryByEvents } = await import('../engine/deletions/deletion-events.ts');
       await buryByEvents(ctx, claim, shared.name, events);
       return outcome;
     },

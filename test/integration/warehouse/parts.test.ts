@@ -20,7 +20,7 @@ import { runStream } from '../../../src/engine/load/run-stream.ts';
 import { readByCursor } from '../../../src/engine/reading/by-cursor.ts';
 import { openRun, readProgress } from '../../../src/engine/runs/runs.ts';
 import { openVerification, readFindings } from '../../../src/engine/verify/verifications.ts';
-import { verifyWholeList } from '../../../src/engine/verify/verify-whole-list.ts';
+import { verifyList } from '../../../src/engine/verify/verify-list.ts';
 import { mirroredOf, withoutSources } from '../../../src/lake/state.ts';
 import { identify, type ListStream, type Row, type Stream } from '../../../src/sources/source.ts';
 import { scripted, second } from '../../support/scripted.ts';
@@ -92,7 +92,7 @@ async function shop(stream: ListStream<Row>) {
     sources: new Map([...s.ctx.sources, ['shop', { ...s.ctx.sources.get('helpdesk')!, name: 'shop' }]]),
   };
   let now = 100;
-  const reads = { sync: syncList, sweep: sweepWholeList, verify: verifyWholeList };
+  const reads = { sync: syncList, sweep: sweepWholeList, verify: verifyList };
   const work = async (kind: keyof typeof reads, run: number) => {
     await runStream(
       ctx,
