@@ -1,6 +1,10 @@
-/** The forecast of lists that are read whole: as many pages as the rows of the mirror fill. */
+/**
+ * The forecast of lists without times that a plan could imagine: one that is read whole takes as many pages as the rows of the mirror
+ * fill, and one that is read behind its last change, or event, takes one.
+ */
 import type { ListStream, Row } from '../../sources/source.ts';
 import { sourceOf } from '../context.ts';
+import { isWholeEachTime } from '../reading/fewer.ts';
 import type { Planning, Question } from './plan.ts';
 import type { Asked, Part } from './plan-time.ts';
 
@@ -29,7 +33,7 @@ export async function partsOfWholeLists(
 async function requestsFor(
   planning: Planning,
   stream: ListStream<Row>,
-  { live, isRead }: { live: number; isRead: boolean },
+  { live, isRead, lastSize }: Rows,
 ): Promise<number> {
   if (!isRead) {
     const counted = planning.counts ? await totalOf(planning, stream) : undefined;
@@ -38,12 +42,23 @@ async function requestsFor(
     planning.assumed.add(`${stream.key} was never read, and its source does not count it: one page`);
     return 1;
   }
+  if (!isWholeEachTime(stream.read)) {
+    planning.assumed.add(`${stream.key} is read from its last change on: one page`);
+    return 1;
+  }
   planning.assumed.add(`${stream.key} is read whole, and is as long as its ${live} rows here`);
-  return pagesOf(stream, live);
+  return pagesOf(stream, live, lastSize);
 }
 
-const pagesOf = ({ paging, lists }: ListStream<Row>, rows: number) =>
-  lists.length * Math.max(1, Math.ceil(rows / paging.perPage));
+const pagesOf = ({ paging, lists }: ListStream<Row>, rows: number, size = paging.perPage) =>
+  lists.length * Math.max(1, Math.ceil(rows / size));
+
+interface Rows {
+  readonly live: number;
+  readonly isRead: boolean;
+  /** Records a page of the last reading of several pages: a source may show fewer than are asked for. */
+  readonly lastSize: number | undefined;
+}
 
 /** The first page may tell how many records there are, or be the only one. */
 async function totalOf(planning: Planning, stream: ListStream<Row>): Promise<number | undefined> {
@@ -55,13 +70,17 @@ async function totalOf(planning: Planning, stream: ListStream<Row>): Promise<num
   return reply.total ?? (reply.next === undefined && request.next !== undefined ? reply.arrived : undefined);
 }
 
-async function countRows({ ctx }: Planning, stream: ListStream<Row>): Promise<{ live: number; isRead: boolean }> {
-  const { rows } = await ctx.pg.query<{ live: number; isRead: boolean }>(
+async function countRows({ ctx }: Planning, stream: ListStream<Row>): Promise<Rows> {
+  const { rows } = await ctx.pg.query<{ live: number; isRead: boolean; last_size: number | null }>(
     `select (select count(*) from ${stream.merge.declared.root.name} t
          where t.account_id = $1 and t._deleted_at is null) as live,
        exists (select from sync.coverage c
-         where c.account_id = $1 and c.stream_key = $2 and not isempty(c.covered)) as "isRead"`,
+         where c.account_id = $1 and c.stream_key = $2 and not isempty(c.covered)) as "isRead",
+       (select ceil(s.seen / s.credits)::int from sync.stored_run_streams s
+         where s.account_id = $1 and s.stream_key = $2 and s.state = 'completed' and s.credits > 1 and s.seen > 0
+         order by s.run_id desc limit 1) as last_size`,
     [ctx.account, stream.key],
   );
-  return rows[0]!;
+  const { live, isRead, last_size } = rows[0]!;
+  return { live, isRead, lastSize: last_size ?? undefined };
 }
