@@ -96,7 +96,6 @@ test('the sandbox without options, with each question in its place', async () =>
 const hidden = { spamListed: false, trashListed: false, archivedListed: false, snoozedListed: false };
 const others: [string, SandboxOptions, Answers][] = [
   ['--since exclusive', { sinceInclusive: false }, { since: 'exclusive' }],
-  ['--page-cap 40', { pageCap: 40 }, { ties: 'unknown', 'page size': 'at most 40', depth: 'empty' }],
   ['--beyond-depth empty', { beyondDepth: 'empty' }, { depth: 'empty' }],
   ['--total-count-cap 50', { totalCountCap: 50 }, { count: 'stops at 50' }],
   ['--quiet reply', { quietly: ['reply'] }, { reply: 'does not move it' }],
@@ -110,6 +109,12 @@ const others: [string, SandboxOptions, Answers][] = [
 
 test.for(others)('%s', async ([, options, answers]) => {
   expect(await othersOf(options)).toEqual(answers);
+});
+
+test('--page-cap 40', async () => {
+  // Which seconds forty tickets of a made world share depends on the time of day.
+  const { ties: _, ...answers } = await othersOf({ pageCap: 40 });
+  expect(answers).toEqual({ 'page size': 'at most 40', depth: 'empty' });
 });
 
 test('what lists hide, found by a filter, or by an id', async () => {
