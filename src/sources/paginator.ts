@@ -7,6 +7,7 @@ import { readByCursor, readChangedByCursor } from '../engine/reading/by-cursor.t
 import { readMovingList } from '../engine/reading/moving-list.ts';
 import type { Ask, Reader } from '../engine/reading/reading.ts';
 import { readWhole } from '../engine/reading/whole-list.ts';
+import { Fatal } from '../errors.ts';
 
 interface Limited {
   /** Page size. A service that shows fewer records a page is noticed, and is asked for fewer. */
@@ -38,7 +39,21 @@ interface CursorPages extends Limited {
   readonly cursorPath: string;
 }
 
-export type Paginator = OffsetPages | NumberedPages | CursorPages;
+/** The reply is the whole list. */
+interface SinglePage {
+  readonly type: 'single_page';
+}
+
+export type Paginator = OffsetPages | NumberedPages | CursorPages | SinglePage;
+
+/** The largest page. A single page has no size. */
+export const limitOf = (pages: Paginator): number => (pages.type === 'single_page' ? 1_000_000 : pages.limit);
+
+const noCursor = ({ cursorPath, limit }: CursorPages) =>
+  new Fatal(
+    `a full page of ${limit} records has no field ${cursorPath}`,
+    'Correct cursorPath of the paginator: it names the next cursor. Where the service leaves it out on a last page that is full, give limit another number.',
+  );
 
 export function valueAt(body: unknown, path: string): unknown {
   return path.split('.').reduce((value, name) => (value as Record<string, unknown> | null | undefined)?.[name], body);
@@ -54,19 +69,24 @@ const readByOffset: Reader = (from, options) => readByCursor(from, options, true
 
 /** The reader of a list that is always read whole. */
 export const wholeReader = ({ type }: Paginator): Reader =>
-  ({ offset: readByOffset, page_number: readWhole, cursor: readByCursor as Reader })[type];
+  ({
+    offset: readByOffset,
+    page_number: readWhole,
+    cursor: readByCursor as Reader,
+    single_page: readByCursor as Reader,
+  })[type];
 
 /** The reader of a list of what has changed since a time, in the order of the changes. */
 export const changedReader = ({ type }: Paginator): Reader =>
-  type === 'cursor' ? readChangedByCursor : readMovingList;
+  type === 'cursor' || type === 'single_page' ? readChangedByCursor : readMovingList;
 
 /** A page of one record could not begin with the last one of the page before. */
 const leastOffsets = 2;
 
-const sized = ({ type, limitParam }: Paginator, { perPage }: Ask) =>
-  limitParam === undefined
-    ? {}
-    : { [limitParam]: String(type === 'offset' ? Math.max(leastOffsets, perPage) : perPage) };
+export function sized(pages: Paginator, { perPage }: Ask): Record<string, string> {
+  if (pages.type === 'single_page' || pages.limitParam === undefined) return {};
+  return { [pages.limitParam]: String(pages.type === 'offset' ? Math.max(leastOffsets, perPage) : perPage) };
+}
 
 /** A page of a list. `within`: path of its records in the body. `isWhole`: the list is read whole. */
 export function pageRequest(
@@ -75,13 +95,18 @@ export function pageRequest(
   ask: Ask,
   isWhole: boolean,
 ): Pick<Request<never>, 'query' | 'next' | 'total'> {
+  if (pages.type === 'single_page') return { query: {} };
   const query = sized(pages, ask);
   if (pages.type === 'cursor')
     return {
       query: { ...query, ...(ask.cursor !== undefined && { [pages.cursorParam]: ask.cursor }) },
       next: body => {
-        const next = valueAt(body, pages.cursorPath) ?? '';
-        return next === '' ? undefined : String(next);
+        const next = valueAt(body, pages.cursorPath);
+        const records = within === undefined ? body : valueAt(body, within);
+        const isFull = Array.isArray(records) && records.length >= ask.perPage;
+        // A wrong path would end each list at its first page.
+        if (next === undefined && isFull && ask.page === 1) throw noCursor(pages);
+        return next === undefined || next === null || next === '' ? undefined : String(next);
       },
     };
   const { totalPath } = pages;

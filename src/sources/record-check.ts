@@ -73,7 +73,7 @@ function schemaOf(facts: Facts, manner: Manner): z.ZodType {
   const isLenient = manner === 'lenient';
   if (isId && isLenient) return z[isNumber ? 'number' : 'string']().optional();
   const value = (): z.ZodType => {
-    if (facts.is === 'children') return z.array(checkOf(record!, isLenient ? 'asTexts' : manner));
+    if (facts.is === 'children') return z.array(checkOf(record!));
     if (facts.is === 'texts by name') return z.record(z.string(), z.string());
     if (facts.is === 'object') return z.looseObject(shapeOf(fields, manner));
     if (facts.is === 'objects') return z.array(z.looseObject(shapeOf(fields, manner)));
@@ -85,11 +85,8 @@ function schemaOf(facts: Facts, manner: Manner): z.ZodType {
 }
 
 /** The fields of a record itself: records of other streams in it are not looked at. Of a lenient record only the id. */
-export function checkOf<R extends AnyRecord>(
-  { fields, lenient }: R,
-  manner: keyof typeof written = 'asTexts',
-): z.ZodObject & z.ZodType<Value<R>> {
-  const shape = shapeOf(lenient ? { id: fields.id } : fields, manner);
+export function checkOf<R extends AnyRecord>({ fields, lenient, mayBeNumbers }: R): z.ZodObject & z.ZodType<Value<R>> {
+  const shape = shapeOf(lenient ? { id: fields.id } : fields, mayBeNumbers ? 'asNumbers' : 'asTexts');
   return z.looseObject(shape) as unknown as z.ZodObject & z.ZodType<Value<R>>;
 }
 

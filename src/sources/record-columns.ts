@@ -46,8 +46,11 @@ function columnOf(path: string, { type, column, apart: isApart, unlessZero: isUn
 export const columnsOf = (of: AnyRecord, behind: Readonly<Record<string, readonly Column[]>> = {}): Column[] =>
   allFields(of).flatMap(([path, facts]) => [
     ...(facts.is === 'column' ? [columnOf(path, facts, !of.lenient)] : []),
-    ...(behind[path] ?? []),
+    ...(Object.hasOwn(behind, path) ? behind[path]! : []),
   ]);
+
+/** The same columns, which read null of a value that was never checked. */
+export const uncheckedColumnsOf = (of: AnyRecord): Column[] => columnsOf({ ...of, lenient: true });
 
 /** Records of other streams, long texts, and what varies without a change. */
 export const leftOutOf = (of: AnyRecord): string[] =>

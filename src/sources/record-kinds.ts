@@ -20,10 +20,11 @@ export function kindOf(of: AnyRecord): Kind {
   const columns = fields.filter(([, { is }]) => is === 'column');
   const namesOf = (which: (facts: Facts) => unknown) =>
     columns.filter(([, facts]) => which(facts)).map(([name]) => name);
+  const shapeOf = ({ type }: Facts): Shape => (type === 'text' && of.mayBeNumbers ? 'scalar' : shapes[type]);
   const needed = namesOf(facts => facts.required || facts.needed);
   return {
     fields: fields.flatMap(([name, { is }]) => (is === 'embedded' ? [] : [name])),
-    ...(!of.lenient && { shapes: Object.fromEntries(columns.map(([name, { type }]) => [name, shapes[type]])) }),
+    ...(!of.lenient && { shapes: Object.fromEntries(columns.map(([name, facts]) => [name, shapeOf(facts)])) }),
     within: Object.fromEntries(
       fields.flatMap(([name, { is, record, of: stream }]) => {
         const kind = is === 'children' ? record!.name : is === 'embedded' ? stream : undefined;

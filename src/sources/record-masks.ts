@@ -19,12 +19,15 @@ export interface Masked {
   /** `safe.messages` */
   readonly view: string;
   readonly masks: ReadonlyMap<string, Mask>;
+  /** The columns of which the declaration says what they tell. What others hold is not shown. Default: all. */
+  readonly declared?: ReadonlySet<string>;
 }
 
 /** A column of the table that stores the rows. */
 export interface Shown {
   readonly name: string;
   readonly comment: string | null;
+  readonly type: string;
   readonly isList: boolean;
 }
 
@@ -84,9 +87,10 @@ function commentOf({ table, masks }: Masked): string {
 
 /** `viewOf`: the masked view of another table, for the comments of columns that join it. */
 export function maskStatements(masked: Masked, columns: readonly Shown[], viewOf: (table: string) => string): string[] {
-  const { table, rows, view, masks } = masked;
+  const { table, rows, view, masks, declared } = masked;
   const shown = columns.filter(({ name }) => name !== '_payload');
   const short = table.split('.')[1]!;
+  const isKnown = ({ name }: Shown) => declared === undefined || name.startsWith('_') || declared.has(name);
   const comments = shown.flatMap((column): [string, string][] => {
     const mask = masks.get(column.name);
     const { name, comment } = column;
@@ -109,7 +113,7 @@ export function maskStatements(masked: Masked, columns: readonly Shown[], viewOf
   });
   return [
     `create or replace view ${view} with (security_barrier) as
-select ${shown.flatMap(column => columnOf(column, masks.get(column.name))).join(',\n  ')}
+select ${shown.flatMap(column => (isKnown(column) ? columnOf(column, masks.get(column.name)) : [`null::${column.type} as ${column.name}`])).join(',\n  ')}
 from ${rows} t
 where t.account_id = any (array(select account_id from sync.readable_accounts))`,
     `comment on view ${view} is ${literal(commentOf(masked))}`,

@@ -8,7 +8,7 @@ import { columnsOf } from './record-columns.ts';
 import type { SourceTable } from './source.ts';
 
 /** `invoices` → `invoice_id` */
-const parentColumn = ({ name }: AnyRecord): string =>
+export const parentColumn = ({ name }: AnyRecord): string =>
   `${name
     .replace(/ies$/, 'y')
     .replace(/(ss|x|ch|sh)es$/, '$1')
@@ -36,7 +36,9 @@ export function tableStatements({ name, record, parent, version }: SourceTable):
   ];
   return [
     `create table if not exists ${name} (${keys.map(key => `${key} text`).join(', ')}, primary key (${keys.join(', ')}))`,
-    `alter table ${name} ${columns.map(column => `add column if not exists ${column}`).join(', ')}`,
+    ...(columns.length === 0
+      ? []
+      : [`alter table ${name} ${columns.map(column => `add column if not exists ${column}`).join(', ')}`]),
     `comment on column ${name}.account_id is 'The account.'`,
     `comment on column ${name}.id is 'Id at the source.'`,
     ...(parent === undefined

@@ -75,6 +75,8 @@ export interface RecordOf<N extends string, F extends Fields> {
   /** Comment of the table. */
   readonly says: string;
   readonly fields: F;
+  /** Ids and other texts may be numbers at the source. Each digit of them stays. */
+  readonly mayBeNumbers?: boolean;
   /** A value of another type is drift, and stays in `_payload`. It rejects no record; only an id that cannot be read does. */
   readonly lenient?: boolean;
 }
@@ -180,11 +182,18 @@ export const record = <const N extends string, F extends Fields>(
   fields: WithId<F>,
 ): RecordOf<N, F> => ({ name, says, fields });
 
-/** Words that SQL reserves, among those that services use. */
+/** Words that SQL reserves: no names of columns and tables. */
 const reserved = new Set(
-  'all analyze and any array as asc case cast check column create default desc distinct do else end false for foreign from grant group having in into leading limit not null offset on only or order primary references returning select some table then to trailing true union unique user using when where window with'.split(
-    ' ',
-  ),
+  [
+    'all analyse analyze and any array as asc asymmetric authorization binary both case cast check collate collation column concurrently',
+    'constraint create cross default',
+    'deferrable desc distinct do else end except false fetch for foreign freeze from full grant group having ilike in initially inner',
+    'intersect into is isnull join lateral leading left like limit localtime localtimestamp natural not notnull null offset on only or',
+    'order outer overlaps placing primary references returning right select session_user similar some symmetric system_user table',
+    'tablesample then to trailing true union unique user using variadic verbose when where window with xmin xmax cmin cmax ctid tableoid',
+  ]
+    .join(' ')
+    .split(' '),
 );
 
 /** `firstName` → `first_name`, `order` → `order_` */
@@ -193,7 +202,8 @@ export function columnNameOf(field: string): string {
     .replace(/([a-z0-9])([A-Z])/g, '$1_$2')
     .replace(/\W+/g, '_')
     .toLowerCase();
-  return reserved.has(name) ? `${name}_` : name;
+  const isReserved = reserved.has(name) || /^current_(catalog|date|role|schema|time|timestamp|user)$/.test(name);
+  return isReserved ? `${name}_` : name;
 }
 
 /** A record of a source that names no types: see `lenient`. */

@@ -9,8 +9,8 @@ import { listJobs } from '../engine/load/list-jobs.ts';
 import type { Reads } from '../engine/load/run-stream.ts';
 import { readFeed } from '../engine/reading/by-feed.ts';
 import type { Ask } from '../engine/reading/reading.ts';
-import { exitCodes, Fatal } from '../errors.ts';
-import { changedReader, type Paginator, pageRequest, valueAt, wholeReader } from './paginator.ts';
+import { exitCodes, Fatal, Retry } from '../errors.ts';
+import { changedReader, limitOf, type Paginator, pageRequest, sized, valueAt, wholeReader } from './paginator.ts';
 import { type AnyRecord, columnNameOf, type Facts, type Field, fieldsThatAre } from './record.ts';
 import { checkOf, factsOf, timeOf } from './record-check.ts';
 import { contactsOf, tellingColumns } from './record-personal.ts';
@@ -20,6 +20,10 @@ import { identify, type ListStream, type PersonalData, type Row, type Stream } f
 type NamesOf<R extends AnyRecord> = Extract<keyof R['fields'], string>;
 type TimesOf<R extends AnyRecord> = {
   [K in NamesOf<R>]: R['fields'][K] extends Field<unknown, 'timestamptz'> ? K : never;
+}[NamesOf<R>];
+/** Times that each record has. */
+type CertainTimesOf<R extends AnyRecord> = {
+  [K in NamesOf<R>]: R['fields'][K] extends Field<string, 'timestamptz'> ? K : never;
 }[NamesOf<R>];
 
 /** `/invoices/:id` */
@@ -41,6 +45,8 @@ interface Options {
 interface ListOptions extends Options {
   /** The path of one record. With it, deletions are confirmed: only a 404 counts. */
   readonly get?: ById;
+  /** Path of the record in the body of its own reply. Default: the body is the record. */
+  readonly getSelector?: string;
   /** The reason why deletions cannot be detected: the list hides records that exist. */
   readonly deletionsUnknown?: string;
 }
@@ -52,7 +58,7 @@ interface FullRefreshOptions<R extends AnyRecord> extends ListOptions {
 
 interface IncrementalOptions<R extends AnyRecord> extends ListOptions {
   /** The time that grows with each change. The list is in its ascending order. */
-  readonly cursor: TimesOf<R>;
+  readonly cursor: CertainTimesOf<R>;
   /** The parameter that wants records changed since a time, inclusive or not. */
   readonly startParam: string;
 }
@@ -67,7 +73,7 @@ interface FeedOptions<R extends AnyRecord> extends Options {
 }
 
 /** `of`: the stream of the deleted records, or by the word in the field `type`. */
-type Deletes<R extends AnyRecord> = { readonly id: NamesOf<R>; readonly at: TimesOf<R> } & (
+type Deletes<R extends AnyRecord> = { readonly id: NamesOf<R>; readonly at: CertainTimesOf<R> } & (
   | { readonly of: string }
   | { readonly type: NamesOf<R>; readonly of: Readonly<Record<string, string>> }
 );
@@ -89,20 +95,40 @@ export const fullRefresh = <R extends AnyRecord>(
   record: R,
   path: string,
   options: FullRefreshOptions<R> = {},
-): DeclaredStream => ({ kind: 'full refresh', record, path, options });
+): DeclaredStream => ({ kind: 'full refresh', record: ofService(record), path, options });
 
 export const incremental = <R extends AnyRecord>(
   record: R,
   path: string,
   options: IncrementalOptions<R>,
-): DeclaredStream => ({ kind: 'incremental', record, path, options });
+): DeclaredStream => ({ kind: 'incremental', record: ofService(record), path, options });
 
 export const feed = <R extends AnyRecord>(record: R, path: string, options: FeedOptions<R>): DeclaredStream => ({
   kind: 'feed',
-  record,
+  record: withNeeded(ofService(record), options.deletes),
   path,
   options,
 });
+
+/** A service may write ids, and what is declared as text, as numbers. */
+function ofService(record: AnyRecord): AnyRecord {
+  const fields = Object.entries(record.fields as Record<string, Facts>).map(([name, facts]) => [
+    name,
+    facts.record === undefined ? facts : { ...facts, record: ofService(facts.record) },
+  ]);
+  return { ...record, fields: Object.fromEntries(fields), mayBeNumbers: true };
+}
+
+/** Without these fields an event says nothing. */
+function withNeeded(record: AnyRecord, deletes: Deletes<Any> | undefined): AnyRecord {
+  if (deletes === undefined) return record;
+  const needed: string[] = [deletes.id, deletes.at, ...('type' in deletes ? [deletes.type] : [])];
+  const fields = Object.entries(record.fields as Record<string, Facts>).map(([name, facts]) => [
+    name,
+    needed.includes(name) ? { ...facts, needed: true } : facts,
+  ]);
+  return { ...record, fields: Object.fromEntries(fields) };
+}
 
 /** What the streams of a service share. */
 export interface Shared {
@@ -183,7 +209,7 @@ function listOf(shared: Shared, stream: DeclaredStream): ListStream<Row> {
   const pages = options.paginator ?? shared.paginator;
   const { schedule = stream.kind === 'full refresh' ? 'nightly' : 'fresh' } = options;
   const { target = schedule === 'fresh' ? '5m' : '26h' } = options;
-  const check = checkOf(record, 'asNumbers') as unknown as Request<Row>['record'];
+  const check = checkOf(record) as unknown as Request<Row>['record'];
   const time = timeFieldOf(stream);
   const at = (one: Row) => timeOf(String((one as unknown as Record<string, unknown>)[time ?? ''] ?? ''));
   const asked = (ask: Ask): Request<Row> => requestOf(shared, stream, ask, check);
@@ -194,7 +220,7 @@ function listOf(shared: Shared, stream: DeclaredStream): ListStream<Row> {
     schedule: schedule === 'fresh' ? ['fresh', 'nightly'] : ['nightly'],
     relations: tables.map(shortName),
     read: readerOf(stream, pages),
-    paging: { perPage: pages.limit, depth: Number.POSITIVE_INFINITY, byOffset: pages.type === 'offset' },
+    paging: { perPage: limitOf(pages), depth: Number.POSITIVE_INFINITY, byOffset: pages.type === 'offset' },
     ...(stream.kind !== 'incremental' && { fromTheBeginning: true }),
     request: (_list, ask) => ({ ...asked(ask), ...(time !== undefined && { stampedAt: at }) }),
     orderedBy: stream.kind === 'full refresh' ? () => Number.NaN : at,
@@ -224,13 +250,17 @@ const deletionsOf = (stream: DeclaredStream): NonNullable<ListStream<Row>['delet
 };
 
 function getOf(
-  { get }: ListOptions,
+  { get, getSelector: within }: ListOptions,
   record: Request<Row>['record'],
   kind: string,
 ): Pick<ListStream<Row>, 'get' | 'sampled'> {
   if (get === undefined) return {};
   const path = (id: string) => get.replace(':id', encodeURIComponent(id));
-  return { get: id => ({ path: path(id), query: {}, cost: 1, shape: 'single', kind, record }), sampled: true };
+  const selected = within === undefined ? {} : { within };
+  return {
+    get: id => ({ path: path(id), query: {}, cost: 1, shape: 'single', kind, record, ...selected }),
+    sampled: true,
+  };
 }
 
 function requestOf(shared: Shared, stream: DeclaredStream, ask: Ask, record: Request<Row>['record']): Request<Row> {
@@ -239,7 +269,7 @@ function requestOf(shared: Shared, stream: DeclaredStream, ask: Ask, record: Req
   const pages = options.paginator ?? shared.paginator;
   const page =
     stream.kind === 'feed'
-      ? feedRequest(stream.options, pages, within, ask)
+      ? feedRequest(stream, pages, within, ask)
       : pageRequest(pages, within, ask, stream.kind === 'full refresh');
   const since =
     stream.kind === 'incremental' && ask.since !== undefined
@@ -254,21 +284,31 @@ function requestOf(shared: Shared, stream: DeclaredStream, ask: Ask, record: Req
 }
 
 function feedRequest(
-  { cursorParam, hasMorePath }: FeedOptions<AnyRecord>,
-  { limitParam }: Paginator,
+  { path, options: { cursorParam, hasMorePath } }: Extract<DeclaredStream, { kind: 'feed' }>,
+  pages: Paginator,
   within: string | undefined,
   ask: Ask,
 ): Pick<Request<never>, 'query' | 'next'> {
   return {
     query: {
-      ...(limitParam !== undefined && { [limitParam]: String(ask.perPage) }),
+      ...sized(pages, ask),
       ...(ask.cursor !== undefined && { [cursorParam]: ask.cursor }),
     },
     next: body => {
       const events = within === undefined ? body : valueAt(body, within);
-      const last = Array.isArray(events) ? events.at(-1) : undefined;
-      const goesOn = hasMorePath === undefined || valueAt(body, hasMorePath) === true;
-      return goesOn && last !== undefined ? String((last as { id?: unknown }).id) : undefined;
+      const ids = (Array.isArray(events) ? events : []).flatMap(one => (one as { id?: unknown } | null)?.id ?? []);
+      if (hasMorePath === undefined) return ids.length > 0 ? String(ids.at(-1)) : undefined;
+      const more = valueAt(body, hasMorePath);
+      if (more === undefined)
+        throw new Fatal(
+          `GET ${path}: the reply has no field ${hasMorePath}`,
+          'Correct hasMorePath of the feed: it names the word whether more events follow.',
+        );
+      if (!/^(true|1)$/i.test(String(more))) return undefined;
+      // An event without an id has no place behind which the next page begins.
+      if (ids.length === 0)
+        throw new Retry(`GET ${path}: more events are said to follow, and none of this page has an id`);
+      return String(ids.at(-1));
     },
   };
 }

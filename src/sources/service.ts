@@ -8,8 +8,10 @@ import { partsOfWholeLists } from '../engine/forecast/plan-whole-lists.ts';
 import { bearerDialect } from '../engine/http/bearer-dialect.ts';
 import { type Dialect, fixedToken } from '../engine/http/dialect.ts';
 import { exitCodes, Fatal } from '../errors.ts';
+import { limitOf } from './paginator.ts';
 import { type AnyRecord, columnNameOf, fieldsThatAre } from './record.ts';
 import { contactsOf } from './record-personal.ts';
+import { parentColumn } from './record-tables.ts';
 import { type DeclaredStream, type Shared, streamsOf, tablesOfStream } from './service-streams.ts';
 import type { Connection, ListStream, Row, Source, Uses } from './source.ts';
 
@@ -17,7 +19,7 @@ import type { Connection, ListStream, Row, Source, Uses } from './source.ts';
 interface Told {
   /** Header with what is left of the period. */
   readonly remaining?: string;
-  /** Header with the seconds until the period ends, or when it ends. */
+  /** Header that says when the period ends: in so many seconds, in seconds since 1970, or a date. */
   readonly resets?: string | 'midnight UTC';
 }
 
@@ -179,6 +181,15 @@ function dialectOf(
   };
 }
 
+/** No period is so long: a larger number is a time. */
+const longestPeriod = 1e9;
+
+function secondsUntil(value: string | undefined, nowSeconds: number): number {
+  if (value === undefined) return Number.NaN;
+  if (!/^\d+(\.\d+)?$/.test(value)) return Date.parse(value) / 1000 - nowSeconds;
+  return Number(value) < longestPeriod ? Number(value) : Number(value) - nowSeconds;
+}
+
 function rateOf(
   { remaining, resets }: Told,
   header: (name: string) => string | undefined,
@@ -188,7 +199,7 @@ function rateOf(
   if (!Number.isFinite(left)) return {};
   const second = Math.floor(Date.parse(header('date') ?? '') / 1000);
   const resetSeconds =
-    resets === 'midnight UTC' ? 86_400 - (second % 86_400) : Number(header(resets?.toLowerCase() ?? '') ?? Number.NaN);
+    resets === 'midnight UTC' ? 86_400 - (second % 86_400) : secondsUntil(header(resets?.toLowerCase() ?? ''), second);
   return {
     remaining: left,
     ...(limit !== undefined && { limit }),
@@ -213,27 +224,61 @@ const usesOf = ({ streams }: Service<string>): Uses => {
   );
 };
 
-function refuseWrong({ name, limits, streams }: Service<string>): void {
+/** Schemas that are there already. */
+const taken = /^(sync|safe|analytics|internal|lake|public|books|helpdesk|information_schema|pg_.*)$/;
+const longestName = 40;
+const isName = (name: string) =>
+  /^[a-z][a-z0-9_]*$/.test(name) && columnNameOf(name) === name && name.length <= longestName;
+
+function refuseWrong({ name, limits, paginator, streams }: Service<string>): void {
   const refuse = (what: string, remedy: string) => new Fatal(`source ${name}: ${what}`, remedy, exitCodes.usage);
+  if (taken.test(name)) throw refuse('a schema of this name is there already', 'Give the source another name.');
   if (new Set(limits.map(({ per }) => per)).size < limits.length)
     throw refuse('it has two limits of the same time', 'Declare the tighter one.');
-  const records = streams.flatMap(stream => [stream.record, ...partsOf(stream)]);
-  const wrong = [name, ...records.map(record => record.name)].find(one => one !== columnNameOf(one));
+  if (limits.some(one => one.remaining !== undefined && one !== longestOf(limits)))
+    throw refuse('remaining tells of a limit that is not the longest', 'Name the headers of the longest limit.');
+  for (const pages of [paginator, ...streams.flatMap(({ options }) => options.paginator ?? [])])
+    if (!(limitOf(pages) >= 2))
+      throw refuse('the limit of a page is less than 2', 'Name the number of records of a page.');
+  const records = streams.flatMap(stream => [
+    { record: stream.record, parent: 'id' },
+    ...partsOf(stream).map(record => ({ record, parent: parentColumn(stream.record) })),
+  ]);
+  const wrong = [name, ...records.map(({ record }) => record.name)].find(one => !isName(one));
   if (wrong !== undefined)
     throw refuse(
       `${wrong} is no name of SQL`,
-      `Name it ${columnNameOf(wrong)}: small letters, digits and underscores.`,
+      `Take small letters, digits and underscores, at most ${longestName}, and no word that SQL reserves.`,
     );
-  const twice = records.find((record, i) => records.findIndex(one => one.name === record.name) < i);
+  const twice = records.find(({ record }, i) => records.findIndex(one => one.record.name === record.name) < i);
   if (twice !== undefined)
     throw refuse(
-      `two records have the name ${twice.name}`,
+      `two records have the name ${twice.record.name}`,
       'Each record has a table of its name: give it another one.',
     );
+  for (const { record, parent } of records) refuseFields(record, parent, refuse);
   const [deep] = streams.flatMap(partsOf).flatMap(part => fieldsThatAre(part, 'children'));
   if (deep !== undefined)
     throw refuse(
       `${deep[0]} lies within a record that lies within another one, and would have no table`,
       'Leave it out: it stays in _payload of the record around it.',
     );
+}
+
+function refuseFields(record: AnyRecord, parent: string, refuse: (what: string, remedy: string) => Fatal): void {
+  const met = new Map<string, string>();
+  for (const [field, { column, isId }] of fieldsThatAre(record, 'column')) {
+    const of = `the field ${field} of ${record.name}`;
+    if (/['"\\]/.test(field)) throw refuse(`${of} has a quotation mark`, 'Leave it out: it stays in _payload.');
+    const isOurs = ['account_id', parent].includes(column) || column.startsWith('_');
+    if (!isId && (isOurs || !/^[a-z][a-z0-9_]*$/.test(column) || column.length > longestName))
+      throw refuse(
+        `${of} would have the column ${column}, which ${isOurs ? 'the mirror has itself' : 'is no name of SQL'}`,
+        `Give it another column, as in { column: '${record.name}_${column.replace(/\W|^_+/g, '')}' }, or leave it out.`,
+      );
+    const other = met.get(column);
+    if (other !== undefined)
+      throw refuse(`${of} and the field ${other} would have one column, ${column}`, 'Give one of them another column.');
+    met.set(column, field);
+  }
 }

@@ -36,7 +36,7 @@ export interface Billing extends AsyncDisposable {
   before: (url: URL) => number | undefined;
   /** Requests that are left for today. */
   left: number;
-  delete(type: 'invoice' | 'client', id: string): void;
+  delete(type: 'invoice' | 'client', id: string, at?: string): void;
 }
 
 /** No page is longer, whatever is asked for. */
@@ -52,10 +52,10 @@ export async function startBilling(): Promise<Billing> {
     asked: [] as URL[],
     before: (() => undefined) as Billing['before'],
     left: Number.POSITIVE_INFINITY,
-    delete(type: 'invoice' | 'client', id: string) {
+    delete(type: 'invoice' | 'client', id: string, at = new Date().toISOString()) {
       billing[`${type}s`].delete(id);
       const id_of_event = rawJson(String(2n ** 60n + BigInt(deletions.length)));
-      deletions.push({ id: id_of_event, type, of: rawJson(id), at: new Date().toISOString() });
+      deletions.push({ id: id_of_event, type, of: rawJson(id), at });
     },
   };
   const shownInvoice = ({ id, client_id, lines, ...rest }: Invoice) => ({

@@ -294,6 +294,19 @@ describe('the billing service of the guide', long, () => {
     expect(await s.rows('select count(*) as n from billing.deletions')).toEqual([{ n: 3 }]);
   });
 
+  test('a deletion that is dated ahead does not bury what is changed after it was heard of', async () => {
+    const { invoices } = of.billing;
+    const third = [...invoices.keys()][2]!;
+    const kept = invoices.get(third)!;
+    of.billing.delete('invoice', third, '2091-01-01T00:00:00Z');
+    await s.sync();
+    expect(await of.differences(db.pool)).toEqual([]);
+    for (let seconds = 0; seconds < 4; seconds++) await s.nextSecond();
+    invoices.set(third, { ...kept, status: 'paid', updatedAt: new Date().toISOString() });
+    await s.sync();
+    expect(await of.differences(db.pool)).toEqual([]);
+  });
+
   test('readers without the right to personal data see hashes, also of parts; an erasure clears what has the address', async () => {
     const [row] = await s.rows(
       `select bool_and(c.name ~ '^[0-9a-f]{64}$' and c.email ~ '^[0-9a-f]{64}$') as clients, (select bool_and(note ~ '^[0-9a-f]{64}$') from safe.billing_invoices) as notes,
@@ -308,6 +321,20 @@ describe('the billing service of the guide', long, () => {
     expect(await s.rows(`select count(*) as n from billing.clients t where t::text like '%client7@%'`)).toEqual([
       { n: 0 },
     ]);
+  });
+
+  test('field rules follow numbers as ids, and parts', async () => {
+    s = new House(program(), db, {
+      ...of.env,
+      ...{ FIELD_RULES: 'billing.clients.name,billing.lines.text', FIELD_RULES_KEY: 'a-key-of-sixteen-letters' },
+    });
+    await s.ends([0], 'fields', 'apply');
+    await s.ends([0], 'sync');
+    const [row] = await s.rows(
+      `select (select count(*) from billing.clients where _deleted_at is null and name is null and id::numeric > 2^53) as clients,
+         (select count(*) from billing.lines where text is not null) as texts`,
+    );
+    expect(row).toEqual({ clients: of.billing.clients.size, texts: 0 });
   });
 
   test('a day without quota defers the run', async () => {

@@ -1,8 +1,12 @@
 /** A declared service: the limits, settings and mistakes that need no server. */
 import { expect, test } from 'vitest';
-import { id, record, text, time } from '../../src/sources/record.ts';
+import { applyRules } from '../../src/engine/http/rules/field-rules.ts';
+import type { Ask } from '../../src/engine/reading/reading.ts';
+import { children, id, record, text, time } from '../../src/sources/record.ts';
+import { kindOf } from '../../src/sources/record-kinds.ts';
 import { defineService, perDay, perHour, perMinute, perSecond, type Service } from '../../src/sources/service.ts';
 import { feed, fullRefresh, incremental } from '../../src/sources/service-streams.ts';
+import type { ListStream, Row } from '../../src/sources/source.ts';
 
 const order = record('orders', 'Orders.', {
   id: id(),
@@ -14,13 +18,12 @@ const gone = record('gone', 'What was deleted.', {
   of: text('Id.').plain(),
   at: time('When.').always(),
 });
-const shop = (more: Partial<Service<'shop'>> = {}) =>
-  defineService({
-    ...{ name: 'shop', label: 'the shop', says: 'The shop.', limits: [] },
-    paginator: { type: 'offset', offsetParam: 'offset', limit: 50 },
-    streams: [incremental(order, '/orders', { cursor: 'changedAt', startParam: 'since' })],
-    ...more,
-  });
+const bare: Omit<Service<string>, 'name'> = {
+  ...{ label: 'the shop', says: 'The shop.', limits: [] },
+  paginator: { type: 'offset', offsetParam: 'offset', limit: 50 },
+  streams: [incremental(order, '/orders', { cursor: 'changedAt', startParam: 'since' })],
+};
+const shop = (more: Partial<Service<'shop'>> = {}) => defineService({ ...bare, name: 'shop', ...more });
 const values = { SHOP_BASE_URL: new URL('https://shop.example'), SHOP_KEY: 'key', SHOP_LOOKBACK_SECONDS: 10 };
 const connectionOf = (source: ReturnType<typeof shop>, more: object = {}) =>
   source.connect(source.configure({ ...values, ...more }, undefined as never))!;
@@ -70,6 +73,81 @@ test.each([
   ],
 ] satisfies [Partial<Service<'shop'>>, string][])('a mistake is refused when it is declared: %o', (more, sentence) => {
   expect(() => shop(more)).toThrow(sentence);
+});
+
+const fieldsOf = (fields: Record<string, unknown>) => ({
+  streams: [fullRefresh(record('orders', 'Orders.', { id: id(), ...fields } as never), '/orders')],
+});
+const plain = text('Text.').plain();
+test.each([
+  [{ account_id: plain }, 'the column account_id, which the mirror has itself'],
+  [{ _payload: plain }, 'the column _payload, which the mirror has itself'],
+  [{ updatedAt: plain, updated_at: plain }, 'would have one column, updated_at'],
+  [{ "it's": plain }, 'has a quotation mark'],
+  [{ '1st': plain }, 'the column 1st, which is no name of SQL'],
+  [
+    { lines: children(record('lines', 'Lines.', { id: id(), order_id: plain })) },
+    'order_id, which the mirror has itself',
+  ],
+])('a field that would break the SQL is refused: %o', (fields, sentence) => {
+  expect(() => shop(fieldsOf(fields))).toThrow(sentence);
+});
+
+test('names and limits that cannot be are refused', () => {
+  expect(() => defineService({ ...bare, name: 'sync' })).toThrow('a schema of this name is there already');
+  expect(() => defineService({ ...bare, name: 'left' })).toThrow('left is no name of SQL');
+  expect(() => shop({ limits: [perMinute(60, { remaining: 'X-Left' }), perDay(5000)] })).toThrow(
+    'remaining tells of a limit that is not the longest',
+  );
+  expect(() => shop({ paginator: { type: 'offset', offsetParam: 'offset', limit: 0 } })).toThrow('less than 2');
+});
+
+const asked = (source: ReturnType<typeof shop>, ask: Partial<Ask> = {}) =>
+  (source.streams[0] as ListStream<Row>).request('default', { page: 1, perPage: 2, ...ask });
+const none = () => undefined;
+
+test('a wrong path of the next page is an error, and no end of the list', () => {
+  const paginator = { type: 'cursor', cursorParam: 'c', cursorPath: 'nxt', limit: 2 } as const;
+  const request = asked(shop({ paginator, dataSelector: 'rows', streams: [fullRefresh(part, '/parts')] }));
+  expect(() => request.next!({ rows: [1, 2], next: 'b' }, none)).toThrow('has no field nxt');
+  expect(request.next!({ rows: [1, 2], nxt: null }, none)).toBeUndefined();
+  expect(request.next!({ rows: [1] }, none)).toBeUndefined();
+  const events = asked(
+    shop({ dataSelector: 'rows', streams: [feed(gone, '/gone', { cursorParam: 'after', hasMorePath: 'more' })] }),
+  );
+  expect(() => events.next!({ rows: [{ id: 1 }], has_more: true }, none)).toThrow('the reply has no field more');
+  expect(() => events.next!({ rows: [null, { of: 'a' }], more: true }, none)).toThrow('none of this page has an id');
+  expect(events.next!({ rows: [{ id: 7 }, null], more: 'true' }, none)).toBe('7');
+  expect(events.next!({ rows: [{ id: 7 }], more: false }, none)).toBeUndefined();
+});
+
+test('the end of a period comes as seconds, as a time, or as a date', () => {
+  const { dialect } = connectionOf(shop({ limits: [perHour(10, { remaining: 'Left', resets: 'Resets' })] }), {
+    SHOP_REQUESTS_PER_HOUR: 10,
+  });
+  const resets = (value: string) => {
+    const headers: Record<string, string> = { left: '1', resets: value, date: 'Thu, 01 Jan 2026 00:00:00 GMT' };
+    return dialect.rate(name => headers[name]).resetSeconds;
+  };
+  const midnight = Date.UTC(2026, 0, 1) / 1000;
+  expect(['30', String(midnight + 30), 'Thu, 01 Jan 2026 00:00:30 GMT'].map(resets)).toEqual([30, 30, 30]);
+});
+
+test('a field rule leaves ids and texts that are numbers as they are', () => {
+  const { tables } = shop();
+  const kind = kindOf(tables![0]!.record);
+  expect(kind.shapes).toMatchObject({ id: 'scalar', order: 'scalar' });
+  const rules = {
+    kinds: { orders: kind },
+    rules: [{ kind: 'orders', path: ['order'], action: { name: 'leave out' } }],
+  };
+  expect(
+    applyRules(
+      { ...rules, key: 'k' } as never,
+      'orders',
+      '[{"id":1152921504606846977,"order":7,"changedAt":"2026-01-01T00:00:00Z"}]',
+    ),
+  ).toBe('[{"id":1152921504606846977,"changedAt":"2026-01-01T00:00:00Z"}]');
 });
 
 test('a cursor that is no time of the record does not compile', () => {

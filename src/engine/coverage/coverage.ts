@@ -121,8 +121,8 @@ interface WalkRow {
 function walkOf(row: WalkRow): Walk | undefined {
   if (row.page === null) return undefined;
   const updatedSince = row.updated_since_ms ?? undefined;
-  const cursor = row.cursor ?? undefined;
-  return { since: row.since_ms, asOf: row.as_of_ms, page: row.page, deep: row.deep, updatedSince, cursor };
+  const cursor = row.cursor === null ? {} : { cursor: row.cursor };
+  return { since: row.since_ms, asOf: row.as_of_ms, page: row.page, deep: row.deep, updatedSince, ...cursor };
 }
 
 /**

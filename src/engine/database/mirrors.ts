@@ -6,6 +6,7 @@
 import type pg from 'pg';
 import { exitCodes, ShelfdeskError } from '../../errors.ts';
 import { allFields, computedOf, type Facts, fieldsThatAre } from '../../sources/record.ts';
+import { uncheckedColumnsOf } from '../../sources/record-columns.ts';
 import { literal, type Masked, maskStatements, masksOfRecord, type Shown } from '../../sources/record-masks.ts';
 import { tableStatements } from '../../sources/record-tables.ts';
 import { announcedBy, type Source, type SourceTable, type Stream } from '../../sources/source.ts';
@@ -46,11 +47,14 @@ export async function addMirrors(
 async function makeTables(client: pg.Client, { name: source, schema, tables = [] }: Mirror): Promise<boolean> {
   if (schema === undefined) return false;
   await refuseOtherTypes(client, tables);
+  const before = await columnNames(client, tables);
   const isMade = await make(client, source, 'tables', [
     `create schema if not exists ${source}`,
     `comment on schema ${source} is ${literal(schema.says)}`,
     ...tables.flatMap(tableStatements),
   ]);
+  if (isMade)
+    for (const table of tables) await settleColumns(client, table, before.get(table.name) ?? new Set<string>());
   for (const { name, parent = '' } of isMade ? tables : []) {
     const { rows } = await client.query<{ mirrored: boolean }>(
       `select exists (select from pg_attribute where attrelid = $1::regclass and attname = '_payload') as mirrored`,
@@ -59,6 +63,33 @@ async function makeTables(client: pg.Client, { name: source, schema, tables = []
     if (!rows[0]!.mirrored) await client.query('select sync.add_mirror($1::regclass, $2)', [name, parent]);
   }
   return isMade;
+}
+
+/** By table, the columns that it has. */
+async function columnNames(client: pg.Client, tables: readonly SourceTable[]): Promise<Map<string, Set<string>>> {
+  const { rows } = await client.query<{ name: string; columns: string[] }>(
+    `select n.name, array_agg(a.attname::text) as columns from unnest($1::text[]) n (name)
+     join pg_attribute a on a.attrelid = to_regclass(n.name) and a.attnum > 0 and not a.attisdropped group by 1`,
+    [tables.map(({ name }) => name)],
+  );
+  return new Map(rows.map(({ name, columns }) => [name, new Set(columns)]));
+}
+
+/**
+ * Fills a column that is new in a table in use from the records as they are stored: a record that has not changed is not written again.
+ * A column that is no longer declared is emptied: nothing says any more what it tells of people.
+ */
+async function settleColumns(client: pg.Client, table: SourceTable, before: ReadonlySet<string>): Promise<void> {
+  const { name, record, parent } = table;
+  const declared = uncheckedColumnsOf(record).filter(({ name: column }) => column !== 'id');
+  const known = new Set(['account_id', 'id', parent, ...declared.map(column => column.name)]);
+  const filled = before.size === 0 ? [] : declared.filter(column => !before.has(column.name));
+  const emptied = [...before].filter(column => !column.startsWith('_') && !known.has(column));
+  const sets = [
+    ...filled.map(column => `${column.name} = (select ${column.sql} from (select t._payload) r (record))`),
+    ...emptied.map(column => `${column} = null`),
+  ];
+  if (sets.length > 0) await client.query(`update ${name} t set ${sets.join(', ')}`);
 }
 
 /** A column keeps its type: the values that it has would have to be read again. */
@@ -77,7 +108,7 @@ async function refuseOtherTypes(client: pg.Client, tables: readonly SourceTable[
   if (other !== undefined)
     throw new ShelfdeskError(
       `the column ${other.column} of ${other.table} is ${other.stored}, and its record declares ${other.type}`,
-      `Give the field another column, or drop this one (alter table ${other.table} drop column ${other.column}) and fill the new one by a backfill with --again.`,
+      "Give the field another column, as in time('…', { column: 'born_at' }): it is filled from the stored records, and this one is emptied.",
       exitCodes.failed,
     );
 }
@@ -149,7 +180,7 @@ async function make(client: pg.Client, source: string, name: string, statements:
 async function columnsOf(client: pg.Client, masked: readonly Masked[]): Promise<Map<string, Shown[]>> {
   const { rows } = await client.query<{ rows: string; columns: Shown[] }>(
     `select w.rows, json_agg(json_build_object('name', a.attname, 'comment', col_description(a.attrelid, a.attnum),
-       'isList', a.atttypid = 'text[]'::regtype) order by a.attnum) as columns
+       'isList', a.atttypid = 'text[]'::regtype, 'type', format_type(a.atttypid, a.atttypmod)) order by a.attnum) as columns
      from unnest($1::text[]) w (rows) join pg_attribute a on a.attrelid = to_regclass(w.rows) and a.attnum > 0 and not a.attisdropped
      group by w.rows`,
     [masked.map(one => one.rows)],
@@ -179,8 +210,10 @@ function commentsOf({ name, rows = name, record }: SourceTable): string[] {
  */
 const maskedOf = ({ tables = [], schema }: Mirror): Masked[] =>
   tables
-    .map(({ name, rows = name, record }) => {
+    .map(({ name, rows = name, record, parent = 'id' }) => {
       const view = schema === undefined ? record.name : name.replace('.', '_');
-      return { table: name, rows, view: `safe.${view}`, masks: masksOfRecord(record) };
+      const own = ['account_id', 'id', parent, ...fieldsThatAre(record, 'column').map(([, { column }]) => column)];
+      const declared = schema === undefined ? {} : { declared: new Set(own) };
+      return { table: name, rows, view: `safe.${view}`, masks: masksOfRecord(record), ...declared };
     })
     .filter(({ masks }) => schema !== undefined || masks.size > 0);

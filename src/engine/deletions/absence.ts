@@ -36,14 +36,23 @@ export async function settleAbsence(
   whole: WholeList,
   accepts: boolean,
 ): Promise<string | undefined> {
-  const table = stream.merge.declared.root.name;
   const { lookbackMs } = sourceOf(ctx, stream.source);
-  const { absent, live } = await candidatesOf(ctx.pg, claim.account, table, whole, lookbackMs);
+  const { absent, live } = await candidatesOf(ctx.pg, claim.account, stream, {
+    ...whole,
+    fromMs: beginningOf(ctx, stream),
+    lookbackMs,
+  });
   if (stream.deletions === 'verify' && absent.length > 0) return undefined;
   const unknown = await markAbsent(ctx, claim, stream, { ...whole, absent, live, accepts });
   if (unknown === undefined) await noteWhole(ctx, claim, stream, list, whole);
   return unknown;
 }
+
+/** The start of what is mirrored of a stream, in ms. */
+export const beginningOf = (
+  ctx: Pick<Context, 'sources'>,
+  stream: Pick<ListStream<Row>, 'source' | 'fromTheBeginning'>,
+): Ms => (stream.fromTheBeginning ? 0 : (sourceOf(ctx, stream.source).sinceMs ?? 0));
 
 async function noteWhole(
   ctx: Context,
@@ -97,11 +106,23 @@ async function confirm(ctx: Context, claim: Claim, stream: ListStream<Row>, id: 
   return true;
 }
 
-/** The ids of the rows that exist at the source as far as the mirror knows. */
-export async function idsOfLive(db: pg.Pool, account: string, table: string): Promise<Set<string>> {
+/** SQL: a list that is read from a time on, $2, shows the row. */
+const isWithin = ({ merge }: Pick<ListStream<Row>, 'merge'>, fromMs: Ms): string => {
+  const { version } = merge.declared.root;
+  return version === undefined || fromMs === 0 ? '$2::timestamptz is not null' : `t.${version} >= $2`;
+};
+
+/** The ids of the rows that exist at the source as far as the mirror knows. `fromMs`: those that changed since then. */
+export async function idsOfLive(
+  db: pg.Pool,
+  account: string,
+  stream: Pick<ListStream<Row>, 'merge'>,
+  fromMs: Ms,
+): Promise<Set<string>> {
   const { rows } = await db.query<{ id: string }>(
-    `select id from ${table} where account_id = $1 and _deleted_at is null`,
-    [account],
+    `select t.id from ${stream.merge.declared.root.name} t
+     where t.account_id = $1 and t._deleted_at is null and ${isWithin(stream, fromMs)}`,
+    [account, new Date(fromMs)],
   );
   return new Set(rows.map(({ id }) => id));
 }
@@ -109,16 +130,16 @@ export async function idsOfLive(db: pg.Pool, account: string, table: string): Pr
 async function candidatesOf(
   db: pg.Pool,
   account: string,
-  table: string,
-  { shown, asOfMs }: WholeList,
-  lookbackMs: number,
+  stream: Pick<ListStream<Row>, 'merge'>,
+  { shown, asOfMs, fromMs, lookbackMs }: WholeList & { fromMs: Ms; lookbackMs: number },
 ): Promise<{ absent: string[]; live: number }> {
   // A list may show a record one lookback later than the reply that brought it.
   const { rows } = await db.query<{ absent: string[]; live: number }>(
-    `select coalesce(array_agg(t.id order by t.id) filter (where t.id <> all ($2) and t._observed_at < $3), '{}') as absent,
+    `select coalesce(array_agg(t.id order by t.id) filter (where t.id <> all ($3) and t._observed_at < $4), '{}') as absent,
        count(*) as live
-     from ${table} t where t.account_id = $1 and t._deleted_at is null`,
-    [account, storableIds([...shown]), new Date(asOfMs - lookbackMs)],
+     from ${stream.merge.declared.root.name} t
+     where t.account_id = $1 and t._deleted_at is null and ${isWithin(stream, fromMs)}`,
+    [account, new Date(fromMs), storableIds([...shown]), new Date(asOfMs - lookbackMs)],
   );
   return rows[0]!;
 }

@@ -28,7 +28,8 @@ export async function buryByEvents(ctx: Context, claim: Claim, source: string, e
     for (const { type, declared } of events.of) {
       const { rows } = await client.query<{ id: string }>(
         `update ${rowsOf(declared.root)} t set _deleted_at = e.at, _synced_at = $2
-         from (select ${events.id} as id, max(${events.at}) as at from ${events.table}
+         -- An event that is dated ahead of its reply tells of no later time.
+         from (select ${events.id} as id, max(least(${events.at}, _observed_at + interval '2 seconds')) as at from ${events.table}
            where account_id = $1 and ($3::text is null or ${events.type ?? 'null'} = $3) group by 1) e
          where t.account_id = $1 and t.id = e.id and t._deleted_at is null and t._observed_at - $4 * interval '1 millisecond' < e.at
          returning t.id, ${keepChanges('$2', 'null', '$5')}`,

@@ -5,14 +5,17 @@ import { openSince } from '../commit/rejects.ts';
 import type { Context } from '../context.ts';
 import { type Outcome, readAnew } from '../load/list-loop.ts';
 import type { Claim } from '../runs/claims.ts';
-import { settleAbsence } from './absence.ts';
+import { beginningOf, settleAbsence } from './absence.ts';
 import { acceptsDeletions } from './swept-ranges.ts';
 
 export async function sweepWholeList(ctx: Context, claim: Claim, stream: ListStream<Row>): Promise<Outcome> {
   const started = new Date(ctx.clock.now());
   const missing: string[] = [];
   for (const { name: list } of stream.lists) {
-    const { gaps, whole } = await readAnew(ctx, claim, stream, list, { fromMs: 0, walk: undefined });
+    const { gaps, whole } = await readAnew(ctx, claim, stream, list, {
+      fromMs: beginningOf(ctx, stream),
+      walk: undefined,
+    });
     missing.push(...gaps);
     if (whole === undefined) continue;
     const unknown = await settleAbsence(ctx, claim, stream, list, whole, await acceptsDeletions(ctx.pg, claim.run));

@@ -34,9 +34,12 @@ export function parse<T>(
   const body = ruled === raw.text ? sent : parseJson(ruled);
   const header = (name: string) => single(raw.headers[name]);
   const next = request.next?.(body, header);
-  const text = request.within === undefined ? ruled : textWithin(ruled, body, request.within);
-  const all = recordsIn(valueWithin(body, request.within), request.shape, dialect.idTypes);
+  const within = valueWithin(body, request.within);
+  // Some services write null for an empty list.
+  const isNull = within === null && request.within !== undefined && request.shape === 'list';
+  const all = isNull ? [] : recordsIn(within, request.shape, dialect.idTypes);
   if (all === undefined) throw otherShape(request, request.shape, body);
+  const text = isNull ? '[]' : request.within === undefined ? ruled : textWithin(ruled, body, request.within);
   const records: T[] = [];
   const unreadable: Unreadable[] = [];
   all.forEach((one, place) => {

@@ -20,11 +20,20 @@ export function pageOf<T extends { id: string }>(
   return {
     arrived: reply.arrived,
     rows: reply.records.map(record => ({ id: record.id, time: stream.orderedBy(record, order) })),
+    ...(reply.unreadable.length > 0 && { borders: bordersOf(reply) }),
     asOf: reply.asOf,
     trueBy: reply.trueBy,
     total: reply.total,
     next: reply.next,
   };
+}
+
+function bordersOf<T extends { id: string }>({ records, unreadable, arrived }: Reply<T>): NonNullable<Page['borders']> {
+  const at = (place: number, readable: T | undefined) => {
+    const one = unreadable.find(other => other.place === place);
+    return one === undefined ? readable?.id : one.id;
+  };
+  return [at(0, records[0]), at(arrived - 1, records.at(-1))];
 }
 
 export function listBatch<T extends { id: string }>(stream: ListStream<T>, ask: Ask, reply: Reply<T>): Batch {

@@ -27,8 +27,7 @@ export async function endsOf<T extends Row>(
   list: string,
 ): Promise<Ends & KnownPages> {
   const pages = await readPages(ctx.pg, of, list);
-  const { name } = stream.merge.declared.root;
-  const known = stream.read === readWhole ? await idsOfLive(ctx.pg, of.account, name) : undefined;
+  const known = stream.read === readWhole ? await idsOfLive(ctx.pg, of.account, stream, 0) : undefined;
   const isDoubted = pages.provenMs === undefined || (pages.othersVary && !pages.varies);
   const { byOffset = false } = stream.paging;
   return { ...pages, byOffset, counts: counts(stream, list), known, ...(isDoubted && { doubt: 'always' }) };

@@ -16,7 +16,7 @@ import {
   type Step,
   secondMs,
 } from './reading.ts';
-import { inOrder } from './tie.ts';
+import { inOrder, lastOld } from './tie.ts';
 
 /** A list that moves during each of this many readings is incomplete, and the proof says so. */
 const mostReadings = 5;
@@ -34,15 +34,16 @@ export function* readByCursor(from: Ms, options: ReadingOptions, overlap = false
         rows,
         next,
         asOf: pageAsOf,
+        borders = [rows[0]?.id, rows.at(-1)?.id],
       }: Page = yield {
         ask: { page, perPage, ...(cursor !== undefined && { cursor }) },
         proof: {},
       };
       if (page === 1) asOf = pageAsOf;
-      if (overlap && last !== undefined && rows[0]?.id !== last) break;
+      if (overlap && page > 1 && borders[0] !== last) break;
       const isNew = rows.some(({ id }) => !met.has(id));
       for (const { id } of rows) met.add(id);
-      last = rows.at(-1)?.id ?? last;
+      last = borders[1];
       // A repeated page ends the list, whatever the source says. It may also be a page whose records are all
       // unreadable.
       if (next === undefined) return covering(floorSecond(from), Math.min(floorSecond(asOf), endOf(options)));
@@ -74,9 +75,10 @@ export function* readChangedByCursor(from: Ms, options: ReadingOptions): Generat
     for (const { id, time } of page.rows) met.add(`${id} ${time}`);
     const last = floorSecond(page.rows.at(-1)?.time ?? Number.NaN);
     const known = Math.min(until, floorSecond(asOf - lookbackMs));
-    if (page.next === undefined || last >= until) return covering(start, known);
+    if (page.next === undefined || lastOld(page, lookbackMs) >= until) return covering(start, known);
     if (!isNew && page.arrived > 0) return { ...covering(start, last), ...stuck(Math.max(start, last), asOf) };
-    proof = Number.isNaN(last) ? {} : covering(start, Math.min(last, known));
+    const old = lastOld(page, lookbackMs);
+    proof = Number.isNaN(old) ? {} : covering(start, Math.min(old, known));
     cursor = page.next;
   }
 }

@@ -19,6 +19,7 @@ export function* readFeed(from: Ms, options: ReadingOptions): Generator<Step, Pr
   let kept = cursor;
   let isSettled = true;
   let asOf = Number.POSITIVE_INFINITY;
+  const met = new Set<string | undefined>();
   let proof: Proof = {};
   for (let number = 1; ; number++) {
     const page: Page = yield { ask: { page: number, perPage, ...(cursor !== undefined && { cursor }) }, proof };
@@ -28,8 +29,9 @@ export function* readFeed(from: Ms, options: ReadingOptions): Generator<Step, Pr
     proof = kept === undefined ? {} : { walk: { since: from, asOf, page: 1, deep: false, cursor: kept } };
     const known = Math.min(endOf(options), floorSecond(asOf - lookbackMs));
     if (page.next === undefined) return { ...covering(floorSecond(from), known), ...proof };
-    if (page.next === cursor) {
-      const reason = 'the next page begins where this one does';
+    met.add(cursor);
+    if (met.has(page.next)) {
+      const reason = 'the next page begins where an earlier one did';
       return { ...proof, gap: { from: floorSecond(from), to: known, reason } };
     }
     cursor = page.next;

@@ -7,7 +7,9 @@
  *   since = U − 1 s    U: the second of the last record. Whether `since` includes its own second is not known; either
  *                      way this request shows everything from U on. Everything before U is proven by the page.
  *
- * Nothing younger than `as_of − lookback` is claimed. The last page (see ends.ts) ends the list. So does one that reaches into the
+ * Nothing younger than `as_of − lookback` is claimed. A source may cut its pages first and load their records then: a record that is
+ * updated in between shows a time far behind its place. So a page that does not end the list is believed up to its last record that
+ * is older than that. The last page (see ends.ts) ends the list. So does one that reaches into the
  * future (a wrong clock moves nothing): what follows it is read by pages, proves nothing, and is read by each run anew.
  *
  * Where one second, or two neighbouring ones, fill the page, the next request would be the same: then that request is
@@ -48,6 +50,7 @@ import {
   forwards,
   inOneOrder,
   inOrder,
+  lastOld,
   leaving,
   look,
   type Reading,
@@ -116,7 +119,10 @@ function* readMoving(from: Ms, options: ReadingOptions): Generator<Step, Proof, 
     // percentage: a list of one page does not pay for it. A bounded reading does not either: the count ignores the bound.
     const count = requests === (firstLoad ? 0 : 1) && until === Infinity && { count: true };
     const page: Page = yield* inOrder({ since, page: 1, perPage, ...count }, proof);
-    const { ended, last } = look(page, options);
+    const { ended, last: newest } = look(page, options);
+    const old = lastOld(page, lookbackMs);
+    // Where nothing older than that is new, a young record has to do.
+    const last = old - secondMs > since ? old : newest;
     if (last >= until) return covering(start, claim(last, page.asOf));
     if (ended) return yield* readFuture(since, [page], covering(start, claim(Infinity, page.asOf)), options);
 

@@ -67,6 +67,8 @@ export interface Page {
   readonly isLast?: boolean;
   /** Readable records in their order. `time` is the value that orders the request; NaN if records do not show it. */
   readonly rows: readonly { readonly id: string; readonly time: Ms }[];
+  /** Ids of the first and the last record, readable or not. Default: those of the rows. */
+  readonly borders?: readonly [first: string | undefined, last: string | undefined];
   /** The reply shows everything that happened before this time. */
   readonly asOf: Ms;
   /** The reply shows nothing that happened at this time or later. */

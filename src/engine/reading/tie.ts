@@ -201,6 +201,11 @@ export function look(page: Page, { perPage, lookbackMs }: ReadingOptions): Look 
   return { ended: isLast(page, perPage) || last > page.trueBy + lookbackMs, last: floorSecond(last) };
 }
 
+/** The second of the last record that is too old to have been loaded after its page was cut; NaN if there is none. */
+export function lastOld({ rows, asOf }: Page, lookbackMs: Ms): Ms {
+  return floorSecond(rows.findLast(({ time }) => time < asOf - lookbackMs)?.time ?? Number.NaN);
+}
+
 export const startsIn = (page: Page, second: Ms) =>
   page.rows[0] !== undefined && floorSecond(page.rows[0].time) === second;
 

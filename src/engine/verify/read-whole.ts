@@ -2,6 +2,7 @@
 
 import type { ListStream, Row } from '../../sources/source.ts';
 import { type Context, sourceOf } from '../context.ts';
+import { beginningOf } from '../deletions/absence.ts';
 import type { Reply } from '../http/request.ts';
 import { listBatch, pageOf } from '../load/batch.ts';
 import { laneOf } from '../load/commit-reply.ts';
@@ -54,7 +55,12 @@ export async function readWhole(
   const { lookbackMs } = sourceOf(look.ctx, stream.source);
   const [{ name: list }] = stream.lists;
   const ends = await doubtedEnds(verifying, list);
-  const reading = inFewer(stream.read, 0, { ...stream.paging, lookbackMs, firstLoad: true, ends });
+  const reading = inFewer(stream.read, beginningOf(look.ctx, stream), {
+    ...stream.paging,
+    lookbackMs,
+    firstLoad: true,
+    ends,
+  });
   const shown = new Set<string>();
   const newcomers = new Set<string>();
   let first: { askedMs: Ms; asOfMs: Ms } | undefined;

@@ -12,7 +12,7 @@ import { type Context, sourceNow, sourceOf } from '../context.ts';
 import { isRedundant } from '../coverage/coverage.ts';
 import type { Client } from '../database/pool.ts';
 import type { StreamKey } from '../database/stream-key.ts';
-import { idsOfLive } from '../deletions/absence.ts';
+import { beginningOf, idsOfLive } from '../deletions/absence.ts';
 import { ownParts } from '../deletions/row-facts.ts';
 import { scopeOf } from '../deletions/walks.ts';
 import { listBatch, pageOf, singleBatch } from '../load/batch.ts';
@@ -193,7 +193,7 @@ async function verifyWhole(verifying: Verifying): Promise<void> {
   const { ctx, claim } = look;
   const first = await readWhole(verifying, late => examineAgain(verifying, late));
   if (first === undefined) return;
-  const live = await idsOfLive(ctx.pg, claim.account, stream.key);
+  const live = await idsOfLive(ctx.pg, claim.account, stream, beginningOf(ctx, stream));
   const unshown = [...live].filter(id => !first.shown.has(id)).sort();
   if (stream.get !== undefined) return examineUnshown(verifying, unshown);
   if (unshown.length === 0) return;

@@ -48,6 +48,17 @@ test('a page that shows nothing new and promises more proves nothing', () => {
   expect(proof.gap?.reason).toContain('no record that was not shown before');
 });
 
+test('a record that cannot be read, at the border of two pages, moves nothing', () => {
+  const pages: Record<string, Page> = {
+    '': { ...page(['a'], '1'), arrived: 2, borders: ['a', 'bad'] },
+    1: { ...page(['c'], '2'), arrived: 2, borders: ['bad', 'c'] },
+    2: page(['c', 'd']),
+  };
+  const { cursors, proof } = read(cursor => pages[cursor]!, true);
+  expect(cursors).toEqual(['', '1', '2']);
+  expect(proof).toEqual({ covered: { from: 0, to: asOf } });
+});
+
 test('a list that moves in each of five readings is a gap', () => {
   const { cursors, proof } = read(cursor => (cursor === '' ? page(['a', 'b'], '1') : page(['x', 'y'])), true);
   expect(cursors).toHaveLength(10);

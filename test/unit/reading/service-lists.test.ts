@@ -9,7 +9,8 @@ import type { Ask, Page, Proof, Reader, Walk } from '../../../src/engine/reading
 import { changedReader, type Paginator, pageRequest, wholeReader } from '../../../src/sources/paginator.ts';
 import '../../support/properties.ts';
 
-const paginators: readonly Paginator[] = [
+type Paged = Exclude<Paginator, { type: 'single_page' }>;
+const paginators: readonly Paged[] = [
   { type: 'offset', offsetParam: 'offset', limitParam: 'limit', limit: 6 },
   { type: 'offset', offsetParam: 'offset', limitParam: 'limit', limit: 6, totalPath: 'total' },
   { type: 'page_number', pageParam: 'page', limitParam: 'limit', limit: 6 },
@@ -28,7 +29,7 @@ interface World {
 }
 
 /** Answers as a service does: by the query alone. */
-function answer(world: World, pages: Paginator, query: Readonly<Record<string, string>>, since: number): object {
+function answer(world: World, pages: Paged, query: Readonly<Record<string, string>>, since: number): object {
   const limit = Math.min(world.cap, Number(query.limit));
   const all = [...world.records]
     .filter(([, time]) => (world.inclusive ? time >= since : time > since))
@@ -46,7 +47,7 @@ function answer(world: World, pages: Paginator, query: Readonly<Record<string, s
 
 /** Drives one reading, and moves the world before each reply. Returns what it claims, and the rows that it showed. */
 function drive(
-  { world, pages, ends }: { world: World; pages: Paginator; ends: { size?: number } },
+  { world, pages, ends }: { world: World; pages: Paged; ends: { size?: number } },
   read: Reader,
   from: number,
   move: (world: World) => void,
@@ -180,4 +181,17 @@ test('a feed is read behind its last event, and once more where events were too 
   run(second.kept, [...events(0, 7), 98, 99, 100], 200);
   expect(cursors.splice(0)).toEqual(['6', '100']);
   expect(run(undefined, [], 100).proof).toEqual({ covered: { from: 0, to: 98_000 } });
+});
+
+test('a page whose last record was loaded after the page was cut skips nothing', () => {
+  const begun = 1_000_000_000;
+  const rows = (...times: number[]) => times.map(time => ({ id: String(time), time: begun + time * 1000 }));
+  const asOf = begun + 600_000;
+  const reading = changedReader({ type: 'offset', offsetParam: 'offset', limit: 3 })(begun, {
+    ...{ lookbackMs: 10_000, perPage: 3, depth: Number.POSITIVE_INFINITY },
+  });
+  reading.next();
+  // The third record was changed in between: it stood at 12, and shows 600.
+  const { value } = reading.next({ arrived: 3, rows: rows(2, 7, 600), asOf, trueBy: asOf + 1000 });
+  expect(value).toMatchObject({ ask: { since: begun + 6000 }, proof: { covered: { from: begun, to: begun + 7000 } } });
 });

@@ -1,0 +1,70 @@
+/** The tables of a declared service, made by `migrate`, and what becomes of them when the declaration changes. */
+import type pg from 'pg';
+import { expect, test } from 'vitest';
+import { addMirrors } from '../../../src/engine/database/mirrors.ts';
+import { children, type Fields, id, integer, record, text, time } from '../../../src/sources/record.ts';
+import { defineService } from '../../../src/sources/service.ts';
+import { fullRefresh } from '../../../src/sources/service-streams.ts';
+import { freshDatabase } from '../../support/postgres.ts';
+
+const line = (more: Fields = {}) => record('lines', 'Lines.', { id: id(), text: text('Text.').plain(), ...more });
+const shop = (more: Fields, lines: Fields = {}) =>
+  defineService({
+    ...{ name: 'shop', label: 'the shop', says: 'The shop.', limits: [], paginator: { type: 'single_page' } },
+    streams: [
+      fullRefresh(record('buyers', 'Buyers.', { id: id(), ...more, lines: children(line(lines)) } as never), '/buyers'),
+    ],
+  });
+const name = text('Name.').personal('name');
+const mail = text('E-mail address.').personal('contact');
+const secret = 'ada@secret.example';
+
+async function opened() {
+  const db = await freshDatabase();
+  const rows = async (sql: string) => (await db.pool.query(sql)).rows;
+  const migrate = async (source: ReturnType<typeof shop>) => {
+    const client = await db.pool.connect();
+    try {
+      return await addMirrors(client as unknown as pg.Client, [source]);
+    } finally {
+      client.release();
+    }
+  };
+  await migrate(shop({ name, mail, born: text('Birthday.').personal('text') }));
+  const times = 'now(), now(), now()';
+  await rows(`insert into sync.accounts (account_id) values ('default');
+    insert into shop.buyers (account_id, id, name, mail, born, _first_seen_at, _synced_at, _observed_at, _payload)
+      values ('default', 'b1', 'Ada', '${secret}', '1815-12-10', ${times}, '{"id": "b1", "born": "1815-12-10T00:00:00Z", "points": 12, "order": "7", "lines": []}'),
+        ('default', 'b2', 'Bo', 'bo@x.example', 'soon', ${times}, '{"id": "b2", "born": "soon", "points": "many"}');
+    insert into shop.lines (account_id, buyer_id, id, text, _first_seen_at, _synced_at, _observed_at, _payload)
+      values ('default', 'b1', 'l1', 'One', ${times}, '{"id": "l1", "text": "One", "amount": 3}')`);
+  return { rows, migrate, [Symbol.asyncDispose]: () => db[Symbol.asyncDispose]() };
+}
+
+test('a further column is filled from the stored records, also of parts; a value that it cannot hold is null', async () => {
+  await using s = await opened();
+  const points = integer('Points.');
+  const more = { name, mail, born: text('Birthday.').personal('text'), points, order: text('Order.').plain() };
+  expect(await s.migrate(shop(more, { amount: integer('Amount.') }))).toEqual(['shop: tables']);
+  expect(await s.rows('select id, points, order_ from shop.buyers order by id')).toEqual([
+    { id: 'b1', points: 12, order_: '7' },
+    { id: 'b2', points: null, order_: null },
+  ]);
+  expect(await s.rows('select id, amount from shop.lines')).toEqual([{ id: 'l1', amount: 3 }]);
+  expect(await s.migrate(shop(more, { amount: integer('Amount.') }))).toEqual([]);
+});
+
+test('a column that is no longer declared is emptied, and not shown; one of another type is another column', async () => {
+  await using s = await opened();
+  await expect(s.migrate(shop({ name, mail, born: time('Birthday.') }))).rejects.toMatchObject({
+    message: 'the column born of shop.buyers is text, and its record declares timestamptz',
+    remedy: expect.stringContaining('Give the field another column'),
+  });
+  await s.migrate(shop({ name, born: time('Birthday.', { column: 'born_at' }) }));
+  expect(await s.rows('select id, born_at from shop.buyers order by id')).toEqual([
+    { id: 'b1', born_at: new Date('1815-12-10T00:00:00Z') },
+    { id: 'b2', born_at: null },
+  ]);
+  expect(await s.rows('select distinct mail, born from shop.buyers')).toEqual([{ mail: null, born: null }]);
+  expect((await s.rows(`select pg_get_viewdef('safe.shop_buyers'::regclass) as sql`))[0].sql).not.toContain('t.mail');
+});
