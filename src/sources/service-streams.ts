@@ -220,7 +220,12 @@ function listOf(shared: Shared, stream: DeclaredStream): ListStream<Row> {
     schedule: schedule === 'fresh' ? ['fresh', 'nightly'] : ['nightly'],
     relations: tables.map(shortName),
     read: readerOf(stream, pages),
-    paging: { perPage: limitOf(pages), depth: Number.POSITIVE_INFINITY, byOffset: pages.type === 'offset' },
+    paging: {
+      perPage: limitOf(pages),
+      depth: Number.POSITIVE_INFINITY,
+      byOffset: pages.type === 'offset',
+      mayTear: true,
+    },
     ...(stream.kind !== 'incremental' && { fromTheBeginning: true }),
     request: (_list, ask) => ({ ...asked(ask), ...(time !== undefined && { stampedAt: at }) }),
     orderedBy: stream.kind === 'full refresh' ? () => Number.NaN : at,

@@ -298,8 +298,16 @@ export interface ListStream<T extends Row> extends Described {
   readonly read: Reader;
   /** True if the stream ignores the start of the mirror. An old customer may open a new ticket, for example. */
   readonly fromTheBeginning?: boolean;
-  /** Largest page size, the number of records that paging can reach, and whether pages are asked for by offsets. */
-  readonly paging: { readonly perPage: number; readonly depth: number; readonly byOffset?: boolean };
+  /**
+   * Largest page size, the number of records that paging can reach, whether pages are asked for by offsets, and whether a page may show
+   * records that were updated after it was cut.
+   */
+  readonly paging: {
+    readonly perPage: number;
+    readonly depth: number;
+    readonly byOffset?: boolean;
+    readonly mayTear?: boolean;
+  };
   /** Request for one page of a list. */
   request(list: string, ask: Ask): Request<T>;
   /** Time in ms by which a request with this order sorts its records. NaN if the record does not show that time. */

@@ -7,9 +7,9 @@
  *   since = U − 1 s    U: the second of the last record. Whether `since` includes its own second is not known; either
  *                      way this request shows everything from U on. Everything before U is proven by the page.
  *
- * Nothing younger than `as_of − lookback` is claimed. A source may cut its pages first and load their records then: a record that is
- * updated in between shows a time far behind its place. So a page that does not end the list is believed up to its last record that
- * is older than that. The last page (see ends.ts) ends the list. So does one that reaches into the
+ * Nothing younger than `as_of − lookback` is claimed. A source that may tear cuts its pages first and loads their records then: a record
+ * that is updated in between shows a time far behind its place. So a page of it that does not end the list is believed up to its last
+ * record that is older than that. The last page (see ends.ts) ends the list. So does one that reaches into the
  * future (a wrong clock moves nothing): what follows it is read by pages, proves nothing, and is read by each run anew.
  *
  * Where one second, or two neighbouring ones, fill the page, the next request would be the same: then that request is
@@ -120,7 +120,7 @@ function* readMoving(from: Ms, options: ReadingOptions): Generator<Step, Proof, 
     const count = requests === (firstLoad ? 0 : 1) && until === Infinity && { count: true };
     const page: Page = yield* inOrder({ since, page: 1, perPage, ...count }, proof);
     const { ended, last: newest } = look(page, options);
-    const old = lastOld(page, lookbackMs);
+    const old = options.mayTear ? lastOld(page, lookbackMs) : Number.NaN;
     // Where nothing older than that is new, a young record has to do.
     const last = old - secondMs > since ? old : newest;
     if (last >= until) return covering(start, claim(last, page.asOf));

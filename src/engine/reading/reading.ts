@@ -145,6 +145,8 @@ export interface ReadingOptions {
   readonly perPage: number;
   /** The number of records that paging reaches; whole pages. */
   readonly depth: number;
+  /** A page may show records that were updated after it was cut. */
+  readonly mayTear?: boolean | undefined;
   /** Nothing of the list has been read before. */
   readonly firstLoad?: boolean;
   /** A walk that an earlier run left unfinished. */

@@ -201,9 +201,12 @@ export function look(page: Page, { perPage, lookbackMs }: ReadingOptions): Look 
   return { ended: isLast(page, perPage) || last > page.trueBy + lookbackMs, last: floorSecond(last) };
 }
 
-/** The second of the last record that is too old to have been loaded after its page was cut; NaN if there is none. */
-export function lastOld({ rows, asOf }: Page, lookbackMs: Ms): Ms {
-  return floorSecond(rows.findLast(({ time }) => time < asOf - lookbackMs)?.time ?? Number.NaN);
+/**
+ * The second of the last record that was not loaded after its page was cut: it is older than the reply, or dated ahead of it. NaN if
+ * there is none.
+ */
+export function lastOld({ rows, asOf, trueBy }: Page, lookbackMs: Ms): Ms {
+  return floorSecond(rows.findLast(({ time }) => time < asOf - lookbackMs || time >= trueBy)?.time ?? Number.NaN);
 }
 
 export const startsIn = (page: Page, second: Ms) =>

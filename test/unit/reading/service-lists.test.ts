@@ -188,7 +188,7 @@ test('a page whose last record was loaded after the page was cut skips nothing',
   const rows = (...times: number[]) => times.map(time => ({ id: String(time), time: begun + time * 1000 }));
   const asOf = begun + 600_000;
   const reading = changedReader({ type: 'offset', offsetParam: 'offset', limit: 3 })(begun, {
-    ...{ lookbackMs: 10_000, perPage: 3, depth: Number.POSITIVE_INFINITY },
+    ...{ lookbackMs: 10_000, perPage: 3, depth: Number.POSITIVE_INFINITY, mayTear: true },
   });
   reading.next();
   // The third record was changed in between: it stood at 12, and shows 600.

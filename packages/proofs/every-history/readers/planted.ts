@@ -155,11 +155,7 @@ export const planted: readonly Planted[] = [
   ),
   whole('does not read backwards', 'for (let back = ignored ? 0 : page - 1;', 'for (let back = 0;'),
   whole('does not read the first page again', 'back >= 1; back--', 'back >= 2; back--'),
-  cursor(
-    'does not look whether the list has moved',
-    'if (overlap && last !== undefined && rows[0]?.id !== last) break;',
-    '',
-  ),
+  cursor('does not look whether the list has moved', 'if (overlap && page > 1 && borders[0] !== last) break;', ''),
   cursor(
     'ends with the page before the last',
     'if (next === undefined) return',
