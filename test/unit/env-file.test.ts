@@ -114,13 +114,14 @@ describe('a line', () => {
         }
         // Node takes a comment behind a tab for a name, and keeps `export` where a last line ends with its equals sign.
         const names = Object.entries(parseEnv(text)).filter(([name]) => !name.startsWith('#'));
-        expect(read).toEqual(Object.fromEntries(names.map(([name, value]) => [name.replace(/^export /, ''), value])));
+        expect(read).toEqual(Object.fromEntries(names.map(([name, value]) => [name.replace(/^export\s+/, ''), value])));
       }),
       {
         numRuns: 3000,
         examples: [
           [['A', '=', '\n', '\t', '#', '=']],
           [['export ', 'A', '=']],
+          [['export ', ' ', 'A', '=']],
           [['A', '=', '"', '\\n', '\n', '"', ' ', '#', '\n', 'export ', 'B', ' ', '=', ' ', 'x', ' ']],
         ],
       },
