@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { type StreamKey, streamKey } from '../engine/database/stream-key.ts';
 import type { Kind, Kinds } from '../engine/http/rules/field-rules.ts';
+import { exitCodes, Fatal } from '../errors.ts';
 import { ownTables } from '../lake/own-tables.ts';
 import type { LakeTable } from '../lake/table.ts';
 import { books } from './books/books.ts';
@@ -12,6 +13,10 @@ import type { Source, Stream } from './source.ts';
 const all = [helpdesk, books] as const;
 
 export const sources: readonly Source<object, SourceConfig>[] = all;
+
+const [twice] = sources.filter(({ name }, i) => sources.findIndex(one => one.name === name) < i);
+if (twice !== undefined)
+  throw new Fatal(`two sources have the name ${twice.name}`, 'Give one of them another name.', exitCodes.usage);
 
 /** The configuration that all sources add to an account. */
 export type SourceConfig = Intersection<

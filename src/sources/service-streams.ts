@@ -110,24 +110,22 @@ export const feed = <R extends AnyRecord>(record: R, path: string, options: Feed
   options,
 });
 
-/** A service may write ids, and what is declared as text, as numbers. */
-function ofService(record: AnyRecord): AnyRecord {
-  const fields = Object.entries(record.fields as Record<string, Facts>).map(([name, facts]) => [
-    name,
-    facts.record === undefined ? facts : { ...facts, record: ofService(facts.record) },
-  ]);
-  return { ...record, fields: Object.fromEntries(fields), mayBeNumbers: true };
+function withFields(record: AnyRecord, change: (facts: Facts, name: string) => Facts): AnyRecord {
+  const fields = Object.entries(record.fields as Record<string, Facts>);
+  return { ...record, fields: Object.fromEntries(fields.map(([name, facts]) => [name, change(facts, name)])) };
 }
+
+/** A service may write ids, and what is declared as text, as numbers. */
+const ofService = (record: AnyRecord): AnyRecord => ({
+  ...withFields(record, facts => (facts.record ? { ...facts, record: ofService(facts.record) } : facts)),
+  mayBeNumbers: true,
+});
 
 /** Without these fields an event says nothing. */
 function withNeeded(record: AnyRecord, deletes: Deletes<Any> | undefined): AnyRecord {
   if (deletes === undefined) return record;
   const needed: string[] = [deletes.id, deletes.at, ...('type' in deletes ? [deletes.type] : [])];
-  const fields = Object.entries(record.fields as Record<string, Facts>).map(([name, facts]) => [
-    name,
-    needed.includes(name) ? { ...facts, needed: true } : facts,
-  ]);
-  return { ...record, fields: Object.fromEntries(fields) };
+  return withFields(record, (facts, name) => (needed.includes(name) ? { ...facts, needed: true } : facts));
 }
 
 /** What the streams of a service share. */
@@ -147,11 +145,11 @@ const columnOf = ({ record }: DeclaredStream, field: string): string =>
 
 /** Makes the streams of a service. */
 export function streamsOf(shared: Shared, declared: readonly DeclaredStream[]): Stream[] {
-  return declared.map(stream => ({ ...listOf(shared, stream), jobs: jobsOf(shared, declared, stream) }));
+  const lists = declared.map(stream => listOf(shared, stream));
+  return declared.map((stream, i) => ({ ...lists[i]!, jobs: jobsOf(lists[i]!, stream, lists) }));
 }
 
-function jobsOf(shared: Shared, declared: readonly DeclaredStream[], stream: DeclaredStream): Stream['jobs'] {
-  const list = listOf(shared, stream);
+function jobsOf(list: ListStream<Row>, stream: DeclaredStream, all: readonly ListStream<Row>[]): Stream['jobs'] {
   const jobs = listJobs(list);
   if (stream.kind !== 'feed') {
     const sweep: Reads = {
@@ -163,14 +161,14 @@ function jobsOf(shared: Shared, declared: readonly DeclaredStream[], stream: Dec
     };
     return { ...jobs, ...(stream.options.deletionsUnknown === undefined && { sweep }), verify };
   }
-  const events = eventsOf(shared, declared, stream);
+  const events = eventsOf(list, stream, all);
   if (events === undefined) return jobs;
   const burying = ({ read, ...rest }: Reads): Reads => ({
     ...rest,
     async read(ctx, claim) {
       const outcome = await read(ctx, claim);
       const { buryByEvents } = await import('../engine/deletions/deletion-events.ts');
-      await buryByEvents(ctx, claim, shared.name, events);
+      await buryByEvents(ctx, claim, list.source, events);
       return outcome;
     },
   });
@@ -178,26 +176,26 @@ function jobsOf(shared: Shared, declared: readonly DeclaredStream[], stream: Dec
 }
 
 function eventsOf(
-  { name }: Shared,
-  declared: readonly DeclaredStream[],
+  { key, source, name }: ListStream<Row>,
   stream: Extract<DeclaredStream, { kind: 'feed' }>,
+  all: readonly ListStream<Row>[],
 ): DeletionEvents | undefined {
   const { deletes } = stream.options;
   if (deletes === undefined) return undefined;
   const target = (to: string) => {
-    const found = declared.find(({ record }) => record.name === to);
+    const found = all.find(one => one.name === to);
     if (found === undefined)
       throw new Fatal(
-        `source ${name}: ${stream.record.name} says that records of ${to} were deleted, and there is no stream ${to}`,
-        `Name one of ${declared.map(({ record }) => record.name).join(', ')}.`,
+        `source ${source}: ${name} says that records of ${to} were deleted, and there is no stream ${to}`,
+        `Name one of ${all.map(one => one.name).join(', ')}.`,
         exitCodes.usage,
       );
-    return mergeOf(tablesOfStream(name, found)).declared;
+    return found.merge.declared;
   };
   const of = typeof deletes.of === 'string' ? [['', deletes.of] as const] : Object.entries(deletes.of);
   const type = 'type' in deletes ? columnOf(stream, deletes.type) : undefined;
   return {
-    table: `${name}.${stream.record.name}`,
+    table: key,
     ...{ id: columnOf(stream, deletes.id), at: columnOf(stream, deletes.at), type },
     of: of.map(([word, to]) => ({ ...(type !== undefined && { type: word }), declared: target(to) })),
   };

@@ -225,7 +225,7 @@ const usesOf = ({ streams }: Service<string>): Uses => {
 };
 
 /** Schemas that are there already. */
-const taken = /^(sync|safe|analytics|internal|lake|public|books|helpdesk|information_schema|pg_.*)$/;
+const taken = /^(sync|safe|analytics|internal|lake|public|information_schema|pg_.*)$/;
 const longestName = 40;
 const isName = (name: string) =>
   /^[a-z][a-z0-9_]*$/.test(name) && columnNameOf(name) === name && name.length <= longestName;

@@ -53,8 +53,9 @@ async function makeTables(client: pg.Client, { name: source, schema, tables = []
     `comment on schema ${source} is ${literal(schema.says)}`,
     ...tables.flatMap(tableStatements),
   ]);
-  if (isMade)
-    for (const table of tables) await settleColumns(client, table, before.get(table.name) ?? new Set<string>());
+  let isNew = false;
+  for (const table of isMade ? tables : [])
+    isNew = (await settleColumns(client, table, before.get(table.name))) || isNew;
   for (const { name, parent = '' } of isMade ? tables : []) {
     const { rows } = await client.query<{ mirrored: boolean }>(
       `select exists (select from pg_attribute where attrelid = $1::regclass and attname = '_payload') as mirrored`,
@@ -62,7 +63,7 @@ async function makeTables(client: pg.Client, { name: source, schema, tables = []
     );
     if (!rows[0]!.mirrored) await client.query('select sync.add_mirror($1::regclass, $2)', [name, parent]);
   }
-  return isMade;
+  return isNew;
 }
 
 /** By table, the columns that it has. */
@@ -77,19 +78,23 @@ async function columnNames(client: pg.Client, tables: readonly SourceTable[]): P
 
 /**
  * Fills a column that is new in a table in use from the records as they are stored: a record that has not changed is not written again.
- * A column that is no longer declared is emptied: nothing says any more what it tells of people.
+ * A column that is no longer declared is emptied: nothing says any more what it tells of people. Answers whether the table, or one of
+ * its columns, is new.
  */
-async function settleColumns(client: pg.Client, table: SourceTable, before: ReadonlySet<string>): Promise<void> {
+async function settleColumns(client: pg.Client, table: SourceTable, before?: ReadonlySet<string>): Promise<boolean> {
+  if (before === undefined) return true;
   const { name, record, parent } = table;
   const declared = uncheckedColumnsOf(record).filter(({ name: column }) => column !== 'id');
   const known = new Set(['account_id', 'id', parent, ...declared.map(column => column.name)]);
-  const filled = before.size === 0 ? [] : declared.filter(column => !before.has(column.name));
+  const filled = declared.filter(column => !before.has(column.name));
   const emptied = [...before].filter(column => !column.startsWith('_') && !known.has(column));
   const sets = [
     ...filled.map(column => `${column.name} = (select ${column.sql} from (select t._payload) r (record))`),
     ...emptied.map(column => `${column} = null`),
   ];
-  if (sets.length > 0) await client.query(`update ${name} t set ${sets.join(', ')}`);
+  const isDue = filled.length > 0 ? 'true' : emptied.map(column => `${column} is not null`).join(' or ');
+  if (sets.length > 0) await client.query(`update ${name} t set ${sets.join(', ')} where ${isDue}`);
+  return filled.length > 0;
 }
 
 /** A column keeps its type: the values that it has would have to be read again. */

@@ -73,12 +73,11 @@ export function* readChangedByCursor(from: Ms, options: ReadingOptions): Generat
     asOf = Math.min(asOf, page.asOf);
     const isNew = page.rows.some(({ id, time }) => !met.has(`${id} ${time}`));
     for (const { id, time } of page.rows) met.add(`${id} ${time}`);
-    const last = floorSecond(page.rows.at(-1)?.time ?? Number.NaN);
     const known = Math.min(until, floorSecond(asOf - lookbackMs));
     if (page.next === undefined || lastOld(page, lookbackMs) >= until) return covering(start, known);
-    if (!isNew && page.arrived > 0) return { ...covering(start, last), ...stuck(Math.max(start, last), asOf) };
     const old = lastOld(page, lookbackMs);
     proof = Number.isNaN(old) ? {} : covering(start, Math.min(old, known));
+    if (!isNew && page.arrived > 0) return { ...proof, ...stuck(proof.covered?.to ?? start, asOf) };
     cursor = page.next;
   }
 }

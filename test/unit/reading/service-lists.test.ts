@@ -195,3 +195,24 @@ test('a page whose last record was loaded after the page was cut skips nothing',
   const { value } = reading.next({ arrived: 3, rows: rows(2, 7, 600), asOf, trueBy: asOf + 1000 });
   expect(value).toMatchObject({ ask: { since: begun + 6000 }, proof: { covered: { from: begun, to: begun + 7000 } } });
 });
+
+test('a cursor that leads nowhere leaves a gap behind what is old enough, also where nothing can be read', () => {
+  const begun = 1_000_000_000;
+  const asOf = begun + 600_000;
+  const stuck = (rows: { id: string; time: number }[]) => {
+    const reading = changedReader({ type: 'cursor', cursorParam: 'c', cursorPath: 'n', limit: 3 })(begun, {
+      ...{ lookbackMs: 10_000, perPage: 3, depth: Number.POSITIVE_INFINITY },
+    });
+    const page = { arrived: 2, rows, asOf, trueBy: asOf + 1000, next: 'again' };
+    reading.next();
+    const first = reading.next(page);
+    return (first.done ? first : reading.next(page)).value as Proof;
+  };
+  const { covered, gap } = stuck([
+    { id: 'a', time: begun + 2000 },
+    { id: 'b', time: asOf - 1000 },
+  ]);
+  expect(covered).toEqual({ from: begun, to: begun + 2000 });
+  expect(gap).toMatchObject({ from: begun + 2000, to: asOf });
+  expect(stuck([]).gap).toMatchObject({ from: begun, to: asOf });
+});
