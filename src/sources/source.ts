@@ -217,10 +217,8 @@ export interface RowFacts {
   readonly created: { readonly at: string } | { readonly before: string; readonly checkedAt: string };
   /** SQL: a time by which the record existed, as rows of other streams prove. */
   readonly provenBy?: string;
-  /** The column that tells as of when the parts of the record were read that another stream reads. */
-  readonly detailsAsOf?: string;
-  /** Columns that a tombstone clears. */
-  readonly cleared?: readonly string[];
+  /** The columns that tell as of when, and by which run, another stream read the parts of the record. A tombstone clears them. */
+  readonly details?: { readonly asOf: string; readonly by: string };
   /** Rows of other streams that die with the record. */
   readonly parts?: readonly Part[];
 }
@@ -353,21 +351,15 @@ interface Named extends Row {
   name?: string | null | undefined;
 }
 
-/** A name without an endpoint of its own. A detail request embeds the name for one more credit. */
-export interface Name<P> {
-  readonly embed: 'labels' | 'inbox';
-  /**
-   * Ids that the record mentions. An id without a name in the reply counts as answered and is not requested again soon.
-   */
-  mentioned(record: P): readonly string[];
-  /** Names in the record, valid or not. */
-  shown(record: P): readonly unknown[];
+/** Names without an endpoint of their own. A detail request embeds those that its record mentions, for one more credit. */
+export interface Name {
+  /** What a request embeds, and the field of the reply with the names. */
+  readonly embed: string;
+  readonly table: StreamKey;
+  /** The field, and column, of the record that mentions an id, or a list of ids if `many`. */
+  readonly ids: string;
+  readonly many: boolean;
   readonly record: z.ZodType<Named>;
-  /**
-   * SQL that stores names. $1 record, $2 account, $3 now, $4 as_of, $5 ids that were requested and that the record
-   * mentions.
-   */
-  readonly upsert: string;
 }
 
 /** A computed value of a record, and the drift that the computation found. */
@@ -382,10 +374,10 @@ export interface Derived {
  */
 export interface DetailStream<P extends Row, T extends Row> extends Described {
   readonly kind: 'detail';
-  /** The parent stream. The detail request also returns the parent record. */
+  /** The parent stream, with `details` in its `rowFacts`. The detail request also returns the parent record. */
   readonly of: Described;
   /** Request for the parent record with its members, and with the names in `more`. */
-  request(id: string, more: readonly Name<P>['embed'][]): Request<P>;
+  request(id: string, more: readonly string[]): Request<P>;
   members(record: P): readonly unknown[];
   /** The field of the parent record that holds the members. */
   readonly membersField: string;
@@ -399,9 +391,13 @@ export interface DetailStream<P extends Row, T extends Row> extends Described {
    * members, their positions in the record, from 0, and the as_of of the reply.
    */
   parameters(derived: readonly unknown[], places: readonly number[], asOfMs: Ms): (readonly unknown[])[];
-  readonly names: readonly Name<P>[];
+  readonly names: readonly Name[];
   /** Update time of the parent record, in ms. Older versions never replace members of newer ones. */
   version(record: P): Ms;
+  /** Which records are read before others that did not change lately: SQL over `t`, a row of the parent. */
+  readonly first?: string;
+  /** The group of a record that may be refused as a whole: SQL over `t`, a row of the parent. */
+  readonly group?: string;
 }
 
 /** A whole list whose records each hold a set of volumes. The set may change during the read. */

@@ -9,8 +9,8 @@ import { readProgress } from '../../src/engine/runs/runs.ts';
 import { type Asked, openVerification, readCounts, readFindings } from '../../src/engine/verify/verifications.ts';
 import { exitCodes, Interrupted } from '../../src/errors.ts';
 import { messages } from '../../src/sources/helpdesk/messages/messages.ts';
-import { markTicketDeleted } from '../../src/sources/helpdesk/messages/waiting.ts';
 import { verifyStream } from '../../src/sources/helpdesk/verify/verify.ts';
+import { buryTicket } from '../support/bury-ticket.ts';
 import { type InProcess, inProcess } from '../support/in-process.ts';
 import { keyOf, keysOf } from '../support/keys.ts';
 import { long } from '../support/long.ts';
@@ -394,7 +394,7 @@ test('a wrong tombstone is found though no list shows the ticket, and of what ex
   const gone = new Date(s.nowMs - 1000);
   await s.pool.query('update helpdesk.tickets set _deleted_at = $2 where id = $1', [a!.id, gone]);
   const client = await s.pool.connect();
-  await markTicketDeleted(client, { account: 'default', run: null }, d!.id, s.nowMs - 5000, gone);
+  await buryTicket(client, { account: 'default', run: null }, d!.id, s.nowMs - 5000, gone);
   client.release();
   const named = (found: Awaited<ReturnType<typeof verify>>['found']) =>
     found.map(({ stream, record, kind, repaired_at }) => [stream, record, kind, repaired_at !== null]);

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { addWhy, type Why } from '../../src/cli/look/why.ts';
 import { transaction } from '../../src/engine/database/pool.ts';
-import { markTicketDeleted } from '../../src/sources/helpdesk/messages/waiting.ts';
+import { buryTicket } from '../support/bury-ticket.ts';
 import { command } from '../support/command.ts';
 import { configFor } from '../support/mirror.ts';
 import { at, iso, message, scripted, second, ticket } from '../support/scripted.ts';
@@ -127,9 +127,7 @@ test('when it was listed, changed, read, swept and compared, by which run and fo
   expect((await json('t0')).why[0]).toBe(
     'A list lacked it as of 2026-01-01T00:11:40Z: the next sweep asks for it by its id, and marks it as deleted only if it is gone (the last time: HTTP 503).',
   );
-  await transaction(s.pool, client =>
-    markTicketDeleted(client, { account: 'default', run: 3 }, 't0', second(800), at(801)),
-  );
+  await transaction(s.pool, client => buryTicket(client, { account: 'default', run: 3 }, 't0', second(800), at(801)));
   expect(await json('t0')).toMatchObject({
     why: [expect.stringMatching(/^The source has it no more: it was deleted after .*, and by 2026-01-01T00:13:20Z\.$/)],
     next: { sweep_due: null },

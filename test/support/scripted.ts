@@ -196,7 +196,10 @@ export async function scripted(
       await runStream(
         ctx,
         { account, run, stream: keyOf(name) },
-        { read: (job, claim) => (list ? read(job, claim, list) : hydrate(job, claim, messages)), isDone },
+        {
+          read: (job, claim) => (list ? read(job, claim, list) : hydrate(job, claim, messages)),
+          isDone: (job, work) => isDone(job, work, messages),
+        },
       );
       return (await readProgress(pool, run)).streams[0]!;
     },

@@ -2,7 +2,8 @@
 import type pg from 'pg';
 import { transaction, withKeptPlans } from '../../src/engine/database/pool.ts';
 import type { Reply } from '../../src/engine/http/request.ts';
-import { type Detail, membersOf, writeDetail } from '../../src/sources/helpdesk/messages/detail.ts';
+import { membersOf, writeDetail } from '../../src/sources/helpdesk/messages/detail.ts';
+import type { Detail } from '../../src/sources/helpdesk/messages/detail-rows.ts';
 import { messages } from '../../src/sources/helpdesk/messages/messages.ts';
 import type { Row } from '../../src/sources/source.ts';
 
@@ -25,7 +26,7 @@ export async function told(
     shownBy: asOfMs + 2000,
     total: undefined,
   };
-  const wanted = { id: record.id, due: { labels: [], inbox: [] } };
+  const wanted = { id: record.id, due: {} };
   const at = { nowMs: asOfMs, asOfMs };
   const came = { reply, found: await membersOf(messages as unknown as Detail, reply) };
   const { current } = await transaction(

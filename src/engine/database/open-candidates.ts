@@ -8,8 +8,8 @@ import { checksumOf } from './checksums.ts';
 import type { Mirror } from './mirrors.ts';
 
 /** SQL: as of when the source last showed the row. */
-export function lastShown({ created, detailsAsOf }: RowFacts, row = 't.'): string {
-  const column = 'before' in created ? created.checkedAt : detailsAsOf;
+export function lastShown({ created, details }: RowFacts, row = 't.'): string {
+  const column = 'before' in created ? created.checkedAt : details?.asOf;
   return column === undefined ? `${row}_observed_at` : `greatest(${row}_observed_at, ${row}${column})`;
 }
 

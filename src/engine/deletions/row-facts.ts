@@ -34,7 +34,8 @@ export function tombstoneOf({ rowFacts }: Pick<ListStream<Row>, 'rowFacts'>, loo
 }
 
 /** Sets the columns to null that a tombstone clears. */
-export const clearing = ({ cleared = [] }: RowFacts): string => cleared.map(name => `, ${name} = null`).join('');
+export const clearing = ({ details }: RowFacts): string =>
+  details === undefined ? '' : `, ${details.asOf} = null, ${details.by} = null`;
 
 type Lists = Pick<ListStream<Row>, 'lists' | 'daily'>;
 

@@ -1,14 +1,13 @@
 /** Turns a reply into a batch for the warehouse. Pure. */
 
 import { type Declaring, rulesOf } from '../../privacy/declared.ts';
-import type { Derived, DetailStream, ListStream, Name, Row, Stream } from '../../sources/source.ts';
+import type { ListStream, Stream } from '../../sources/source.ts';
 import type { Batch, Care } from '../commit/commit.ts';
 import { type Merge, shortName } from '../commit/merge.ts';
 import { type Drift, type Reject, storable } from '../commit/rejects.ts';
-import { isOfRecord } from '../database/pool.ts';
 import { parseJson } from '../exact-json.ts';
-import { check, type IdTypes, parsed, type Reply, type Unreadable } from '../http/request.ts';
-import { cleanText, elementsOf, fieldsOf, jsonOf, objectOf } from '../json-text.ts';
+import { type IdTypes, parsed, type Reply, type Unreadable } from '../http/request.ts';
+import { cleanText, elementsOf, fieldsOf, jsonOf } from '../json-text.ts';
 import type { Ask, Page } from '../reading/reading.ts';
 
 /** The part of a reply that the reading of a list needs, for a request of this order. */
@@ -142,78 +141,6 @@ export function idsBatch(stream: { name: string; ifAbsent: Merge }, batch: Batch
   return { ...bareBatch(batch, ids), name: `${stream.name}, ids`, merge: stream.ifAbsent, records };
 }
 
-/** The members of a record that was fetched in detail, each checked by itself. */
-export interface Members {
-  readonly batch: Batch;
-  readonly members: readonly Row[];
-  readonly unreadable: readonly Unreadable[];
-  readonly drift: readonly Drift[];
-}
-
-/** Runs before the transaction, because deriving values from members takes time. */
-export async function detailBatch<P extends { id: string }, T extends { id: string }>(
-  stream: DetailStream<P, T>,
-  parent: P,
-  { text, asOf }: Pick<Reply<P>, 'text' | 'asOf'>,
-): Promise<Members> {
-  const all = once(() => elementsOf(fieldsOf(text).get(stream.membersField) ?? '[]'));
-  const members = new Map<number, { member: T; derived: Derived }>();
-  const unreadable: Unreadable[] = [];
-  const raw = stream.members(parent);
-  for (const [place, one] of raw.entries()) {
-    const checked = check(stream.member, one, place);
-    if (!('readable' in checked)) unreadable.push(checked);
-    else
-      try {
-        members.set(place, { member: checked.readable, derived: await stream.derive(checked.readable) });
-      } catch (error) {
-        if (!isOfRecord(error)) throw error;
-        unreadable.push({ place, id: checked.readable.id, raw: one, reason: error.message, path: undefined });
-      }
-  }
-  const only = (places: readonly number[]) => arrayOf(places.map(place => all()[place]!));
-  const batch: Batch = {
-    name: stream.name,
-    merge: stream.merge,
-    personal: rulesOf(stream),
-    records: [...members].map(([place, { member }]) => ({ place, id: member.id })),
-    text: (places, care) =>
-      arrayOf([
-        care === 'as it came' && places.length === raw.length
-          ? text
-          : objectOf([
-              ['id', JSON.stringify(parent.id)],
-              [stream.membersField, only(places)],
-            ]),
-      ]),
-    record: place => all()[place]!,
-    parameters: places =>
-      stream.parameters(
-        places.map(place => members.get(place)!.derived.value),
-        places,
-        asOf,
-      ),
-    // With an unreadable member the set is incomplete, so no member counts as vanished.
-    parents: unreadable.length === 0 ? [parent.id] : [],
-  };
-  const readable = [...members.values()];
-  const drift = [...readable.flatMap(derivedDrift), ...stream.names.flatMap(name => driftOfNames(name, parent))];
-  return { batch, members: readable.map(({ member }) => member), unreadable, drift };
-}
-
-/** An unreadable name affects nothing else. */
-function driftOfNames<P>({ embed, shown, record }: Name<P>, parent: P): Drift[] {
-  const checked = shown(parent).map((one, place) => check(record, one, place));
-  const named = checked.flatMap(one => ('readable' in one ? [one.readable] : []));
-  const unreadable = checked.flatMap(one => ('readable' in one ? [] : [one]));
-  const described = { fields: new Set(named.flatMap(one => Object.keys(one))), enumerations: {}, sets: ['id'] };
-  return driftOf(described, named, unreadable, true).map(one => ({ ...one, path: brief(`${embed}.${one.path}`) }));
-}
-
-function derivedDrift({ member, derived: { drift } }: { member: Row; derived: Derived }): Drift[] {
-  return drift === undefined ? [] : [{ ...drift, value: '', seen: 1, ...sampleOf(member) }];
-}
-
 /** Readable records keep their places. Unreadable ones leave gaps. */
 function readable(
   records: readonly { id: string }[],
@@ -233,9 +160,9 @@ export function rejectOf({ id, place, reason, path }: Unreadable, batch: Batch, 
   return { recordId: id, askId, reason, path, payload: batch.record(place), place };
 }
 
-const arrayOf = (texts: readonly string[]) => `[${texts.join(',')}]`;
+export const arrayOf = (texts: readonly string[]) => `[${texts.join(',')}]`;
 
-function once<T>(make: () => T): () => T {
+export function once<T>(make: () => T): () => T {
   let made: { it: T } | undefined;
   return () => {
     made ??= { it: make() };
@@ -350,21 +277,17 @@ function repeated(records: readonly object[], path: string): object[] {
   });
 }
 
-/** The ids of these members, and of what is in them, as the stream names them in `sets`. */
-export const idsIn = ({ sets }: Pick<Stream, 'sets'>, members: readonly object[]): string[] =>
-  members.flatMap(member => sets.flatMap(path => valuesAt(member, path.split('.')).map(id => `${path} ${id}`)));
-
 /** A record that is nested too deep to be written has no sample. */
-function sampleOf(record: unknown): { sample?: string } {
+export function sampleOf(record: unknown): { sample?: string } {
   const sample = jsonOf(record);
   return sample === undefined ? {} : { sample };
 }
 
 const longestPath = 100;
-const brief = (text: string) => storable(text.slice(0, longestPath));
+export const brief = (text: string) => storable(text.slice(0, longestPath));
 
 /** The text at `a`, at `a.b`, or at `a.b` of every element of `a`. */
-function valuesAt(record: object, names: readonly string[], at = 0): string[] {
+export function valuesAt(record: object, names: readonly string[], at = 0): string[] {
   const value = (record as Record<string, unknown>)[names[at]!];
   if (at === names.length - 1) return typeof value === 'string' ? [value] : [];
   const within = Array.isArray(value) ? value : [value];

@@ -100,7 +100,7 @@ export async function joinAgain(db: pg.Pool, { account, run, stream }: Claim): P
 
 /**
  * The time of the first stored reply of a run that re-reads: older readings are due. Its own readings are not, even if
- * their replies prove less: see notAgain in waiting.ts.
+ * their replies prove less: see pending.ts.
  */
 export async function beginAgain(client: Client, claim: Claim, asOfMs: Ms): Promise<void> {
   await client.query('update sync.stored_runs set again_before = $2 where id = $1 and again_before is null', [

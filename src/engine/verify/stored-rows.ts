@@ -27,7 +27,7 @@ export function standingOf(
   at: { askedMs: Ms; asOfMs: Ms; lock: boolean },
 ): Promise<Map<string, Standing>> {
   const { rowFacts } = stream;
-  const asOf = rowFacts?.detailsAsOf;
+  const asOf = rowFacts?.details?.asOf;
   const version = versionOf(stream);
   const rows = {
     table: stream.key,

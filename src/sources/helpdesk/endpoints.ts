@@ -63,7 +63,7 @@ export function getTicket(id: string): Request<Ticket> {
 }
 
 /** Request for one ticket with all its messages and further embedded types. */
-export function getTicketInDetail(id: string, more: readonly ('labels' | 'inbox')[] = []): Request<TicketInDetail> {
+export function getTicketInDetail(id: string, more: readonly string[] = []): Request<TicketInDetail> {
   const embed = ['messages', ...more];
   return {
     path: `/tickets/${encodeURIComponent(id)}`,

@@ -9,11 +9,12 @@ import { helpdeskDialect } from './dialect.ts';
 import type { Desk } from './forecast/lists.ts';
 import { lakeTables } from './lake.ts';
 import { messages } from './messages/messages.ts';
-import { changedAt, countLeft } from './messages/waiting.ts';
+import { Pending } from './messages/pending.ts';
 import { type AuditSettings, sourceName } from './open.ts';
 import { uses } from './personal/field-uses.ts';
 import { tables } from './records.ts';
 import { configureHelpdesk, type HelpdeskPart, helpdeskContradictions, helpdeskSettings } from './settings.ts';
+import { changedAt } from './ticket-life.ts';
 import { tickets } from './tickets.ts';
 import { users } from './users.ts';
 
@@ -84,13 +85,14 @@ function makeHelpdesk(desk: Desk): Source<HelpdeskPart> {
         nightlyDetails: true,
         // A ticket with its messages costs 2 credits (spec, Limits).
         pending: {
-          ...{ unit: 'ticket', cost: 2, changedAt, countLeft },
-          isDue: async ctx => (await details()).messagesAreDue(ctx),
+          ...{ unit: 'ticket', cost: 2, changedAt },
+          countLeft: (db, { account, run }) => new Pending(db, account, desk.messages).left(run),
+          isDue: async ctx => (await details()).detailsAreDue(ctx, desk.messages),
         },
         jobs: {
           sync: {
             read: async (ctx, claim) => (await details()).hydrate(ctx, claim, desk.messages),
-            isDone: async (ctx, work) => (await details()).isDone(ctx, work),
+            isDone: async (ctx, work) => (await details()).isDone(ctx, work, desk.messages),
           },
           verify,
         },

@@ -7,12 +7,13 @@ import { type Batch, type Writer, writeBatch } from '../../engine/commit/commit.
 import type { Client } from '../../engine/database/pool.ts';
 import { parseJson } from '../../engine/exact-json.ts';
 import { check, isObject, type Reply } from '../../engine/http/request.ts';
-import { detailBatch, singleBatch } from '../../engine/load/batch.ts';
+import { singleBatch } from '../../engine/load/batch.ts';
 import { NotStored, type Replaying } from '../../engine/load/replay.ts';
 import type { Ms } from '../../engine/reading/reading.ts';
 import type { DetailStream, ListStream, Row } from '../source.ts';
-import { lockMessages } from './messages/claim-messages.ts';
+import { lockMembers } from './messages/claim-messages.ts';
 import { membersOf, writeDetail } from './messages/detail.ts';
+import { detailBatch } from './messages/members.ts';
 
 /** Longest time in ms between the as_of and the Date of a reply: one request, and rounding. */
 const longestMs: Ms = 60_000;
@@ -29,7 +30,7 @@ export async function replay({ client, writer, care, streams, stream, reject }: 
 
   const raw: unknown = parseJson(reject.payload);
   if (isObject(raw) && stream.membersField in raw) {
-    const ticket = { id: reject.ask_id ?? '', due: { labels: [], inbox: [] } };
+    const ticket = { id: reject.ask_id ?? '', due: {} };
     const reply = replyOf(stream.request(ticket.id, []).record, reject);
     const came = { reply, found: await membersOf(stream, reply) };
     const { refused, current } = await writeDetail(client, writer, stream, came, ticket, reject.at, care);
@@ -42,7 +43,7 @@ export async function replay({ client, writer, care, streams, stream, reject }: 
     if (of?.kind !== 'list') throw new NotStored('the record is fetched again');
     await write(singleBatch(of, replyOf(recordOf(of), reject)));
     // The payload holds only the ticket. Its messages must have been read at this time or later.
-    const read = await lockMessages(client, writer.account, reject.record_id);
+    const read = await lockMembers(client, writer.account, stream, reject.record_id);
     if (read === undefined || read.getTime() < reject.at.asOfMs)
       throw new NotStored(`the payload holds no ${stream.name}; the record is fetched again`);
     return undefined;
@@ -62,7 +63,7 @@ async function memberBatch(
   raw: unknown,
 ): Promise<Batch> {
   if (ask_id === null || place === null) throw new NotStored('its ticket is unknown; the message is fetched again');
-  const asOf = await lockMessages(client, account, ask_id);
+  const asOf = await lockMembers(client, account, stream, ask_id);
   if (asOf?.getTime() !== at.asOfMs)
     throw new NotStored(`ticket ${ask_id} has messages of another read; fetched again`);
   const parent = { id: ask_id, [stream.membersField]: [raw] };

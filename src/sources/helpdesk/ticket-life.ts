@@ -1,7 +1,9 @@
 /** Reads the history of one ticket: its first read, changes, checks, rejects, and its position among pending tickets. */
 import type pg from 'pg';
+import type { Queryable } from '../../engine/database/pool.ts';
 import type { Ms } from '../../engine/reading/reading.ts';
-import { placeInQueue } from './messages/waiting.ts';
+import { messages } from './messages/messages.ts';
+import { Pending } from './messages/pending.ts';
 
 /** The run of an event. Null if the run is unknown: some runs are deleted after five weeks. */
 export interface By {
@@ -127,7 +129,7 @@ export async function lifeOf(db: pg.Pool, account: string, name: string): Promis
         )
       )[0] ?? null,
     rejects: await rejectsOf(db, account, id),
-    queue: (await placeInQueue(db, account, id)) ?? null,
+    queue: (await new Pending(db, account, messages).place(id)) ?? null,
   };
 }
 
@@ -187,4 +189,15 @@ async function readingsOf(
 
 async function list<T>(db: pg.Pool, sql: string, values: unknown[]): Promise<T[]> {
   return (await db.query(sql, values)).rows;
+}
+
+/** When the ticket with this id or number was last changed; undefined if the mirror has no such ticket. */
+export async function changedAt(db: Queryable, account: string, name: string): Promise<Date | undefined> {
+  const { rows } = await db.query<{ updated_at: Date }>(
+    `select updated_at from helpdesk.tickets
+     where account_id = $1 and (id = $2 or number = $3) and _deleted_at is null
+     order by id = $2 desc, id limit 1`,
+    [account, name, /^\d{1,15}$/.test(name) ? Number(name) : null],
+  );
+  return rows[0]?.updated_at;
 }

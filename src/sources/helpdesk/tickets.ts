@@ -50,8 +50,7 @@ export const tickets: ListStream<Ticket> = {
   daily: { list: open, where: `t.state in ('open', 'hold')` },
   rowFacts: {
     created: { at: 'created_at' },
-    detailsAsOf: '_messages_as_of',
-    cleared: ['_messages_as_of', '_messages_by'],
+    details: { asOf: '_messages_as_of', by: '_messages_by' },
     parts: [
       { table: { name: 'helpdesk.messages', rows: rowsOf('messages') }, parent: 'ticket_id' },
       { table: { name: 'helpdesk.attachments' }, parent: 'ticket_id' },

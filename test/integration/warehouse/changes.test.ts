@@ -2,8 +2,8 @@
 import { expect, test, vi } from 'vitest';
 import { type Batch, writeBatch } from '../../../src/engine/commit/commit.ts';
 import { transaction } from '../../../src/engine/database/pool.ts';
-import { markTicketDeleted } from '../../../src/sources/helpdesk/messages/waiting.ts';
 import { tickets } from '../../../src/sources/helpdesk/tickets.ts';
+import { buryTicket } from '../../support/bury-ticket.ts';
 import { at, iso, message, type Scripted, scripted, second, ticket } from '../../support/scripted.ts';
 
 const kept = (s: Scripted) =>
@@ -97,9 +97,7 @@ test('old and new values, field by field, of everything that changed; nothing fo
   await s.sync('tickets');
   expect(await kept(s)).toEqual([expect.objectContaining({ record_id: 't1', run_id: 13, changes: {} })]);
   await clear(s);
-  await transaction(s.pool, client =>
-    markTicketDeleted(client, { account: 'default', run: 99 }, 't1', second(401), at(402)),
-  );
+  await transaction(s.pool, client => buryTicket(client, { account: 'default', run: 99 }, 't1', second(401), at(402)));
   const gone = [null, '2026-01-01T00:06:41+00:00'];
   const deleted = { run_id: 99, seen_at: at(402), as_of: at(401) };
   expect(await kept(s)).toEqual([

@@ -2,8 +2,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Batch, writeBatch } from '../../../src/engine/commit/commit.ts';
 import { transaction } from '../../../src/engine/database/pool.ts';
-import { markTicketDeleted } from '../../../src/sources/helpdesk/messages/waiting.ts';
 import { tickets } from '../../../src/sources/helpdesk/tickets.ts';
+import { buryTicket } from '../../support/bury-ticket.ts';
 import { at, iso, type Scripted, scripted, second, ticket } from '../../support/scripted.ts';
 
 interface Shown {
@@ -287,7 +287,7 @@ describe.each([0, 3, 30])('replies that take %d s', took => {
     // The source looks at 300.3, at the latest; it comes back before the 404 is written.
     const gone = span(300.3 + took);
     await transaction(s.pool, client =>
-      markTicketDeleted(client, { account: 'default', run: 1 }, 't4', second(gone.asOf), at(gone.by), {
+      buryTicket(client, { account: 'default', run: 1 }, 't4', second(gone.asOf), at(gone.by), {
         byMs: second(gone.by),
         lookbackMs: lookback * 1000,
       }),

@@ -1,7 +1,7 @@
 /** What a page of a list makes of the tables: tickets with labels and inboxes, customers with contacts, users. */
 import { expect, test } from 'vitest';
-import { markTicketDeleted } from '../../../src/sources/helpdesk/messages/waiting.ts';
 import { tickets } from '../../../src/sources/helpdesk/tickets.ts';
+import { buryTicket } from '../../support/bury-ticket.ts';
 import { at, counted, counts, iso, type Scripted, scripted, second, ticket } from '../../support/scripted.ts';
 
 const ticketRow = (id: string, more: Record<string, unknown> = {}) => ({
@@ -259,9 +259,7 @@ test('a ticket that comes back loses its tombstone, and its messages wait; a pag
   s.goTo(10);
   await s.sync('tickets');
   await s.rows(`update helpdesk.tickets set _messages_as_of = $1`, at(9));
-  expect(await markTicketDeleted(await client(s), { account: 'default', run: null }, 't1', second(100), at(101))).toBe(
-    1,
-  );
+  expect(await buryTicket(await client(s), { account: 'default', run: null }, 't1', second(100), at(101))).toBe(1);
   const deleted = ticketRow('t1', {
     label_ids: ['l1'],
     _payload: ticket('t1', { label_ids: ['l1'] }),

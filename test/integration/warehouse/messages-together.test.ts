@@ -3,7 +3,8 @@ import { expect, test } from 'vitest';
 import { makePool } from '../../../src/engine/database/pool.ts';
 import type { Reply } from '../../../src/engine/http/request.ts';
 import { Commits } from '../../../src/engine/load/commit-queue.ts';
-import { type Detail, detailOf } from '../../../src/sources/helpdesk/messages/detail.ts';
+import { detailOf } from '../../../src/sources/helpdesk/messages/detail.ts';
+import type { Detail } from '../../../src/sources/helpdesk/messages/detail-rows.ts';
 import { messages } from '../../../src/sources/helpdesk/messages/messages.ts';
 import type { Row } from '../../../src/sources/source.ts';
 import { iso, message, scripted, second, ticket } from '../../support/scripted.ts';
@@ -60,7 +61,7 @@ async function rowsAfter(commits: readonly (readonly Shown[])[], isTogether: boo
         ...{ text: JSON.stringify(record), records: [record as unknown as Row], unreadable: [], arrived: 1 },
         ...{ asOf: second(asOf), trueBy: second(asOf + 2), shownBy: second(asOf + 2), total: undefined },
       };
-      queue.add(detailOf(ctx, claim, messages as unknown as Detail, reply, { id, due: { labels: [], inbox: [] } }));
+      queue.add(detailOf(ctx, claim, messages as unknown as Detail, reply, { id, due: {} }));
       if (!isTogether) await queue.done();
     }
     await queue.done();

@@ -1,7 +1,8 @@
 /** What a ticket in detail makes of the tables: its messages and attachments as a set, names of labels and inboxes. */
 import { expect, test } from 'vitest';
 import { transaction } from '../../../src/engine/database/pool.ts';
-import { claimMessages } from '../../../src/sources/helpdesk/messages/claim-messages.ts';
+import { claimMembers } from '../../../src/sources/helpdesk/messages/claim-messages.ts';
+import { messages } from '../../../src/sources/helpdesk/messages/messages.ts';
 import { at, counted, counts, iso, message, type Scripted, scripted, second, ticket } from '../../support/scripted.ts';
 
 const attachment = (id: string, more: Record<string, unknown> = {}) => ({
@@ -291,10 +292,11 @@ test('messages are claimed by a newer reading of a ticket that is not older', as
   await read(s, 100);
   for (const [n, { says, id = `t${n}`, updated, asOf: asOfSecond, taken }] of claims.entries()) {
     const claimed = { id, updatedMs: second(updated), asOfMs: second(asOfSecond) };
-    const by = (account: string, run: number) => transaction(s.pool, c => claimMessages(c, { account, run }, claimed));
+    const by = (account: string, run: number) =>
+      transaction(s.pool, c => claimMembers(c, { account, run }, messages, claimed));
     expect({ says, got: await by('default', 9) }).toEqual({
       says,
-      got: taken ? { first: false, asOf: at(99), by: expect.any(Number) } : undefined,
+      got: taken ? { id: `t${n}`, arrived: false, first: false, asOf: at(99), by: expect.any(Number) } : undefined,
     });
     expect(await asOf(s)).toContainEqual({ id: `t${n}`, _messages_as_of: at(taken ? asOfSecond : 99) });
     expect(await by('other', 1)).toBeUndefined();
@@ -311,9 +313,10 @@ test('a claim that waits for another writer of the ticket sees what that one wro
   const claimed = transaction(s.pool, async client => {
     const { rows } = await client.query('select pg_backend_pid() as pid');
     waiter = rows[0].pid;
-    return claimMessages(
+    return claimMembers(
       client,
       { account: 'default', run: 9 },
+      messages,
       { id: 't1', updatedMs: second(50), asOfMs: second(100) },
       0,
     );
@@ -368,7 +371,7 @@ test('a ticket that is gone takes its messages along; when it comes back, so do 
   ]);
   // A reply that was on its way when it was marked as deleted brings nothing of it in.
   const inFlight = { id: 't1', updatedMs: second(15), asOfMs: second(899) };
-  const claimed = await transaction(s.pool, c => claimMessages(c, { account: 'default', run: 9 }, inFlight));
+  const claimed = await transaction(s.pool, c => claimMembers(c, { account: 'default', run: 9 }, messages, inFlight));
   expect([claimed, await asOf(s)]).toEqual([undefined, [{ id: 't1', _messages_as_of: null }]]);
 
   s.lists.tickets = [];

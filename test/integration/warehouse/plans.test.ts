@@ -19,9 +19,10 @@ import {
 import { forgetKnown } from '../../../src/engine/deletions/candidates.ts';
 import type { Claim } from '../../../src/engine/runs/claims.ts';
 import { customers } from '../../../src/sources/helpdesk/customers.ts';
-import { claimMessages, claimSame } from '../../../src/sources/helpdesk/messages/claim-messages.ts';
+import { claimMembers, claimSame } from '../../../src/sources/helpdesk/messages/claim-messages.ts';
 import { messages } from '../../../src/sources/helpdesk/messages/messages.ts';
-import { firstWaiting, nameThem, nextWaiting } from '../../../src/sources/helpdesk/messages/waiting.ts';
+import { storeNames } from '../../../src/sources/helpdesk/messages/names.ts';
+import { Pending } from '../../../src/sources/helpdesk/messages/pending.ts';
 import { tickets } from '../../../src/sources/helpdesk/tickets.ts';
 import { users } from '../../../src/sources/helpdesk/users.ts';
 import { long } from '../../support/long.ts';
@@ -176,17 +177,22 @@ test('tickets: a page into 30,000 rows reads what a page into an empty table rea
 test('waiting tickets are found by their index, however many wait or do not, and whatever fails', long, () =>
   untouched(async pool => {
     const when = { ripeMs: second(1e6), futureMs: second(2e6), startedMs: second(0), namesMs: 0, nowMs: second(1e6) };
-    const next = (limit: number) => nextWaiting(pool, claim, when, limit);
+    const pending = new Pending(pool, claim.account, messages);
+    const next = (limit: number) => pending.next(when, limit);
     const same = (c: Client, ids: readonly number[]) => {
       const all = ids.map(i => ({ id: `t${i}`, updatedMs: second(i), asOfMs: second(1e6), text: '{}' }));
-      return claimSame(c, claim, all, { nowMs: second(1e6), asOfMs: 0 }, { onlyFirst: true });
+      return claimSame(c, claim, messages, all, { nowMs: second(1e6), asOfMs: 0, onlyFirst: true });
     };
     // Prepared on nothing, and often enough for a generic plan.
     for (let i = 0; i < 12; i++) {
       await next(100);
       await transaction(pool, c => same(c, [0]), withKeptPlans);
-      await firstWaiting(pool, claim, when);
-      await transaction(pool, c => claimMessages(c, claim, { id: 'none', updatedMs: 0, asOfMs: 0 }), withKeptPlans);
+      await pending.first(when);
+      await transaction(
+        pool,
+        c => claimMembers(c, claim, messages, { id: 'none', updatedMs: 0, asOfMs: 0 }),
+        withKeptPlans,
+      );
     }
     await pool.query(
       `insert into helpdesk.tickets (account_id, id, updated_at, _messages_as_of, label_ids, inbox_id, _first_seen_at, _synced_at, _observed_at, _payload)
@@ -196,7 +202,7 @@ test('waiting tickets are found by their index, however many wait or do not, and
     );
     await pool.query(
       `insert into sync.rejects (account_id, source, stream, key, ask_id, reason, replayable, first_seen_at, last_seen_at, next_try_at)
-      select 'default', 'helpdesk', 'tickets', 't' || i, 't' || i, 'why', false, $1, $1, $1 from generate_series(4001, 5000) i`,
+      select 'default', 'helpdesk', 'messages', 't' || i, 't' || i, 'why', false, $1, $1, $1 from generate_series(4001, 5000) i`,
       [at(10)],
     );
 
@@ -205,13 +211,15 @@ test('waiting tickets are found by their index, however many wait or do not, and
       expect((await next(1)).map(({ id }) => id)).toEqual(['t4000']);
     });
     await expectReads(pool, 100, async () => {
-      expect(await firstWaiting(pool, claim, { ...when, futureMs: second(9) })).toBe(second(1));
+      expect(await pending.first({ ...when, futureMs: second(9) })).toBe(second(1));
     });
     await expectReads(pool, 100, () =>
       transaction(
         pool,
         async c => {
-          expect(await claimMessages(c, claim, { id: 't7', updatedMs: second(7), asOfMs: second(9) })).toBeTruthy();
+          expect(
+            await claimMembers(c, claim, messages, { id: 't7', updatedMs: second(7), asOfMs: second(9) }),
+          ).toBeTruthy();
         },
         withKeptPlans,
       ),
@@ -269,7 +277,7 @@ test('messages, attachments and names: a ticket into 10,000 messages reads what 
       at: { nowMs: second(5), asOfMs: second(5) },
     };
     await expectReads(pool, 200, () =>
-      transaction(pool, c => nameThem(c, 'default', messages.names[0]!.upsert, named), withKeptPlans),
+      transaction(pool, c => storeNames(c, 'default', messages.names[0]!, named), withKeptPlans),
     );
   }));
 

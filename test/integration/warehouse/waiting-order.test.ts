@@ -1,10 +1,12 @@
 /** Which ticket is asked for next: what was active recently, then what is open or held, then the rest; and who is told so. */
 import { expect, test } from 'vitest';
 import { farFuture } from '../../../src/engine/reading/reading.ts';
-import { anyWaiting, firstWaiting, nextWaiting, placeInQueue } from '../../../src/sources/helpdesk/messages/waiting.ts';
-import { at, iso, scripted, second, ticket } from '../../support/scripted.ts';
+import { messages } from '../../../src/sources/helpdesk/messages/messages.ts';
+import { Pending } from '../../../src/sources/helpdesk/messages/pending.ts';
+import { at, iso, type Scripted, scripted, second, ticket } from '../../support/scripted.ts';
 
 const dayS = 86_400;
+const pendingOf = ({ pool }: Scripted) => new Pending(pool, 'default', messages);
 
 test('of what has just changed the oldest comes first, and then the newest of what is late already', async () => {
   await using s = await scripted();
@@ -13,8 +15,7 @@ test('of what has just changed the oldest comes first, and then the newest of wh
   s.goTo(300);
   await s.sync('tickets');
   const when = { ripeMs: second(300), futureMs: farFuture, startedMs: second(300), namesMs: 0, nowMs: second(300) };
-  const next = async (limit: number) =>
-    (await nextWaiting(s.pool, { account: 'default', stream: 'helpdesk.messages' }, when, limit)).map(({ id }) => id);
+  const next = async (limit: number) => (await pendingOf(s).next(when, limit)).map(({ id }) => id);
   const order = ['at 211', 'at 250', 'at 300', 'at 205', 'at 200', 'at 100'];
   for (const limit of [1, 2, 4, 9]) expect(await next(limit)).toEqual(order.slice(0, limit));
 });
@@ -45,19 +46,17 @@ test('what was active recently comes first, then what is open or held, then the 
     'old',
   ];
   const when = { ripeMs: second(10), futureMs: farFuture, startedMs: second(10), namesMs: 0, nowMs: second(10) };
-  const key = { account: 'default', stream: 'helpdesk.messages' } as const;
-  const next = async (limit: number, scope = {}) =>
-    (await nextWaiting(s.pool, key, when, limit, scope)).map(({ id }) => id);
+  const next = async (limit: number, scope = {}) => (await pendingOf(s).next(when, limit, scope)).map(({ id }) => id);
   for (const limit of [1, 4, 7, 100]) expect(await next(limit)).toEqual(order.slice(0, limit));
   expect(await next(3, { toMs: second(-dayS) })).toEqual(order.slice(3, 6));
   expect(await next(9, { fromMs: second(-7 * dayS) })).toEqual(
     order.filter(id => !id.startsWith('old and held') && id !== 'old'),
   );
-  const places = await Promise.all(order.map(id => placeInQueue(s.pool, 'default', id)));
+  const places = await Promise.all(order.map(id => pendingOf(s).place(id)));
   expect(places).toEqual(order.map((_, i) => ({ place: i + 1, of: order.length })));
   await s.rows(`update helpdesk.tickets set _messages_as_of = $1 where id = 'new'`, at(10));
   expect(await next(1)).toEqual(['open, of the last day']);
-  expect(await placeInQueue(s.pool, 'default', 'new')).toBeUndefined();
+  expect(await pendingOf(s).place('new')).toBeUndefined();
 });
 
 test('a ticket that failed is passed over until its next try, unless a clock far ahead put that off', async () => {
@@ -66,11 +65,10 @@ test('a ticket that failed is passed over until its next try, unless a clock far
   s.goTo(10);
   await s.sync('tickets');
   const when = { ripeMs: second(10), futureMs: farFuture, startedMs: second(10), namesMs: 0, nowMs: second(10) };
-  const key = { account: 'default', stream: 'helpdesk.messages' } as const;
   const isSeen = async () => [
-    (await nextWaiting(s.pool, key, when, 9)).length > 0,
-    await anyWaiting(s.pool, key, when, {}),
-    (await firstWaiting(s.pool, key, when)) !== undefined,
+    (await pendingOf(s).next(when, 9)).length > 0,
+    await pendingOf(s).any(when, {}),
+    (await pendingOf(s).first(when)) !== undefined,
   ];
   const failed = async (seen: number, next: number) => {
     await s.pool.query('delete from sync.rejects');

@@ -19,7 +19,9 @@ import type { Scope } from '../../../engine/runs/ranges.ts';
 import type { Range } from '../../../engine/runs/runs.ts';
 import { countLive } from '../../../engine/verify/stored-rows.ts';
 import type { DetailStream, ListStream, Row } from '../../source.ts';
-import { countWaiting, nextWaiting, ticketsForNames } from '../messages/waiting.ts';
+import type { DueNames } from '../messages/detail-rows.ts';
+import { embedsFor, mentioned, recordsForNames } from '../messages/names.ts';
+import { Pending } from '../messages/pending.ts';
 import { helpdeskOf } from '../open.ts';
 import { cameBefore, countAgain, countRead, countReadSince, namesKnown, timesOfOurs } from './rows.ts';
 
@@ -382,7 +384,6 @@ async function lackingIn(
 async function partOfMessages(planning: Planning, brought: Brought, scope: Scope): Promise<Part> {
   const { ctx, nowMs, desk, assumed } = planning;
   const { messages } = desk;
-  const key = keyOf(planning, 'helpdesk.messages');
   const before = nowMs - namesMs;
   const when = {
     ripeMs: farFuture,
@@ -391,19 +392,20 @@ async function partOfMessages(planning: Planning, brought: Brought, scope: Scope
     namesMs: before,
     nowMs,
   };
-  const some = await nextWaiting(ctx.pg, key, when, mostNamed, scope);
-  const waiting = await countWaiting(ctx.pg, ctx.account, when.futureMs, scope);
-  const fresh = await countWaiting(ctx.pg, ctx.account, when.futureMs, { fromMs: nowMs - freshMs });
-  const known = await namesKnown(ctx.pg, ctx.account, before);
-  const costOf = (mentions: Record<'labels' | 'inbox', readonly string[]>): number => {
-    const due = (['labels', 'inbox'] as const).filter(embed => mentions[embed].some(id => !known[embed].has(id)));
-    for (const embed of due) for (const id of mentions[embed]) known[embed].add(id);
-    return messages.request('', due).cost;
+  const pending = new Pending(ctx.pg, ctx.account, messages);
+  const some = await pending.next(when, mostNamed, scope);
+  const waiting = await pending.count(when.futureMs, scope);
+  const fresh = await pending.count(when.futureMs, { fromMs: nowMs - freshMs });
+  const known = await namesKnown(ctx.pg, ctx.account, messages, before);
+  const costOf = (mentions: DueNames): number => {
+    const due = Object.entries(mentions).map(
+      ([embed, ids]) => [embed, ids.filter(id => !known.has(`${embed} ${id}`))] as const,
+    );
+    for (const [embed, ids] of due) for (const id of ids) known.add(`${embed} ${id}`);
+    return messages.request('', embedsFor(messages, Object.fromEntries(due))).cost;
   };
-  const mentionsOf = (record: Row) => {
-    const of = (embed: string) => messages.names.find(name => name.embed === embed)?.mentioned(record) ?? [];
-    return { labels: of('labels'), inbox: of('inbox') };
-  };
+  const mentionsOf = (record: Row) =>
+    Object.fromEntries(messages.names.map(name => [name.embed, mentioned(name, record)]));
   const named = [...some.map(({ due }) => costOf(due)), ...brought.records.map(record => costOf(mentionsOf(record)))];
   const plain = messages.request('', []).cost;
   const rest: Asked[] = [
@@ -417,7 +419,7 @@ async function partOfMessages(planning: Planning, brought: Brought, scope: Scope
     lane: 'fresh',
     many: 1,
   }));
-  for (const { due } of await ticketsForNames(ctx.pg, ctx.account, [], before)) {
+  for (const { due } of await recordsForNames(ctx.pg, ctx.account, messages, [], before)) {
     const cost = costOf(due);
     if (cost > plain) afterwards.push({ cost, lane: 'fresh', many: 1 });
   }

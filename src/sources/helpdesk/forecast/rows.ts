@@ -5,6 +5,7 @@ import { shownIn } from '../../../engine/deletions/row-facts.ts';
 import type { Key } from '../../../engine/forecast/forecast-rows.ts';
 import type { Ms } from '../../../engine/reading/reading.ts';
 import type { Range } from '../../../engine/runs/runs.ts';
+import type { Detail } from '../messages/detail-rows.ts';
 import { tickets } from '../tickets.ts';
 
 /** Times of the stored tickets that a list would show, in the order of the list. */
@@ -40,18 +41,18 @@ export async function countRead(
   return rows[0]!;
 }
 
-/** Labels and inboxes whose names are known and not due again. */
+/** Names that are known and not due again, as `embed id`. */
 export async function namesKnown(
   db: pg.Pool,
   account: string,
+  { names }: Pick<Detail, 'names'>,
   sinceMs: Ms,
-): Promise<{ labels: Set<string>; inbox: Set<string> }> {
-  const { rows } = await db.query<{ labels: string[]; inbox: string[] }>(
-    `select array(select id from helpdesk.labels where account_id = $1 and _observed_at >= $2) as labels,
-       array(select id from helpdesk.inboxes where account_id = $1 and _observed_at >= $2) as inbox`,
-    [account, new Date(sinceMs)],
+): Promise<Set<string>> {
+  const each = names.map(
+    ({ embed, table }) => `select '${embed} ' || id as name from ${table} where account_id = $1 and _observed_at >= $2`,
   );
-  return { labels: new Set(rows[0]!.labels), inbox: new Set(rows[0]!.inbox) };
+  const { rows } = await db.query<{ name: string }>(each.join(' union all '), [account, new Date(sinceMs)]);
+  return new Set(rows.map(({ name }) => name));
 }
 
 /** Number of tickets with complete messages that a re-reading backfill reads again. */

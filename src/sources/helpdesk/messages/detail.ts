@@ -14,60 +14,52 @@ import {
 } from '../../../engine/commit/commit.ts';
 import { commitWork } from '../../../engine/commit/commit-work.ts';
 import type { Reject } from '../../../engine/commit/rejects.ts';
-import type { Context } from '../../../engine/context.ts';
+import { type Context, sourceOf } from '../../../engine/context.ts';
 import { type Client, transaction } from '../../../engine/database/pool.ts';
+import { bury } from '../../../engine/deletions/bury.ts';
 import { buriedBy } from '../../../engine/deletions/lag.ts';
 import { parseJson } from '../../../engine/exact-json.ts';
 import type { Reply, Unreadable } from '../../../engine/http/request.ts';
 import { cleanJson, cleanText, elementsOf, fieldsOf, objectOf } from '../../../engine/json-text.ts';
-import {
-  detailBatch,
-  driftOf,
-  driftOfTaken,
-  idsIn,
-  type Members,
-  rejectOf,
-  singleBatch,
-} from '../../../engine/load/batch.ts';
+import { driftOf, driftOfTaken, rejectOf, singleBatch } from '../../../engine/load/batch.ts';
 import type { Entry, NewSet, Rows } from '../../../engine/load/commit-queue.ts';
 import type { Ms } from '../../../engine/reading/reading.ts';
 import type { Claim } from '../../../engine/runs/claims.ts';
 import { beginAgain } from '../../../engine/runs/ranges.ts';
 import type { Counts } from '../../../engine/runs/runs.ts';
-import type { DetailStream, Name, Row } from '../../source.ts';
-import { helpdeskOf } from '../open.ts';
-import { claimMessages, claimSame, keepReading, type Same } from './claim-messages.ts';
-import { markTicketDeleted, nameThem, type Waiting } from './waiting.ts';
-
-export type Detail = DetailStream<Row, Row>;
+import type { Name, Row } from '../../source.ts';
+import { claimMembers, claimSame, keepReading, type Same } from './claim-messages.ts';
+import type { Detail, Wanted } from './detail-rows.ts';
+import { detailBatch, idsIn, type Members } from './members.ts';
+import { mentioned, storeNames } from './names.ts';
 
 /**
- * The record and its members. If the record cannot be stored, a reject is stored instead, so that one ticket does not
+ * The record and its members. If the record cannot be stored, a reject is stored instead, so that one record does not
  * stop the others. `stored` hears whether the stored members are as new as the record, and whether anything was rejected. If
- * they are not, the ticket stays pending.
+ * they are not, the record stays pending.
  */
 export function detailOf(
   ctx: Context,
   claim: Claim,
   stream: Detail,
   reply: Reply<Row>,
-  ticket: Wanted,
+  wanted: Wanted,
   stored: (current: boolean, isRejected: boolean) => void = () => {},
 ): Entry {
-  const credits = helpdeskOf(ctx).send.takeCredits();
+  const credits = sourceOf(ctx, stream.source).send.takeCredits();
   const reading = membersOf(stream, reply);
   // The writing meets the error.
   reading.catch(() => {});
   let isCurrent = false;
   let isRejected = false;
   const moment = () => {
-    const sourceMs = reply.clockMovedMs === undefined ? helpdeskOf(ctx).send.sourceNow() : undefined;
+    const sourceMs = reply.clockMovedMs === undefined ? sourceOf(ctx, stream.source).send.sourceNow() : undefined;
     return { nowMs: ctx.clock.now(), asOfMs: reply.asOf, trueByMs: reply.shownBy, sourceMs };
   };
   const write = async (client: Client, care: Care, before?: Written) => {
     const found = await reading;
     const at = moment();
-    const written = await writeDetail(client, claim, stream, { reply, found }, ticket, at, care, before);
+    const written = await writeDetail(client, claim, stream, { reply, found }, wanted, at, care, before);
     const { current, seen, counts, refused, members, unreadable, takenOver, mayClear } = written;
     const drift = [
       ...(found?.drift ?? []),
@@ -79,8 +71,8 @@ export function detailOf(
       personal: stream.personalRules,
       rejects: refused,
       // A reply that replaced no members clears no rejects.
-      stored: current && mayClear ? [ticket.id] : [],
-      drift: drift.map(one => ({ ...one, of: ticket.id })),
+      stored: current && mayClear ? [wanted.id] : [],
+      drift: drift.map(one => ({ ...one, of: wanted.id })),
     });
     if (claim.again && !begunAgain.has(claim)) await beginAgain(client, claim, reply.asOf);
     const [record] = reply.records;
@@ -88,7 +80,7 @@ export function detailOf(
     isCurrent = current && reply.asOf >= (record ? stream.version(record) : 0);
   };
   const refused = ({ message }: Error) => {
-    const reject = { recordId: ticket.id, askId: ticket.id, reason: message, payload: reply.text };
+    const reject = { recordId: wanted.id, askId: wanted.id, reason: message, payload: reply.text };
     const at = { nowMs: ctx.clock.now(), asOfMs: reply.asOf };
     return transaction(ctx.pg, client =>
       keepBooks(client, claim, at, {
@@ -121,12 +113,12 @@ function rowsOf(
   const ids = [record.id, ...idsIn(stream, found.members)];
   const set: NewSet<Same> = {
     record: claimOf(stream, reply, record),
-    claim: (client, tickets) => claimSame(client, writer, tickets, at(), { onlyFirst: true }),
+    claim: (client, records) => claimSame(client, writer, stream, records, { ...at(), onlyFirst: true }),
   };
   return { batch: found.batch, writer, at, versions: new Map(ids.map(id => [id, undefined])), set };
 }
 
-/** What a claim of messages asks of the stored ticket. */
+/** What a claim of members asks of the stored record. */
 function claimOf(stream: Detail, reply: Reply<Row>, record: Row): Same {
   const updatedMs = stream.version(record);
   const isAhead = updatedMs >= reply.trueBy;
@@ -136,10 +128,7 @@ function claimOf(stream: Detail, reply: Reply<Row>, record: Row): Same {
 /** Runs that are known to have noted when they began to read again. */
 const begunAgain = new WeakSet<Claim>();
 
-/** A record whose members are requested, with its due names. */
-export type Wanted = Pick<Waiting, 'id' | 'due'>;
-
-export interface WrittenDetail {
+interface WrittenDetail {
   /** Whether the stored members are now those of the reply. */
   readonly current: boolean;
   /** Number of members in the reply. */
@@ -165,7 +154,7 @@ export async function writeDetail(
   writer: Writer,
   stream: Detail,
   { reply, found }: { readonly reply: Reply<Row>; readonly found: Members | undefined },
-  ticket: Wanted,
+  wanted: Wanted,
   at: Moment,
   care: Care,
   before?: Written,
@@ -174,7 +163,7 @@ export async function writeDetail(
   const whole = singleBatch(stream.of, reply);
   const unreadable = [...reply.unreadable, ...(found?.unreadable ?? [])];
   const counts = noCounts();
-  const refused = unreadable.map(one => rejectOf(one, found?.batch ?? whole, ticket.id));
+  const refused = unreadable.map(one => rejectOf(one, found?.batch ?? whole, wanted.id));
   let current = false;
   let takenOver: Written['takenOver'] = {};
   let mayClear = true;
@@ -187,13 +176,13 @@ export async function writeDetail(
     // Usually the list has just stored the same record. A claim that finds it so saves the merge.
     let taken =
       care === 'as it came'
-        ? (await claimSame(client, writer, [claimed], at, { onlyFirst: false })).get(claimed)
+        ? (await claimSame(client, writer, stream, [claimed], { ...at, onlyFirst: false })).get(claimed)
         : undefined;
     if (!taken) {
       const parent = await writeBatch(client, writer, parentBatch(stream, reply), at, care);
-      refused.push(...parent.rejects.map(reject => ({ ...reject, askId: ticket.id })));
+      refused.push(...parent.rejects.map(reject => ({ ...reject, askId: wanted.id })));
       counts.cleaned += parent.counts.cleaned;
-      taken = await claimMessages(client, writer, claimed, at.sourceMs);
+      taken = await claimMembers(client, writer, stream, claimed, at.sourceMs);
     }
     current = taken !== undefined;
     if (taken) {
@@ -201,23 +190,23 @@ export async function writeDetail(
       const written = await writeBatch(client, writer, members, at, care);
       add(counts, written.counts);
       const { inserted, updated, deleted } = written.counts;
-      if (inserted + updated + deleted > 0) await keepReading(client, writer, record.id, taken, at);
-      refused.push(...written.rejects.map(reject => ({ ...reject, askId: ticket.id })));
+      if (inserted + updated + deleted > 0) await keepReading(client, writer, stream, taken, at);
+      refused.push(...written.rejects.map(reject => ({ ...reject, askId: wanted.id })));
       takenOver = written.takenOver;
       mayClear = written.mayClear.rejects;
     }
   }
   if (record && found) {
     for (const name of stream.names) {
-      if (ticket.due[name.embed].length === 0) continue;
-      const mentioned = name.mentioned(record).map(id => cleanText(id).text);
-      const asked = ticket.due[name.embed].filter(id => mentioned.includes(id));
-      const left = new Set(asked);
+      const due = wanted.due[name.embed] ?? [];
+      if (due.length === 0) continue;
+      const ids = mentioned(name, record).map(id => cleanText(id).text);
+      const left = new Set(due.filter(id => ids.includes(id)));
       for (const { text, cleaned, shows } of nameTexts(name, reply, care)) {
-        const some = shows === undefined ? [...left] : [];
-        const give = () => nameThem(client, writer.account, name.upsert, { text, asked: some, at });
+        const asked = shows === undefined ? [...left] : [];
+        const give = () => storeNames(client, writer.account, name, { text, asked, at });
         const refusal = care === 'one by one' ? await attempt(client, give) : await give();
-        if (refusal) refused.push({ askId: ticket.id, reason: refusal.message, payload: text });
+        if (refusal) refused.push({ askId: wanted.id, reason: refusal.message, payload: text });
         if (refusal && shows !== undefined) left.delete(shows);
         counts.cleaned += cleaned;
       }
@@ -250,7 +239,7 @@ interface NamePart {
 }
 
 /** The embedded names as JSON parts. With care 'one by one', each name is a part of its own. */
-function nameTexts(name: Name<Row>, reply: Reply<Row>, care: Care): NamePart[] {
+function nameTexts(name: Name, reply: Reply<Row>, care: Care): NamePart[] {
   if (care === 'as it came') return [{ text: reply.text, cleaned: 0 }];
   const shown = fieldsOf(reply.text).get(name.embed) ?? 'null';
   const field = (text: string) => cleanJson(objectOf([[name.embed, text]]));
@@ -263,9 +252,11 @@ function nameTexts(name: Name<Row>, reply: Reply<Row>, care: Care): NamePart[] {
   return [...each, field('null')];
 }
 
-/** Writes the tombstones of a record that the source deleted, and of its members. */
-export const markDeleted = (ctx: Context, claim: Claim, id: string, asOfMs: Ms): Promise<void> =>
+/** Writes the tombstones of a record that the source deleted, and of its members. If it returns, its members become pending again. */
+export const markDeleted = (ctx: Context, claim: Claim, { of }: Detail, id: string, asOfMs: Ms): Promise<void> =>
   commitWork(ctx, claim, asOfMs, async (client, { nowMs }) => {
-    const gone = { byMs: buriedBy(helpdeskOf(ctx), asOfMs), lookbackMs: helpdeskOf(ctx).lookbackMs };
-    return { deleted: await markTicketDeleted(client, claim, id, asOfMs, new Date(nowMs), gone), stored: [id] };
+    const source = sourceOf(ctx, of.source);
+    const { lookbackMs } = source;
+    const gone = { goneMs: buriedBy(source, asOfMs), beforeMs: asOfMs + 1, nowMs, lookbackMs };
+    return { deleted: await bury(client, claim, of, [id], gone), stored: [id] };
   });

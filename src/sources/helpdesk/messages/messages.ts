@@ -34,6 +34,8 @@ export const messages: DetailStream<TicketInDetail, Message> = {
   derivesFrom: ['body', 'htmlized'],
   parameters: (texts, places, asOfMs) => [texts, places.map(place => place + 1), places.map(() => new Date(asOfMs))],
   version: record => timeOf(record.updated_at),
+  first: `t.state in ('open', 'hold')`,
+  group: 't.inbox_id',
   merge: buildMerge(
     {
       name: 'helpdesk.messages',
@@ -62,41 +64,11 @@ export const messages: DetailStream<TicketInDetail, Message> = {
     ],
   ),
   names: [
-    {
-      embed: 'labels',
-      mentioned: record => record.label_ids ?? [],
-      shown: ({ labels }) => (Array.isArray(labels) ? labels : []),
-      record: checks.name,
-      upsert: upsertNames('helpdesk.labels', elements(`$1::jsonb -> 'labels'`)),
-    },
-    {
-      embed: 'inbox',
-      mentioned: record => (record.inbox_id ? [record.inbox_id] : []),
-      shown: ({ inbox }) => (inbox === null || inbox === undefined ? [] : [inbox]),
-      record: checks.name,
-      upsert: upsertNames('helpdesk.inboxes', elements(`jsonb_build_array($1::jsonb -> 'inbox')`)),
-    },
+    { embed: 'labels', table: 'helpdesk.labels', ids: 'label_ids', many: true, record: checks.name },
+    { embed: 'inbox', table: 'helpdesk.inboxes', ids: 'inbox_id', many: false, record: checks.name },
   ],
   ...factsOf(message),
 };
-
-/**
- * SQL that stores names. A mentioned id without a name in the reply counts as answered: no more credits are spent until
- * names are due again. An id that the record no longer mentions stays due: another ticket will show its name.
- */
-function upsertNames(table: string, shown: string): string {
-  return `insert into ${table} as t (account_id, id, name, _first_seen_at, _synced_at, _observed_at, _payload)
-select $2, id, s.record ->> 'name', $3, $3, $4, s.record
-from unnest($5::text[]) as asked (id)
-full join (select distinct on (1) record ->> 'id' as id, record from ${shown} as e (record) where jsonb_typeof(record -> 'id') = 'string') s using (id)
-where id is not null
-on conflict (account_id, id) do update set
-  name = coalesce(excluded.name, t.name),
-  _synced_at = case when excluded.name is distinct from t.name then excluded._synced_at else t._synced_at end,
-  _observed_at = excluded._observed_at,
-  _payload = coalesce(excluded._payload, t._payload)
-where t._observed_at is null or t._observed_at < excluded._observed_at`;
-}
 
 /** The plain text, where it differs from the body. */
 async function textOf({ body, htmlized }: Message): Promise<Derived> {

@@ -8,7 +8,7 @@ import type { Client } from '../../../engine/database/pool.ts';
 import { streamKey } from '../../../engine/database/stream-key.ts';
 import { check, type Reply } from '../../../engine/http/request.ts';
 import { cleanJson, cleanText } from '../../../engine/json-text.ts';
-import { byForce, detailBatch, singleBatch } from '../../../engine/load/batch.ts';
+import { byForce, singleBatch } from '../../../engine/load/batch.ts';
 import { commitNow } from '../../../engine/load/commit-queue.ts';
 import type { Ms } from '../../../engine/reading/reading.ts';
 import { differingOf, type Look } from '../../../engine/verify/compare-reply.ts';
@@ -22,9 +22,10 @@ import { knownOf, standingOf } from '../../../engine/verify/stored-rows.ts';
 import { setAside } from '../../../engine/verify/verifications.ts';
 import { Gone, Retry } from '../../../errors.ts';
 import type { DetailStream, ListStream, Row } from '../../source.ts';
-import { claimMessages, keepReading } from '../messages/claim-messages.ts';
+import { claimMembers, keepReading } from '../messages/claim-messages.ts';
 import { detailOf } from '../messages/detail.ts';
-import { nameThem } from '../messages/waiting.ts';
+import { detailBatch } from '../messages/members.ts';
+import { shownIn, storeNames } from '../messages/names.ts';
 import { helpdeskOf, sourceName } from '../open.ts';
 import { differingNames, forgetNames, namesOfNothing, takeNames } from './rows.ts';
 
@@ -78,8 +79,7 @@ export async function examineTicket(
     return examineMessages(look, { tickets, messages }, reply, record, { askedMs, more });
   // The ticket is pending or has just changed. This reply's messages are as good as those of the next read.
   const isKnown = (await knownOf(ctx.pg, claim.account, tickets, [record])).has(id);
-  if (look.repair || !isKnown)
-    await commitNow(ctx, detailOf(ctx, claim, messages, reply, { id, due: { labels: [], inbox: [] } }));
+  if (look.repair || !isKnown) await commitNow(ctx, detailOf(ctx, claim, messages, reply, { id, due: {} }));
   await keepPlace(look, more);
   return true;
 }
@@ -118,8 +118,8 @@ async function examineMessages(
     if (judged) {
       if (all.length === 0 || repair) {
         const claimed = { id: record.id, updatedMs: stream.version(record), asOfMs: at.asOfMs };
-        const taken = await claimMessages(client, claim, claimed);
-        if (taken && all.length > 0) await keepReading(client, claim, record.id, taken, at);
+        const taken = await claimMembers(client, claim, stream, claimed);
+        if (taken && all.length > 0) await keepReading(client, claim, stream, taken, at);
       }
       const finding: Finding = {
         stream: stream.key,
@@ -172,7 +172,7 @@ async function examineNames(
     for (const embed of embeds) {
       const name = stream.names.find(one => one.embed === embed)!;
       const table = embed === 'labels' ? 'labels' : 'inboxes';
-      const shown = name.shown(record).flatMap((one, place) => {
+      const shown = shownIn(name, record).flatMap((one, place) => {
         const checked = check(name.record, one, place);
         return 'readable' in checked ? [{ ...checked.readable, record: cleanJson(JSON.stringify(one)).text }] : [];
       });
@@ -192,7 +192,7 @@ async function examineNames(
           table,
           differing.map(({ id }) => id),
         );
-        await nameThem(client, claim.account, name.upsert, { text, asked, at });
+        await storeNames(client, claim.account, name, { text, asked, at });
       }
       const findings = differing.map(({ id, differences }) => ({
         stream: streamKey('helpdesk', table),

@@ -1,0 +1,47 @@
+/** The rows of a stream of details, and of its parent, as the stream declares them. SQL is over `t`, a row of the parent. */
+import { rowsOf } from '../../../engine/commit/merge.ts';
+import type { StreamKey } from '../../../engine/database/stream-key.ts';
+import type { DetailStream, Name, Row } from '../../source.ts';
+
+export type Detail = DetailStream<Row, Row>;
+
+export interface DetailRows {
+  /** The table of the parent, and its columns. */
+  readonly table: StreamKey;
+  /** The time of the last change. */
+  readonly version: string;
+  /** As of when the members were read. */
+  readonly asOf: string;
+  /** The run that read them. */
+  readonly by: string;
+}
+
+/** Names that are due, by what a request embeds. Renames are silent changes, so names are read again. */
+export type DueNames = Readonly<Record<string, readonly string[]>>;
+
+/** A record whose members are to be read, with the names that it mentions and that are due. */
+export interface Wanted {
+  readonly id: string;
+  readonly due: DueNames;
+}
+
+export function rowsOfParent({ key, of }: Pick<Detail, 'key' | 'of'>): DetailRows {
+  const { version } = of.merge.declared.root;
+  const details = of.rowFacts?.details;
+  if (version === undefined || details === undefined) throw new Error(`stream ${key} cannot be read in detail`);
+  return { table: of.key, version, ...details };
+}
+
+/** SQL: no member is stored. A record that returned may still have members from before its tombstone. */
+export function noMembers({ merge }: Pick<Detail, 'merge'>, id: string): string {
+  const { root } = merge.declared;
+  return `(
+            select true from ${rowsOf(root)} m where m.account_id = $1 and m.${root.parent} >= ${id} and m.${root.parent} <= ${id}
+            order by m.${root.parent} limit 1) is null`;
+}
+
+/** SQL: the ids that the row mentions, as an array. */
+export const idsOf = ({ ids, many }: Pick<Name, 'ids' | 'many'>): string => (many ? `t.${ids}` : `array[t.${ids}]`);
+
+/** SQL over `n`, a name: unknown, or last shown before this time. */
+export const isDue = (before: string): string => `(n._observed_at is null or n._observed_at < ${before})`;

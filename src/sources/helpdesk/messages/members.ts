@@ -1,0 +1,86 @@
+/** The members in the reply to a request for one record, as a batch. */
+import type { Batch } from '../../../engine/commit/commit.ts';
+import type { Drift } from '../../../engine/commit/rejects.ts';
+import { isOfRecord } from '../../../engine/database/pool.ts';
+import { check, type Reply, type Unreadable } from '../../../engine/http/request.ts';
+import { elementsOf, fieldsOf, objectOf } from '../../../engine/json-text.ts';
+import { arrayOf, brief, driftOf, once, sampleOf, valuesAt } from '../../../engine/load/batch.ts';
+import { rulesOf } from '../../../privacy/declared.ts';
+import type { Derived, DetailStream, Name, Row, Stream } from '../../source.ts';
+import { shownIn } from './names.ts';
+
+/** The members of a record that was fetched in detail, each checked by itself. */
+export interface Members {
+  readonly batch: Batch;
+  readonly members: readonly Row[];
+  readonly unreadable: readonly Unreadable[];
+  readonly drift: readonly Drift[];
+}
+
+/** Runs before the transaction, because deriving values from members takes time. */
+export async function detailBatch<P extends { id: string }, T extends { id: string }>(
+  stream: DetailStream<P, T>,
+  parent: P,
+  { text, asOf }: Pick<Reply<P>, 'text' | 'asOf'>,
+): Promise<Members> {
+  const all = once(() => elementsOf(fieldsOf(text).get(stream.membersField) ?? '[]'));
+  const members = new Map<number, { member: T; derived: Derived }>();
+  const unreadable: Unreadable[] = [];
+  const raw = stream.members(parent);
+  for (const [place, one] of raw.entries()) {
+    const checked = check(stream.member, one, place);
+    if (!('readable' in checked)) unreadable.push(checked);
+    else
+      try {
+        members.set(place, { member: checked.readable, derived: await stream.derive(checked.readable) });
+      } catch (error) {
+        if (!isOfRecord(error)) throw error;
+        unreadable.push({ place, id: checked.readable.id, raw: one, reason: error.message, path: undefined });
+      }
+  }
+  const only = (places: readonly number[]) => arrayOf(places.map(place => all()[place]!));
+  const batch: Batch = {
+    name: stream.name,
+    merge: stream.merge,
+    personal: rulesOf(stream),
+    records: [...members].map(([place, { member }]) => ({ place, id: member.id })),
+    text: (places, care) =>
+      arrayOf([
+        care === 'as it came' && places.length === raw.length
+          ? text
+          : objectOf([
+              ['id', JSON.stringify(parent.id)],
+              [stream.membersField, only(places)],
+            ]),
+      ]),
+    record: place => all()[place]!,
+    parameters: places =>
+      stream.parameters(
+        places.map(place => members.get(place)!.derived.value),
+        places,
+        asOf,
+      ),
+    // With an unreadable member the set is incomplete, so no member counts as vanished.
+    parents: unreadable.length === 0 ? [parent.id] : [],
+  };
+  const readable = [...members.values()];
+  const drift = [...readable.flatMap(derivedDrift), ...stream.names.flatMap(name => driftOfNames(name, parent))];
+  return { batch, members: readable.map(({ member }) => member), unreadable, drift };
+}
+
+/** An unreadable name affects nothing else. */
+function driftOfNames(name: Name, parent: Row): Drift[] {
+  const checked = shownIn(name, parent).map((one, place) => check(name.record, one, place));
+  const named = checked.flatMap(one => ('readable' in one ? [one.readable] : []));
+  const unreadable = checked.flatMap(one => ('readable' in one ? [] : [one]));
+  const described = { fields: new Set(named.flatMap(one => Object.keys(one))), enumerations: {}, sets: ['id'] };
+  return driftOf(described, named, unreadable, true).map(one => ({ ...one, path: brief(`${name.embed}.${one.path}`) }));
+}
+
+function derivedDrift({ member, derived: { drift } }: { member: Row; derived: Derived }): Drift[] {
+  return drift === undefined ? [] : [{ ...drift, value: '', seen: 1, ...sampleOf(member) }];
+}
+
+/** The ids of these members, and of what is in them, as the stream names them in `sets`. */
+export const idsIn = ({ sets }: Pick<Stream, 'sets'>, members: readonly object[]): string[] =>
+  members.flatMap(member => sets.flatMap(path => valuesAt(member, path.split('.')).map(id => `${path} ${id}`)));
