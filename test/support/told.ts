@@ -1,9 +1,9 @@
 /** What a ticket in detail makes of the tables, without a request: a reply that the test writes goes the way of every other one. */
 import type pg from 'pg';
 import { transaction, withKeptPlans } from '../../src/engine/database/pool.ts';
+import type { Detail } from '../../src/engine/details/detail-rows.ts';
+import { membersOf, writeDetail } from '../../src/engine/details/store-detail.ts';
 import type { Reply } from '../../src/engine/http/request.ts';
-import { membersOf, writeDetail } from '../../src/sources/helpdesk/messages/detail.ts';
-import type { Detail } from '../../src/sources/helpdesk/messages/detail-rows.ts';
 import { messages } from '../../src/sources/helpdesk/messages/messages.ts';
 import type { Row } from '../../src/sources/source.ts';
 

@@ -6,6 +6,7 @@
 import { pino } from 'pino';
 import type { JobContext } from '../../../src/engine/context.ts';
 import { register } from '../../../src/engine/coverage/coverage.ts';
+import { detailOf } from '../../../src/engine/details/store-detail.ts';
 import { makeSend } from '../../../src/engine/http/send.ts';
 import { listBatch } from '../../../src/engine/load/batch.ts';
 import { commitNow } from '../../../src/engine/load/commit-queue.ts';
@@ -16,7 +17,6 @@ import { readShelves } from '../../../src/sources/books/shelves/shelf-loop.ts';
 import { shelves } from '../../../src/sources/books/shelves/shelves.ts';
 import { hydrateVolumes } from '../../../src/sources/books/volumes/volume-loop.ts';
 import { volumes } from '../../../src/sources/books/volumes/volumes.ts';
-import { detailOf } from '../../../src/sources/helpdesk/messages/detail.ts';
 import { messages } from '../../../src/sources/helpdesk/messages/messages.ts';
 import type { ShelfStream } from '../../../src/sources/source.ts';
 import { keyOf } from '../../../test/support/keys.ts';

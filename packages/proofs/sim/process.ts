@@ -7,7 +7,7 @@ import '../../../src/engine/load/run-stream.ts';
 import '../../../src/sources/books/shelves/shelf-loop.ts';
 import '../../../src/sources/books/volumes/volume-loop.ts';
 import '../../../src/engine/deletions/sweep.ts';
-import '../../../src/sources/helpdesk/messages/detail-loop.ts';
+import '../../../src/engine/details/detail-loop.ts';
 import '../../../src/sources/helpdesk/replay.ts';
 import '../../../src/sources/helpdesk/verify/audit.ts';
 import '../../../src/sources/helpdesk/verify/verify.ts';

@@ -1,5 +1,6 @@
 /** The help desk as a source. */
 
+import { Pending } from '../../engine/details/pending.ts';
 import { fixedToken } from '../../engine/http/dialect.ts';
 import { listJobs } from '../../engine/load/list-jobs.ts';
 import type { Replaying } from '../../engine/load/replay.ts';
@@ -9,7 +10,6 @@ import { helpdeskDialect } from './dialect.ts';
 import type { Desk } from './forecast/lists.ts';
 import { lakeTables } from './lake.ts';
 import { messages } from './messages/messages.ts';
-import { Pending } from './messages/pending.ts';
 import { type AuditSettings, sourceName } from './open.ts';
 import { uses } from './personal/field-uses.ts';
 import { tables } from './records.ts';
@@ -35,7 +35,7 @@ const messageRelations = [
 ];
 
 /** The work of the streams. A command loads only the work that it does, so that it starts quickly. */
-const details = () => import('./messages/detail-loop.ts');
+const details = () => import('../../engine/details/detail-loop.ts');
 const replay = async (replaying: Replaying) => (await import('./replay.ts')).replay(replaying);
 
 /** Builds the source. `desk`: its streams, which a test may replace by streams with smaller pages. */

@@ -5,15 +5,15 @@
 
 import { type Batch, type Writer, writeBatch } from '../../engine/commit/commit.ts';
 import type { Client } from '../../engine/database/pool.ts';
+import { lockMembers } from '../../engine/details/claim-members.ts';
+import { detailBatch } from '../../engine/details/members.ts';
+import { membersOf, writeDetail } from '../../engine/details/store-detail.ts';
 import { parseJson } from '../../engine/exact-json.ts';
 import { check, isObject, type Reply } from '../../engine/http/request.ts';
 import { singleBatch } from '../../engine/load/batch.ts';
 import { NotStored, type Replaying } from '../../engine/load/replay.ts';
 import type { Ms } from '../../engine/reading/reading.ts';
 import type { DetailStream, ListStream, Row } from '../source.ts';
-import { lockMembers } from './messages/claim-messages.ts';
-import { membersOf, writeDetail } from './messages/detail.ts';
-import { detailBatch } from './messages/members.ts';
 
 /** Longest time in ms between the as_of and the Date of a reply: one request, and rounding. */
 const longestMs: Ms = 60_000;

@@ -1,9 +1,9 @@
 /** Reads the history of one ticket: its first read, changes, checks, rejects, and its position among pending tickets. */
 import type pg from 'pg';
 import type { Queryable } from '../../engine/database/pool.ts';
+import { Pending } from '../../engine/details/pending.ts';
 import type { Ms } from '../../engine/reading/reading.ts';
 import { messages } from './messages/messages.ts';
-import { Pending } from './messages/pending.ts';
 
 /** The run of an event. Null if the run is unknown: some runs are deleted after five weeks. */
 export interface By {

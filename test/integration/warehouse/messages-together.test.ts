@@ -1,10 +1,10 @@
 /** Tickets that are committed together make of the tables what tickets make of them one by one. */
 import { expect, test } from 'vitest';
 import { makePool } from '../../../src/engine/database/pool.ts';
+import type { Detail } from '../../../src/engine/details/detail-rows.ts';
+import { detailOf } from '../../../src/engine/details/store-detail.ts';
 import type { Reply } from '../../../src/engine/http/request.ts';
 import { Commits } from '../../../src/engine/load/commit-queue.ts';
-import { detailOf } from '../../../src/sources/helpdesk/messages/detail.ts';
-import type { Detail } from '../../../src/sources/helpdesk/messages/detail-rows.ts';
 import { messages } from '../../../src/sources/helpdesk/messages/messages.ts';
 import type { Row } from '../../../src/sources/source.ts';
 import { iso, message, scripted, second, ticket } from '../../support/scripted.ts';

@@ -1,7 +1,7 @@
 /** What a ticket in detail makes of the tables: its messages and attachments as a set, names of labels and inboxes. */
 import { expect, test } from 'vitest';
 import { transaction } from '../../../src/engine/database/pool.ts';
-import { claimMembers } from '../../../src/sources/helpdesk/messages/claim-messages.ts';
+import { claimMembers } from '../../../src/engine/details/claim-members.ts';
 import { messages } from '../../../src/sources/helpdesk/messages/messages.ts';
 import { at, counted, counts, iso, message, type Scripted, scripted, second, ticket } from '../../support/scripted.ts';
 

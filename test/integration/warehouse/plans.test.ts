@@ -17,12 +17,12 @@ import {
   withKeptPlans,
 } from '../../../src/engine/database/pool.ts';
 import { forgetKnown } from '../../../src/engine/deletions/candidates.ts';
+import { claimMembers, claimSame } from '../../../src/engine/details/claim-members.ts';
+import { storeNames } from '../../../src/engine/details/names.ts';
+import { Pending } from '../../../src/engine/details/pending.ts';
 import type { Claim } from '../../../src/engine/runs/claims.ts';
 import { customers } from '../../../src/sources/helpdesk/customers.ts';
-import { claimMembers, claimSame } from '../../../src/sources/helpdesk/messages/claim-messages.ts';
 import { messages } from '../../../src/sources/helpdesk/messages/messages.ts';
-import { storeNames } from '../../../src/sources/helpdesk/messages/names.ts';
-import { Pending } from '../../../src/sources/helpdesk/messages/pending.ts';
 import { tickets } from '../../../src/sources/helpdesk/tickets.ts';
 import { users } from '../../../src/sources/helpdesk/users.ts';
 import { long } from '../../support/long.ts';

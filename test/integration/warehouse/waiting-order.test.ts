@@ -1,8 +1,8 @@
 /** Which ticket is asked for next: what was active recently, then what is open or held, then the rest; and who is told so. */
 import { expect, test } from 'vitest';
+import { Pending } from '../../../src/engine/details/pending.ts';
 import { farFuture } from '../../../src/engine/reading/reading.ts';
 import { messages } from '../../../src/sources/helpdesk/messages/messages.ts';
-import { Pending } from '../../../src/sources/helpdesk/messages/pending.ts';
 import { at, iso, type Scripted, scripted, second, ticket } from '../../support/scripted.ts';
 
 const dayS = 86_400;

@@ -8,6 +8,9 @@
 import { dueRejects, readMostRejected } from '../../../engine/commit/rejects.ts';
 import { readPosition } from '../../../engine/coverage/coverage.ts';
 import type { StreamKey } from '../../../engine/database/stream-key.ts';
+import type { DueNames } from '../../../engine/details/detail-rows.ts';
+import { embedsFor, mentioned, recordsForNames } from '../../../engine/details/names.ts';
+import { Pending } from '../../../engine/details/pending.ts';
 import { gapsIn } from '../../../engine/forecast/forecast-rows.ts';
 import { evenly, type Imagined, merged, requestsOf } from '../../../engine/forecast/imagined-reading.ts';
 import type * as engine from '../../../engine/forecast/plan.ts';
@@ -19,9 +22,6 @@ import type { Scope } from '../../../engine/runs/ranges.ts';
 import type { Range } from '../../../engine/runs/runs.ts';
 import { countLive } from '../../../engine/verify/stored-rows.ts';
 import type { DetailStream, ListStream, Row } from '../../source.ts';
-import type { DueNames } from '../messages/detail-rows.ts';
-import { embedsFor, mentioned, recordsForNames } from '../messages/names.ts';
-import { Pending } from '../messages/pending.ts';
 import { helpdeskOf } from '../open.ts';
 import { cameBefore, countAgain, countRead, countReadSince, namesKnown, timesOfOurs } from './rows.ts';
 

@@ -2,10 +2,10 @@
 
 import type pg from 'pg';
 import { shownIn } from '../../../engine/deletions/row-facts.ts';
+import type { Detail } from '../../../engine/details/detail-rows.ts';
 import type { Key } from '../../../engine/forecast/forecast-rows.ts';
 import type { Ms } from '../../../engine/reading/reading.ts';
 import type { Range } from '../../../engine/runs/runs.ts';
-import type { Detail } from '../messages/detail-rows.ts';
 import { tickets } from '../tickets.ts';
 
 /** Times of the stored tickets that a list would show, in the order of the list. */

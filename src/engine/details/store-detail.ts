@@ -1,5 +1,6 @@
 /** Stores the detail of one record: the record, its members and the embedded names, in one transaction. */
 
+import type { Name, Row } from '../../sources/source.ts';
 import {
   add,
   attempt,
@@ -11,24 +12,23 @@ import {
   type Writer,
   type Written,
   writeBatch,
-} from '../../../engine/commit/commit.ts';
-import { commitWork } from '../../../engine/commit/commit-work.ts';
-import type { Reject } from '../../../engine/commit/rejects.ts';
-import { type Context, sourceOf } from '../../../engine/context.ts';
-import { type Client, transaction } from '../../../engine/database/pool.ts';
-import { bury } from '../../../engine/deletions/bury.ts';
-import { buriedBy } from '../../../engine/deletions/lag.ts';
-import { parseJson } from '../../../engine/exact-json.ts';
-import type { Reply, Unreadable } from '../../../engine/http/request.ts';
-import { cleanJson, cleanText, elementsOf, fieldsOf, objectOf } from '../../../engine/json-text.ts';
-import { driftOf, driftOfTaken, rejectOf, singleBatch } from '../../../engine/load/batch.ts';
-import type { Entry, NewSet, Rows } from '../../../engine/load/commit-queue.ts';
-import type { Ms } from '../../../engine/reading/reading.ts';
-import type { Claim } from '../../../engine/runs/claims.ts';
-import { beginAgain } from '../../../engine/runs/ranges.ts';
-import type { Counts } from '../../../engine/runs/runs.ts';
-import type { Name, Row } from '../../source.ts';
-import { claimMembers, claimSame, keepReading, type Same } from './claim-messages.ts';
+} from '../commit/commit.ts';
+import { commitWork } from '../commit/commit-work.ts';
+import type { Reject } from '../commit/rejects.ts';
+import { type Context, sourceOf } from '../context.ts';
+import { type Client, transaction } from '../database/pool.ts';
+import { bury } from '../deletions/bury.ts';
+import { buriedBy } from '../deletions/lag.ts';
+import { parseJson } from '../exact-json.ts';
+import type { Reply, Unreadable } from '../http/request.ts';
+import { cleanJson, cleanText, elementsOf, fieldsOf, objectOf } from '../json-text.ts';
+import { driftOf, driftOfTaken, rejectOf, singleBatch } from '../load/batch.ts';
+import type { Entry, NewSet, Rows } from '../load/commit-queue.ts';
+import type { Ms } from '../reading/reading.ts';
+import type { Claim } from '../runs/claims.ts';
+import { beginAgain } from '../runs/ranges.ts';
+import type { Counts } from '../runs/runs.ts';
+import { claimMembers, claimSame, keepReading, type Same } from './claim-members.ts';
 import type { Detail, Wanted } from './detail-rows.ts';
 import { detailBatch, idsIn, type Members } from './members.ts';
 import { mentioned, storeNames } from './names.ts';

@@ -1,12 +1,13 @@
 /** The members in the reply to a request for one record, as a batch. */
-import type { Batch } from '../../../engine/commit/commit.ts';
-import type { Drift } from '../../../engine/commit/rejects.ts';
-import { isOfRecord } from '../../../engine/database/pool.ts';
-import { check, type Reply, type Unreadable } from '../../../engine/http/request.ts';
-import { elementsOf, fieldsOf, objectOf } from '../../../engine/json-text.ts';
-import { arrayOf, brief, driftOf, once, sampleOf, valuesAt } from '../../../engine/load/batch.ts';
-import { rulesOf } from '../../../privacy/declared.ts';
-import type { Derived, DetailStream, Name, Row, Stream } from '../../source.ts';
+
+import { rulesOf } from '../../privacy/declared.ts';
+import type { Derived, DetailStream, Name, Row, Stream } from '../../sources/source.ts';
+import type { Batch } from '../commit/commit.ts';
+import type { Drift } from '../commit/rejects.ts';
+import { isOfRecord } from '../database/pool.ts';
+import { check, type Reply, type Unreadable } from '../http/request.ts';
+import { elementsOf, fieldsOf, objectOf } from '../json-text.ts';
+import { arrayOf, brief, driftOf, once, sampleOf, valuesAt } from '../load/batch.ts';
 import { shownIn } from './names.ts';
 
 /** The members of a record that was fetched in detail, each checked by itself. */

@@ -3,12 +3,12 @@
  * A claim locks the record's row until the transaction ends.
  */
 
-import { noteAges } from '../../../engine/commit/change-latency.ts';
-import type { Moment, Writer } from '../../../engine/commit/commit.ts';
-import { keepChanges, without } from '../../../engine/commit/merge.ts';
-import type { Client } from '../../../engine/database/pool.ts';
-import { nameOfKey } from '../../../engine/database/stream-key.ts';
-import type { Ms } from '../../../engine/reading/reading.ts';
+import { noteAges } from '../commit/change-latency.ts';
+import type { Moment, Writer } from '../commit/commit.ts';
+import { keepChanges, without } from '../commit/merge.ts';
+import type { Client } from '../database/pool.ts';
+import { nameOfKey } from '../database/stream-key.ts';
+import type { Ms } from '../reading/reading.ts';
 import { type Detail, noMembers, rowsOfParent } from './detail-rows.ts';
 
 type By = Pick<Writer, 'account' | 'run'>;

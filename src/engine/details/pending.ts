@@ -2,10 +2,10 @@
  * Selects the records whose members are pending. A partial index on the records defines them, not a queue, so no
  * record can be lost. A record whose read failed has an open reject and waits until the reject is due.
  */
-import { isFarAhead } from '../../../engine/commit/rejects.ts';
-import type { Queryable } from '../../../engine/database/pool.ts';
-import { farFuture, type Ms } from '../../../engine/reading/reading.ts';
-import type { Scope } from '../../../engine/runs/ranges.ts';
+import { isFarAhead } from '../commit/rejects.ts';
+import type { Queryable } from '../database/pool.ts';
+import { farFuture, type Ms } from '../reading/reading.ts';
+import type { Scope } from '../runs/ranges.ts';
 import { type Detail, idsOf, isDue, rowsOfParent, type Wanted } from './detail-rows.ts';
 
 export interface When {

@@ -4,12 +4,12 @@
  * where the stream names them, because a group may be refused as a whole.
  */
 import type pg from 'pg';
-import { type Context, sourceOf } from '../../../engine/context.ts';
-import { commitNow } from '../../../engine/load/commit-queue.ts';
-import type { Claim } from '../../../engine/runs/claims.ts';
-import { type Fatal, Gone, Retry } from '../../../errors.ts';
-import { detailOf } from './detail.ts';
+import { type Fatal, Gone, Retry } from '../../errors.ts';
+import { type Context, sourceOf } from '../context.ts';
+import { commitNow } from '../load/commit-queue.ts';
+import type { Claim } from '../runs/claims.ts';
 import { type Detail, rowsOfParent } from './detail-rows.ts';
+import { detailOf } from './store-detail.ts';
 
 /** After this many refusals in a row, records that were read before are fetched, until one answers. */
 const few = 5;

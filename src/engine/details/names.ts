@@ -1,8 +1,9 @@
 /** Names that have no endpoint, as of labels. A request for a record in detail embeds those that the record mentions. */
-import { elements } from '../../../engine/commit/merge.ts';
-import type { Client, Queryable } from '../../../engine/database/pool.ts';
-import type { Ms } from '../../../engine/reading/reading.ts';
-import type { Name, Row } from '../../source.ts';
+
+import type { Name, Row } from '../../sources/source.ts';
+import { elements } from '../commit/merge.ts';
+import type { Client, Queryable } from '../database/pool.ts';
+import type { Ms } from '../reading/reading.ts';
 import { type Detail, type DueNames, idsOf, isDue, rowsOfParent, type Wanted } from './detail-rows.ts';
 
 const fieldOf = (record: Row, field: string) =>

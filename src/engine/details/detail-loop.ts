@@ -6,28 +6,28 @@
  * record would be paid for twice.
  */
 
-import type { Lane } from '../../../engine/budget/budget.ts';
-import { dueRejects, openSince, saidGone } from '../../../engine/commit/rejects.ts';
-import { type Context, sourceNow, sourceOf } from '../../../engine/context.ts';
-import { wasThere } from '../../../engine/deletions/was-there.ts';
-import type { Reply } from '../../../engine/http/request.ts';
-import { countInARow, stillRejected, type Told } from '../../../engine/load/ask-again.ts';
-import { Commits, commitNow } from '../../../engine/load/commit-queue.ts';
-import { noteFailure } from '../../../engine/load/failures.ts';
-import type { Outcome } from '../../../engine/load/list-loop.ts';
-import { fewRejects, isMostRejected, isPutOff, probed } from '../../../engine/load/probe.ts';
-import { farFuture, type Ms } from '../../../engine/reading/reading.ts';
-import type { Claim, Work } from '../../../engine/runs/claims.ts';
-import { joinAgain, rangeOf, type Scope } from '../../../engine/runs/ranges.ts';
-import { othersWait } from '../../../engine/runs/runs.ts';
-import { Gone, ReplyTooLarge, Retry } from '../../../errors.ts';
-import { count } from '../../../words.ts';
-import type { Row } from '../../source.ts';
-import { detailOf, markDeleted } from './detail.ts';
+import { Gone, ReplyTooLarge, Retry } from '../../errors.ts';
+import type { Row } from '../../sources/source.ts';
+import { count } from '../../words.ts';
+import type { Lane } from '../budget/budget.ts';
+import { dueRejects, openSince, saidGone } from '../commit/rejects.ts';
+import { type Context, sourceNow, sourceOf } from '../context.ts';
+import { wasThere } from '../deletions/was-there.ts';
+import type { Reply } from '../http/request.ts';
+import { countInARow, stillRejected, type Told } from '../load/ask-again.ts';
+import { Commits, commitNow } from '../load/commit-queue.ts';
+import { noteFailure } from '../load/failures.ts';
+import type { Outcome } from '../load/list-loop.ts';
+import { fewRejects, isMostRejected, isPutOff, probed } from '../load/probe.ts';
+import { farFuture, type Ms } from '../reading/reading.ts';
+import type { Claim, Work } from '../runs/claims.ts';
+import { joinAgain, rangeOf, type Scope } from '../runs/ranges.ts';
+import { othersWait } from '../runs/runs.ts';
 import type { Detail, Wanted } from './detail-rows.ts';
 import { embedsFor, recordsForNames } from './names.ts';
 import { isRipe, Pending, type When } from './pending.ts';
 import { Refusals } from './refusals.ts';
+import { detailOf, markDeleted } from './store-detail.ts';
 
 /** Changes younger than this are fresh. Older changes have lower priority. */
 const freshMs = 3_600_000;

@@ -1,7 +1,8 @@
 /** The rows of a stream of details, and of its parent, as the stream declares them. SQL is over `t`, a row of the parent. */
-import { rowsOf } from '../../../engine/commit/merge.ts';
-import type { StreamKey } from '../../../engine/database/stream-key.ts';
-import type { DetailStream, Name, Row } from '../../source.ts';
+
+import type { DetailStream, Name, Row } from '../../sources/source.ts';
+import { rowsOf } from '../commit/merge.ts';
+import type { StreamKey } from '../database/stream-key.ts';
 
 export type Detail = DetailStream<Row, Row>;
 
