@@ -425,15 +425,37 @@ export interface ShelfStream<S extends Row, V extends Row> extends Described {
   };
 }
 
-/** A stream whose records are fetched one by one by id, because lists show them shortened. */
-export interface VolumeStream<V extends Row> extends Described {
+/**
+ * A stream whose records are fetched one by one by id, because lists show them shortened. An id that the source does not know
+ * answers like a temporary failure, so a failure says nothing of the source, and nothing is a deletion.
+ */
+export interface ByIdStream<T extends Row> extends Described {
   readonly kind: 'by id';
   /** Short name of the stream that lists the ids. */
   readonly of: string;
-  request(id: string): Request<V>;
+  request(id: string): Request<T>;
+  /** A record is read again after this time in ms. */
+  ageMs(source: OpenSource): number;
+  readonly rows: ListedRows;
 }
 
-export type Declared = ListStream<Row> | DetailStream<Row, Row> | ShelfStream<Row, Row> | VolumeStream<Row>;
+/** The rows of a stream that is read by id. SQL is over `t`, a row. */
+interface ListedRows {
+  /** The column with the time since which a list shows the record as new or changed; null if it was read since. */
+  readonly waitsSince: string;
+  /** The column that tells as of when the record was last read. */
+  readonly checkedAt: string;
+  /** What a reading sets besides. */
+  readonly read: string;
+  /** Selects the places of the record in lists, in order. A record without a place is not read. */
+  readonly places: string;
+  /** The order of records that wait equally long, over the first `place`. */
+  readonly order: string;
+  /** When a list first showed a record that was not read yet, if somebody may wait for it. */
+  readonly shownAt: string;
+}
+
+export type Declared = ListStream<Row> | DetailStream<Row, Row> | ShelfStream<Row, Row> | ByIdStream<Row>;
 
 /** A stream of a source: the declaration and the jobs. */
 export type Stream = Declared & { readonly jobs: StreamJobs };

@@ -8,13 +8,13 @@ import { castOf, makeOutbound } from '../../packages/sandbox/src/helpdesk/conten
 import type { Message } from '../../packages/sandbox/src/helpdesk/records.ts';
 import type { WorldTicket } from '../../packages/sandbox/src/helpdesk/world/rows.ts';
 import { makeRng, type Rng } from '../../packages/sandbox/src/random.ts';
+import { readDetails } from '../../src/engine/details/read-details.ts';
 import { fixedToken } from '../../src/engine/http/dialect.ts';
 import { makeSend } from '../../src/engine/http/send.ts';
 import { runStream } from '../../src/engine/load/run-stream.ts';
 import { booksDialect } from '../../src/sources/books/dialect.ts';
 import { readShelves } from '../../src/sources/books/shelves/shelf-loop.ts';
 import { shelves } from '../../src/sources/books/shelves/shelves.ts';
-import { hydrateVolumes } from '../../src/sources/books/volumes/volume-loop.ts';
 import { volumes } from '../../src/sources/books/volumes/volumes.ts';
 import { type InProcess, inProcess } from './in-process.ts';
 import { openBooks, sourcesOf } from './sources.ts';
@@ -114,7 +114,7 @@ async function readBooks(here: InProcess): Promise<void> {
   await runStream(
     here.ctx,
     { ...work, stream: 'books.volumes' },
-    { read: (ctx, claim) => hydrateVolumes(ctx, claim, volumes) },
+    { read: (ctx, claim) => readDetails(ctx, claim, volumes) },
   );
 }
 

@@ -15,7 +15,7 @@ import type { JobContext } from '../../src/engine/context.ts';
 import { register } from '../../src/engine/coverage/coverage.ts';
 import { makePool } from '../../src/engine/database/pool.ts';
 import { sweepStream } from '../../src/engine/deletions/sweep.ts';
-import { hydrate } from '../../src/engine/details/detail-loop.ts';
+import { readDetails } from '../../src/engine/details/read-details.ts';
 import { fixedToken } from '../../src/engine/http/dialect.ts';
 import { timeoutMs } from '../../src/engine/http/fetch.ts';
 import type { FieldRules } from '../../src/engine/http/rules/field-rules.ts';
@@ -198,7 +198,7 @@ export async function inProcess(
       const work = { account, run, stream: keyOf(stream) };
       await runStream(here.ctx, work, {
         read: (job, claim) => {
-          if (stream === 'messages') return hydrate(job, claim, messages);
+          if (stream === 'messages') return readDetails(job, claim, messages);
           const read = { sweep: sweepStream, backfill: backfillList }[claim.kind as string] ?? syncList;
           const list = listStream(keyOf(stream));
           return read(job, claim, { ...list, paging: options.paging ?? list.paging });

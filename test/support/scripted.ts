@@ -10,7 +10,7 @@ import type { JobContext } from '../../src/engine/context.ts';
 import { register } from '../../src/engine/coverage/coverage.ts';
 import { makePool, transaction } from '../../src/engine/database/pool.ts';
 import { sweepStream } from '../../src/engine/deletions/sweep.ts';
-import { hydrate, isDone } from '../../src/engine/details/detail-loop.ts';
+import { isDone, readDetails } from '../../src/engine/details/read-details.ts';
 import { fixedToken } from '../../src/engine/http/dialect.ts';
 import type { Fetch } from '../../src/engine/http/fetch.ts';
 import { makeSend } from '../../src/engine/http/send.ts';
@@ -197,7 +197,7 @@ export async function scripted(
         ctx,
         { account, run, stream: keyOf(name) },
         {
-          read: (job, claim) => (list ? read(job, claim, list) : hydrate(job, claim, messages)),
+          read: (job, claim) => (list ? read(job, claim, list) : readDetails(job, claim, messages)),
           isDone: (job, work) => isDone(job, work, messages),
         },
       );

@@ -6,6 +6,7 @@
 import { pino } from 'pino';
 import type { JobContext } from '../../../src/engine/context.ts';
 import { register } from '../../../src/engine/coverage/coverage.ts';
+import { readDetails } from '../../../src/engine/details/read-details.ts';
 import { detailOf } from '../../../src/engine/details/store-detail.ts';
 import { makeSend } from '../../../src/engine/http/send.ts';
 import { listBatch } from '../../../src/engine/load/batch.ts';
@@ -15,7 +16,6 @@ import type { Claim } from '../../../src/engine/runs/claims.ts';
 import { booksDialect } from '../../../src/sources/books/dialect.ts';
 import { readShelves } from '../../../src/sources/books/shelves/shelf-loop.ts';
 import { shelves } from '../../../src/sources/books/shelves/shelves.ts';
-import { hydrateVolumes } from '../../../src/sources/books/volumes/volume-loop.ts';
 import { volumes } from '../../../src/sources/books/volumes/volumes.ts';
 import { messages } from '../../../src/sources/helpdesk/messages/messages.ts';
 import type { ShelfStream } from '../../../src/sources/source.ts';
@@ -277,7 +277,7 @@ export class Fuzz implements AsyncDisposable {
       this.#claim('shelves'),
       shelves as unknown as ShelfStream<{ id: string }, { id: string }>,
     );
-    await hydrateVolumes(this.#ctx, this.#claim('volumes'), volumes).catch((error: Error) => {
+    await readDetails(this.#ctx, this.#claim('volumes'), volumes).catch((error: Error) => {
       if (error.name !== 'Retry') throw error;
     });
     const rows = await this.#s.rows(

@@ -1,10 +1,11 @@
 /** The rows of a stream of details, and of its parent, as the stream declares them. SQL is over `t`, a row of the parent. */
 
-import type { DetailStream, Name, Row } from '../../sources/source.ts';
+import type { ByIdStream, DetailStream, Name, Row } from '../../sources/source.ts';
 import { rowsOf } from '../commit/merge.ts';
 import type { StreamKey } from '../database/stream-key.ts';
 
 export type Detail = DetailStream<Row, Row>;
+export type ById = ByIdStream<Row>;
 
 export interface DetailRows {
   /** The table of the parent, and its columns. */
@@ -17,13 +18,20 @@ export interface DetailRows {
   readonly by: string;
 }
 
+/** What a person calls one record. */
+export const unitOf = (stream: Detail | ById): string =>
+  (stream.kind === 'detail' ? stream.of : stream).name.replace(/s$/, '');
+
 /** Names that are due, by what a request embeds. Renames are silent changes, so names are read again. */
 export type DueNames = Readonly<Record<string, readonly string[]>>;
 
-/** A record whose members are to be read, with the names that it mentions and that are due. */
+/** A record to read. */
 export interface Wanted {
   readonly id: string;
-  readonly due: DueNames;
+  /** The names that it mentions and that are due. */
+  readonly due?: DueNames;
+  /** Since when it waits, as text, if a list marked it. */
+  readonly since?: string | null;
 }
 
 export function rowsOfParent({ key, of }: Pick<Detail, 'key' | 'of'>): DetailRows {

@@ -46,6 +46,8 @@ const recentFrom = `coalesce((select a.mirrored_since - interval '1 day' from sy
  * of many is not late.
  */
 const youngMs = 90_000;
+/** Records that are asked for to tell a source that refuses all from records that it refuses. */
+const mostKnown = 3;
 
 /**
  * SQL: for a run `r` that re-reads, the ids of all runs that re-read from the same moment on. They include `r`, the run
@@ -225,6 +227,22 @@ export class Pending {
       [run],
     );
     return rows[0]!.n;
+  }
+
+  /** The records whose members were read last, of each group one before others, and that were not refused since. */
+  async known(): Promise<Wanted[]> {
+    const { asOf } = rowsOfParent(this.#stream);
+    const { rows } = await this.#db.query<Wanted>(
+      `select id from (
+         select t.id, t.${asOf} as at, row_number() over (partition by ${this.#stream.group ?? 'null'} order by t.${asOf} desc) as place
+         from ${this.#table} t
+         where t.account_id = $1 and t.${asOf} is not null and t._deleted_at is null and not exists (
+           select from sync.rejects r
+           where (r.account_id, r.stream_key, r.ask_id) = ($1, $2, t.id) and r.cleared_at is null)) k
+       order by place, at desc limit ${mostKnown}`,
+      [this.#account, this.#stream.key],
+    );
+    return rows;
   }
 
   /**

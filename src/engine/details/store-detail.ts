@@ -198,7 +198,7 @@ export async function writeDetail(
   }
   if (record && found) {
     for (const name of stream.names) {
-      const due = wanted.due[name.embed] ?? [];
+      const due = wanted.due?.[name.embed] ?? [];
       if (due.length === 0) continue;
       const ids = mentioned(name, record).map(id => cleanText(id).text);
       const left = new Set(due.filter(id => ids.includes(id)));

@@ -1,4 +1,6 @@
 /** The book catalog as a source. */
+
+import { detailJobs, pendingOf } from '../../engine/details/detail-jobs.ts';
 import { fixedToken, type Token } from '../../engine/http/dialect.ts';
 import { refreshedToken } from '../../engine/http/token.ts';
 import { isLeftToOthers } from '../../engine/load/list-jobs.ts';
@@ -12,16 +14,12 @@ import { tables } from './records.ts';
 import { type BooksConfig, type BooksPart, booksOf, booksSettings } from './settings.ts';
 import { shelves } from './shelves/shelves.ts';
 import type { Catalog } from './verify/compare.ts';
-import { countLeft } from './volumes/volume-rows.ts';
 import { volumes } from './volumes/volumes.ts';
 
 /** The longest wait for quota. Beyond it the run is deferred and resumes when the quota resets. */
 const longestWaitMs = 60_000;
 
 const ownOf = (source: unknown) => source as BooksSettings;
-
-/** The work of the streams. A command loads only the work that it does, so that it starts quickly. */
-const volumeLoop = () => import('./volumes/volume-loop.ts');
 
 function makeBooks(catalog: Catalog): Source<BooksPart> {
   const verify: StreamJobs['verify'] = {
@@ -74,14 +72,8 @@ function makeBooks(catalog: Catalog): Source<BooksPart> {
         ...catalog.volumes,
         relations: ['dim_volume'],
         sampled: true,
-        pending: {
-          ...{ unit: 'volume', cost: 1, countLeft },
-          isDue: async ctx => (await volumeLoop()).volumesAreDue(ctx),
-        },
-        jobs: {
-          sync: { read: async (ctx, claim) => (await volumeLoop()).hydrateVolumes(ctx, claim, catalog.volumes) },
-          ...{ verify, audit },
-        },
+        pending: pendingOf(catalog.volumes),
+        jobs: { ...detailJobs(catalog.volumes), verify, audit },
       },
     ],
     settingsFrom({ address, lists }) {

@@ -4,18 +4,18 @@
  */
 
 import type { Context } from '../../engine/context.ts';
+import { Listed } from '../../engine/details/listed.ts';
 import type { Planning } from '../../engine/forecast/plan.ts';
 import type { Asked, Part } from '../../engine/forecast/plan-time.ts';
 import { readShelf } from '../../engine/reading/collection.ts';
 import { storeMs } from '../helpdesk/forecast/lists.ts';
-import type { Row, ShelfStream, VolumeStream } from '../source.ts';
+import type { ByIdStream, Row, ShelfStream } from '../source.ts';
 import { booksOf } from './open.ts';
 import { membersOf, shelvesOf } from './shelves/shelf-rows.ts';
-import { countLeft, nextVolumes } from './volumes/volume-rows.ts';
 
 export interface Catalog {
   readonly shelves: ShelfStream<Row, Row>;
-  readonly volumes: VolumeStream<Row>;
+  readonly volumes: ByIdStream<Row>;
 }
 
 const manyVolumes = 1_000_000;
@@ -37,19 +37,18 @@ export async function partsOfBooks(
     parts.push({ stream: 'shelves', readers: [[{ cost: 1, lane: 'fresh', many: requests }]], storeMs: storeMs.page });
   }
   if (names.includes('books.volumes')) {
-    const many = brought + (await waitingVolumes(planning.ctx, planning.nowMs, again));
+    const many = brought + (await waitingVolumes(planning.ctx, catalog.volumes, planning.nowMs, again));
     const asked: Asked[] = [{ cost: 1, lane: isSync ? 'fresh' : 'backfill', many }];
     parts.push({ stream: 'volumes', readers: [asked], storeMs: storeMs.record });
   }
   return parts;
 }
 
-async function waitingVolumes(ctx: Context, nowMs: number, again: boolean): Promise<number> {
-  const { pg, account } = ctx;
-  const beforeMs = again ? nowMs : nowMs - booksOf(ctx).volumeAgeMs;
-  const wanted = { beforeMs, startedMs: nowMs };
-  const due = await nextVolumes(pg, { account, stream: 'books.volumes' }, wanted, manyVolumes);
-  return Math.max(due.length, again ? 0 : await countLeft(pg, { account }));
+async function waitingVolumes(ctx: Context, stream: ByIdStream<Row>, nowMs: number, again: boolean): Promise<number> {
+  const listed = new Listed(ctx.pg, ctx.account, stream);
+  const beforeMs = again ? nowMs : nowMs - stream.ageMs(booksOf(ctx));
+  const due = await listed.next({ beforeMs, startedMs: nowMs }, manyVolumes);
+  return Math.max(due.length, again ? 0 : await listed.count());
 }
 
 /** Requests for the list and the changed shelves, and the new volumes on these shelves. */

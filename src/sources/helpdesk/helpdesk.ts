@@ -1,6 +1,6 @@
 /** The help desk as a source. */
 
-import { Pending } from '../../engine/details/pending.ts';
+import { detailJobs, pendingOf } from '../../engine/details/detail-jobs.ts';
 import { fixedToken } from '../../engine/http/dialect.ts';
 import { listJobs } from '../../engine/load/list-jobs.ts';
 import type { Replaying } from '../../engine/load/replay.ts';
@@ -35,7 +35,6 @@ const messageRelations = [
 ];
 
 /** The work of the streams. A command loads only the work that it does, so that it starts quickly. */
-const details = () => import('../../engine/details/detail-loop.ts');
 const replay = async (replaying: Replaying) => (await import('./replay.ts')).replay(replaying);
 
 /** Builds the source. `desk`: its streams, which a test may replace by streams with smaller pages. */
@@ -83,19 +82,8 @@ function makeHelpdesk(desk: Desk): Source<HelpdeskPart> {
         relations: messageRelations,
         beneath: ['internal.messages', 'internal.stored_ticket_metrics', 'internal.stored_reply_turns'],
         nightlyDetails: true,
-        // A ticket with its messages costs 2 credits (spec, Limits).
-        pending: {
-          ...{ unit: 'ticket', cost: 2, changedAt },
-          countLeft: (db, { account, run }) => new Pending(db, account, desk.messages).left(run),
-          isDue: async ctx => (await details()).detailsAreDue(ctx, desk.messages),
-        },
-        jobs: {
-          sync: {
-            read: async (ctx, claim) => (await details()).hydrate(ctx, claim, desk.messages),
-            isDone: async (ctx, work) => (await details()).isDone(ctx, work, desk.messages),
-          },
-          verify,
-        },
+        pending: { ...pendingOf(desk.messages), changedAt },
+        jobs: { ...detailJobs(desk.messages), verify },
       },
     ],
     // A forecast without settings sends no request, so this token is never sent.

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { expect, test } from 'vitest';
 import type { Lane } from '../../../src/engine/budget/budget.ts';
 import type { Context } from '../../../src/engine/context.ts';
-import { hydrate } from '../../../src/engine/details/detail-loop.ts';
+import { readDetails } from '../../../src/engine/details/read-details.ts';
 import type { Send } from '../../../src/engine/http/send.ts';
 import { messages } from '../../../src/sources/helpdesk/messages/messages.ts';
 import { helpdeskOf } from '../../../src/sources/helpdesk/open.ts';
@@ -57,7 +57,7 @@ test.for(cases)('a ticket changes while its request in the backlog %s', async ([
     if (changes === 'unsent') signal.throwIfAborted();
     return early ?? send();
   });
-  await hydrate(ctx, await s.claim('messages'), messages);
+  await readDetails(ctx, await s.claim('messages'), messages);
   expect(asked).toEqual(expected);
   expect(await s.rows('select _messages_as_of >= updated_at as current from helpdesk.tickets')).toEqual([
     { current: true },

@@ -6,7 +6,7 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import { makePool, transaction } from '../../../src/engine/database/pool.ts';
-import { hydrate } from '../../../src/engine/details/detail-loop.ts';
+import { readDetails } from '../../../src/engine/details/read-details.ts';
 import { noteFailure } from '../../../src/engine/load/failures.ts';
 import { syncList } from '../../../src/engine/load/list-loop.ts';
 import { runStream } from '../../../src/engine/load/run-stream.ts';
@@ -52,7 +52,7 @@ describe('a commit under an old token fails and leaves nothing behind', () => {
       s.lists.tickets = [];
       return syncList(s.ctx, old, tickets);
     },
-    'a ticket in detail': (s, old) => hydrate(s.ctx, old, messages),
+    'a ticket in detail': (s, old) => readDetails(s.ctx, old, messages),
     'a failure': (s, old) => noteFailure(s.ctx, old, { askId: 't1', reason: 'why' }),
     'the end of the stream': (s, old) => finish(s.pool, old, at(20), { credits: 7 }),
   };

@@ -17,12 +17,13 @@ import { ByPlace } from '../../../engine/load/too-large.ts';
 import { mostWithout } from '../../../engine/reading/collection.ts';
 import { covering, floorSecond, type Ms } from '../../../engine/reading/reading.ts';
 import type { Claim } from '../../../engine/runs/claims.ts';
+import { againBefore } from '../../../engine/runs/ranges.ts';
 import { Gone, messageOf, Retry } from '../../../errors.ts';
 import { count } from '../../../words.ts';
 import type { Row } from '../../source.ts';
 import { booksOf } from '../open.ts';
 import { fewTries, type Job, laneOfShelves, noteShort, readOne, type Shelves } from './read-shelf.ts';
-import { againBefore, markShelfDeleted, type Reading, type ShelfKey, shelve, shelvesOf } from './shelf-rows.ts';
+import { markShelfDeleted, type Reading, type ShelfKey, shelve, shelvesOf } from './shelf-rows.ts';
 
 export async function readShelves(ctx: Context, claim: Claim, stream: Shelves): Promise<Outcome> {
   const started = new Date(ctx.clock.now());

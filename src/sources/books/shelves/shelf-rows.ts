@@ -6,7 +6,6 @@
 import type pg from 'pg';
 import { isAhead, keepChanges, without } from '../../../engine/commit/merge.ts';
 import type { Client } from '../../../engine/database/pool.ts';
-import { sourceAndStream } from '../../../engine/database/stream-key.ts';
 import type { Ms } from '../../../engine/reading/reading.ts';
 import type { Claim } from '../../../engine/runs/claims.ts';
 import { leftOutOf } from '../../record/columns.ts';
@@ -212,18 +211,4 @@ export async function markShelfDeleted(
     [...keyOf(key), new Date(asOfMs), new Date(nowMs), run],
   );
   await noteReading(client, key, { asOfMs, version: gone });
-}
-
-/**
- * For `backfill --again`: shelves of this owner that were read before this time are read again. The time is fixed when
- * the run first reaches the owner.
- */
-export async function againBefore(db: pg.Pool, claim: Claim, list: string, asOfMs: Ms): Promise<Ms> {
-  const { rows } = await db.query<{ until_ms: Ms }>(
-    `insert into sync.run_lists as l (run_id, account_id, source, stream, list, until) values ($1, $2, ${sourceAndStream('$3')}, $4, $5)
-     on conflict (run_id, stream_key, list) do update set until = l.until
-     returning extract(epoch from l.until)::float8 * 1000 as until_ms`,
-    [claim.run, claim.account, claim.stream, list, new Date(asOfMs)],
-  );
-  return rows[0]!.until_ms;
 }

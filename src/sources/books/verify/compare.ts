@@ -9,6 +9,7 @@ import { attempt, type Batch, textOf } from '../../../engine/commit/commit.ts';
 import type { Client } from '../../../engine/database/pool.ts';
 import type { StreamKey } from '../../../engine/database/stream-key.ts';
 import { goneBy } from '../../../engine/deletions/lag.ts';
+import { Listed } from '../../../engine/details/listed.ts';
 import type { Reply } from '../../../engine/http/request.ts';
 import { bareBatch, itemsBatch, singleBatch } from '../../../engine/load/batch.ts';
 import { isSame } from '../../../engine/reading/collection.ts';
@@ -26,7 +27,7 @@ import { kindOfEdit } from '../../../engine/verify/difference-kinds.ts';
 import { completeThrough, isReadBeside, type Standing } from '../../../engine/verify/findings.ts';
 import { Gone, Retry } from '../../../errors.ts';
 import { nobody } from '../../../privacy/redact.ts';
-import type { Row, ShelfStream, VolumeStream } from '../../source.ts';
+import type { ByIdStream, Row, ShelfStream } from '../../source.ts';
 import { booksOf } from '../open.ts';
 import {
   doubtOf,
@@ -46,12 +47,11 @@ import {
   type ShelfKey,
   shelve,
 } from '../shelves/shelf-rows.ts';
-import { noteChecked } from '../volumes/volume-rows.ts';
 import { lastWritten, standingOf } from './verify-rows.ts';
 
 export interface Catalog {
   readonly shelves: ShelfStream<Row, Row>;
-  readonly volumes: VolumeStream<Row>;
+  readonly volumes: ByIdStream<Row>;
 }
 
 const nothing: Examined = { unread: 0, undecided: [], late: [] };
@@ -109,8 +109,8 @@ export async function examineVolume(look: Look, { volumes }: Catalog, id: string
     ...subjectOf(look, volumes.key, { askedMs, asOfMs: reply.asOf }, (_, ours) => (ours?.waits ? 'behind' : 'differs')),
     kind: found => kindOfEdit(volumes.merge, found, 'volume edited'),
     async written(client, ids) {
-      for (const one of ids)
-        await noteChecked(client, claim.account, { id: one, since: await waitsSince(client, one) }, reply.asOf);
+      const listed = new Listed(client, claim.account, volumes);
+      for (const one of ids) await listed.note({ id: one, since: await waitsSince(client, one) }, reply.asOf);
     },
   };
   const waitsSince = async (client: Client, one: string) => {

@@ -5,10 +5,12 @@
  */
 
 import { buildMerge, type Column, page, type Table, textAt } from '../../../engine/commit/merge.ts';
+import type { OpenSource } from '../../../engine/context.ts';
 import { factsOf } from '../../record/check.ts';
 import { columnsOf, leftOutOf } from '../../record/columns.ts';
-import { identify, type VolumeStream } from '../../source.ts';
+import { type ByIdStream, identify } from '../../source.ts';
 import { getVolume } from '../endpoints.ts';
+import type { BooksSettings } from '../open.ts';
 import { type Volume, volume } from '../records.ts';
 
 const table: Table = {
@@ -28,13 +30,30 @@ const table: Table = {
   }),
 };
 
-export const volumes: VolumeStream<Volume> = {
+export const volumes: ByIdStream<Volume> = {
   kind: 'by id',
   ...identify('books', 'volumes'),
   schedule: [],
   target: '26h',
   of: 'shelves',
   request: getVolume,
+  ageMs: source => (source as OpenSource & BooksSettings).volumeAgeMs,
+  rows: {
+    waitsSince: '_waits_since',
+    checkedAt: '_checked_at',
+    read: `_detail = 'full'`,
+    // Volumes of owners that are no longer mirrored are left out. Those on the most recently changed shelves go first.
+    places: `select coalesce(s.volumes_last_updated_at, s.updated_at, s._synced_at) as changed_at, m.position
+       from books.shelf_volumes m
+       join books.shelves s on (s.account_id, s.owner_id, s.id) = (m.account_id, m.owner_id, m.shelf_id)
+       join sync.coverage c on (c.account_id, c.stream_key, c.list) = (m.account_id, 'books.shelves', m.owner_id)
+       where m.account_id = t.account_id and m.volume_id = t.id and m._removed_at is null
+       order by 1 desc, 2`,
+    order: 'place.changed_at desc, place.position',
+    // Undefined for volumes of a shelf's first read.
+    shownAt: `(select min(h.valid_from) from books.shelf_volume_history h
+       where h.account_id = t.account_id and h.volume_id = t.id and h.position is not null and h.change_after is not null)`,
+  },
   merge: buildMerge(table),
   ...factsOf(volume),
 };

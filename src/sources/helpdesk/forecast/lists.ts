@@ -11,6 +11,7 @@ import type { StreamKey } from '../../../engine/database/stream-key.ts';
 import type { DueNames } from '../../../engine/details/detail-rows.ts';
 import { embedsFor, mentioned, recordsForNames } from '../../../engine/details/names.ts';
 import { Pending } from '../../../engine/details/pending.ts';
+import { freshMs, namesMs } from '../../../engine/details/two-readers.ts';
 import { gapsIn } from '../../../engine/forecast/forecast-rows.ts';
 import { evenly, type Imagined, merged, requestsOf } from '../../../engine/forecast/imagined-reading.ts';
 import type * as engine from '../../../engine/forecast/plan.ts';
@@ -39,9 +40,6 @@ type Planning = engine.Planning & { readonly desk: Desk };
  * next one.
  */
 export const storeMs = { page: 20, record: 8 };
-/** Changes younger than an hour are fresh, and names are read once a week. Both values match messages/detail-loop.ts. */
-const freshMs = 3_600_000;
-const namesMs = 7 * 24 * 3_600_000;
 /** Largest number of pending tickets whose names are included in the forecast. */
 const mostNamed = 2000;
 
@@ -397,7 +395,7 @@ async function partOfMessages(planning: Planning, brought: Brought, scope: Scope
   const waiting = await pending.count(when.futureMs, scope);
   const fresh = await pending.count(when.futureMs, { fromMs: nowMs - freshMs });
   const known = await namesKnown(ctx.pg, ctx.account, messages, before);
-  const costOf = (mentions: DueNames): number => {
+  const costOf = (mentions: DueNames = {}): number => {
     const due = Object.entries(mentions).map(
       ([embed, ids]) => [embed, ids.filter(id => !known.has(`${embed} ${id}`))] as const,
     );

@@ -1,0 +1,22 @@
+/** The jobs of a stream of details, and its records that wait. The loop is loaded when it runs, so that a command starts quickly. */
+import type { Stream, StreamJobs } from '../../sources/source.ts';
+import { type ById, type Detail, unitOf } from './detail-rows.ts';
+import { Listed } from './listed.ts';
+import { Pending } from './pending.ts';
+
+const loop = () => import('./read-details.ts');
+
+export const detailJobs = (stream: Detail | ById): Pick<StreamJobs, 'sync'> => ({
+  sync: {
+    read: async (ctx, claim) => (await loop()).readDetails(ctx, claim, stream),
+    ...(stream.kind === 'detail' && { isDone: async (ctx, work) => (await loop()).isDone(ctx, work, stream) }),
+  },
+});
+
+export const pendingOf = (stream: Detail | ById): NonNullable<Stream['pending']> => ({
+  unit: unitOf(stream),
+  cost: stream.request('', []).cost,
+  isDue: async ctx => (await loop()).detailsAreDue(ctx, stream),
+  countLeft: (db, { account, run }) =>
+    stream.kind === 'detail' ? new Pending(db, account, stream).left(run) : new Listed(db, account, stream).count(),
+});
