@@ -2,10 +2,9 @@
 import { Gone, Retry } from '../../errors.ts';
 import { count } from '../../words.ts';
 import { dueRejects, openSince } from '../commit/rejects.ts';
-import { type Context, sourceNow, sourceOf } from '../context.ts';
+import { type Context, type Outcome, sourceNow, sourceOf } from '../context.ts';
 import { stillRejected } from '../load/ask-again.ts';
 import { Commits, commitNow } from '../load/commit-queue.ts';
-import type { Outcome } from '../load/list-loop.ts';
 import { isPutOff } from '../load/probe.ts';
 import type { Ms } from '../reading/reading.ts';
 import type { Claim, Work } from '../runs/claims.ts';

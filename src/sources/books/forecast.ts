@@ -5,8 +5,8 @@
 
 import type { Context } from '../../engine/context.ts';
 import { Listed } from '../../engine/details/listed.ts';
-import type { Planning } from '../../engine/forecast/plan.ts';
 import type { Asked, Part } from '../../engine/forecast/plan-time.ts';
+import type { Planning } from '../../engine/forecast/planning.ts';
 import { readShelf } from '../../engine/reading/collection.ts';
 import { storeMs } from '../helpdesk/forecast/lists.ts';
 import type { ByIdStream, Row, ShelfStream } from '../source.ts';

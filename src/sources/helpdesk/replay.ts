@@ -11,9 +11,9 @@ import { membersOf, writeDetail } from '../../engine/details/store-detail.ts';
 import { parseJson } from '../../engine/exact-json.ts';
 import { check, isObject, type Reply } from '../../engine/http/request.ts';
 import { singleBatch } from '../../engine/load/batch.ts';
-import { NotStored, type Replaying } from '../../engine/load/replay.ts';
+import { NotStored } from '../../engine/load/replay.ts';
 import type { Ms } from '../../engine/reading/reading.ts';
-import type { DetailStream, ListStream, Row } from '../source.ts';
+import type { DetailStream, ListStream, Replaying, Row } from '../source.ts';
 
 /** Longest time in ms between the as_of and the Date of a reply: one request, and rounding. */
 const longestMs: Ms = 60_000;
