@@ -406,6 +406,10 @@ export interface DetailStream<P extends Row, T extends Row> extends Described {
   version(record: P): Ms;
   /** Which records are read before others that did not change lately: SQL over `t`, a row of the parent. */
   readonly first?: string;
+  /** The kind of a member, if its edits have a name of their own in findings: `note` for `note edits`. */
+  kindOf?(member: unknown): string | undefined;
+  /** A table of former versions of the parent, with the columns that mention names. */
+  readonly former?: StreamKey;
   /** The group of a record that may be refused as a whole: SQL over `t`, a row of the parent. */
   readonly group?: string;
 }

@@ -112,7 +112,7 @@ async function verified(s: InProcess, repair = false): Promise<unknown[]> {
       s.ctx,
       { account: 'default', run: id, stream },
       {
-        read: (ctx, claim) => verifyStream(ctx, claim, { ...lists, messages }),
+        read: (ctx, claim) => verifyStream(ctx, claim, Object.values(lists), messages),
       },
     );
   return (await readFindings(s.pool, id, 100)).found;

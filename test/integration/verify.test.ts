@@ -242,7 +242,7 @@ async function verify(s: InProcess, asked: Asked, interruptAt = Number.POSITIVE_
   const { run: id } = await openVerification(s.pool, run, new Date(s.nowMs));
   for (const stream of streams) {
     const read = (ctx: InProcess['ctx'], claim: Parameters<typeof verifyStream>[1]) =>
-      verifyStream(ctx, claim, { ...lists, messages });
+      verifyStream(ctx, claim, Object.values(lists), messages);
     const work = { account: 'default', run: id, stream };
     const stop = new AbortController();
     const { before } = s;

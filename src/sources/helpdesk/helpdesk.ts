@@ -9,7 +9,7 @@ import { helpdeskDialect } from './dialect.ts';
 import type { Desk } from './forecast/lists.ts';
 import { lakeTables } from './lake.ts';
 import { messages } from './messages/messages.ts';
-import { type AuditSettings, sourceName } from './open.ts';
+import { type AuditSettings, helpdeskOf, sourceName } from './open.ts';
 import { uses } from './personal/field-uses.ts';
 import { tables } from './records.ts';
 import { configureHelpdesk, type HelpdeskPart, helpdeskContradictions, helpdeskSettings } from './settings.ts';
@@ -40,7 +40,10 @@ const replay = async (replaying: Replaying) => (await import('./replay.ts')).rep
 // @internal Tests page by a few tickets.
 function makeHelpdesk(desk: Desk): Source<HelpdeskPart> {
   const verify: StreamJobs['verify'] = {
-    read: async (ctx, claim) => (await import('./verify/verify.ts')).verifyStream(ctx, claim, desk),
+    read: async (ctx, claim) => {
+      const { verifyStream } = await import('./verify/verify.ts');
+      return verifyStream(ctx, claim, [desk.users, desk.customers, desk.tickets], desk.messages);
+    },
   };
   return {
     name: sourceName,
@@ -72,7 +75,13 @@ function makeHelpdesk(desk: Desk): Source<HelpdeskPart> {
         jobs: {
           ...listJobs(desk.tickets),
           verify,
-          audit: { read: async (ctx, claim) => (await import('./verify/audit.ts')).audit(ctx, claim, desk) },
+          audit: {
+            async read(ctx, claim) {
+              const { ticketsPerHour: perHour, messagesAgeMs: ageMs } = helpdeskOf(ctx).audit;
+              const { auditDetails } = await import('./verify/audit.ts');
+              return auditDetails(ctx, claim, { of: desk.tickets, details: desk.messages }, { perHour, ageMs });
+            },
+          },
         },
       },
       {

@@ -5,6 +5,7 @@
  */
 
 import { buildMerge, isAhead, page } from '../../engine/commit/merge.ts';
+import type { Queryable } from '../../engine/database/pool.ts';
 import { readMovingList } from '../../engine/reading/moving-list.ts';
 import type { Ask } from '../../engine/reading/reading.ts';
 import { factsOf, timeOf } from '../record/check.ts';
@@ -15,7 +16,6 @@ import { knownCuts } from './partitions.ts';
 import { personalRules } from './personal/rules.ts';
 import { channels, type Ticket, ticket } from './records.ts';
 import { rowsOf } from './rows-of.ts';
-import { countListed } from './verify/stored.ts';
 
 /** List of open and held tickets. Only a sweep reads this list. */
 const open = 'open';
@@ -110,4 +110,17 @@ function byCreation({ since, updatedSince }: Ask): TicketsQuery {
     ...(since !== undefined && { since_created_at: since }),
     ...(updatedSince !== undefined && { since_updated_at: updatedSince }),
   };
+}
+
+/** Tickets that every reading of the specification shows in the default list. Counted up to `most`. */
+async function countListed(db: Queryable, account: string, most: number): Promise<number> {
+  const { rows } = await db.query<{ n: number }>(
+    `select count(*)::int as n from (
+       select from helpdesk.tickets
+       where account_id = $1 and _deleted_at is null and state in ('open', 'hold', 'closed')
+         and spam is not true and trash is not true
+       limit $2) t`,
+    [account, most],
+  );
+  return rows[0]!.n;
 }

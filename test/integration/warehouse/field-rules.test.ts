@@ -73,7 +73,7 @@ async function verified(s: InProcess): Promise<number> {
     await runStream(
       s.ctx,
       { account: 'default', run, stream },
-      { read: (ctx, claim) => verifyStream(ctx, claim, lists) },
+      { read: (ctx, claim) => verifyStream(ctx, claim, [users, customers, tickets], messages) },
     );
   return (await readFindings(s.pool, run, 1000)).found.length;
 }

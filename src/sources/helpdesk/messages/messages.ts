@@ -36,6 +36,8 @@ export const messages: DetailStream<TicketInDetail, Message> = {
   version: record => timeOf(record.updated_at),
   first: `t.state in ('open', 'hold')`,
   group: 't.inbox_id',
+  former: 'helpdesk.ticket_history',
+  kindOf: member => ((member as { type?: unknown } | null)?.type === 'note' ? 'note' : undefined),
   merge: buildMerge(
     {
       name: 'helpdesk.messages',

@@ -1,54 +1,60 @@
 /**
- * The audit: spends spare credits on verification. Random tickets are re-read with their messages, compared and
- * repaired. Then, if configured, messages that were last read long ago are re-read, oldest first. The audit ends as
+ * The audit: spends spare credits on verification. Random records are re-read with their members, compared and
+ * repaired. Then, if configured, members that were last read long ago are re-read, oldest first. The audit ends as
  * soon as another run needs the source.
  */
 
-import { type Context, type Outcome, sourceNow } from '../../../engine/context.ts';
+import { type Context, type Outcome, sourceNow, sourceOf } from '../../../engine/context.ts';
 import type { Claim } from '../../../engine/runs/claims.ts';
 import type { Look } from '../../../engine/verify/compare-reply.ts';
 import { isFree } from '../../../engine/verify/is-free.ts';
 import { examineSample } from '../../../engine/verify/one-by-one.ts';
 import { chooseAtRandom } from '../../../engine/verify/stored-rows.ts';
-import { helpdeskOf, sourceName } from '../open.ts';
-import { type Compared, examineTicket } from './compare.ts';
-import { oldestMessages } from './stored.ts';
+import { type Compared, examineDetail } from './compare.ts';
+import { oldestRead } from './stored.ts';
 
-/** Tickets per query of the oldest messages. */
+/** Records per query of the oldest members. */
 const batchSize = 100;
 /** Longest duration of an audit. The next audit then starts, and results are reported. */
 const longestMs = 3_600_000;
 
-export async function audit(ctx: Context, claim: Claim, compared: Compared): Promise<Outcome> {
+/** `perHour`: how many records are compared. `ageMs`: the age after which members are read again; undefined: never. */
+export async function auditDetails(
+  ctx: Context,
+  claim: Claim,
+  compared: Compared,
+  { perHour, ageMs }: { perHour: number; ageMs: number | undefined },
+): Promise<Outcome> {
   const begunMs = ctx.clock.monotonic();
-  const { ticketsPerHour, messagesAgeMs } = helpdeskOf(ctx).audit;
-  const look: Look = { ctx, claim, repair: true, random: true, expected: ticketsPerHour };
+  const { details } = compared;
+  const source = sourceOf(ctx, details.source);
+  const look: Look = { ctx, claim, repair: true, random: true, expected: perHour };
   let goesOn = true;
   await examineSample(look, {
-    sample: ticketsPerHour,
+    sample: perHour,
     choose: async of =>
       (await chooseAtRandom(ctx.pg, claim, of)).map(id => [
         id,
-        () => examineTicket(look, compared, id, { whole: true }),
+        () => examineDetail(look, compared, id, { whole: true }),
       ]),
     goesOn: async () => {
-      goesOn = await isFree(helpdeskOf(ctx), ctx);
+      goesOn = await isFree(source, ctx);
       return goesOn;
     },
-    also: [compared.messages.key],
+    also: [details.key],
   });
-  if (!goesOn || messagesAgeMs === undefined) return {};
+  if (!goesOn || ageMs === undefined) return {};
   const tried = new Set<string>();
   while (ctx.clock.monotonic() - begunMs < longestMs) {
-    const beforeMs = sourceNow(ctx, sourceName) - messagesAgeMs;
-    const oldest = await oldestMessages(ctx.pg, claim.account, beforeMs, batchSize + tried.size);
+    const beforeMs = sourceNow(ctx, details.source) - ageMs;
+    const oldest = await oldestRead(ctx.pg, claim.account, details, beforeMs, batchSize + tried.size);
     const ids = oldest.filter(id => !tried.has(id));
     if (ids.length === 0) break;
     for (const id of ids) {
-      if (!(await isFree(helpdeskOf(ctx), ctx))) return {};
-      // A ticket that cannot be read stays among the oldest, so failed tickets count as tried too.
+      if (!(await isFree(source, ctx))) return {};
+      // A record that cannot be read stays among the oldest, so failed records count as tried too.
       tried.add(id);
-      await examineTicket({ ...look, random: false, expected: undefined }, compared, id, { whole: true });
+      await examineDetail({ ...look, random: false, expected: undefined }, compared, id, { whole: true });
     }
   }
   return {};

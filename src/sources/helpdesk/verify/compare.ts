@@ -1,12 +1,12 @@
-/** Compares tickets with their messages, and the names that they embed, with stored rows. */
+/** Compares a record with its members, and the names that it embeds, with stored rows. */
 
 import { add, keepBooks, noCounts, withCare, writeBatch } from '../../../engine/commit/commit.ts';
-import type { Merge } from '../../../engine/commit/merge.ts';
+import { shortName } from '../../../engine/commit/merge.ts';
 import { type Reject, settleRejects } from '../../../engine/commit/rejects.ts';
-import { sourceNow } from '../../../engine/context.ts';
+import { sourceNow, sourceOf } from '../../../engine/context.ts';
 import type { Client } from '../../../engine/database/pool.ts';
-import { streamKey } from '../../../engine/database/stream-key.ts';
 import { claimMembers, keepReading } from '../../../engine/details/claim-members.ts';
+import { type Detail, rowsOfParent } from '../../../engine/details/detail-rows.ts';
 import { detailBatch } from '../../../engine/details/members.ts';
 import { shownIn, storeNames } from '../../../engine/details/names.ts';
 import { detailOf } from '../../../engine/details/store-detail.ts';
@@ -25,38 +25,36 @@ import { note } from '../../../engine/verify/note-orphans.ts';
 import { knownOf, standingOf } from '../../../engine/verify/stored-rows.ts';
 import { setAside } from '../../../engine/verify/verifications.ts';
 import { Gone, Retry } from '../../../errors.ts';
-import type { DetailStream, ListStream, Row } from '../../source.ts';
-import { helpdeskOf, sourceName } from '../open.ts';
-import { differingNames, forgetNames, namesOfNothing, takeNames } from './rows.ts';
+import type { ListStream, Row } from '../../source.ts';
+import { differingNames, forgetNames, namesOfNothing, type Shown, takeNames } from './rows.ts';
 
-/** The streams whose records may be compared, with the settings of this job. */
+/** A stream of details, and the list with its parents, with the settings of this job. */
 export interface Compared {
-  readonly tickets: ListStream<Row>;
-  readonly customers: ListStream<Row>;
-  readonly users: ListStream<Row>;
-  readonly messages: DetailStream<Row, Row>;
+  readonly of: ListStream<Row>;
+  readonly details: Detail;
 }
 
-/** Embedded names that are compared. */
-export type Embeds = readonly ('labels' | 'inbox')[];
-
 /**
- * Fetches a ticket with its messages and compares the messages. `whole`: compares the ticket too. Returns whether the
+ * Fetches a record with its members and compares the members. `whole`: compares the record too. Returns whether the
  * comparison was possible.
  */
-export async function examineTicket(
+export async function examineDetail(
   look: Look,
-  { tickets, messages }: Pick<Compared, 'tickets' | 'messages'>,
+  { of, details }: Compared,
   id: string,
-  { whole, embeds = [], more }: { whole: boolean; embeds?: Embeds; more?: (client: Client) => Promise<void> },
+  {
+    whole,
+    embeds = [],
+    more,
+  }: { whole: boolean; embeds?: readonly string[]; more?: (client: Client) => Promise<void> },
 ): Promise<boolean> {
   const { ctx, claim } = look;
   const askedMs = ctx.clock.now();
   let reply: Reply<Row>;
   try {
-    reply = await helpdeskOf(ctx).send(messages.request(id, [...embeds]), options(look));
+    reply = await sourceOf(ctx, of.source).send(details.request(id, embeds), options(look));
   } catch (error) {
-    if (error instanceof Gone) return examineGone(look, tickets, id, more);
+    if (error instanceof Gone) return examineGone(look, of, id, more);
     if (!(error instanceof Retry)) throw error;
     await keepPlace(look, more);
     return false;
@@ -66,54 +64,54 @@ export async function examineTicket(
     await keepPlace(look, more);
     return false;
   }
-  const updated = (one: Row) => messages.version(one);
-  if (embeds.length > 0) await examineNames(look, messages, reply, record, embeds);
+  if (embeds.length > 0) await examineNames(look, details, reply, record, embeds);
   if (whole) {
-    const batch = singleBatch(tickets, reply);
-    const { unread, late } = await examineRecords(look, { stream: tickets, reply, batch, askedMs, uncounted: true });
+    const batch = singleBatch(of, reply);
+    const { unread, late } = await examineRecords(look, { stream: of, reply, batch, askedMs, uncounted: true });
     if (unread + late.length > 0) return false;
   }
   const at = { askedMs, asOfMs: reply.asOf, lock: false };
-  const ours = (await standingOf(ctx.pg, claim.account, tickets, [id], at)).get(id);
-  if (ours && !ours.hasTombstone && ours.hasMessages && ours.updatedMs === updated(record))
-    return examineMessages(look, { tickets, messages }, reply, record, { askedMs, more });
-  // The ticket is pending or has just changed. This reply's messages are as good as those of the next read.
-  const isKnown = (await knownOf(ctx.pg, claim.account, tickets, [record])).has(id);
-  if (look.repair || !isKnown) await commitNow(ctx, detailOf(ctx, claim, messages, reply, { id, due: {} }));
+  const ours = (await standingOf(ctx.pg, claim.account, of, [id], at)).get(id);
+  if (ours && !ours.hasTombstone && ours.hasMessages && ours.updatedMs === details.version(record))
+    return examineMembers(look, { of, details }, reply, record, { askedMs, more });
+  // The record is pending or has just changed. This reply's members are as good as those of the next read.
+  const isKnown = (await knownOf(ctx.pg, claim.account, of, [record])).has(id);
+  if (look.repair || !isKnown) await commitNow(ctx, detailOf(ctx, claim, details, reply, { id }));
   await keepPlace(look, more);
   return true;
 }
 
-async function examineMessages(
+async function examineMembers(
   { ctx, claim, repair, random, expected }: Look,
-  { tickets, messages: stream }: Pick<Compared, 'tickets' | 'messages'>,
+  { of, details: stream }: Compared,
   reply: Reply<Row>,
   record: Row,
   { askedMs, more }: { askedMs: Ms; more: ((client: Client) => Promise<void>) | undefined },
 ): Promise<boolean> {
   const at = { nowMs: ctx.clock.now(), asOfMs: reply.asOf, trueByMs: reply.shownBy };
-  const credits = helpdeskOf(ctx).send.takeCredits();
+  const credits = sourceOf(ctx, of.source).send.takeCredits();
   const { batch, members, unreadable } = await detailBatch(stream, record, reply);
-  const notes = new Set(members.filter(member => (member as { type?: unknown }).type === 'note').map(({ id }) => id));
+  const kinds = new Map(members.map(member => [member.id, stream.kindOf?.(member)]));
   return withCare(ctx, async (client, care) => {
     const now = { askedMs, asOfMs: at.asOfMs, lock: true };
-    const ours = (await standingOf(client, claim.account, tickets, [record.id], now)).get(record.id);
+    const ours = (await standingOf(client, claim.account, of, [record.id], now)).get(record.id);
     const isSame =
       ours !== undefined && !ours.hasTombstone && ours.hasMessages && ours.updatedMs === stream.version(record);
     const { found: all, refused } = await differingOf(client, claim, batch, care, at);
     const judged = isSame && unreadable.length === 0 && refused === 0;
     const counts = noCounts();
     const rejects: Reject[] = [];
-    const ofMessages = { account: claim.account, stream: stream.key };
-    const aside = await setAside(client, ofMessages, [...new Set(all.map(({ id }) => id))]);
+    const others = new Set(batch.merge.declared.others.map(shortName));
+    const ofMembers = { account: claim.account, stream: stream.key };
+    const aside = await setAside(client, ofMembers, [...new Set(all.map(({ id }) => id))]);
     if (judged && all.length > 0 && repair) {
       const written = await writeBatch(client, claim, byForce(batch), at, care);
       add(counts, written.counts);
       rejects.push(...written.rejects.map(reject => ({ ...reject, askId: record.id })));
     }
-    // Rejected messages are reported as rejects. Attachments that are missing here are not reported, since they may
-    // belong to a rejected message.
-    const isAside = ({ id, of, ours }: Differing) => aside.has(id) || (of === 'attachments' && ours === null);
+    // Rejected members are reported as rejects. What is missing here in other tables is not reported, since it may
+    // belong to a rejected member.
+    const isAside = ({ id, of: table, ours }: Differing) => aside.has(id) || (others.has(table) && ours === null);
     const found = aside.size > 0 && (!repair || rejects.length > 0) ? all.filter(one => !isAside(one)) : all;
     if (judged) {
       if (all.length === 0 || repair) {
@@ -125,7 +123,7 @@ async function examineMessages(
         stream: stream.key,
         record: record.id,
         differences: found.length > 0 ? differencesOf(batch.merge, found) : null,
-        kind: found.length > 0 ? kindOfMessages(batch.merge, found, id => notes.has(id)) : null,
+        kind: found.length > 0 ? kindOfMembers(stream, found, kinds) : null,
         oursAsOf: ours.observedAt,
         repaired: found.length > 0 && repair && rejects.length === 0,
       };
@@ -134,7 +132,7 @@ async function examineMessages(
     }
     await more?.(client);
     const stored = all.length > 0 && judged && repair ? [record.id] : [];
-    await settleRejects(client, ofMessages, { stored, rejects, personal: batch.personal }, at);
+    await settleRejects(client, ofMembers, { stored, rejects, personal: batch.personal }, at);
     await keepBooks(client, claim, at, {
       counts: { ...counts, seen: 1, rejected: rejects.length, credits },
       rejects: [],
@@ -146,56 +144,53 @@ async function examineMessages(
   });
 }
 
-function kindOfMessages(merge: Merge, found: readonly Differing[], isNote: (message: string) => boolean): string {
+function kindOfMembers(
+  { key, name, merge, of, kindOf }: Detail,
+  found: readonly Differing[],
+  kinds: Map<string, string | undefined>,
+) {
   const kind = kindOfEdit(merge, found, '');
   if (kind !== '') return kind;
-  const edits = found.map(one => {
-    if (isNote(one.id) || typeOf(one) === 'note') return 'note edits';
-    return one.at === 'row' ? 'messages' : 'message edits';
+  const edits = found.map(({ id, at, theirs, ours }) => {
+    const own = kinds.get(id) ?? (at === 'row' ? kindOf?.(theirs ?? ours) : undefined);
+    if (own !== undefined) return `${own} edits`;
+    return at === 'row' ? name : `${name.replace(/s$/, '')} edits`;
   });
-  return kindsOfQuiet(edits, 'updated_at');
+  return kindsOfQuiet(edits, rowsOfParent({ key, of }).version);
 }
 
-const typeOf = ({ at, theirs, ours }: Differing): unknown =>
-  at === 'row' ? ((theirs ?? ours) as { type?: unknown } | null)?.type : undefined;
-
-/** Compares the names of labels and inboxes that the ticket embeds. */
+/** Compares the names that the record embeds. */
 async function examineNames(
   { ctx, claim, repair, random }: Look,
-  stream: DetailStream<Row, Row>,
+  { names, of }: Detail,
   reply: Reply<Row>,
   record: Row,
-  embeds: Embeds,
+  embeds: readonly string[],
 ): Promise<void> {
   const at = { nowMs: ctx.clock.now(), asOfMs: reply.asOf, trueByMs: reply.shownBy };
   await withCare(ctx, async (client, care) => {
-    for (const embed of embeds) {
-      const name = stream.names.find(one => one.embed === embed)!;
-      const table = embed === 'labels' ? 'labels' : 'inboxes';
-      const shown = shownIn(name, record).flatMap((one, place) => {
+    for (const name of names.filter(({ embed }) => embeds.includes(embed))) {
+      const shown = shownIn(name, record).flatMap((one, place): Shown[] => {
         const checked = check(name.record, one, place);
-        return 'readable' in checked ? [{ ...checked.readable, record: cleanJson(JSON.stringify(one)).text }] : [];
+        if (!('readable' in checked)) return [];
+        const { id, name: its } = checked.readable;
+        return [{ id, name: its && cleanText(its).text, record: cleanJson(JSON.stringify(one)).text }];
       });
-      const names = shown.map(({ id, name, record: text }) => ({
-        id,
-        name: name && cleanText(name).text,
-        record: text,
-      }));
-      const differing = await differingNames(client, claim.account, table, names, at.nowMs);
+      const differing = await differingNames(client, claim.account, { name, of }, shown, at.nowMs);
       // A name that was never read is no difference. The name is stored now.
-      if (repair && names.length > 0) {
-        const asked = names.map(({ id }) => id);
+      if (repair && shown.length > 0) {
+        const asked = shown.map(({ id }) => id);
         const text = care === 'as it came' ? reply.text : cleanJson(reply.text).text;
         await forgetNames(
           client,
           claim.account,
-          table,
+          name,
           differing.map(({ id }) => id),
         );
         await storeNames(client, claim.account, name, { text, asked, at });
       }
       const findings = differing.map(({ id, differences }) => ({
-        stream: streamKey('helpdesk', table),
+        stream: name.table,
         record: id,
         differences,
         kind: 'row' in differences ? 'came back' : 'name' in differences ? 'renamed' : 'edited',
@@ -209,19 +204,24 @@ async function examineNames(
   });
 }
 
-/** Finds labels and inboxes that no ticket ever had, and deletes them if the run repairs. */
-export const examineNamesOfNothing = (look: Look): Promise<void> =>
-  note(look, sourceNow(look.ctx, sourceName), async client => {
+/** Finds names that no record ever mentioned, and deletes them if the run repairs. */
+export const examineNamesOfNothing = (look: Look, stream: Detail): Promise<void> =>
+  note(look, sourceNow(look.ctx, stream.source), async client => {
     const { claim, repair } = look;
     const findings: Finding[] = [];
     let deleted = 0;
-    for (const table of ['labels', 'inboxes'] as const) {
-      const made = await namesOfNothing(client, claim.account, table);
-      const ids = made.map(({ id }) => id);
-      if (repair) deleted += await takeNames(client, claim.account, table, ids);
+    for (const name of stream.names) {
+      const made = await namesOfNothing(client, claim.account, stream, name);
+      if (repair)
+        deleted += await takeNames(
+          client,
+          claim.account,
+          name,
+          made.map(({ id }) => id),
+        );
       for (const { id, observedAt } of made)
         findings.push({
-          stream: streamKey('helpdesk', table),
+          stream: name.table,
           record: id,
           differences: { row: ['there', null] },
           kind: 'only here',

@@ -1,36 +1,41 @@
-/** Reads and repairs the stored names of labels and inboxes that a verification compares. */
+/** Reads and repairs the stored names that a verification compares. */
 
 import { isAhead } from '../../../engine/commit/merge.ts';
 import type { Queryable } from '../../../engine/database/pool.ts';
+import { type Detail, idsOf } from '../../../engine/details/detail-rows.ts';
 import type { Ms } from '../../../engine/reading/reading.ts';
+import type { Name } from '../../source.ts';
 
-const usedBy = {
-  labels: { has: 'u._deleted_at is null and s.id = any (u.label_ids)', ids: 'unnest(t.label_ids)' },
-  inboxes: { has: 's.id = u.inbox_id', ids: 't.inbox_id' },
-} as const;
+/** A name as a reply shows it. `record`: its JSON text. */
+export interface Shown {
+  readonly id: string;
+  readonly name: string | null | undefined;
+  readonly record: string;
+}
 
 /**
- * Labels and inboxes whose stored rows differ from the names that a ticket embedded. Excludes names that were never
+ * Names whose stored rows differ from those that a record embedded. Excludes names that were never
  * read. Shelfdesk writes no tombstones for names, so a tombstone is a manual edit and counts as a difference.
  */
 export async function differingNames(
   client: Queryable,
   account: string,
-  table: 'labels' | 'inboxes',
-  shown: readonly { id: string; name?: string | null | undefined; record: string }[],
+  { name: { table, ids, many }, of }: { readonly name: Name; readonly of: Pick<Detail, 'key'> },
+  shown: readonly Shown[],
   nowMs: Ms,
 ): Promise<{ id: string; differences: Record<string, [ours: unknown, theirs: unknown]> }[]> {
+  const isUsed = many ? `u._deleted_at is null and s.id = any (u.${ids})` : `s.id = u.${ids}`;
   const { rows } = await client.query<{ id: string; differences: Record<string, [ours: unknown, theirs: unknown]> }>(
     `select s.id, jsonb_object_agg(d.field, jsonb_build_array(d.ours, d.theirs)) as differences
      from unnest($2::text[], $3::text[], $4::text[]) s (id, name, record)
-     left join helpdesk.${table} t on (t.account_id, t.id) = ($1, s.id)
+     left join ${table} t on (t.account_id, t.id) = ($1, s.id)
      cross join lateral (values
        ('name', to_jsonb(t.name), to_jsonb(s.name), t.name is distinct from s.name or t.id is null),
        ('row', '"deleted"', '"there"', t._deleted_at is not null),
        ('_payload', t._payload, s.record::jsonb, t.id is not null and t._payload is distinct from s.record::jsonb),
        ('_synced_at', to_jsonb(t._synced_at), 'null', ${isAhead('t._synced_at', '$5')})) d (field, ours, theirs, differs)
      where d.differs and case when t.id is null then exists (
-         select from helpdesk.tickets u where u.account_id = $1 and ${usedBy[table].has})
+         select from ${of.key} u where u.account_id = $1 and ${isUsed})
        else t._observed_at is not null or t._deleted_at is not null end
      group by s.id order by s.id`,
     [
@@ -44,18 +49,18 @@ export async function differingNames(
   return rows;
 }
 
-/** Labels or inboxes that no ticket has or ever had. Only a manual edit can have created them. */
+/** Names that no record has or ever had. Only a manual edit can have created them. */
 export async function namesOfNothing(
   db: Queryable,
   account: string,
-  table: 'labels' | 'inboxes',
+  { of, former }: Pick<Detail, 'of' | 'former'>,
+  name: Name,
 ): Promise<{ id: string; observedAt: Date | null }[]> {
-  const { ids } = usedBy[table];
+  const used = [of.key, former].filter(table => table !== undefined);
+  const ids = used.map(table => `select unnest(${idsOf(name)}) as id from ${table} t where t.account_id = $1`);
   const { rows } = await db.query<{ id: string; observedAt: Date | null }>(
-    `select n.id, n._observed_at as "observedAt" from helpdesk.${table} n where n.account_id = $1 and n.id not in (
-       select id from (
-         select ${ids} as id from helpdesk.tickets t where t.account_id = $1
-         union select ${ids} from helpdesk.ticket_history t where t.account_id = $1) u
+    `select n.id, n._observed_at as "observedAt" from ${name.table} n where n.account_id = $1 and n.id not in (
+       select id from (${ids.join(' union ')}) u
        where id is not null)
      order by 1`,
     [account],
@@ -66,10 +71,10 @@ export async function namesOfNothing(
 export async function takeNames(
   client: Queryable,
   account: string,
-  table: 'labels' | 'inboxes',
+  { table }: Name,
   ids: readonly string[],
 ): Promise<number> {
-  const { rowCount } = await client.query(`delete from helpdesk.${table} where account_id = $1 and id = any($2)`, [
+  const { rowCount } = await client.query(`delete from ${table} where account_id = $1 and id = any($2)`, [
     account,
     ids,
   ]);
@@ -80,11 +85,11 @@ export async function takeNames(
 export async function forgetNames(
   client: Queryable,
   account: string,
-  table: 'labels' | 'inboxes',
+  { table }: Name,
   ids: readonly string[],
 ): Promise<void> {
   await client.query(
-    `update helpdesk.${table} set _observed_at = null, name = null, _payload = null, _deleted_at = null
+    `update ${table} set _observed_at = null, name = null, _payload = null, _deleted_at = null
      where account_id = $1 and id = any($2)`,
     [account, ids],
   );

@@ -1,65 +1,64 @@
-/** Selects the stored tickets that a verification reads with their messages. */
+/** Selects the stored records that a verification reads with their members. */
 
 import type { Queryable } from '../../../engine/database/pool.ts';
+import { type Detail, idsOf, rowsOfParent } from '../../../engine/details/detail-rows.ts';
 import type { Ms } from '../../../engine/reading/reading.ts';
 import type { Claim } from '../../../engine/runs/claims.ts';
 
-/** Tickets that every reading of the specification shows in the default list. Counted up to `most`. */
-export async function countListed(db: Queryable, account: string, most?: number): Promise<number> {
-  const { rows } = await db.query<{ n: number }>(
-    `select count(*)::int as n from (
-       select from helpdesk.tickets
-       where account_id = $1 and _deleted_at is null and state in ('open', 'hold', 'closed')
-         and spam is not true and trash is not true
-       limit $2) t`,
-    [account, most ?? null],
-  );
-  return rows[0]!.n;
-}
-
-/** Tickets whose messages are complete and were last read before this time, oldest first. */
-export async function oldestMessages(db: Queryable, account: string, beforeMs: Ms, limit: number): Promise<string[]> {
+/** Records whose members are complete and were last read before this time, oldest first. */
+export async function oldestRead(
+  db: Queryable,
+  account: string,
+  stream: Detail,
+  beforeMs: Ms,
+  limit: number,
+): Promise<string[]> {
+  const { table, version, asOf } = rowsOfParent(stream);
   const { rows } = await db.query<{ id: string }>(
-    `select id from helpdesk.tickets
-     where account_id = $1 and _deleted_at is null and _messages_as_of >= updated_at and _messages_as_of < $2
-     order by _messages_as_of, id limit $3`,
+    `select id from ${table}
+     where account_id = $1 and _deleted_at is null and ${asOf} >= ${version} and ${asOf} < $2
+     order by ${asOf}, id limit $3`,
     [account, new Date(beforeMs), limit],
   );
   return rows.map(({ id }) => id);
 }
 
 /**
- * The next ticket ids after `after`. Excludes tickets first stored during the run, unless the run has reported a
+ * The next ids after `after`. Excludes records first stored during the run, unless the run has reported a
  * difference.
  */
-export async function ticketsAfter(
+export async function recordsAfter(
   db: Queryable,
   { account, run }: Pick<Claim, 'account' | 'run'>,
+  { of: { key } }: Pick<Detail, 'of'>,
   after: string,
   limit: number,
 ): Promise<string[]> {
   const { rows } = await db.query<{ id: string }>(
-    `select t.id from helpdesk.tickets t
+    `select t.id from ${key} t
      where t.account_id = $1 and t._deleted_at is null and t.id > $3
        and (t._first_seen_at < (select r.started_at from sync.stored_runs r where r.id = $2) or exists (
-         select from sync.audit a where (a.account_id, a.run_id, a.stream_key, a.record_id) = ($1, $2, 'helpdesk.tickets', t.id)))
+         select from sync.audit a where (a.account_id, a.run_id, a.stream_key, a.record_id) = ($1, $2, '${key}', t.id)))
      order by t.id limit $4`,
     [account, run, after, limit],
   );
   return rows.map(({ id }) => id);
 }
 
-/** Chooses a ticket for each label and inbox in use. Returns the names to embed, by ticket id. */
-export async function ticketsForAllNames(db: Queryable, account: string): Promise<Map<string, ('labels' | 'inbox')[]>> {
-  const { rows } = await db.query<{ id: string; embeds: ('labels' | 'inbox')[] }>(
-    `select id, array_agg(distinct embed) as embeds from (
-       select min(t.id) as id, 'labels' as embed
-       from helpdesk.tickets t, unnest(t.label_ids) l (id)
-       where t.account_id = $1 and t._deleted_at is null group by l.id
-       union all
-       select min(t.id), 'inbox' from helpdesk.tickets t
-       where t.account_id = $1 and t._deleted_at is null and t.inbox_id is not null group by t.inbox_id) named
-     group by id`,
+/** Chooses a record for each name in use. Returns what to embed, by the id of the record. */
+export async function recordsForAllNames(
+  db: Queryable,
+  account: string,
+  { of, names }: Pick<Detail, 'of' | 'names'>,
+): Promise<Map<string, string[]>> {
+  if (names.length === 0) return new Map();
+  const each = names.map(
+    name => `select min(t.id) as id, '${name.embed}' as embed
+       from ${of.key} t, unnest(${idsOf(name)}) n (id)
+       where t.account_id = $1 and t._deleted_at is null and n.id is not null group by n.id`,
+  );
+  const { rows } = await db.query<{ id: string; embeds: string[] }>(
+    `select id, array_agg(distinct embed) as embeds from (${each.join(' union all ')}) named group by id`,
     [account],
   );
   return new Map(rows.map(({ id, embeds }) => [id, embeds]));

@@ -1,45 +1,52 @@
-/**
- * Verifies a stream of the help desk. Its lists are verified by the engine, which compares the sampled tickets with their
- * messages. All messages are read ticket by ticket.
- */
+/** Verifies the lists of a source that has details. Sampled records are compared with their members. All members are read record by record. */
 
 import type { Context, Outcome } from '../../../engine/context.ts';
+import type { Queryable } from '../../../engine/database/pool.ts';
+import type { Detail } from '../../../engine/details/detail-rows.ts';
 import type { Claim } from '../../../engine/runs/claims.ts';
 import { fromPlace } from '../../../engine/verify/one-by-one.ts';
 import type { Verifying } from '../../../engine/verify/read-whole.ts';
 import { movePlace } from '../../../engine/verify/verifications.ts';
 import { beginVerifying, outcomeOf, verifyList, verifyOrphans } from '../../../engine/verify/verify-list.ts';
-import { type Compared, examineNamesOfNothing, examineTicket } from './compare.ts';
-import { ticketsAfter, ticketsForAllNames } from './stored.ts';
+import type { ListStream, Row } from '../../source.ts';
+import { type Compared, examineDetail, examineNamesOfNothing } from './compare.ts';
+import { recordsAfter, recordsForAllNames } from './stored.ts';
 
-export async function verifyStream(ctx: Context, claim: Claim, compared: Compared): Promise<Outcome> {
-  const { users, customers, tickets, messages } = compared;
-  const list = [users, customers].find(({ key }) => key === claim.stream);
-  if (list) return verifyList(ctx, claim, list);
-  if (claim.stream === tickets.key)
-    return verifyList(ctx, claim, tickets, {
-      key: messages.key,
-      examine: (look, id) => examineTicket(look, compared, id, { whole: true }),
+/** `lists`: the lists of the source. */
+export async function verifyStream(
+  ctx: Context,
+  claim: Claim,
+  lists: readonly ListStream<Row>[],
+  details: Detail,
+): Promise<Outcome> {
+  const of = lists.find(({ key }) => key === details.of.key)!;
+  const list = lists.find(({ key }) => key === claim.stream);
+  if (list && list !== of) return verifyList(ctx, claim, list);
+  const compared = { of, details };
+  if (list)
+    return verifyList(ctx, claim, of, {
+      key: details.key,
+      examine: (look, id) => examineDetail(look, compared, id, { whole: true }),
     });
-  const { verifying, sample } = await beginVerifying(ctx, claim, tickets);
-  await verifyMessages(verifying, compared);
-  await examineNamesOfNothing(verifying.look);
-  if (sample === null) await verifyOrphans(verifying, tickets.rowFacts?.parts ?? [], messages.key);
+  const { verifying, sample } = await beginVerifying(ctx, claim, of);
+  await verifyMembers(verifying, compared);
+  await examineNamesOfNothing(verifying.look, details);
+  if (sample === null) await verifyOrphans(verifying, of.rowFacts?.parts ?? [], details.key);
   return outcomeOf(verifying);
 }
 
 /**
- * Reads every ticket by id with its messages. Each label and inbox name is embedded with one of the tickets that use
- * it.
+ * Reads every record by id with its members. Each name is embedded with one of the records that mention it.
  */
-async function verifyMessages(verifying: Verifying, compared: Compared): Promise<void> {
+async function verifyMembers(verifying: Verifying, compared: Compared): Promise<void> {
   const { look } = verifying;
   const { ctx, claim } = look;
-  const embeds = await ticketsForAllNames(ctx.pg, claim.account);
-  const next = (after: string, limit: number) => ticketsAfter(ctx.pg, claim, after, limit);
+  const { details } = compared;
+  const embeds = await recordsForAllNames(ctx.pg, claim.account, details);
+  const next = (after: string, limit: number) => recordsAfter(ctx.pg, claim, details, after, limit);
   for await (const id of fromPlace(look, 'default', next)) {
-    const more = (client: Pick<typeof ctx.pg, 'query'>) => movePlace(client, claim, 'default', id);
-    const ok = await examineTicket(look, compared, id, { whole: false, embeds: embeds.get(id) ?? [], more });
+    const more = (client: Queryable) => movePlace(client, claim, 'default', id);
+    const ok = await examineDetail(look, compared, id, { whole: false, embeds: embeds.get(id) ?? [], more });
     if (!ok) verifying.unread++;
   }
 }
