@@ -7,9 +7,9 @@ import '../../../src/engine/load/run-stream.ts';
 import '../../../src/sources/books/shelves/shelf-loop.ts';
 import '../../../src/engine/deletions/sweep.ts';
 import '../../../src/engine/details/read-details.ts';
-import '../../../src/sources/helpdesk/replay.ts';
-import '../../../src/sources/helpdesk/verify/audit.ts';
-import '../../../src/sources/helpdesk/verify/verify.ts';
+import '../../../src/engine/details/replay-reply.ts';
+import '../../../src/engine/verify/details/audit-details.ts';
+import '../../../src/engine/verify/details/verify-stream.ts';
 
 import { setImmediate as everybodyWaits } from 'node:timers/promises';
 import { pino } from 'pino';

@@ -34,14 +34,14 @@ const messageRelations = [
 ];
 
 /** The work of the streams. A command loads only the work that it does, so that it starts quickly. */
-const replay = async (replaying: Replaying) => (await import('./replay.ts')).replay(replaying);
+const replay = async (replaying: Replaying) => (await import('../../engine/details/replay-reply.ts')).replay(replaying);
 
 /** Builds the source. `desk`: its streams, which a test may replace by streams with smaller pages. */
 // @internal Tests page by a few tickets.
 function makeHelpdesk(desk: Desk): Source<HelpdeskPart> {
   const verify: StreamJobs['verify'] = {
     read: async (ctx, claim) => {
-      const { verifyStream } = await import('./verify/verify.ts');
+      const { verifyStream } = await import('../../engine/verify/details/verify-stream.ts');
       return verifyStream(ctx, claim, [desk.users, desk.customers, desk.tickets], desk.messages);
     },
   };
@@ -78,7 +78,7 @@ function makeHelpdesk(desk: Desk): Source<HelpdeskPart> {
           audit: {
             async read(ctx, claim) {
               const { ticketsPerHour: perHour, messagesAgeMs: ageMs } = helpdeskOf(ctx).audit;
-              const { auditDetails } = await import('./verify/audit.ts');
+              const { auditDetails } = await import('../../engine/verify/details/audit-details.ts');
               return auditDetails(ctx, claim, { of: desk.tickets, details: desk.messages }, { perHour, ageMs });
             },
           },

@@ -8,6 +8,7 @@ import { parseRules } from '../../../src/engine/http/rules/parse-field-rules.ts'
 import { replay } from '../../../src/engine/load/replay.ts';
 import { runStream } from '../../../src/engine/load/run-stream.ts';
 import { takeUp } from '../../../src/engine/runs/claims.ts';
+import { verifyStream } from '../../../src/engine/verify/details/verify-stream.ts';
 import { openVerification, readFindings } from '../../../src/engine/verify/verifications.ts';
 import { applyToStored } from '../../../src/privacy/fields/apply.ts';
 import { fullRulesOf, keepFieldRules, liftRule, storedRules } from '../../../src/privacy/fields/stored-rules.ts';
@@ -15,7 +16,6 @@ import { customers } from '../../../src/sources/helpdesk/customers.ts';
 import { messages } from '../../../src/sources/helpdesk/messages/messages.ts';
 import { tickets } from '../../../src/sources/helpdesk/tickets.ts';
 import { users } from '../../../src/sources/helpdesk/users.ts';
-import { verifyStream } from '../../../src/sources/helpdesk/verify/verify.ts';
 import { kinds, streams } from '../../../src/sources/index.ts';
 import { canary, spoiler } from '../../support/canaries.ts';
 import { type InProcess, inProcess } from '../../support/in-process.ts';

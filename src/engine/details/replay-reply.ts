@@ -1,19 +1,19 @@
 /**
- * Stores rejects of the help desk from their stored payloads, without a request. The merge compares the time of the
+ * Stores rejects of lists and of details from their stored payloads, without a request. The merge compares the time of the
  * payload with newer rows, so replayed records never overwrite newer ones.
  */
 
-import { type Batch, type Writer, writeBatch } from '../../engine/commit/commit.ts';
-import type { Client } from '../../engine/database/pool.ts';
-import { lockMembers } from '../../engine/details/claim-members.ts';
-import { detailBatch } from '../../engine/details/members.ts';
-import { membersOf, writeDetail } from '../../engine/details/store-detail.ts';
-import { parseJson } from '../../engine/exact-json.ts';
-import { check, isObject, type Reply } from '../../engine/http/request.ts';
-import { singleBatch } from '../../engine/load/batch.ts';
-import { NotStored } from '../../engine/load/replay.ts';
-import type { Ms } from '../../engine/reading/reading.ts';
-import type { DetailStream, ListStream, Replaying, Row } from '../source.ts';
+import type { DetailStream, ListStream, Replaying, Row } from '../../sources/source.ts';
+import { type Batch, type Writer, writeBatch } from '../commit/commit.ts';
+import type { Client } from '../database/pool.ts';
+import { parseJson } from '../exact-json.ts';
+import { check, isObject, type Reply } from '../http/request.ts';
+import { singleBatch } from '../load/batch.ts';
+import { NotStored } from '../load/replay.ts';
+import type { Ms } from '../reading/reading.ts';
+import { lockMembers } from './claim-members.ts';
+import { detailBatch } from './members.ts';
+import { membersOf, writeDetail } from './store-detail.ts';
 
 /** Longest time in ms between the as_of and the Date of a reply: one request, and rounding. */
 const longestMs: Ms = 60_000;

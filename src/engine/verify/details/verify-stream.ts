@@ -1,16 +1,16 @@
 /** Verifies the lists of a source that has details. Sampled records are compared with their members. All members are read record by record. */
 
-import type { Context, Outcome } from '../../../engine/context.ts';
-import type { Queryable } from '../../../engine/database/pool.ts';
-import type { Detail } from '../../../engine/details/detail-rows.ts';
-import type { Claim } from '../../../engine/runs/claims.ts';
-import { fromPlace } from '../../../engine/verify/one-by-one.ts';
-import type { Verifying } from '../../../engine/verify/read-whole.ts';
-import { movePlace } from '../../../engine/verify/verifications.ts';
-import { beginVerifying, outcomeOf, verifyList, verifyOrphans } from '../../../engine/verify/verify-list.ts';
-import type { ListStream, Row } from '../../source.ts';
-import { type Compared, examineDetail, examineNamesOfNothing } from './compare.ts';
-import { recordsAfter, recordsForAllNames } from './stored.ts';
+import type { ListStream, Row } from '../../../sources/source.ts';
+import type { Context, Outcome } from '../../context.ts';
+import type { Queryable } from '../../database/pool.ts';
+import type { Detail } from '../../details/detail-rows.ts';
+import type { Claim } from '../../runs/claims.ts';
+import { fromPlace } from '../one-by-one.ts';
+import type { Verifying } from '../read-whole.ts';
+import { movePlace } from '../verifications.ts';
+import { beginVerifying, outcomeOf, verifyList, verifyOrphans } from '../verify-list.ts';
+import { recordsAfter, recordsForAllNames } from './chosen-records.ts';
+import { type Compared, examineDetail, examineNamesOfNothing } from './examine-detail.ts';
 
 /** `lists`: the lists of the source. */
 export async function verifyStream(

@@ -1,10 +1,10 @@
 /** Reads and repairs the stored names that a verification compares. */
 
-import { isAhead } from '../../../engine/commit/merge.ts';
-import type { Queryable } from '../../../engine/database/pool.ts';
-import { type Detail, idsOf } from '../../../engine/details/detail-rows.ts';
-import type { Ms } from '../../../engine/reading/reading.ts';
-import type { Name } from '../../source.ts';
+import type { Name } from '../../../sources/source.ts';
+import { isAhead } from '../../commit/merge.ts';
+import type { Queryable } from '../../database/pool.ts';
+import { type Detail, idsOf } from '../../details/detail-rows.ts';
+import type { Ms } from '../../reading/reading.ts';
 
 /** A name as a reply shows it. `record`: its JSON text. */
 export interface Shown {

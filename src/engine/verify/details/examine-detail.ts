@@ -1,32 +1,32 @@
 /** Compares a record with its members, and the names that it embeds, with stored rows. */
 
-import { add, keepBooks, noCounts, withCare, writeBatch } from '../../../engine/commit/commit.ts';
-import { shortName } from '../../../engine/commit/merge.ts';
-import { type Reject, settleRejects } from '../../../engine/commit/rejects.ts';
-import { sourceNow, sourceOf } from '../../../engine/context.ts';
-import type { Client } from '../../../engine/database/pool.ts';
-import { claimMembers, keepReading } from '../../../engine/details/claim-members.ts';
-import { type Detail, rowsOfParent } from '../../../engine/details/detail-rows.ts';
-import { detailBatch } from '../../../engine/details/members.ts';
-import { shownIn, storeNames } from '../../../engine/details/names.ts';
-import { detailOf } from '../../../engine/details/store-detail.ts';
-import { check, type Reply } from '../../../engine/http/request.ts';
-import { cleanJson, cleanText } from '../../../engine/json-text.ts';
-import { byForce, singleBatch } from '../../../engine/load/batch.ts';
-import { commitNow } from '../../../engine/load/commit-queue.ts';
-import type { Ms } from '../../../engine/reading/reading.ts';
-import { differingOf, type Look } from '../../../engine/verify/compare-reply.ts';
-import type { Differing } from '../../../engine/verify/comparison-sql.ts';
-import { examineGone, keepPlace, options } from '../../../engine/verify/confirm-deletion.ts';
-import { differencesOf, kindOfEdit, kindsOfQuiet } from '../../../engine/verify/difference-kinds.ts';
-import { examineRecords } from '../../../engine/verify/examine-records.ts';
-import { type Finding, writeFindings } from '../../../engine/verify/findings.ts';
-import { note } from '../../../engine/verify/note-orphans.ts';
-import { knownOf, standingOf } from '../../../engine/verify/stored-rows.ts';
-import { setAside } from '../../../engine/verify/verifications.ts';
 import { Gone, Retry } from '../../../errors.ts';
-import type { ListStream, Row } from '../../source.ts';
-import { differingNames, forgetNames, namesOfNothing, type Shown, takeNames } from './rows.ts';
+import type { ListStream, Row } from '../../../sources/source.ts';
+import { add, keepBooks, noCounts, withCare, writeBatch } from '../../commit/commit.ts';
+import { shortName } from '../../commit/merge.ts';
+import { type Reject, settleRejects } from '../../commit/rejects.ts';
+import { sourceNow, sourceOf } from '../../context.ts';
+import type { Client } from '../../database/pool.ts';
+import { claimMembers, keepReading } from '../../details/claim-members.ts';
+import { type Detail, rowsOfParent } from '../../details/detail-rows.ts';
+import { detailBatch } from '../../details/members.ts';
+import { shownIn, storeNames } from '../../details/names.ts';
+import { detailOf } from '../../details/store-detail.ts';
+import { check, type Reply } from '../../http/request.ts';
+import { cleanJson, cleanText } from '../../json-text.ts';
+import { byForce, singleBatch } from '../../load/batch.ts';
+import { commitNow } from '../../load/commit-queue.ts';
+import type { Ms } from '../../reading/reading.ts';
+import { differingOf, type Look } from '../compare-reply.ts';
+import type { Differing } from '../comparison-sql.ts';
+import { examineGone, keepPlace, options } from '../confirm-deletion.ts';
+import { differencesOf, kindOfEdit, kindsOfQuiet } from '../difference-kinds.ts';
+import { examineRecords } from '../examine-records.ts';
+import { type Finding, writeFindings } from '../findings.ts';
+import { note } from '../note-orphans.ts';
+import { knownOf, standingOf } from '../stored-rows.ts';
+import { setAside } from '../verifications.ts';
+import { differingNames, forgetNames, namesOfNothing, type Shown, takeNames } from './compare-names.ts';
 
 /** A stream of details, and the list with its parents, with the settings of this job. */
 export interface Compared {

@@ -4,14 +4,14 @@
  * soon as another run needs the source.
  */
 
-import { type Context, type Outcome, sourceNow, sourceOf } from '../../../engine/context.ts';
-import type { Claim } from '../../../engine/runs/claims.ts';
-import type { Look } from '../../../engine/verify/compare-reply.ts';
-import { isFree } from '../../../engine/verify/is-free.ts';
-import { examineSample } from '../../../engine/verify/one-by-one.ts';
-import { chooseAtRandom } from '../../../engine/verify/stored-rows.ts';
-import { type Compared, examineDetail } from './compare.ts';
-import { oldestRead } from './stored.ts';
+import { type Context, type Outcome, sourceNow, sourceOf } from '../../context.ts';
+import type { Claim } from '../../runs/claims.ts';
+import type { Look } from '../compare-reply.ts';
+import { isFree } from '../is-free.ts';
+import { examineSample } from '../one-by-one.ts';
+import { chooseAtRandom } from '../stored-rows.ts';
+import { oldestRead } from './chosen-records.ts';
+import { type Compared, examineDetail } from './examine-detail.ts';
 
 /** Records per query of the oldest members. */
 const batchSize = 100;

@@ -1,9 +1,9 @@
 /** Selects the stored records that a verification reads with their members. */
 
-import type { Queryable } from '../../../engine/database/pool.ts';
-import { type Detail, idsOf, rowsOfParent } from '../../../engine/details/detail-rows.ts';
-import type { Ms } from '../../../engine/reading/reading.ts';
-import type { Claim } from '../../../engine/runs/claims.ts';
+import type { Queryable } from '../../database/pool.ts';
+import { type Detail, idsOf, rowsOfParent } from '../../details/detail-rows.ts';
+import type { Ms } from '../../reading/reading.ts';
+import type { Claim } from '../../runs/claims.ts';
 
 /** Records whose members are complete and were last read before this time, oldest first. */
 export async function oldestRead(
