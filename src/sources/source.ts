@@ -345,7 +345,7 @@ export interface ListStream<T extends Row> extends Described {
   readonly edited?: string;
   /** Of a list with a version: names of edits that do not change it, by field. Default: `edits`. */
   readonly quiet?: Readonly<Record<string, string>>;
-  /** Further merge parameters, from $7 on: derived from the request and from `shownBy` of the reply, in ms. */
+  /** Further merge parameters, from $8 on: derived from the request and from `shownBy` of the reply, in ms. */
   parameters?(ask: Pick<Ask, 'since'>, shownBy: Ms): unknown[];
 }
 
@@ -395,7 +395,7 @@ export interface DetailStream<P extends Row, T extends Row> extends Described {
   /** The fields that `derive` reads. */
   readonly derivesFrom: readonly string[];
   /**
-   * Further merge parameters, from $7 on, each a list with one value for each member: made of the derived values of the
+   * Further merge parameters, from $8 on, each a list with one value for each member: made of the derived values of the
    * members, their positions in the record, from 0, and the as_of of the reply.
    */
   parameters(derived: readonly unknown[], places: readonly number[], asOfMs: Ms): (readonly unknown[])[];
@@ -423,7 +423,7 @@ export interface ShelfStream<S extends Row, V extends Row> extends Described {
   readonly ifAbsent: Merge;
   readonly members: Described & {
     readonly ifAbsent: Merge;
-    /** SQL for the comparison of stored and received positions: $7 owner, $8 shelf, $9 position of each row. */
+    /** SQL for the comparison of stored and received positions: $8 owner, $9 shelf, $10 position of each row. */
     readonly places: Pick<Merge, 'declared'>;
     request(owner: string, id: string, startIndex: number, maxResults: number): Request<V>;
   };

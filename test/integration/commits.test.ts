@@ -174,7 +174,7 @@ const second = Date.parse('2026-03-01T00:00:00Z');
 function page(records: Readonly<Record<string, string>>, { asOfMs = second, merge = tickets.merge, more = {} } = {}) {
   const rows = Object.entries(records).map(([id, updated_at]) => ({ id, updated_at, state: 'open', ...more }));
   const batch: Batch = {
-    ...{ name: 'tickets', merge, personal: tickets.personalRules, parameters: () => [] },
+    ...{ merge, personal: tickets.personalRules, parameters: () => [] },
     records: rows.map(({ id }, place) => ({ place, id })),
     text: () => ` ${JSON.stringify(rows)}\n`,
     record: place => JSON.stringify(rows[place]),

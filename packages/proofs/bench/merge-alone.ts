@@ -32,7 +32,6 @@ export async function pagesOf({ pool }: Database): Promise<Page[]> {
 }
 
 const batchOf = ({ text, ids }: Page): Batch => ({
-  name: tickets.name,
   merge: tickets.merge,
   personal: tickets.personalRules,
   records: ids.map((id, place) => ({ place, id })),

@@ -21,15 +21,15 @@ import type { Ms, Proof } from '../reading/reading.ts';
 import type { Claim } from '../runs/claims.ts';
 import type { Counts } from '../runs/runs.ts';
 import { noteAges } from './change-latency.ts';
-import type { Merge } from './merge.ts';
+import { type Merge, nameOf, type Way } from './merge.ts';
 import { type Drift, type Reject, settleRejects, writeDrift } from './rejects.ts';
 import { note } from './sums.ts';
 
 /** Records that one merge writes. */
 export interface Batch {
-  /** Names the prepared statements. */
-  readonly name: string;
   readonly merge: Merge;
+  /** It is written whatever the versions are: see `Way`. */
+  readonly isForced?: true;
   /** How erased people are found and redacted in the records; undefined: the records hold no personal data. */
   readonly personal: PersonalRules | undefined;
   /** Places and ids of the readable records. */
@@ -41,7 +41,7 @@ export interface Batch {
   readonly text: (places: readonly number[], care: Care) => string;
   /** JSON text of one record as the source sent it, readable or not. */
   readonly record: (place: number) => string;
-  /** Further parameters of the merge ($7…) for the records at these places. */
+  /** Further parameters of the merge ($8…) for the records at these places. */
   readonly parameters: (places: readonly number[]) => readonly unknown[];
   /**
    * Parents whose sets are complete in this batch. Undefined: each record brings its own set, and the changed ones
@@ -137,29 +137,26 @@ export async function writeBatch(
 ): Promise<Written> {
   const places = batch.records.map(record => record.place);
   // Usually no one was erased. The merge checks that itself, so no query precedes it.
-  const isForced = batch.merge.upsert === batch.merge.forced;
-  if (care === 'as it came' && !isForced && batch.personal !== undefined) {
-    const unscreened = {
-      ...batch,
-      name: `${batch.name}, unscreened`,
-      merge: { ...batch.merge, upsert: batch.merge.unscreened },
-    };
-    const { erased, ...written } = await mergeOnce(client, claim, unscreened, {
+  if (care === 'as it came' && !batch.isForced && batch.personal !== undefined) {
+    const way = 'unfiltered';
+    const { erased, ...written } = await mergeOnce(client, claim, batch, {
       where: places,
       at,
       care,
       erased: nobody,
+      way,
     });
     if (!erased) return { ...written, rejects: [] };
   }
   const merge = async (what: Batch) => {
     const where = what.records.map(({ place }) => place);
     const erased = await erasedIn(client, claim.account, what, at.nowMs);
-    return mergeOnce(client, claim, what, { where, at, care, erased });
+    const way = what.isForced ? 'by force' : 'filtered';
+    return mergeOnce(client, claim, what, { where, at, care, erased, way });
   };
   if (care !== 'one by one') {
-    const { counts, takenOver } = await merge(batch);
-    return { counts, takenOver, rejects: [], mayClear: mayClearAll };
+    const { erased: _, ...written } = await merge(batch);
+    return { ...written, rejects: [] };
   }
 
   const total = noCounts();
@@ -210,7 +207,7 @@ async function mergeOnce(
   client: Client,
   claim: Writer,
   batch: Batch,
-  { where, at, care, erased }: { where: readonly number[]; at: Moment; care: Care; erased: Erased },
+  { where, at, care, erased, way }: { where: readonly number[]; at: Moment; care: Care; erased: Erased; way: Way },
 ): Promise<Omit<Written, 'rejects'> & { erased: boolean }> {
   const { text, parameters, cleaned } = textOf(batch, where, care, erased);
   const { rows } = await client.query<{
@@ -222,13 +219,13 @@ async function mergeOnce(
     taken_over: Record<string, number>;
     passed_over: Record<string, string> | null;
     vanished: boolean | null;
-    erased?: boolean;
-    rejects?: boolean;
-    candidates?: boolean;
+    erased: boolean;
+    rejects: boolean;
+    candidates: boolean;
   }>({
-    name: `merge ${batch.merge.declared.root.name}, ${batch.name}`,
+    name: `merge ${nameOf(batch.merge)}`,
     text: batch.merge.upsert,
-    values: [text, claim.account, new Date(at.nowMs), new Date(at.asOfMs), claim.run, trueBy(at), ...parameters],
+    values: [text, claim.account, new Date(at.nowMs), new Date(at.asOfMs), claim.run, trueBy(at), way, ...parameters],
   });
   const {
     seen,
@@ -241,8 +238,7 @@ async function mergeOnce(
     vanished,
     ...asked
   } = rows[0]!;
-  const { rejects = true, candidates = true } = asked;
-  const mayClear = { rejects, candidates };
+  const mayClear = { rejects: asked.rejects, candidates: asked.candidates };
   if (asked.erased) return { counts: noCounts(), takenOver, mayClear, erased: true };
   if (changed_ms !== null && at.sourceMs !== undefined) {
     // The table of a stream is named as its key.
@@ -269,7 +265,7 @@ async function removeVanished(
   const { removal } = batch.merge;
   if (parents.length === 0 || removal === undefined) return 0;
   const { rows } = await client.query<{ deleted: number }>({
-    name: `remove ${batch.merge.declared.root.name}, ${batch.name}`,
+    name: `remove ${nameOf(batch.merge)}`,
     text: removal,
     values: [text, claim.account, parents],
   });

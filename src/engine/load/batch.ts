@@ -41,7 +41,6 @@ export function listBatch<T extends { id: string }>(stream: ListStream<T>, ask: 
   const { text, arrived, shownBy } = reply;
   const all = once(() => elementsOf(text));
   return {
-    name: stream.name,
     merge: stream.merge,
     personal: rulesOf(stream),
     records: readable(reply.records, reply.unreadable),
@@ -53,11 +52,10 @@ export function listBatch<T extends { id: string }>(stream: ListStream<T>, ask: 
 
 /** The batch of one record that was fetched by id. */
 export function singleBatch<T extends { id: string }>(
-  stream: Declaring & Pick<ListStream<T>, 'name'> & Partial<Pick<ListStream<T>, 'parameters'>>,
+  stream: Declaring & Partial<Pick<ListStream<T>, 'parameters'>>,
   reply: Pick<Reply<T>, 'records' | 'text' | 'shownBy'>,
 ): Batch {
   return {
-    name: stream.name,
     merge: stream.merge,
     personal: rulesOf(stream),
     records: reply.records.map((record, place) => ({ place, id: record.id })),
@@ -69,7 +67,7 @@ export function singleBatch<T extends { id: string }>(
 
 /** One batch of the records that several replies show in `items`. An unreadable record keeps its place. */
 export function itemsBatch<T extends { id: string }>(
-  stream: Declaring & Pick<ListStream<T>, 'name'>,
+  stream: Declaring,
   replies: readonly Reply<T>[],
 ): { batch: Batch; unreadable: readonly Unreadable[] } {
   const all = once(() => replies.flatMap(reply => elementsOf(fieldsOf(reply.text).get('items') ?? '[]')));
@@ -83,7 +81,6 @@ export function itemsBatch<T extends { id: string }>(
     before += reply.arrived;
   }
   const batch: Batch = {
-    name: stream.name,
     merge: stream.merge,
     personal: rulesOf(stream),
     records,
@@ -130,16 +127,15 @@ export function bareBatch(batch: Batch, ids: ReadonlySet<string>): Batch {
 export function byForce(batch: Batch): Batch {
   return {
     ...batch,
-    name: `${batch.name}, by force`,
-    merge: { ...batch.merge, upsert: batch.merge.forced },
+    isForced: true,
     parents: batch.parents ?? batch.records.map(({ id }) => id),
   };
 }
 
 /** A batch of ids alone, for rows that cannot be stored and do not exist yet, though other rows hang on them. */
-export function idsBatch(stream: { name: string; ifAbsent: Merge }, batch: Batch, ids: ReadonlySet<string>): Batch {
+export function idsBatch(stream: { ifAbsent: Merge }, batch: Batch, ids: ReadonlySet<string>): Batch {
   const records = batch.records.filter(({ id }) => ids.has(id));
-  return { ...bareBatch(batch, ids), name: `${stream.name}, ids`, merge: stream.ifAbsent, records };
+  return { ...bareBatch(batch, ids), merge: stream.ifAbsent, records };
 }
 
 /** The members of a record that was fetched in detail, each checked by itself. */
@@ -173,7 +169,6 @@ export async function detailBatch<P extends { id: string }, T extends { id: stri
   }
   const only = (places: readonly number[]) => arrayOf(places.map(place => all()[place]!));
   const batch: Batch = {
-    name: stream.name,
     merge: stream.merge,
     personal: rulesOf(stream),
     records: [...members].map(([place, { member }]) => ({ place, id: member.id })),

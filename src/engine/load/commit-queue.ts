@@ -18,6 +18,7 @@ import {
   withCare,
   writeBatch,
 } from '../commit/commit.ts';
+import { nameOf } from '../commit/merge.ts';
 import { summed } from '../commit/sums.ts';
 import type { Context } from '../context.ts';
 import { type Client, isOfRecord } from '../database/pool.ts';
@@ -166,10 +167,10 @@ export function inOneMerge(entries: readonly ReplyWithRows[]): [ReplyWithRows, .
 }
 
 function momentOf({ batch, at, set }: Rows): string | undefined {
-  if (set) return JSON.stringify([batch.name]);
+  if (set) return JSON.stringify([nameOf(batch.merge)]);
   const { asOfMs, trueByMs } = at();
   const isJoined = batch.merge.removal === undefined && batch.parents === undefined;
-  return isJoined ? JSON.stringify([batch.name, asOfMs, trueByMs, batch.parameters([])]) : undefined;
+  return isJoined ? JSON.stringify([nameOf(batch.merge), asOfMs, trueByMs, batch.parameters([])]) : undefined;
 }
 
 /** Commits one reply, in a transaction of its own. */

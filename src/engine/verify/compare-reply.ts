@@ -175,12 +175,12 @@ export async function differingOf(
   care: Care,
   { nowMs, asOfMs }: Pick<Moment, 'nowMs' | 'asOfMs'>,
 ): Promise<{ found: Differing[]; refused: number }> {
-  const { name, merge, parents } = batch;
+  const { merge, parents } = batch;
   const differing = async (what: Batch, of: readonly string[] | undefined) => {
     const erased = await erasedIn(client, claim.account, what, nowMs);
     const places = what.records.map(({ place }) => place);
     const key = { account: claim.account, parents: of, asOfMs, nowMs };
-    return compare(client, { name, merge }, key, textOf(what, places, care, erased));
+    return compare(client, merge, key, textOf(what, places, care, erased));
   };
   if (care !== 'one by one') return { found: await differing(batch, parents), refused: 0 };
   const found: Differing[] = [];

@@ -47,7 +47,7 @@ export const customers: ListStream<Customer> = {
       name: 'helpdesk.customers',
       from: page,
       columns: columnsOf(customer),
-      atFirst: { _created_after: '$7', _created_before: '$8', _checked_at: '$4' },
+      atFirst: { _created_after: '$8', _created_before: '$9', _checked_at: '$4' },
       ofTombstone: ['_deleted_after'],
     },
     [

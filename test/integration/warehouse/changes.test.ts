@@ -137,7 +137,6 @@ test('of two who write the same ticket at once the second one tells what the fir
   const write = (subject: string, updated: number, hold: () => Promise<void> = async () => {}) => {
     const text = JSON.stringify([ticket('t1', { subject, updated_at: iso(updated) })]);
     const batch: Batch = {
-      name: 'tickets',
       merge: tickets.merge,
       personal: tickets.personalRules,
       records: [{ place: 0, id: 't1' }],

@@ -21,10 +21,9 @@ async function show(
   { account = 'default', forced = false, by = n }: Shown = {},
 ) {
   const text = JSON.stringify(records);
-  const { merge } = tickets;
   const batch: Batch = {
-    name: forced ? 'tickets by force' : 'tickets',
-    merge: forced ? { ...merge, upsert: merge.forced } : merge,
+    merge: tickets.merge,
+    ...(forced && { isForced: true }),
     personal: tickets.personalRules,
     records: records.map((record, place) => ({ place, id: (record as { id: string }).id })),
     text: () => text,

@@ -81,7 +81,6 @@ async function expectReads(pool: pg.Pool, mostEntries: number, work: () => Promi
 const pageText = (records: readonly unknown[]) => JSON.stringify(records);
 function batch(stream: typeof tickets | typeof customers | typeof users, ids: readonly string[], text: string): Batch {
   return {
-    name: stream.name,
     merge: stream.merge as Batch['merge'],
     personal: stream.personalRules,
     records: ids.map((id, place) => ({ place, id })),
@@ -240,7 +239,6 @@ test('messages, attachments and names: a ticket into 10,000 messages reads what 
         labels: [{ id: `l${t}`, name: 'n' }],
       });
       const one: Batch = {
-        name: messages.name,
         merge: messages.merge,
         personal: messages.personalRules,
         records: all.map((i, place) => ({ place, id: `m${t}-${i}` })),

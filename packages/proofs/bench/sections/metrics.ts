@@ -56,7 +56,6 @@ async function writePage(pool: pg.Pool, from: number): Promise<void> {
   const records = Array.from({ length: perPage }, (_, i) => ticketOf(from + i));
   const text = JSON.stringify(records);
   const batch: Batch = {
-    name: 'tickets',
     merge: stream.merge,
     personal: stream.personalRules,
     records: records.map(({ id }, place) => ({ place, id })),

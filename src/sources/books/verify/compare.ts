@@ -212,7 +212,7 @@ export async function examineContents(
         const { text } = textOf({ ...of, parameters: () => [] }, at, care, nobody);
         const parameters = [owner, shelf.id, at.map(place => read.startIndex + place)];
         const asked = { account: claim.account, parents, asOfMs, nowMs };
-        return compare(client, { name: 'places', merge: shelves.members.places }, asked, { text, parameters });
+        return compare(client, shelves.members.places, asked, { text, parameters });
       };
       if (care !== 'one by one') return { found: await compared(batch, places, [shelf.id]), refused: 0 };
       // If PostgreSQL refuses a volume, its position is still compared, its content is not.
