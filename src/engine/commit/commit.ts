@@ -8,7 +8,7 @@
 
 import type pg from 'pg';
 import type { Declaring } from '../../privacy/declared.ts';
-import { eraseFound } from '../../privacy/re-erase.ts';
+import { eraseFound } from '../../privacy/erasures.ts';
 import { type Erased, nobody, type PersonalRules } from '../../privacy/redact.ts';
 import { FoundAgain, screen } from '../../privacy/screen.ts';
 import { addGap, makeRedundant, placeWalk } from '../coverage/coverage.ts';

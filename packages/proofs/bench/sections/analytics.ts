@@ -7,7 +7,7 @@ import { searchOn } from '../../../../src/analytics/search.ts';
 import { writeBatch } from '../../../../src/engine/commit/commit.ts';
 import { makePool, transaction } from '../../../../src/engine/database/pool.ts';
 import { singleBatch } from '../../../../src/engine/load/batch.ts';
-import { eraseCustomer } from '../../../../src/engine/runs/operations.ts';
+import { eraseCustomer } from '../../../../src/privacy/erasures.ts';
 import { tickets as stream } from '../../../../src/sources/helpdesk/tickets.ts';
 import { streams } from '../../../../src/sources/index.ts';
 import { fillBySql, messagesEach, ticketsEach } from '../desk-by-sql.ts';
