@@ -28,7 +28,7 @@ import type { UsageError } from '../errors.ts';
 import type { LakeTable } from '../lake/table.ts';
 import type { Check } from '../ops/doctor/checks/check.ts';
 import type { PersonalRules } from '../privacy/redact.ts';
-import type { AnyRecord } from './record.ts';
+import type { AnyRecord } from './record/record.ts';
 
 /**
  * A source. `Part`: the configuration that the source adds to an account. `Whole`: a configuration that contains

@@ -5,9 +5,9 @@
 import type pg from 'pg';
 import { addMirrors } from '../../src/engine/database/mirrors.ts';
 import { rulesOf } from '../../src/privacy/declared.ts';
-import { children, id, oneOf, record, reference, text, texts, time } from '../../src/sources/record.ts';
-import { defineService } from '../../src/sources/service.ts';
-import { fullRefresh } from '../../src/sources/service-streams.ts';
+import { children, id, oneOf, record, reference, text, texts, time } from '../../src/sources/record/record.ts';
+import { defineService } from '../../src/sources/service/service.ts';
+import { fullRefresh } from '../../src/sources/service/streams.ts';
 import type { ListStream, Row, Stream } from '../../src/sources/source.ts';
 
 const address = record('addresses', 'Addresses.', { id: id(), street: text('Street.').personal('text') });

@@ -5,10 +5,10 @@
  */
 import type pg from 'pg';
 import { exitCodes, ShelfdeskError } from '../../errors.ts';
-import { allFields, computedOf, type Facts, fieldsThatAre } from '../../sources/record.ts';
-import { uncheckedColumnsOf } from '../../sources/record-columns.ts';
-import { literal, type Masked, maskStatements, masksOfRecord, type Shown } from '../../sources/record-masks.ts';
-import { tableStatements } from '../../sources/record-tables.ts';
+import { uncheckedColumnsOf } from '../../sources/record/columns.ts';
+import { literal, type Masked, maskStatements, masksOfRecord, type Shown } from '../../sources/record/masks.ts';
+import { allFields, computedOf, type Facts, fieldsThatAre } from '../../sources/record/record.ts';
+import { tableStatements } from '../../sources/record/tables.ts';
 import { announcedBy, type Source, type SourceTable, type Stream } from '../../sources/source.ts';
 import { checksumOf } from './checksums.ts';
 

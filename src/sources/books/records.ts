@@ -17,7 +17,7 @@ import {
   time,
   unasked,
   type Value,
-} from '../record.ts';
+} from '../record/record.ts';
 import type { SourceTable } from '../source.ts';
 
 /** It varies without a change (field notes, Book catalog). */

@@ -6,8 +6,8 @@
 
 import { buildMerge, derived, elements, page } from '../../engine/commit/merge.ts';
 import { walkList } from '../../engine/reading/page-walk.ts';
-import { factsOf } from '../record-check.ts';
-import { columnsOf } from '../record-columns.ts';
+import { factsOf } from '../record/check.ts';
+import { columnsOf } from '../record/columns.ts';
 import { identify, type ListStream } from '../source.ts';
 import { getCustomer, listCustomers, paging } from './endpoints.ts';
 import { personalRules } from './personal/rules.ts';

@@ -1,6 +1,6 @@
 /** The tables of the help desk in the lake: those of its records, and what is made of them. */
 import type { LakeTable } from '../../lake/table.ts';
-import { masksOfRecord } from '../record-masks.ts';
+import { masksOfRecord } from '../record/masks.ts';
 import { tables } from './records.ts';
 
 type Place = Pick<LakeTable, 'unit' | 'id' | 'byMonth'>;

@@ -1,5 +1,6 @@
 /** The help desk's records (spec, Resources and their fields), one declaration for each table. */
 import { z } from 'zod';
+import { checkOf } from '../record/check.ts';
 import {
   children,
   embedded,
@@ -14,8 +15,7 @@ import {
   time,
   unasked,
   type Value,
-} from '../record.ts';
-import { checkOf } from '../record-check.ts';
+} from '../record/record.ts';
 import type { SourceTable } from '../source.ts';
 import { rowsOf } from './rows-of.ts';
 

@@ -6,7 +6,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { readFeed } from '../../../src/engine/reading/by-feed.ts';
 import type { Ask, Page, Proof, Reader, Walk } from '../../../src/engine/reading/reading.ts';
-import { changedReader, type Paginator, pageRequest, wholeReader } from '../../../src/sources/paginator.ts';
+import { changedReader, type Paginator, pageRequest, wholeReader } from '../../../src/sources/service/paginator.ts';
 import '../../support/properties.ts';
 
 type Paged = Exclude<Paginator, { type: 'single_page' }>;

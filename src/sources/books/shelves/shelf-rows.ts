@@ -9,7 +9,7 @@ import type { Client } from '../../../engine/database/pool.ts';
 import { sourceAndStream } from '../../../engine/database/stream-key.ts';
 import type { Ms } from '../../../engine/reading/reading.ts';
 import type { Claim } from '../../../engine/runs/claims.ts';
-import { leftOutOf } from '../../record-columns.ts';
+import { leftOutOf } from '../../record/columns.ts';
 import { volume } from '../records.ts';
 
 export interface ShelfKey {

@@ -4,8 +4,8 @@
  */
 
 import { buildMerge, derived, page, type Table, text } from '../../../engine/commit/merge.ts';
-import { factsOf } from '../../record-check.ts';
-import { columnsOf, leftOutOf } from '../../record-columns.ts';
+import { factsOf } from '../../record/check.ts';
+import { columnsOf, leftOutOf } from '../../record/columns.ts';
 import { identify, type ShelfStream } from '../../source.ts';
 import { getShelf, listShelves, listVolumes, paging } from '../endpoints.ts';
 import { type Shelf, shelf, type Volume, volume } from '../records.ts';

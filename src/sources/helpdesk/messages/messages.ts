@@ -4,8 +4,8 @@
  */
 
 import { buildMerge, derived, elements } from '../../../engine/commit/merge.ts';
-import { factsOf, timeOf } from '../../record-check.ts';
-import { columnsOf, leftOutOf } from '../../record-columns.ts';
+import { factsOf, timeOf } from '../../record/check.ts';
+import { columnsOf, leftOutOf } from '../../record/columns.ts';
 import { type Derived, type DetailStream, identify } from '../../source.ts';
 import { getTicketInDetail } from '../endpoints.ts';
 import { personalRules } from '../personal/rules.ts';

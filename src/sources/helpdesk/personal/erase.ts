@@ -8,7 +8,7 @@ import { cleanText } from '../../../engine/json-text.ts';
 import { carries, carriesAddress, patternsOf } from '../../../privacy/contact-normalisation.ts';
 import { besides } from '../../../privacy/personal-data-scan.ts';
 import type { People, Who } from '../../../privacy/redact.ts';
-import { cutOf, tellingColumns } from '../../record-personal.ts';
+import { cutOf, tellingColumns } from '../../record/personal.ts';
 import { attachment, customer, message, ticket } from '../records.ts';
 import { rowsOf } from '../rows-of.ts';
 import { kept, naming } from './redact.ts';

@@ -18,7 +18,7 @@ import {
   texts,
   without,
 } from '../../../privacy/redact.ts';
-import { type Contact, contactsOf, cutOf, keptOf } from '../../record-personal.ts';
+import { type Contact, contactsOf, cutOf, keptOf } from '../../record/personal.ts';
 import { attachment, contact, customer, message, ticket } from '../records.ts';
 
 /** Streams whose records hold customers' data. */

@@ -1,7 +1,7 @@
 /** The privacy rules of the help desk's streams: finding, redacting and erasing customers. */
 import { holdingOf } from '../../../privacy/contact-normalisation.ts';
 import { noClues, type People, type PersonalRules } from '../../../privacy/redact.ts';
-import { contactsOf } from '../../record-personal.ts';
+import { contactsOf } from '../../record/personal.ts';
 import { tables } from '../records.ts';
 import { changesOf, customersHere, impersonal, keptInChanges, noteNew, reduceRows, withFiles } from './erase.ts';
 import { cluesIn, cluesOf, contactsOfAsked, foundIn, kept, type Personal, redact } from './redact.ts';
