@@ -8,9 +8,8 @@ import { type By, noteOperation, operate } from '../engine/runs/operations.ts';
 import { command } from '../engine/runs/pauses.ts';
 import { UsageError } from '../errors.ts';
 import { count } from '../words.ts';
-import type { Declaring } from './declared.ts';
-import { eraseMore, eraseNamed, type Named, type Removed } from './erase.ts';
-import type { FoundAgain } from './screen.ts';
+import { eraseMore, eraseNamed, type Named, type Removed, type Streams } from './erase.ts';
+import type { Clues } from './redact.ts';
 
 /** If more customers than these share a contact value, the value names no person. */
 const mostSharing = 5;
@@ -21,13 +20,7 @@ const mostSharing = 5;
  */
 export async function eraseCustomer(
   db: pg.Pool,
-  {
-    account,
-    who,
-    withShared = false,
-    streams,
-    ...whom
-  }: By & Named & { withShared?: boolean; streams: readonly Declaring[] },
+  { account, who, withShared = false, streams, ...whom }: By & Named & { withShared?: boolean; streams: Streams },
   now: Date,
 ): Promise<Removed> {
   // The address itself must not be kept.
@@ -53,7 +46,7 @@ export async function wouldErase(
   account: string,
   whom: Named,
   now: Date,
-  streams: readonly Declaring[],
+  streams: Streams,
 ): Promise<Removed> {
   let removed: Removed | undefined;
   class Undone extends Error {}
@@ -77,15 +70,14 @@ const toldOf = ({ customers, rows }: Removed): string => {
 };
 
 /**
- * Erases people who were found again, in a transaction of its own. Records the operation, because nobody requested it. Operations for tickets alone are not recorded, because there are
- * many.
+ * Erases people who were found again, in a transaction of its own. Records the operation, because nobody requested it. Operations for
+ * tickets alone are not recorded, because there are many.
  */
 export async function eraseFound(
-  { pg: pool, streams }: { readonly pg: pg.Pool; readonly streams: readonly Declaring[] },
-  { account, found, nowMs }: FoundAgain,
+  db: pg.Pool,
+  { account, found, now, streams }: Pick<By, 'account'> & { found: Clues; now: Date; streams: Streams },
 ): Promise<void> {
-  const now = new Date(nowMs);
-  await transaction(pool, async client => {
+  await transaction(db, async client => {
     const removed = await eraseMore(client, account, found, now, streams);
     for (const customer of found.customers)
       await noteOperation(

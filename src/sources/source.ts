@@ -27,7 +27,7 @@ import type { Claim } from '../engine/runs/claims.ts';
 import type { UsageError } from '../errors.ts';
 import type { LakeTable } from '../lake/table.ts';
 import type { Check } from '../ops/doctor/checks/check.ts';
-import type { PersonalRules } from '../privacy/redact.ts';
+import type { Personal } from '../privacy/filter.ts';
 import type { AnyRecord } from './record/record.ts';
 
 /**
@@ -154,20 +154,6 @@ export interface Audit {
   readonly othersWant?: string;
 }
 
-/** The fields and columns of a stream that identify a person. */
-export interface PersonalData {
-  /**
-   * Columns that are masked for readers without the right to personal data. Erasure sets them to null, so none is `not
-   * null`.
-   */
-  readonly columns: readonly string[];
-  /**
-   * Top-level fields of a record that hold an email address or a phone number at any depth. Erasure recognises a person
-   * by these values. The columns of these fields are personal too.
-   */
-  readonly contacts: readonly string[];
-}
-
 /** The jobs of a stream, by kind of run. A stream without a job does not support that kind. */
 export interface StreamJobs {
   /** Reads new records up to now. */
@@ -261,10 +247,8 @@ interface Described {
   /** Whether a verify run compares a random sample of this stream's records. */
   readonly sampled?: boolean;
   readonly merge: Merge;
-  /** Personal data of the stream; undefined if the stream has none. */
-  readonly personal?: PersonalData;
-  /** Rules that find and redact erased people in this stream, for streams where `personal` is not sufficient. */
-  readonly personalRules?: PersonalRules;
+  /** Rules that find and redact erased people in this stream; undefined if it has no personal data. */
+  readonly personal?: Personal;
   /** Fields in the specification. Any other field is drift: the field stays in `_payload` and is counted. */
   readonly fields: ReadonlySet<string>;
   /**

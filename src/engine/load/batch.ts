@@ -1,15 +1,16 @@
 /** Turns a reply into a batch for the warehouse. Pure. */
 
-import { type Declaring, rulesOf } from '../../privacy/declared.ts';
 import type { Derived, DetailStream, ListStream, Name, Row, Stream } from '../../sources/source.ts';
-import type { Batch, Care } from '../commit/commit.ts';
 import { type Merge, shortName } from '../commit/merge.ts';
+import type { Batch, Care } from '../commit/page.ts';
 import { type Drift, type Reject, storable } from '../commit/rejects.ts';
 import { isOfRecord } from '../database/pool.ts';
 import { parseJson } from '../exact-json.ts';
 import { check, type IdTypes, parsed, type Reply, type Unreadable } from '../http/request.ts';
 import { cleanText, elementsOf, fieldsOf, jsonOf, objectOf } from '../json-text.ts';
 import type { Ask, Page } from '../reading/reading.ts';
+
+type Stored = Pick<Stream, 'merge' | 'personal'>;
 
 /** The part of a reply that the reading of a list needs, for a request of this order. */
 export function pageOf<T extends { id: string }>(
@@ -41,8 +42,7 @@ export function listBatch<T extends { id: string }>(stream: ListStream<T>, ask: 
   const { text, arrived, shownBy } = reply;
   const all = once(() => elementsOf(text));
   return {
-    merge: stream.merge,
-    personal: rulesOf(stream),
+    ...{ merge: stream.merge, filter: stream.personal },
     records: readable(reply.records, reply.unreadable),
     text: places => (places.length === arrived ? text : arrayOf(places.map(place => all()[place]!))),
     record: place => all()[place]!,
@@ -52,12 +52,11 @@ export function listBatch<T extends { id: string }>(stream: ListStream<T>, ask: 
 
 /** The batch of one record that was fetched by id. */
 export function singleBatch<T extends { id: string }>(
-  stream: Declaring & Partial<Pick<ListStream<T>, 'parameters'>>,
+  stream: Stored & Partial<Pick<ListStream<T>, 'parameters'>>,
   reply: Pick<Reply<T>, 'records' | 'text' | 'shownBy'>,
 ): Batch {
   return {
-    merge: stream.merge,
-    personal: rulesOf(stream),
+    ...{ merge: stream.merge, filter: stream.personal },
     records: reply.records.map((record, place) => ({ place, id: record.id })),
     text: () => `[${reply.text}]`,
     record: () => reply.text,
@@ -67,7 +66,7 @@ export function singleBatch<T extends { id: string }>(
 
 /** One batch of the records that several replies show in `items`. An unreadable record keeps its place. */
 export function itemsBatch<T extends { id: string }>(
-  stream: Declaring,
+  stream: Stored,
   replies: readonly Reply<T>[],
 ): { batch: Batch; unreadable: readonly Unreadable[] } {
   const all = once(() => replies.flatMap(reply => elementsOf(fieldsOf(reply.text).get('items') ?? '[]')));
@@ -81,8 +80,7 @@ export function itemsBatch<T extends { id: string }>(
     before += reply.arrived;
   }
   const batch: Batch = {
-    merge: stream.merge,
-    personal: rulesOf(stream),
+    ...{ merge: stream.merge, filter: stream.personal },
     records,
     text: places => arrayOf(places.map(place => all()[place]!)),
     record: place => all()[place]!,
@@ -169,8 +167,7 @@ export async function detailBatch<P extends { id: string }, T extends { id: stri
   }
   const only = (places: readonly number[]) => arrayOf(places.map(place => all()[place]!));
   const batch: Batch = {
-    merge: stream.merge,
-    personal: rulesOf(stream),
+    ...{ merge: stream.merge, filter: stream.personal },
     records: [...members].map(([place, { member }]) => ({ place, id: member.id })),
     text: (places, care) =>
       arrayOf([

@@ -16,7 +16,7 @@ import { type Customer, contact, customer } from './records.ts';
 export const customers: ListStream<Customer> = {
   kind: 'list',
   ...identify('helpdesk', 'customers'),
-  personalRules: personalRules.customers,
+  personal: personalRules.customers,
   schedule: ['fresh', 'nightly'],
   target: '5m',
   lists: [{ name: 'default' }],

@@ -22,7 +22,7 @@ const shown = `(select k.ticket ->> 'id' as ticket_id, e.record, row_number() ov
 export const messages: DetailStream<TicketInDetail, Message> = {
   kind: 'detail',
   ...identify('helpdesk', 'messages'),
-  personalRules: personalRules.messages,
+  personal: personalRules.messages,
   schedule: [],
   target: '15m',
   of: tickets,
