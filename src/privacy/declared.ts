@@ -4,12 +4,22 @@
  * only the fields of its other columns (id, times, states).
  */
 
-import { type Column, fieldOf, keyOf } from '../engine/commit/merge.ts';
+import { type Column, fieldOf, keyOf, type Merge } from '../engine/commit/merge.ts';
+import type { StreamKey } from '../engine/database/stream-key.ts';
 import { ExactNumber, parseJson } from '../engine/exact-json.ts';
-import type { Stream } from '../sources/source.ts';
 import { clearRows } from './clear-rows.ts';
-import { type Personal, withFilter } from './filter.ts';
-import { carries, eachOf, isAnybody, type Json, noClues, objectIn, only, type PersonalRules } from './redact.ts';
+import { withFilter } from './filter.ts';
+import {
+  carries,
+  eachOf,
+  isAnybody,
+  type Json,
+  noClues,
+  objectIn,
+  only,
+  type Personal,
+  type PersonalRules,
+} from './redact.ts';
 
 /** The fields and columns of a stream that identify a person. */
 export interface PersonalData {
@@ -25,9 +35,14 @@ export interface PersonalData {
   readonly contacts: readonly string[];
 }
 
+interface Declaring {
+  readonly key: StreamKey;
+  readonly merge: Merge;
+}
+
 /** Effects of an erasure on the tables of a stream without rules of its own. */
 export interface Declaration {
-  readonly stream: Stream['key'];
+  readonly stream: StreamKey;
   /** Table with schema: `crm.contacts`. */
   readonly table: string;
   /** Columns that are set to null. */
@@ -45,7 +60,7 @@ export interface Declaration {
 /**
  * The rules of a list that declares its personal data. Throws Error if erasure cannot follow it: such a list needs rules of its own.
  */
-export const declaredRules = (stream: Pick<Stream, 'key' | 'merge'>, personal: PersonalData): Personal =>
+export const declaredRules = (stream: Declaring, personal: PersonalData): Personal =>
   withFilter(rulesFrom(declarationOf(stream, personal)));
 
 /** Whether the SQL of a column reads this field of the record. */
@@ -53,10 +68,7 @@ const reads = ({ sql }: Column, field: string) =>
   [`'${field}'`, `{${field}}`, `{${field},`].some(one => sql.includes(one));
 
 // @internal Tests say what follows from a declaration.
-export function declarationOf(
-  { key, merge }: Pick<Stream, 'key' | 'merge'>,
-  { columns: named, contacts }: PersonalData,
-): Declaration {
+export function declarationOf({ key, merge }: Declaring, { columns: named, contacts }: PersonalData): Declaration {
   const { root, others } = merge.declared;
   const refuse = (why: string) => new Error(`stream ${key} ${why}: it needs rules of its own`);
   const declared = root.columns.filter(({ name }) => named.includes(name));

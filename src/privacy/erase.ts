@@ -6,7 +6,6 @@
 import type { Client } from '../engine/database/pool.ts';
 import { command } from '../engine/runs/pauses.ts';
 import { UsageError } from '../errors.ts';
-import type { Stream } from '../sources/source.ts';
 import { formsIn } from './contact-normalisation.ts';
 
 import {
@@ -17,7 +16,7 @@ import {
   emptyDrift,
   emptyRejects,
 } from './personal-data-scan.ts';
-import type { Clues, People } from './redact.ts';
+import type { Clues, People, Personal } from './redact.ts';
 
 export interface Removed {
   /** Erased people: the requested person first, then people who share a contact value. */
@@ -27,7 +26,7 @@ export interface Removed {
 }
 
 /** All streams, with their rules. */
-export type Streams = readonly Pick<Stream, 'personal'>[];
+export type Streams = readonly { readonly personal?: Personal }[];
 
 /** The people of the first source that knows people by id. Every version of Shelfdesk has such a source. */
 const peopleIn = (streams: Streams): People => streams.flatMap(({ personal }) => personal?.people ?? [])[0]!;

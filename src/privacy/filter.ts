@@ -1,12 +1,9 @@
 /** Keeps erased people out of what is stored: texts go in, and come out without them. */
-import type { AnyTx, Filter } from '../engine/commit/page.ts';
-import { NotYet } from '../engine/commit/page.ts';
+import { type AnyTx, NotYet } from '../engine/commit/page.ts';
+import type { Streams } from './erase.ts';
 import { eraseFound } from './erasures.ts';
 import { anyErased, concerning, lookUp } from './look-up.ts';
-import { isAnybody, noClues, type PersonalRules } from './redact.ts';
-
-/** The rules of a stream, by which texts are filtered and people erased. */
-export type Personal = Filter & PersonalRules;
+import { isAnybody, noClues, type Personal, type PersonalRules } from './redact.ts';
 
 export const withFilter = (rules: PersonalRules): Personal => ({
   ...rules,
@@ -23,8 +20,10 @@ async function page({ client, claim: { account }, at }: AnyTx, rules: PersonalRu
   const { customers, tickets, contacts } = rules.foundIn?.(text, erased) ?? noClues;
   const here = tickets.length > 0 ? await rules.noteNew!(client, account, tickets, now) : [];
   if (customers.length + here.length > 0)
-    throw new NotYet('the page shows somebody who was erased, under another id', ({ pg, streams }) =>
-      eraseFound(pg, { account, found: { customers, tickets: here, contacts }, now, streams }),
-    );
+    throw new NotYet('the page shows somebody who was erased, under another id', store => {
+      // Every filter is made above.
+      const streams = store.streams as Streams;
+      return eraseFound(store.pg, { account, found: { customers, tickets: here, contacts }, now, streams });
+    });
   return rules.redact(text, { ...erased, tickets: new Set([...erased.tickets, ...tickets]) });
 }

@@ -2,7 +2,7 @@
  * Types and JSON functions for finding and redacting erased people. The rules of a stream are pure functions over JSON
  * text; the database knows who was erased (look-up.ts). A text without erased people stays unchanged, digit by digit.
  */
-import type { Aside } from '../engine/commit/page.ts';
+import type { Aside, Filter } from '../engine/commit/page.ts';
 import type { Client, Queryable } from '../engine/database/pool.ts';
 import type { StreamKey } from '../engine/database/stream-key.ts';
 import { cleanText, elementsOf, fieldsOf, objectOf } from '../engine/json-text.ts';
@@ -63,6 +63,9 @@ export interface PersonalRules {
   /** Set if the source knows people by id: `erase` starts with such an id. */
   readonly people?: People;
 }
+
+/** Rules, and the filter that is made of them. */
+export type Personal = Filter & PersonalRules;
 
 /** The people to erase. */
 export interface Who extends Pick<Clues, 'customers' | 'tickets'> {

@@ -14,8 +14,19 @@ import { type Client, isOfRecord, transaction, withKeptPlans } from '../database
 import type { Ms, Proof } from '../reading/reading.ts';
 import type { Claim } from '../runs/claims.ts';
 import type { Counts } from '../runs/runs.ts';
-import { type Batch, type Care, type Moment, NotYet, noCounts, type Store, type Tx, type Written } from './page.ts';
-import { type Drift, type Notes, type Reject, settle } from './rejects.ts';
+import {
+  type Batch,
+  type Care,
+  type Drift,
+  type Moment,
+  NotYet,
+  noCounts,
+  type Reject,
+  type Store,
+  type Tx,
+  type Written,
+} from './page.ts';
+import { type Notes, settle } from './rejects.ts';
 import { writeBatch } from './rows.ts';
 import { count } from './sums.ts';
 

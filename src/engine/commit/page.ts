@@ -1,12 +1,10 @@
 /** What a transaction stores: records of a reply, how they are kept out or cleaned, and what came of it. */
 
 import type pg from 'pg';
-import type { Context } from '../context.ts';
 import type { Client } from '../database/pool.ts';
 import type { Claim } from '../runs/claims.ts';
 import type { Counts } from '../runs/runs.ts';
 import type { Merge } from './merge.ts';
-import type { Reject } from './rejects.ts';
 
 /** When a reply came, by our clock and by the clock of the source, in ms. */
 export interface Moment {
@@ -49,7 +47,11 @@ export interface Filter {
   hidden(tx: AnyTx, texts: readonly Aside[]): Promise<ReadonlySet<number>>;
 }
 
-export type Store = Pick<Context, 'streams'> & { readonly pg: pg.Pool };
+/** The warehouse, and all streams with their filters. */
+export interface Store {
+  readonly pg: pg.Pool;
+  readonly streams: readonly { readonly personal?: Filter }[];
+}
 
 /** The transaction is repeated, once something else is committed. */
 export class NotYet extends Error {
@@ -84,6 +86,41 @@ export interface Batch {
    * count.
    */
   readonly parents?: readonly string[];
+}
+
+export interface Reject {
+  /** What tells it from others where neither id nor text does. */
+  readonly key?: string | undefined;
+  readonly recordId?: string | undefined;
+  /** The id that fetches the record again. */
+  readonly askId?: string | undefined;
+  readonly reason: string;
+  /** The first field with another shape than documented; empty for the record as a whole. Undefined: another reason. */
+  readonly path?: string | undefined;
+  /** The source answered 404 for it. */
+  readonly gone?: boolean | undefined;
+  /** JSON text. Escapes keep characters that PostgreSQL cannot store. */
+  readonly payload?: string | undefined;
+  /** The place of the record in the reply, from 0. */
+  readonly place?: number | undefined;
+}
+
+export interface Drift {
+  readonly kind:
+    | 'unknown_field'
+    | 'unknown_value'
+    | 'wrong_type'
+    | 'unstorable'
+    | 'clock'
+    | 'simplified_html'
+    | 'repeated_id';
+  readonly path: string;
+  readonly value: string;
+  readonly seen: number;
+  /** A record with the difference, as JSON text. */
+  readonly sample?: string;
+  /** The ticket of the record, if the record does not name it. */
+  readonly of?: string;
 }
 
 export interface Written {

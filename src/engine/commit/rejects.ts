@@ -10,44 +10,9 @@ import { type StreamKey, sourceAndStream } from '../database/stream-key.ts';
 import { cleanText } from '../json-text.ts';
 import type { Range } from '../reading/reading.ts';
 import type { Claim } from '../runs/claims.ts';
-import type { AnyTx, Aside, Filter, Tx } from './page.ts';
+import type { AnyTx, Aside, Drift, Filter, Reject, Tx } from './page.ts';
 
 type Key = Pick<Claim, 'account' | 'stream'>;
-
-export interface Reject {
-  /** What tells it from others where neither id nor text does. */
-  readonly key?: string | undefined;
-  readonly recordId?: string | undefined;
-  /** The id that fetches the record again. */
-  readonly askId?: string | undefined;
-  readonly reason: string;
-  /** The first field with another shape than documented; empty for the record as a whole. Undefined: another reason. */
-  readonly path?: string | undefined;
-  /** The source answered 404 for it. */
-  readonly gone?: boolean | undefined;
-  /** JSON text. Escapes keep characters that PostgreSQL cannot store. */
-  readonly payload?: string | undefined;
-  /** The place of the record in the reply, from 0. */
-  readonly place?: number | undefined;
-}
-
-export interface Drift {
-  readonly kind:
-    | 'unknown_field'
-    | 'unknown_value'
-    | 'wrong_type'
-    | 'unstorable'
-    | 'clock'
-    | 'simplified_html'
-    | 'repeated_id';
-  readonly path: string;
-  readonly value: string;
-  readonly seen: number;
-  /** A record with the difference, as JSON text. */
-  readonly sample?: string;
-  /** The ticket of the record, if the record does not name it. */
-  readonly of?: string;
-}
 
 /** The longest id of a source (sources/): far below the limit of an index. */
 const longestId = 500;

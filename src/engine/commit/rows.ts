@@ -9,8 +9,17 @@ import type { StreamKey } from '../database/stream-key.ts';
 import { cleanJson, cleanText } from '../json-text.ts';
 import { noteAges } from './change-latency.ts';
 import { nameOf, type Way } from './merge.ts';
-import { add, type Batch, type Moment, noCounts, nothingWritten, type Tx, type Writer, type Written } from './page.ts';
-import type { Reject } from './rejects.ts';
+import {
+  add,
+  type Batch,
+  type Moment,
+  noCounts,
+  nothingWritten,
+  type Reject,
+  type Tx,
+  type Writer,
+  type Written,
+} from './page.ts';
 
 type Rows = Omit<Written, 'rejects'>;
 

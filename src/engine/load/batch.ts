@@ -2,8 +2,8 @@
 
 import type { Derived, DetailStream, ListStream, Name, Row, Stream } from '../../sources/source.ts';
 import { type Merge, shortName } from '../commit/merge.ts';
-import type { Batch, Care } from '../commit/page.ts';
-import { type Drift, type Reject, storable } from '../commit/rejects.ts';
+import type { Batch, Care, Drift, Reject } from '../commit/page.ts';
+import { storable } from '../commit/rejects.ts';
 import { isOfRecord } from '../database/pool.ts';
 import { parseJson } from '../exact-json.ts';
 import { check, type IdTypes, parsed, type Reply, type Unreadable } from '../http/request.ts';

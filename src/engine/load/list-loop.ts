@@ -8,7 +8,7 @@ import type { ListStream, Row } from '../../sources/source.ts';
 import { count } from '../../words.ts';
 import { commitWork, type Proven } from '../commit/commit.ts';
 import { dueRejects, openSince } from '../commit/rejects.ts';
-import { type Context, sourceOf } from '../context.ts';
+import { type Context, type Outcome, sourceOf } from '../context.ts';
 import { nextGap, readPosition } from '../coverage/coverage.ts';
 import { adoptPages, noteLook, notePages, noteProven } from '../coverage/pages.ts';
 import { copiesDiffer, hasRipe, isSettled, settleTies, takenBack } from '../coverage/ties.ts';
@@ -38,11 +38,6 @@ import { noteFailure } from './failures.ts';
 import { endsOf, lookOf } from './list-ends.ts';
 import { fewRejects, type Probe, probed } from './probe.ts';
 import { booksOf, clearRead, unlessTooLarge } from './too-large.ts';
-
-/** What could not be read, in words; undefined if nothing is missing. */
-export interface Outcome {
-  readonly partial?: string | undefined;
-}
 
 /** Moves the high-water mark of every list of the stream to now. */
 export async function syncList(ctx: Context, claim: Claim, stream: ListStream<Row>): Promise<Outcome> {

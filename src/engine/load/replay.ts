@@ -6,8 +6,7 @@
 
 import type { Stream } from '../../sources/source.ts';
 import { withCare } from '../commit/commit.ts';
-import type { Tx, Writer } from '../commit/page.ts';
-import { clearReject, lockReject, type StoredReject } from '../commit/rejects.ts';
+import { clearReject, lockReject } from '../commit/rejects.ts';
 import type { Context } from '../context.ts';
 import { lookbackOf } from '../coverage/coverage.ts';
 import { isOfRecord } from '../database/pool.ts';
@@ -59,12 +58,4 @@ export async function replay(
     if (error instanceof NotStored || isOfRecord(error)) return error.message;
     throw error;
   }
-}
-
-/** A reject and its stored payload. The transaction says when the payload was true. */
-export interface Replaying {
-  readonly tx: Tx<Writer>;
-  readonly streams: readonly Stream[];
-  readonly stream: Stream;
-  readonly reject: StoredReject & { readonly payload: string };
 }

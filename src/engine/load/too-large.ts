@@ -6,7 +6,8 @@
 
 import { ReplyTooLarge } from '../../errors.ts';
 import { keepBooks, type Proven } from '../commit/commit.ts';
-import { clearPlaces, type Reject } from '../commit/rejects.ts';
+import type { Reject } from '../commit/page.ts';
+import { clearPlaces } from '../commit/rejects.ts';
 import { type Context, takeCredits } from '../context.ts';
 import { type Client, transaction } from '../database/pool.ts';
 import type { Reply } from '../http/request.ts';

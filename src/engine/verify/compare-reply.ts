@@ -6,8 +6,8 @@
 
 import type { Row } from '../../sources/source.ts';
 import { commitWork, keepBooks, withCare } from '../commit/commit.ts';
-import { add, type Batch, type Moment, noCounts, type Tx, type Written } from '../commit/page.ts';
-import { type Reject, settle } from '../commit/rejects.ts';
+import { add, type Batch, type Moment, noCounts, type Reject, type Tx, type Written } from '../commit/page.ts';
+import { settle } from '../commit/rejects.ts';
 import { attempt, screen, writeBatch } from '../commit/rows.ts';
 import { type Context, takeCredits } from '../context.ts';
 import type { Client } from '../database/pool.ts';

@@ -1,6 +1,7 @@
 /** What one record can break: itself. Everything else is stored, and nothing vanishes in silence. */
 import { expect, test } from 'vitest';
-import { dueRejects, openSince, type Reject, saidGone, settle } from '../../../src/engine/commit/rejects.ts';
+import type { Reject } from '../../../src/engine/commit/page.ts';
+import { dueRejects, openSince, saidGone, settle } from '../../../src/engine/commit/rejects.ts';
 import { transaction } from '../../../src/engine/database/pool.ts';
 import type { StreamKey } from '../../../src/engine/database/stream-key.ts';
 import { tickets } from '../../../src/sources/helpdesk/tickets.ts';

@@ -7,11 +7,11 @@ import {
   type Care,
   type Moment,
   noCounts,
+  type Reject,
   type Tx,
   type Writer,
   type Written,
 } from '../../../engine/commit/page.ts';
-import type { Reject } from '../../../engine/commit/rejects.ts';
 import { attempt, writeBatch } from '../../../engine/commit/rows.ts';
 import type { Context } from '../../../engine/context.ts';
 import { type Client, transaction } from '../../../engine/database/pool.ts';

@@ -2,8 +2,8 @@
 
 import { keepBooks, withCare } from '../../../engine/commit/commit.ts';
 import type { Merge } from '../../../engine/commit/merge.ts';
-import { add, noCounts } from '../../../engine/commit/page.ts';
-import { type Reject, settle } from '../../../engine/commit/rejects.ts';
+import { add, noCounts, type Reject } from '../../../engine/commit/page.ts';
+import { settle } from '../../../engine/commit/rejects.ts';
 import { writeBatch } from '../../../engine/commit/rows.ts';
 import { sourceNow } from '../../../engine/context.ts';
 import type { Client } from '../../../engine/database/pool.ts';
