@@ -4,8 +4,8 @@
  */
 
 import { noteAges } from '../commit/change-latency.ts';
-import type { Moment, Writer } from '../commit/commit.ts';
 import { keepChanges, without } from '../commit/merge.ts';
+import type { Moment, Writer } from '../commit/page.ts';
 import type { Client } from '../database/pool.ts';
 import { nameOfKey } from '../database/stream-key.ts';
 import type { Ms } from '../reading/reading.ts';

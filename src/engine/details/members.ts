@@ -1,9 +1,7 @@
 /** The members in the reply to a request for one record, as a batch. */
 
-import { rulesOf } from '../../privacy/declared.ts';
 import type { Derived, DetailStream, Name, Row, Stream } from '../../sources/source.ts';
-import type { Batch } from '../commit/commit.ts';
-import type { Drift } from '../commit/rejects.ts';
+import type { Batch, Drift } from '../commit/page.ts';
 import { isOfRecord } from '../database/pool.ts';
 import { check, type Reply, type Unreadable } from '../http/request.ts';
 import { elementsOf, fieldsOf, objectOf } from '../json-text.ts';
@@ -41,9 +39,7 @@ export async function detailBatch<P extends { id: string }, T extends { id: stri
   }
   const only = (places: readonly number[]) => arrayOf(places.map(place => all()[place]!));
   const batch: Batch = {
-    name: stream.name,
-    merge: stream.merge,
-    personal: rulesOf(stream),
+    ...{ merge: stream.merge, filter: stream.personal },
     records: [...members].map(([place, { member }]) => ({ place, id: member.id })),
     text: (places, care) =>
       arrayOf([

@@ -1,7 +1,8 @@
 /** Stores a record that was read by id, because lists shorten it. */
 import type { Row } from '../../sources/source.ts';
 import { noteAges } from '../commit/change-latency.ts';
-import { keepBooks, writeBatch } from '../commit/commit.ts';
+import { keepBooks } from '../commit/commit.ts';
+import { writeBatch } from '../commit/rows.ts';
 import { type Context, sourceOf } from '../context.ts';
 import type { Reply } from '../http/request.ts';
 import { byForce, driftOf, rejectOf, singleBatch } from '../load/batch.ts';
@@ -29,7 +30,8 @@ export function entryOfRecord(
     size: reply.text.length,
     committed: () => heard?.(true, isRejected),
     async write(client, care) {
-      const { counts, rejects } = await writeBatch(client, claim, batch, at, care);
+      const tx = { client, claim, at, care };
+      const { counts, rejects } = await writeBatch(tx, batch);
       const refused = [...unreadable, ...rejects];
       isRejected = refused.length > 0;
       if (!isRejected) {
@@ -38,9 +40,9 @@ export function entryOfRecord(
         if (changedMs !== undefined) await noteAges(client, claim, [changedMs], send.sourceNow() ?? reply.asOf);
         await listed.note(wanted, reply.asOf);
       }
-      await keepBooks(client, claim, at, {
+      await keepBooks(tx, {
         counts: { ...counts, seen: 1, rejected: refused.length, credits },
-        personal: batch.personal,
+        filter: batch.filter,
         rejects: refused,
         stored: [wanted.id],
         drift: driftOf(stream, reply.records, reply.unreadable, counts.cleaned > 0, reply.notUtf8),

@@ -1,20 +1,19 @@
 /** Stores the detail of one record: the record, its members and the embedded names, in one transaction. */
 
 import type { Name, Row } from '../../sources/source.ts';
+import { commitWork, keepBooks } from '../commit/commit.ts';
 import {
   add,
-  attempt,
   type Batch,
   type Care,
-  keepBooks,
   type Moment,
   noCounts,
+  type Reject,
+  type Tx,
   type Writer,
   type Written,
-  writeBatch,
-} from '../commit/commit.ts';
-import { commitWork } from '../commit/commit-work.ts';
-import type { Reject } from '../commit/rejects.ts';
+} from '../commit/page.ts';
+import { attempt, writeBatch } from '../commit/rows.ts';
 import { type Context, sourceOf } from '../context.ts';
 import { type Client, transaction } from '../database/pool.ts';
 import { bury } from '../deletions/bury.ts';
@@ -58,17 +57,17 @@ export function detailOf(
   };
   const write = async (client: Client, care: Care, before?: Written) => {
     const found = await reading;
-    const at = moment();
-    const written = await writeDetail(client, claim, stream, { reply, found }, wanted, at, care, before);
+    const tx = { client, claim, at: moment(), care };
+    const written = await writeDetail(tx, stream, { reply, found }, wanted, before);
     const { current, seen, counts, refused, members, unreadable, takenOver, mayClear } = written;
     const drift = [
       ...(found?.drift ?? []),
       ...driftOf(stream, members, unreadable, counts.cleaned > 0, reply.notUtf8),
       ...driftOfTaken(stream, takenOver),
     ];
-    await keepBooks(client, claim, at, {
+    await keepBooks(tx, {
       counts: { ...counts, seen, rejected: refused.length, credits },
-      personal: stream.personalRules,
+      filter: stream.personal,
       rejects: refused,
       // A reply that replaced no members clears no rejects.
       stored: current && mayClear ? [wanted.id] : [],
@@ -83,13 +82,10 @@ export function detailOf(
     const reject = { recordId: wanted.id, askId: wanted.id, reason: message, payload: reply.text };
     const at = { nowMs: ctx.clock.now(), asOfMs: reply.asOf };
     return transaction(ctx.pg, client =>
-      keepBooks(client, claim, at, {
-        counts: { ...noCounts(), rejected: 1, credits },
-        personal: stream.personalRules,
-        rejects: [reject],
-        stored: [],
-        drift: [],
-      }),
+      keepBooks(
+        { client, claim, at },
+        { counts: { rejected: 1, credits }, filter: stream.personal, rejects: [reject] },
+      ),
     );
   };
   const committed = () => {
@@ -150,15 +146,13 @@ export async function membersOf(stream: Detail, reply: Reply<Row>): Promise<Memb
 
 /** Writes the rows of a detail, without counters and rejects. `before`: a merge for several records has written the members. */
 export async function writeDetail(
-  client: Client,
-  writer: Writer,
+  tx: Tx<Writer>,
   stream: Detail,
   { reply, found }: { readonly reply: Reply<Row>; readonly found: Members | undefined },
   wanted: Wanted,
-  at: Moment,
-  care: Care,
   before?: Written,
 ): Promise<WrittenDetail> {
+  const { client, claim: writer, at, care } = tx;
   const [record] = reply.records;
   const whole = singleBatch(stream.of, reply);
   const unreadable = [...reply.unreadable, ...(found?.unreadable ?? [])];
@@ -179,7 +173,7 @@ export async function writeDetail(
         ? (await claimSame(client, writer, stream, [claimed], { ...at, onlyFirst: false })).get(claimed)
         : undefined;
     if (!taken) {
-      const parent = await writeBatch(client, writer, parentBatch(stream, reply), at, care);
+      const parent = await writeBatch(tx, parentBatch(stream, reply));
       refused.push(...parent.rejects.map(reject => ({ ...reject, askId: wanted.id })));
       counts.cleaned += parent.counts.cleaned;
       taken = await claimMembers(client, writer, stream, claimed, at.sourceMs);
@@ -187,7 +181,7 @@ export async function writeDetail(
     current = taken !== undefined;
     if (taken) {
       const members = taken.first ? { ...found.batch, parents: [] } : found.batch;
-      const written = await writeBatch(client, writer, members, at, care);
+      const written = await writeBatch(tx, members);
       add(counts, written.counts);
       const { inserted, updated, deleted } = written.counts;
       if (inserted + updated + deleted > 0) await keepReading(client, writer, stream, taken, at);
@@ -258,5 +252,5 @@ export const markDeleted = (ctx: Context, claim: Claim, { of }: Detail, id: stri
     const source = sourceOf(ctx, of.source);
     const { lookbackMs } = source;
     const gone = { goneMs: buriedBy(source, asOfMs), beforeMs: asOfMs + 1, nowMs, lookbackMs };
-    return { deleted: await bury(client, claim, of, [id], gone), stored: [id] };
+    return { counts: { deleted: await bury(client, claim, of, [id], gone) }, stored: [id] };
   });

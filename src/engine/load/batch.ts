@@ -1,14 +1,15 @@
 /** Turns a reply into a batch for the warehouse. Pure. */
 
-import { type Declaring, rulesOf } from '../../privacy/declared.ts';
 import type { ListStream, Stream } from '../../sources/source.ts';
-import type { Batch, Care } from '../commit/commit.ts';
 import { type Merge, shortName } from '../commit/merge.ts';
-import { type Drift, type Reject, storable } from '../commit/rejects.ts';
+import type { Batch, Care, Drift, Reject } from '../commit/page.ts';
+import { storable } from '../commit/rejects.ts';
 import { parseJson } from '../exact-json.ts';
 import { type IdTypes, parsed, type Reply, type Unreadable } from '../http/request.ts';
 import { cleanText, elementsOf, fieldsOf, jsonOf } from '../json-text.ts';
 import type { Ask, Page } from '../reading/reading.ts';
+
+type Stored = Pick<Stream, 'merge' | 'personal'>;
 
 /** The part of a reply that the reading of a list needs, for a request of this order. */
 export function pageOf<T extends { id: string }>(
@@ -40,9 +41,7 @@ export function listBatch<T extends { id: string }>(stream: ListStream<T>, ask: 
   const { text, arrived, shownBy } = reply;
   const all = once(() => elementsOf(text));
   return {
-    name: stream.name,
-    merge: stream.merge,
-    personal: rulesOf(stream),
+    ...{ merge: stream.merge, filter: stream.personal },
     records: readable(reply.records, reply.unreadable),
     text: places => (places.length === arrived ? text : arrayOf(places.map(place => all()[place]!))),
     record: place => all()[place]!,
@@ -52,13 +51,11 @@ export function listBatch<T extends { id: string }>(stream: ListStream<T>, ask: 
 
 /** The batch of one record that was fetched by id. */
 export function singleBatch<T extends { id: string }>(
-  stream: Declaring & Pick<ListStream<T>, 'name'> & Partial<Pick<ListStream<T>, 'parameters'>>,
+  stream: Stored & Partial<Pick<ListStream<T>, 'parameters'>>,
   reply: Pick<Reply<T>, 'records' | 'text' | 'shownBy'>,
 ): Batch {
   return {
-    name: stream.name,
-    merge: stream.merge,
-    personal: rulesOf(stream),
+    ...{ merge: stream.merge, filter: stream.personal },
     records: reply.records.map((record, place) => ({ place, id: record.id })),
     text: () => `[${reply.text}]`,
     record: () => reply.text,
@@ -68,7 +65,7 @@ export function singleBatch<T extends { id: string }>(
 
 /** One batch of the records that several replies show in `items`. An unreadable record keeps its place. */
 export function itemsBatch<T extends { id: string }>(
-  stream: Declaring & Pick<ListStream<T>, 'name'>,
+  stream: Stored,
   replies: readonly Reply<T>[],
 ): { batch: Batch; unreadable: readonly Unreadable[] } {
   const all = once(() => replies.flatMap(reply => elementsOf(fieldsOf(reply.text).get('items') ?? '[]')));
@@ -82,9 +79,7 @@ export function itemsBatch<T extends { id: string }>(
     before += reply.arrived;
   }
   const batch: Batch = {
-    name: stream.name,
-    merge: stream.merge,
-    personal: rulesOf(stream),
+    ...{ merge: stream.merge, filter: stream.personal },
     records,
     text: places => arrayOf(places.map(place => all()[place]!)),
     record: place => all()[place]!,
@@ -129,16 +124,15 @@ export function bareBatch(batch: Batch, ids: ReadonlySet<string>): Batch {
 export function byForce(batch: Batch): Batch {
   return {
     ...batch,
-    name: `${batch.name}, by force`,
-    merge: { ...batch.merge, upsert: batch.merge.forced },
+    isForced: true,
     parents: batch.parents ?? batch.records.map(({ id }) => id),
   };
 }
 
 /** A batch of ids alone, for rows that cannot be stored and do not exist yet, though other rows hang on them. */
-export function idsBatch(stream: { name: string; ifAbsent: Merge }, batch: Batch, ids: ReadonlySet<string>): Batch {
+export function idsBatch(stream: { ifAbsent: Merge }, batch: Batch, ids: ReadonlySet<string>): Batch {
   const records = batch.records.filter(({ id }) => ids.has(id));
-  return { ...bareBatch(batch, ids), name: `${stream.name}, ids`, merge: stream.ifAbsent, records };
+  return { ...bareBatch(batch, ids), merge: stream.ifAbsent, records };
 }
 
 /** Readable records keep their places. Unreadable ones leave gaps. */

@@ -2,9 +2,11 @@
 
 import { Gone, Retry } from '../../../errors.ts';
 import type { ListStream, Row } from '../../../sources/source.ts';
-import { add, keepBooks, noCounts, withCare, writeBatch } from '../../commit/commit.ts';
+import { keepBooks, withCare } from '../../commit/commit.ts';
 import { shortName } from '../../commit/merge.ts';
-import { type Reject, settleRejects } from '../../commit/rejects.ts';
+import { add, noCounts, type Reject } from '../../commit/page.ts';
+import { settle } from '../../commit/rejects.ts';
+import { writeBatch } from '../../commit/rows.ts';
 import { sourceNow, sourceOf } from '../../context.ts';
 import type { Client } from '../../database/pool.ts';
 import { claimMembers, keepReading } from '../../details/claim-members.ts';
@@ -97,7 +99,8 @@ async function examineMembers(
     const ours = (await standingOf(client, claim.account, of, [record.id], now)).get(record.id);
     const isSame =
       ours !== undefined && !ours.hasTombstone && ours.hasMessages && ours.updatedMs === stream.version(record);
-    const { found: all, refused } = await differingOf(client, claim, batch, care, at);
+    const tx = { client, claim, at, care };
+    const { found: all, refused } = await differingOf(tx, batch);
     const judged = isSame && unreadable.length === 0 && refused === 0;
     const counts = noCounts();
     const rejects: Reject[] = [];
@@ -105,7 +108,7 @@ async function examineMembers(
     const ofMembers = { account: claim.account, stream: stream.key };
     const aside = await setAside(client, ofMembers, [...new Set(all.map(({ id }) => id))]);
     if (judged && all.length > 0 && repair) {
-      const written = await writeBatch(client, claim, byForce(batch), at, care);
+      const written = await writeBatch(tx, byForce(batch));
       add(counts, written.counts);
       rejects.push(...written.rejects.map(reject => ({ ...reject, askId: record.id })));
     }
@@ -132,14 +135,8 @@ async function examineMembers(
     }
     await more?.(client);
     const stored = all.length > 0 && judged && repair ? [record.id] : [];
-    await settleRejects(client, ofMembers, { stored, rejects, personal: batch.personal }, at);
-    await keepBooks(client, claim, at, {
-      counts: { ...counts, seen: 1, rejected: rejects.length, credits },
-      rejects: [],
-      stored: [],
-      drift: [],
-      expected,
-    });
+    await settle({ ...tx, claim: ofMembers }, { stored, rejects, filter: batch.filter });
+    await keepBooks(tx, { counts: { ...counts, seen: 1, rejected: rejects.length, credits }, expected });
     return unreadable.length === 0 && refused === 0;
   });
 }
@@ -199,8 +196,7 @@ async function examineNames(
       }));
       await writeFindings(client, claim, findings, { ...at, random });
     }
-    const counts = { ...noCounts(), credits: 0 };
-    await keepBooks(client, claim, at, { counts, rejects: [], stored: [], drift: [] });
+    await keepBooks({ client, claim, at }, {});
   });
 }
 
