@@ -8,6 +8,11 @@ import { farFuture, type Ms } from '../reading/reading.ts';
 import type { Scope } from '../runs/ranges.ts';
 import { type Detail, idsOf, isDue, rowsOfParent, type Wanted } from './detail-rows.ts';
 
+/** Changes younger than this are fresh. Older changes have lower priority. */
+export const freshMs = 3_600_000;
+/** Names are read again after a week, because renames are silent changes. */
+export const namesMs = 7 * 24 * 3_600_000;
+
 export interface When {
   /**
    * Changes of records after this time are not read yet. The record may change again in the same second and would cost

@@ -8,13 +8,9 @@ import { farFuture, type Ms } from '../reading/reading.ts';
 import type { Scope } from '../runs/ranges.ts';
 import type { DueNames, Wanted } from './detail-rows.ts';
 import type { Details } from './details.ts';
-import { isRipe, type Pending, type When } from './pending.ts';
+import { freshMs, isRipe, namesMs, type Pending, type When } from './pending.ts';
 import { type Reader, readAll, type Shared, withdrawn } from './read-all.ts';
 
-/** Changes younger than this are fresh. Older changes have lower priority. */
-export const freshMs = 3_600_000;
-/** Names are read again after a week, because renames are silent changes. */
-export const namesMs = 7 * 24 * 3_600_000;
 /** Records per query, and the longest use of a query's result in ms. Later the priorities may have changed. */
 const batch = { records: 100, maxAgeMs: 5000 };
 /**

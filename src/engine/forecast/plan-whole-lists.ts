@@ -6,10 +6,7 @@ import type { ListStream, Row } from '../../sources/source.ts';
 import { sourceOf } from '../context.ts';
 import { isWholeEachTime } from '../reading/fewer.ts';
 import type { Asked, Part } from './plan-time.ts';
-import type { Planning, Question } from './planning.ts';
-
-/** Time to store a page, in ms. */
-const storeMs = 20;
+import { type Planning, type Question, storeMs } from './planning.ts';
 
 /** What a run of these streams will request. A list that was never read has an unknown length: the forecast says so. */
 export async function partsOfWholeLists(
@@ -25,7 +22,7 @@ export async function partsOfWholeLists(
     const many = await requestsFor(planning, stream, rows);
     const lane = question.kind === 'sync' ? 'fresh' : 'backfill';
     const asked: Asked = { cost, lane, many };
-    parts.push({ stream: stream.key, readers: [[asked]], storeMs });
+    parts.push({ stream: stream.key, readers: [[asked]], storeMs: storeMs.page });
   }
   return parts;
 }

@@ -8,6 +8,9 @@ export type Question =
   | { readonly kind: 'sync'; readonly streams: readonly StreamKey[] }
   | { readonly kind: 'backfill'; readonly streams: readonly StreamKey[]; readonly range: Range };
 
+/** Time in ms to store a page of a list (`page`) or a record by id (`record`). Includes the query for the next one. */
+export const storeMs = { page: 20, record: 8 };
+
 /** What a forecast collects while it is made. */
 export interface Planning {
   readonly ctx: Context;

@@ -6,9 +6,8 @@
 import type { Context } from '../../engine/context.ts';
 import { Listed } from '../../engine/details/listed.ts';
 import type { Asked, Part } from '../../engine/forecast/plan-time.ts';
-import type { Planning } from '../../engine/forecast/planning.ts';
+import { type Planning, storeMs } from '../../engine/forecast/planning.ts';
 import { readShelf } from '../../engine/reading/collection.ts';
-import { storeMs } from '../helpdesk/forecast/lists.ts';
 import type { ByIdStream, Row, ShelfStream } from '../source.ts';
 import { booksOf } from './open.ts';
 import { membersOf, shelvesOf } from './shelves/shelf-rows.ts';

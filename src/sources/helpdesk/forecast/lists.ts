@@ -5,26 +5,22 @@
  * That page shows the density of the list, the names that it mentions, and whether it includes spam and trash.
  */
 
-import { dueRejects, readMostRejected } from '../../../engine/commit/rejects.ts';
 import { readPosition } from '../../../engine/coverage/coverage.ts';
 import type { StreamKey } from '../../../engine/database/stream-key.ts';
-import type { DueNames } from '../../../engine/details/detail-rows.ts';
-import { embedsFor, mentioned, recordsForNames } from '../../../engine/details/names.ts';
-import { Pending } from '../../../engine/details/pending.ts';
-import { freshMs, namesMs } from '../../../engine/details/two-readers.ts';
+import { freshMs } from '../../../engine/details/pending.ts';
 import { gapsIn } from '../../../engine/forecast/forecast-rows.ts';
 import { evenly, type Imagined, merged, requestsOf } from '../../../engine/forecast/imagined-reading.ts';
+import { type Brought, dueAgain, partOfDetails } from '../../../engine/forecast/plan-details.ts';
 import type { Asked, Part } from '../../../engine/forecast/plan-time.ts';
-import type * as engine from '../../../engine/forecast/planning.ts';
+import * as engine from '../../../engine/forecast/planning.ts';
 import type { Reply } from '../../../engine/http/request.ts';
 import { endsOf, lookOf } from '../../../engine/load/list-ends.ts';
-import { type Ask, farFuture, type Ms, secondMs } from '../../../engine/reading/reading.ts';
-import type { Scope } from '../../../engine/runs/ranges.ts';
+import { type Ask, type Ms, secondMs } from '../../../engine/reading/reading.ts';
 import type { Range } from '../../../engine/runs/runs.ts';
 import { countLive } from '../../../engine/verify/stored-rows.ts';
 import type { DetailStream, ListStream, Row } from '../../source.ts';
 import { helpdeskOf } from '../open.ts';
-import { cameBefore, countAgain, countRead, countReadSince, namesKnown, timesOfOurs } from './rows.ts';
+import { cameBefore, countAgain, countRead, countReadSince, timesOfOurs } from './rows.ts';
 
 export interface Desk {
   readonly users: ListStream<Row>;
@@ -34,14 +30,6 @@ export interface Desk {
 }
 
 type Planning = engine.Planning & { readonly desk: Desk };
-
-/**
- * Time in ms to store a page of a list (`page`) or a ticket with its messages (`record`). Includes the query for the
- * next one.
- */
-export const storeMs = { page: 20, record: 8 };
-/** Largest number of pending tickets whose names are included in the forecast. */
-const mostNamed = 2000;
 
 /** What is known of the pages of a list. The imagined records are not the stored ones. */
 const endsIn = async (planning: Planning, stream: ListStream<Row>, list: string) => ({
@@ -69,16 +57,6 @@ async function inquire<T extends Row>(
 
 // --- lists -------------------------------------------------------------------------------------------------------------
 
-/** The new tickets of a list, whose messages must be read. */
-interface Brought {
-  /** The tickets that a counting request returned. They show which names must be read. */
-  readonly records: readonly Row[];
-  /** Number of tickets whose messages must be read. */
-  many: number;
-  /** Number of these tickets that changed within the last hour. */
-  fresh: number;
-}
-
 export async function partsOfSync(planning: Planning, names: readonly string[]): Promise<Part[]> {
   const parts: Part[] = [];
   let brought: Brought = { records: [], many: 0, fresh: 0 };
@@ -89,14 +67,15 @@ export async function partsOfSync(planning: Planning, names: readonly string[]):
     brought = read.brought;
     parts.push(read.part);
   }
-  if (names.includes('helpdesk.messages')) parts.push(await partOfMessages(planning, brought, {}));
+  if (names.includes('helpdesk.messages'))
+    parts.push(await partOfDetails(planning, planning.desk.messages, brought, {}));
   return parts;
 }
 
 const partOf = (stream: string, asked: readonly Asked[]): Part => ({
   stream,
   readers: [asked],
-  storeMs: storeMs.page,
+  storeMs: engine.storeMs.page,
 });
 
 async function topOfUsers(planning: Planning): Promise<Part> {
@@ -153,15 +132,8 @@ async function topOfCustomers(planning: Planning): Promise<Part> {
 /** Requests that retry due rejects by id. */
 async function again(planning: Planning, stream: ListStream<Row>): Promise<Asked[]> {
   if (stream.get === undefined) return [];
-  const due = await dueIn(planning, stream.key);
+  const due = await dueAgain(planning, stream.key);
   return due.map(id => ({ cost: stream.get!(id).cost, lane: 'fresh' as const, many: 1 }));
-}
-
-/** Of a stream of which most is rejected, one record is asked for. */
-async function dueIn({ ctx, nowMs }: Planning, stream: StreamKey): Promise<string[]> {
-  const key = { account: ctx.account, stream };
-  const most = await readMostRejected(ctx.pg, key);
-  return most === undefined ? dueRejects(ctx.pg, key, new Date(nowMs)) : most.ids.slice(0, 1);
 }
 
 async function topOfTickets(planning: Planning): Promise<{ part: Part; brought: Brought }> {
@@ -288,7 +260,7 @@ export async function partsOfBackfill(planning: Planning, names: readonly string
   const scope = { fromMs: range.since?.getTime(), toMs: range.until?.getTime() };
   const more = range.again ? await countAgain(planning.ctx.pg, planning.ctx.account, range) : 0;
   const brought = { records: [], many: missing + more, fresh: 0 };
-  return [...parts, await partOfMessages(planning, brought, scope)];
+  return [...parts, await partOfDetails(planning, planning.desk.messages, brought, scope)];
 }
 
 async function gapsOfStream(
@@ -371,70 +343,4 @@ async function lackingIn(
   const ours = await timesOfOurs(ctx.pg, ctx.account, list, since);
   const top = await topOf(planning, list, { fromMs, firstLoad: false, isFirst: true });
   return Math.max(0, total - ours.length - top.wanted);
-}
-
-// --- messages ----------------------------------------------------------------------------------------------------------
-
-/**
- * Forecasts the messages: pending tickets in the scope, and tickets that the lists will bring. Changes of the last hour
- * are read concurrently in a lane of their own.
- */
-async function partOfMessages(planning: Planning, brought: Brought, scope: Scope): Promise<Part> {
-  const { ctx, nowMs, desk, assumed } = planning;
-  const { messages } = desk;
-  const before = nowMs - namesMs;
-  const when = {
-    ripeMs: farFuture,
-    futureMs: nowMs + helpdeskOf(ctx).lookbackMs,
-    startedMs: nowMs,
-    namesMs: before,
-    nowMs,
-  };
-  const pending = new Pending(ctx.pg, ctx.account, messages);
-  const some = await pending.next(when, mostNamed, scope);
-  const waiting = await pending.count(when.futureMs, scope);
-  const fresh = await pending.count(when.futureMs, { fromMs: nowMs - freshMs });
-  const known = await namesKnown(ctx.pg, ctx.account, messages, before);
-  const costOf = (mentions: DueNames = {}): number => {
-    const due = Object.entries(mentions).map(
-      ([embed, ids]) => [embed, ids.filter(id => !known.has(`${embed} ${id}`))] as const,
-    );
-    for (const [embed, ids] of due) for (const id of ids) known.add(`${embed} ${id}`);
-    return messages.request('', embedsFor(messages, Object.fromEntries(due))).cost;
-  };
-  const mentionsOf = (record: Row) =>
-    Object.fromEntries(messages.names.map(name => [name.embed, mentioned(name, record)]));
-  const named = [...some.map(({ due }) => costOf(due)), ...brought.records.map(record => costOf(mentionsOf(record)))];
-  const plain = messages.request('', []).cost;
-  const rest: Asked[] = [
-    ...named.slice(0, waiting + brought.many).map(cost => ({ cost, lane: 'backfill' as const, many: 1 })),
-    { cost: plain, lane: 'backfill', many: Math.max(0, waiting + brought.many - named.length) },
-  ];
-  if (brought.many > brought.records.length) assumed.add('one page of tickets mentions every label and inbox');
-  const [first, second] = split(rest, Math.min(waiting + brought.many, fresh + brought.fresh));
-  const afterwards: Asked[] = (await dueIn(planning, 'helpdesk.messages')).map(() => ({
-    cost: plain,
-    lane: 'fresh',
-    many: 1,
-  }));
-  for (const { due } of await recordsForNames(ctx.pg, ctx.account, messages, [], before)) {
-    const cost = costOf(due);
-    if (cost > plain) afterwards.push({ cost, lane: 'fresh', many: 1 });
-  }
-  const freshly = first.map(one => ({ ...one, lane: 'fresh' as const }));
-  const readers = second.length > 0 ? [freshly, [...second, ...afterwards]] : [[...freshly, ...afterwards]];
-  return { stream: 'messages', readers, storeMs: storeMs.record };
-}
-
-/** Splits the requests after the first `most` records. */
-function split(asked: readonly Asked[], most: number): [Asked[], Asked[]] {
-  const [first, second]: [Asked[], Asked[]] = [[], []];
-  let left = most;
-  for (const one of asked) {
-    const many = Math.min(left, one.many);
-    if (many > 0) first.push({ ...one, many });
-    if (one.many > many) second.push({ ...one, many: one.many - many });
-    left -= many;
-  }
-  return [first, second];
 }

@@ -2,7 +2,6 @@
 
 import type pg from 'pg';
 import { shownIn } from '../../../engine/deletions/row-facts.ts';
-import type { Detail } from '../../../engine/details/detail-rows.ts';
 import type { Key } from '../../../engine/forecast/forecast-rows.ts';
 import type { Ms } from '../../../engine/reading/reading.ts';
 import type { Range } from '../../../engine/runs/runs.ts';
@@ -39,20 +38,6 @@ export async function countRead(
     [account, tickets.map(({ id }) => id), tickets.map(({ updatedMs }) => new Date(updatedMs))],
   );
   return rows[0]!;
-}
-
-/** Names that are known and not due again, as `embed id`. */
-export async function namesKnown(
-  db: pg.Pool,
-  account: string,
-  { names }: Pick<Detail, 'names'>,
-  sinceMs: Ms,
-): Promise<Set<string>> {
-  const each = names.map(
-    ({ embed, table }) => `select '${embed} ' || id as name from ${table} where account_id = $1 and _observed_at >= $2`,
-  );
-  const { rows } = await db.query<{ name: string }>(each.join(' union all '), [account, new Date(sinceMs)]);
-  return new Set(rows.map(({ name }) => name));
 }
 
 /** Number of tickets with complete messages that a re-reading backfill reads again. */
