@@ -2,7 +2,12 @@
 
 import type { Name, Row } from '../../sources/source.ts';
 import { elements } from '../commit/merge.ts';
+import type { Care, Reject, Tx, Writer } from '../commit/page.ts';
+import { attempt } from '../commit/rows.ts';
 import type { Client, Queryable } from '../database/pool.ts';
+import { parseJson } from '../exact-json.ts';
+import type { Reply } from '../http/request.ts';
+import { cleanJson, cleanText, elementsOf, fieldsOf, objectOf } from '../json-text.ts';
 import type { Ms } from '../reading/reading.ts';
 import { type Detail, type DueNames, idsOf, isDue, rowsOfParent, type Wanted } from './detail-rows.ts';
 
@@ -89,4 +94,61 @@ on conflict (account_id, id) do update set
 where t._observed_at is null or t._observed_at < excluded._observed_at`,
     [text, account, new Date(at.nowMs), new Date(at.asOfMs), asked],
   );
+}
+
+/**
+ * Stores the names that a reply embeds, as far as they were requested and the record still mentions them. Returns what PostgreSQL
+ * refused, and the number of cleaned characters.
+ */
+export async function writeNames(
+  { client, claim, at, care }: Tx<Writer>,
+  { names }: Pick<Detail, 'names'>,
+  reply: Reply<Row>,
+  record: Row,
+  { id, due = {} }: Wanted,
+): Promise<{ refused: Reject[]; cleaned: number }> {
+  const refused: Reject[] = [];
+  let cleaned = 0;
+  for (const name of names) {
+    const requested = due[name.embed] ?? [];
+    if (requested.length === 0) continue;
+    const ids = mentioned(name, record).map(one => cleanText(one).text);
+    const left = new Set(requested.filter(one => ids.includes(one)));
+    for (const part of nameTexts(name, reply, care)) {
+      const { text, shows } = part;
+      const asked = shows === undefined ? [...left] : [];
+      const give = () => storeNames(client, claim.account, name, { text, asked, at });
+      const refusal = care === 'one by one' ? await attempt(client, give) : await give();
+      if (refusal) refused.push({ askId: id, reason: refusal.message, payload: text });
+      if (refusal && shows !== undefined) left.delete(shows);
+      cleaned += part.cleaned;
+    }
+  }
+  return { refused, cleaned };
+}
+
+function idIn(json: string): string {
+  const id = fieldsOf(json).get('id');
+  return id?.startsWith('"') ? cleanText(String(parseJson(id))).text : '';
+}
+
+interface NamePart {
+  readonly text: string;
+  readonly cleaned: number;
+  /** The id of the only name in this part. Undefined for the part that marks all requested names as answered. */
+  readonly shows?: string;
+}
+
+/** The embedded names as JSON parts. With care 'one by one', each name is a part of its own. */
+function nameTexts(name: Name, reply: Reply<Row>, care: Care): NamePart[] {
+  if (care === 'as it came') return [{ text: reply.text, cleaned: 0 }];
+  const shown = fieldsOf(reply.text).get(name.embed) ?? 'null';
+  const field = (text: string) => cleanJson(objectOf([[name.embed, text]]));
+  if (care === 'cleaned') return [field(shown)];
+  const isMany = shown.startsWith('[');
+  const each = (isMany ? elementsOf(shown) : [shown]).map(one => ({
+    ...field(isMany ? `[${one}]` : one),
+    shows: idIn(one),
+  }));
+  return [...each, field('null')];
 }

@@ -72,6 +72,8 @@ export class Pending {
   readonly #table: string;
   /** SQL: the time of the last change. */
   readonly #at: string;
+  /** SQL: as of when the members were read. */
+  readonly #asOf: string;
   /** SQL: the members are pending. */
   readonly #waits: string;
   /** SQL: the record goes before others that did not change lately. */
@@ -89,6 +91,7 @@ export class Pending {
     this.#stream = stream;
     this.#table = table;
     this.#at = `t.${version}`;
+    this.#asOf = `t.${asOf}`;
     this.#waits = `t.account_id = $1 and (t.${asOf} is null or t.${asOf} < t.${version}) and t._deleted_at is null`;
     this.#first = stream.first ?? 'false';
     this.#notAgain = `t.${asOf} < coalesce(r.again_before, 'infinity') and coalesce(t.${by} <> all (a.runs), true)`;
@@ -127,11 +130,10 @@ export class Pending {
     const at = this.#at;
     const epoch = `extract(epoch from ${at})`;
     const mentions = this.#stream.names.map(({ ids }) => `, t.${ids}`).join('');
-    const { asOf } = rowsOfParent(this.#stream);
     return `
           select ${rank} as rank, ${order === 'asc' ? epoch : `-${epoch}`} as place, t.account_id, t.id${mentions}
           from ${this.#table} t
-          where ${this.#waits} and ${which} and (${at} <= $2 or (${at} > $3 and t.${asOf} is null)) and ${notFailing('$11')}
+          where ${this.#waits} and ${which} and (${at} <= $2 or (${at} > $3 and ${this.#asOf} is null)) and ${notFailing('$11')}
             and ${at} >= $8 and ${at} < $9
           order by ${at} ${order}
           limit $7`;
@@ -177,9 +179,8 @@ export class Pending {
 
   /** SQL: a pending record, ripe or not, that is not failing and is not pending only due to an implausible date. */
   #any(): string {
-    const { asOf } = rowsOfParent(this.#stream);
     return `from ${this.#table} t
-     where ${this.#waits} and (${this.#at} <= $3 or t.${asOf} is null) and ${notFailing('$7')}
+     where ${this.#waits} and (${this.#at} <= $3 or ${this.#asOf} is null) and ${notFailing('$7')}
        and ${this.#at} >= $2 and ${this.#at} < $6`;
   }
 
@@ -211,10 +212,9 @@ export class Pending {
 
   /** Number of pending records. Ignores records that are pending only due to a date beyond `futureMs`. */
   async count(futureMs: Ms = farFuture, scope: Scope = {}): Promise<number> {
-    const { asOf } = rowsOfParent(this.#stream);
     const { rows } = await this.#db.query<{ n: number }>(
       `select count(*) as n from ${this.#table} t
-       where ${this.#waits} and (t.${asOf} is null or ${this.#at} <= $2) and ${this.#at} >= $3 and ${this.#at} < $4`,
+       where ${this.#waits} and (${this.#asOf} is null or ${this.#at} <= $2) and ${this.#at} >= $3 and ${this.#at} < $4`,
       [this.#account, new Date(futureMs), ...bounds(scope)],
     );
     return rows[0]!.n;
@@ -222,13 +222,12 @@ export class Pending {
 
   /** Number of records that a run still has to read. */
   async left(run: number): Promise<number> {
-    const { asOf } = rowsOfParent(this.#stream);
     const { rows } = await this.#db.query<{ n: number }>(
       `select count(*) as n
        from sync.stored_runs r ${besideAgain} join ${this.#table} t using (account_id)
        where r.id = $1 and t._deleted_at is null
          and (r.since is null or ${this.#at} >= r.since) and (r.until is null or ${this.#at} < r.until)
-         and (t.${asOf} is null or t.${asOf} < ${this.#at} or (r.again and ${this.#notAgain}))`,
+         and (${this.#asOf} is null or ${this.#asOf} < ${this.#at} or (r.again and ${this.#notAgain}))`,
       [run],
     );
     return rows[0]!.n;
@@ -236,12 +235,11 @@ export class Pending {
 
   /** The records whose members were read last, of each group one before others, and that were not refused since. */
   async known(): Promise<Wanted[]> {
-    const { asOf } = rowsOfParent(this.#stream);
     const { rows } = await this.#db.query<Wanted>(
       `select id from (
-         select t.id, t.${asOf} as at, row_number() over (partition by ${this.#stream.group ?? 'null'} order by t.${asOf} desc) as place
+         select t.id, ${this.#asOf} as at, row_number() over (partition by ${this.#stream.group ?? 'null'} order by ${this.#asOf} desc) as place
          from ${this.#table} t
-         where t.account_id = $1 and t.${asOf} is not null and t._deleted_at is null and not exists (
+         where t.account_id = $1 and ${this.#asOf} is not null and t._deleted_at is null and not exists (
            select from sync.rejects r
            where (r.account_id, r.stream_key, r.ask_id) = ($1, $2, t.id) and r.cleared_at is null)) k
        order by place, at desc limit ${mostKnown}`,

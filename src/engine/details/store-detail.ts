@@ -1,6 +1,6 @@
 /** Stores the detail of one record: the record, its members and the embedded names, in one transaction. */
 
-import type { Name, Row } from '../../sources/source.ts';
+import type { Row } from '../../sources/source.ts';
 import { commitWork, keepBooks } from '../commit/commit.ts';
 import {
   add,
@@ -13,14 +13,13 @@ import {
   type Writer,
   type Written,
 } from '../commit/page.ts';
-import { attempt, writeBatch } from '../commit/rows.ts';
+import { writeBatch } from '../commit/rows.ts';
 import { type Context, sourceOf } from '../context.ts';
 import { type Client, transaction } from '../database/pool.ts';
 import { bury } from '../deletions/bury.ts';
 import { buriedBy } from '../deletions/lag.ts';
-import { parseJson } from '../exact-json.ts';
 import type { Reply, Unreadable } from '../http/request.ts';
-import { cleanJson, cleanText, elementsOf, fieldsOf, objectOf } from '../json-text.ts';
+import { fieldsOf, objectOf } from '../json-text.ts';
 import { driftOf, driftOfTaken, rejectOf, singleBatch } from '../load/batch.ts';
 import type { Entry, NewSet, Rows } from '../load/commit-queue.ts';
 import type { Ms } from '../reading/reading.ts';
@@ -30,7 +29,7 @@ import type { Counts } from '../runs/runs.ts';
 import { claimMembers, claimSame, keepReading, type Same } from './claim-members.ts';
 import type { Detail, Wanted } from './detail-rows.ts';
 import { detailBatch, idsIn, type Members } from './members.ts';
-import { mentioned, storeNames } from './names.ts';
+import { writeNames } from './names.ts';
 
 /**
  * The record and its members. If the record cannot be stored, a reject is stored instead, so that one record does not
@@ -191,20 +190,9 @@ export async function writeDetail(
     }
   }
   if (record && found) {
-    for (const name of stream.names) {
-      const due = wanted.due?.[name.embed] ?? [];
-      if (due.length === 0) continue;
-      const ids = mentioned(name, record).map(id => cleanText(id).text);
-      const left = new Set(due.filter(id => ids.includes(id)));
-      for (const { text, cleaned, shows } of nameTexts(name, reply, care)) {
-        const asked = shows === undefined ? [...left] : [];
-        const give = () => storeNames(client, writer.account, name, { text, asked, at });
-        const refusal = care === 'one by one' ? await attempt(client, give) : await give();
-        if (refusal) refused.push({ askId: wanted.id, reason: refusal.message, payload: text });
-        if (refusal && shows !== undefined) left.delete(shows);
-        counts.cleaned += cleaned;
-      }
-    }
+    const named = await writeNames(tx, stream, reply, record, wanted);
+    refused.push(...named.refused);
+    counts.cleaned += named.cleaned;
   }
   const seen = found ? found.members.length + found.unreadable.length : 0;
   return { current, seen, counts, refused, members: found?.members ?? [], unreadable, takenOver, mayClear };
@@ -218,32 +206,6 @@ function parentBatch(stream: Detail, reply: Reply<Row>): Batch {
 
 function keepFields(json: string, keep: (field: string) => boolean): string {
   return objectOf([...fieldsOf(json)].filter(([field]) => keep(field)));
-}
-
-function idIn(json: string): string {
-  const id = fieldsOf(json).get('id');
-  return id?.startsWith('"') ? cleanText(String(parseJson(id))).text : '';
-}
-
-interface NamePart {
-  readonly text: string;
-  readonly cleaned: number;
-  /** The id of the only name in this part. Undefined for the part that marks all requested names as answered. */
-  readonly shows?: string;
-}
-
-/** The embedded names as JSON parts. With care 'one by one', each name is a part of its own. */
-function nameTexts(name: Name, reply: Reply<Row>, care: Care): NamePart[] {
-  if (care === 'as it came') return [{ text: reply.text, cleaned: 0 }];
-  const shown = fieldsOf(reply.text).get(name.embed) ?? 'null';
-  const field = (text: string) => cleanJson(objectOf([[name.embed, text]]));
-  if (care === 'cleaned') return [field(shown)];
-  const isMany = shown.startsWith('[');
-  const each = (isMany ? elementsOf(shown) : [shown]).map(one => ({
-    ...field(isMany ? `[${one}]` : one),
-    shows: idIn(one),
-  }));
-  return [...each, field('null')];
 }
 
 /** Writes the tombstones of a record that the source deleted, and of its members. If it returns, its members become pending again. */
