@@ -24,6 +24,9 @@ export type AddCommand = (program: Command, deps: Deps, act: Act) => void;
 /** Wraps an action so that its result becomes the exit code of the process. */
 export type Act = <A extends unknown[]>(action: (...args: A) => Promise<number>) => (...args: A) => Promise<void>;
 
+/** The option of every command that prints a result. */
+export const jsonOption = ['--json', 'print one JSON document on stdout'] as const;
+
 /** Text below the options of a command, in lines of 80 characters. */
 export const note = (text: string): string => `\n${wrapped(text, 80).join('\n')}`;
 

@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import { listDrift } from '../../engine/commit/rejects.ts';
 import { exitCodes } from '../../errors.ts';
 import { openChosen } from '../choose-account.ts';
-import type { Act, Deps } from '../command.ts';
+import { type Act, type Deps, jsonOption } from '../command.ts';
 import { print, printJson, say, table } from '../output/terminal.ts';
 
 /** `rejects` is the command that it becomes a part of. */
@@ -12,7 +12,7 @@ export function driftIn(rejects: Command, deps: Deps, act: Act): void {
     .command('drift')
     .summary('list differences from the documentation')
     .description('list unknown fields, unknown values and wrong types, each with its count and a sample record')
-    .option('--json', 'print one JSON document on stdout')
+    .option(...jsonOption)
     .action(
       act(async (options: { json?: boolean }) => {
         await using opened = await openChosen(deps);

@@ -8,7 +8,7 @@ import { lakePackage } from '../../lake/package.ts';
 import { readLake, readLakeStatus } from '../../lake/state.ts';
 import { type Named, together } from '../../privacy/ask.ts';
 import { count } from '../../words.ts';
-import type { Act, Deps } from '../command.ts';
+import { type Act, type Deps, jsonOption } from '../command.ts';
 import { print, printJson, say, style, table } from '../output/terminal.ts';
 import { tablesOf } from '../warehouse.ts';
 import { required } from '../work/lake.ts';
@@ -22,7 +22,7 @@ export function addQuery(program: Command, deps: Deps, act: Act): void {
   query
     .command('list')
     .description('list the prepared questions with their names')
-    .option('--json', 'print one JSON document on stdout')
+    .option(...jsonOption)
     .action(
       act(async (options: { json?: boolean }) => {
         const queries = await readQueries();
@@ -46,7 +46,7 @@ export function addQuery(program: Command, deps: Deps, act: Act): void {
     .command('run')
     .description('run a prepared question for each account, or for --account; read-only')
     .argument('<name>', 'name in `query list`')
-    .option('--json', 'print one JSON document on stdout')
+    .option(...jsonOption)
     .option('--lake', 'ask the lake instead of the warehouse')
     .action(
       act(async (name: string, options: { json?: boolean; lake?: boolean }) => {

@@ -7,7 +7,7 @@ import { command } from '../../engine/runs/pauses.ts';
 import { exitCodes, ShelfdeskError } from '../../errors.ts';
 import { streams } from '../../sources/index.ts';
 import { openChosen } from '../choose-account.ts';
-import type { Act, Deps } from '../command.ts';
+import { type Act, type Deps, jsonOption } from '../command.ts';
 import { cellText, print, printJson, say, table } from '../output/terminal.ts';
 import { driftIn } from './drift.ts';
 
@@ -33,7 +33,7 @@ export function addRejects(program: Command, deps: Deps, act: Act): void {
     .command('list')
     .description('list records that could not be stored, and tickets whose messages could not be read')
     .option('--all', 'include cleared rejects')
-    .option('--json', 'print one JSON document on stdout')
+    .option(...jsonOption)
     .action(
       act(async (options: { all?: boolean; json?: boolean }) => {
         await using opened = await open();
@@ -52,7 +52,7 @@ export function addRejects(program: Command, deps: Deps, act: Act): void {
     .command('show')
     .description('show the details of a reject and its payload')
     .argument('<id>', 'number in `rejects list`', number)
-    .option('--json', 'print one JSON document on stdout')
+    .option(...jsonOption)
     .action(
       act(async (id: number, options: { json?: boolean }) => {
         await using opened = await open();
@@ -69,7 +69,7 @@ export function addRejects(program: Command, deps: Deps, act: Act): void {
       'store rejects from their saved payloads, without a request; for use after an upgrade or a database change',
     )
     .argument('[ids...]', 'numbers in `rejects list` (default: all open rejects)', numbers)
-    .option('--json', 'print one JSON document on stdout')
+    .option(...jsonOption)
     .action(
       act(async (ids: number[], options: { json?: boolean }) => {
         await using opened = await open();

@@ -12,7 +12,7 @@ import { type AuditConfidence, readStatus, type StreamStatus } from '../../statu
 import { liveWorkers, workerLine } from '../../status/workers.ts';
 import { amount, count, upperFirst } from '../../words.ts';
 import { chosenAccounts, demoHasEnded, hasEnded, servedBy } from '../choose-account.ts';
-import { type Act, type Deps, note } from '../command.ts';
+import { type Act, type Deps, jsonOption, note } from '../command.ts';
 import { cellText, duration, print, printJson, say, style, table } from '../output/terminal.ts';
 import { warehouseOf } from '../warehouse.ts';
 import { checkHealth } from './health.ts';
@@ -24,7 +24,7 @@ export function addStatus(program: Command, deps: Deps, act: Act): void {
     .description('show how complete and how fresh each stream is, and what is missing')
     .option('--wide', 'also show times, lags, ages, deletion checks and last runs')
     .option('--check', 'exit 0 if the warehouse answers and a worker of this machine is alive, else 1')
-    .option('--json', 'print one JSON document on stdout')
+    .option(...jsonOption)
     .addHelpText(
       'after',
       note(

@@ -19,7 +19,7 @@ import { accountNames } from '../../status/accounts.ts';
 import { liveWorkers } from '../../status/workers.ts';
 import { count } from '../../words.ts';
 import { servedOf } from '../choose-account.ts';
-import { type Act, type Deps, note } from '../command.ts';
+import { type Act, type Deps, jsonOption, note } from '../command.ts';
 import { operator } from '../operator.ts';
 import { askToType, print, printJson, say, table } from '../output/terminal.ts';
 import { tablesOf } from '../warehouse.ts';
@@ -40,7 +40,7 @@ export function addAccount(program: Command, deps: Deps, act: Act): void {
   account
     .command('list')
     .description('show each account: its sources, its workers, and whether it has settings here')
-    .option('--json', 'print one JSON document on stdout')
+    .option(...jsonOption)
     .action(act((asked: Asked) => list(deps, asked)));
   account
     .command('remove')

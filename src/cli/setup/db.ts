@@ -12,7 +12,7 @@ import { restore } from '../../engine/database/backup/restore.ts';
 import { programEnvironment } from '../../engine/database/session/connection-url.ts';
 import { exitCodes, ShelfdeskError, UsageError } from '../../errors.ts';
 import { amount, count } from '../../words.ts';
-import type { Act, Deps } from '../command.ts';
+import { type Act, type Deps, jsonOption } from '../command.ts';
 import { print, printJson, rewriteLine, say } from '../output/terminal.ts';
 import { requireTables, warehouseOf } from '../warehouse.ts';
 
@@ -24,7 +24,7 @@ export function addDb(program: Command, deps: Deps, act: Act): void {
     .command('db')
     .summary('run, back up and restore the database')
     .description('start the embedded PostgreSQL, print its URL and stay until Ctrl-C')
-    .option('--json', 'print one JSON document on stdout')
+    .option(...jsonOption)
     .action(act(async (options: { json?: boolean }) => await serve(deps, options.json === true)));
 
   db.command('backup')

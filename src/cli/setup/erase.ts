@@ -7,7 +7,7 @@ import { exitCodes, UsageError } from '../../errors.ts';
 import type { Named } from '../../privacy/erase.ts';
 import { streams } from '../../sources/index.ts';
 import { openChosen } from '../choose-account.ts';
-import { type Act, type Deps, note } from '../command.ts';
+import { type Act, type Deps, jsonOption, note } from '../command.ts';
 import { tellLakeLeft } from '../lake-left.ts';
 import { operator } from '../operator.ts';
 import { askToType, print, printJson, say, table } from '../output/terminal.ts';
@@ -32,7 +32,7 @@ export function addErase(program: Command, deps: Deps, act: Act): void {
     .option('--dry-run', 'show what would be erased and who else is affected, then roll back; workers wait meanwhile')
     .option('--with-shared', 'also erase the other customers that share a contact value, even if many')
     .option('--yes', 'skip the confirmation')
-    .option('--json', 'print one JSON document on stdout')
+    .option(...jsonOption)
     .action(
       act(async ({ customer, contact, dryRun = false, withShared = false, yes = false, json }: Options) => {
         const whom = whomOf(customer, contact);

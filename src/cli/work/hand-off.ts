@@ -9,7 +9,7 @@ import { exitCodes, ShelfdeskError, UsageError } from '../../errors.ts';
 import { type HandOff, listHandOffs, noteTaken, readHandOff } from '../../ops/hand-offs/deliveries.ts';
 import { deliver, type Deps as SendDeps, sendAll, type Way, waysOf } from '../../ops/hand-offs/send-hand-offs.ts';
 import { openChosen } from '../choose-account.ts';
-import { type Act, type Deps, note } from '../command.ts';
+import { type Act, type Deps, jsonOption, note } from '../command.ts';
 import { cellText, print, printJson, say, table } from '../output/terminal.ts';
 import { warehouseOf } from '../warehouse.ts';
 
@@ -32,7 +32,7 @@ export function addHandOff(program: Command, deps: Deps, act: Act): void {
     .command('list')
     .description('list the last hand-offs, newest first, with their deliveries, or why a run has none')
     .option('--all', 'all that are kept: 35 days')
-    .option('--json', 'print one JSON document on stdout')
+    .option(...jsonOption)
     .action(
       act(async (options: { all?: boolean; json?: boolean }) => {
         await using opened = await openChosen(deps);
@@ -49,7 +49,7 @@ export function addHandOff(program: Command, deps: Deps, act: Act): void {
     .description('send what was not taken yet, in order; or the hand-off of one run again')
     .addHelpText('after', note('A hand-off that is sent again has the same id, so that its receiver can drop it.'))
     .argument('[run]', 'number of a run in `hand-off list`', number)
-    .option('--json', 'print one JSON document on stdout')
+    .option(...jsonOption)
     .action(
       act(async (run: number | undefined, options: { json?: boolean }) => {
         const config = withHandOff(deps.config());
@@ -74,7 +74,7 @@ export function addHandOff(program: Command, deps: Deps, act: Act): void {
   handOff
     .command('test')
     .description('send a message of the type hand_off.test, to see whether the receiver takes it')
-    .option('--json', 'print one JSON document on stdout')
+    .option(...jsonOption)
     .action(
       act(async (options: { json?: boolean }) => {
         const config = withHandOff(deps.config());

@@ -27,7 +27,7 @@ import { workOnLake } from '../../lake/work.ts';
 import { OpenStack } from '../../open-stack.ts';
 import { lakeTables, notInLake } from '../../sources/index.ts';
 import { count } from '../../words.ts';
-import type { Act, Deps } from '../command.ts';
+import { type Act, type Deps, jsonOption } from '../command.ts';
 import { operator } from '../operator.ts';
 import { type Cell, duration, print, printJson, say, table } from '../output/terminal.ts';
 import { tablesOf } from '../warehouse.ts';
@@ -85,7 +85,6 @@ export function addLake(program: Command, deps: Deps, act: Act): void {
     ...fleet.lake,
     path,
   });
-  const json = ['--json', 'print one JSON document on stdout'] as const;
 
   lake
     .command('on')
@@ -126,7 +125,7 @@ export function addLake(program: Command, deps: Deps, act: Act): void {
   lake
     .command('export')
     .description('make the lake equal to the warehouse now')
-    .option(...json)
+    .option(...jsonOption)
     .action(
       act(async (asked: Asked) => {
         await using opened = await open();
@@ -144,7 +143,7 @@ export function addLake(program: Command, deps: Deps, act: Act): void {
   lake
     .command('status')
     .description('say how far the lake is, and what is pending')
-    .option(...json)
+    .option(...jsonOption)
     .action(
       act(async (asked: Asked) => {
         await using opened = await open();
@@ -160,7 +159,7 @@ export function addLake(program: Command, deps: Deps, act: Act): void {
   lake
     .command('verify')
     .description('compare every row of the lake with the warehouse')
-    .option(...json)
+    .option(...jsonOption)
     .action(
       act(async (asked: Asked) => {
         await using opened = await open();
@@ -186,7 +185,7 @@ export function addLake(program: Command, deps: Deps, act: Act): void {
     .command('sql')
     .description('run an SQL query of DuckDB on the lake')
     .argument('<query>', 'for example: "select * from analytics.completeness"')
-    .option(...json)
+    .option(...jsonOption)
     .action(
       act(async (query: string, asked: Asked) => {
         await using opened = await open();
@@ -211,7 +210,7 @@ export function addLake(program: Command, deps: Deps, act: Act): void {
     .description('list the files of a snapshot, for engines that know Parquet and no DuckLake')
     .argument('[table...]', 'such as safe.tickets; without it all tables')
     .option('--snapshot <number>', 'another snapshot than the newest one', snapshotNumber)
-    .option(...json)
+    .option(...jsonOption)
     .action(
       act(async (tables: string[], { snapshot, json: asJson }: Asked) => {
         await using opened = await open();

@@ -10,7 +10,7 @@ import { exitCodes } from '../../errors.ts';
 import { findStream, streamNames } from '../../sources/index.ts';
 import { accountNames } from '../../status/accounts.ts';
 import { chosenAccount } from '../choose-account.ts';
-import { type Act, type Deps, note } from '../command.ts';
+import { type Act, type Deps, jsonOption, note } from '../command.ts';
 import { operator } from '../operator.ts';
 import { print, printJson, say, table } from '../output/terminal.ts';
 import { requireTables, warehouseOf } from '../warehouse.ts';
@@ -30,7 +30,7 @@ export function addPause(program: Command, deps: Deps, act: Act): void {
     )
     .argument('[streams...]', streamsArgument)
     .option('--reason <text>', 'reason, shown to other people')
-    .option('--json', 'print one JSON document on stdout')
+    .option(...jsonOption)
     .action(
       act(async (names: string[], { reason, json }: { reason?: string; json?: boolean }) => {
         await changePause(deps, names, { json }, async (db, target, now) => pause(db, { ...target, reason }, now));
@@ -46,7 +46,7 @@ export function addResume(program: Command, deps: Deps, act: Act): void {
     .summary('read again after a pause')
     .description('resume the whole account or some streams after a pause')
     .argument('[streams...]', streamsArgument)
-    .option('--json', 'print one JSON document on stdout')
+    .option(...jsonOption)
     .action(
       act(async (names: string[], options: { json?: boolean }) => {
         await changePause(deps, names, options, resume);

@@ -22,7 +22,7 @@ import { sources, streams } from '../../sources/index.ts';
 import { count } from '../../words.ts';
 import { listStreams, parsePast, parseTime } from '../arguments.ts';
 import { chosenAccount } from '../choose-account.ts';
-import { type Act, type Deps, note } from '../command.ts';
+import { type Act, type Deps, jsonOption, note } from '../command.ts';
 import { duration, print, printJson, say, table } from '../output/terminal.ts';
 import { warehouseOf } from '../warehouse.ts';
 import { chooseStreams, skipPaused } from './follow.ts';
@@ -66,7 +66,7 @@ export function addPlan(program: Command, deps: Deps, act: Act): void {
     .option('--since <time>', 'backfill: start of the range', parsePast)
     .option('--until <time>', 'backfill: end of the range', parseTime)
     .option('--again', 'backfill: also re-read synced ranges')
-    .option('--json', 'print one JSON document on stdout')
+    .option(...jsonOption)
     .action(
       act(async (kind: string, names: string[], options: Options) => {
         await using warehouse = await warehouseOf(deps.asked().fleet, deps.signal);

@@ -13,7 +13,7 @@ import { findStream } from '../../sources/index.ts';
 import { forecastCredits, type Run, type RunOrigin, readRun, readRuns, runState } from '../../status/runs.ts';
 import { amount, count } from '../../words.ts';
 import { openChosen } from '../choose-account.ts';
-import { type Act, type Deps, note } from '../command.ts';
+import { type Act, type Deps, jsonOption, note } from '../command.ts';
 import { operator } from '../operator.ts';
 import { type Cell, cellText, duration, print, printJson, say, table } from '../output/terminal.ts';
 import { followRun, liftQuotaDeferral, type RunResult, report } from './follow.ts';
@@ -46,7 +46,7 @@ export function addRuns(program: Command, deps: Deps, act: Act): void {
     .addOption(new Option('--kind <kind>', 'filter by kind').choices(Object.keys(runKinds)))
     .addOption(new Option('--state <state>', 'filter by state').choices(states))
     .option('--limit <n>', 'maximum number of runs', number, defaultLimit)
-    .option('--json', 'print one JSON document on stdout')
+    .option(...jsonOption)
     .action(
       act(async (options: ListOptions) => {
         await using opened = await open();
@@ -62,7 +62,7 @@ export function addRuns(program: Command, deps: Deps, act: Act): void {
     .command('show')
     .description('show a run, stream by stream')
     .argument('<run>', 'number in `runs list`', number)
-    .option('--json', 'print one JSON document on stdout')
+    .option(...jsonOption)
     .action(
       act(async (run: number, options: { json?: boolean }) => {
         await using opened = await open();
@@ -81,7 +81,7 @@ export function addRuns(program: Command, deps: Deps, act: Act): void {
     .command('retry')
     .description('retry the failed, partial or interrupted streams of a run in a new run of the same kind and range')
     .argument('<run>', 'number in `runs list`', number)
-    .option('--json', 'print one JSON document on stdout')
+    .option(...jsonOption)
     .action(
       act(async (run: number, options: { json?: boolean }) => {
         await using opened = await openChosen(deps);

@@ -18,7 +18,7 @@ import {
 import { exitCodes, UsageError } from '../../errors.ts';
 import { amount, count } from '../../words.ts';
 import { defaultSample, parseCount } from '../arguments.ts';
-import { type Act, type Deps, note } from '../command.ts';
+import { type Act, type Deps, jsonOption, note } from '../command.ts';
 import { print, say, style, table } from '../output/terminal.ts';
 import { warehouseOf } from '../warehouse.ts';
 import { followRun, liftQuotaDeferral, type RunResult, report, skipPaused } from './follow.ts';
@@ -69,7 +69,7 @@ export function addVerify(program: Command, deps: Deps, act: Act): void {
     )
     .option('--full', 'compare everything: all tickets with messages, customers, users, shelves and volumes')
     .option('--repair', 'overwrite differing records with the values of the source')
-    .option('--json', 'print one JSON document on stdout')
+    .option(...jsonOption)
     .action(
       act(async (options: Options) => {
         if (options.full && options.sample !== undefined)

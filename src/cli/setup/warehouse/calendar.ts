@@ -15,7 +15,7 @@ import {
 import { systemClock } from '../../../clock.ts';
 import { exitCodes } from '../../../errors.ts';
 import { chosenAccount } from '../../choose-account.ts';
-import type { Act, Deps } from '../../command.ts';
+import { type Act, type Deps, jsonOption } from '../../command.ts';
 import { operator } from '../../operator.ts';
 import { print, printJson, say, table } from '../../output/terminal.ts';
 import { tablesOf } from '../../warehouse.ts';
@@ -60,7 +60,7 @@ export function addCalendar(program: Command, deps: Deps, act: Act): void {
   calendar
     .command('list')
     .description('list the calendars and their assignments')
-    .option('--json', 'print one JSON document on stdout')
+    .option(...jsonOption)
     .action(
       act(async ({ json }: Asked) => {
         await using opened = await open();
@@ -82,7 +82,7 @@ export function addCalendar(program: Command, deps: Deps, act: Act): void {
     .command('show')
     .description('show the hours, holidays and assignments of a calendar')
     .argument('<name>', 'name in `warehouse calendar list`')
-    .option('--json', 'print one JSON document on stdout')
+    .option(...jsonOption)
     .action(
       act(async (name: string, asked: Asked) => {
         await using opened = await open();
@@ -97,7 +97,7 @@ export function addCalendar(program: Command, deps: Deps, act: Act): void {
     .option('--hours <hours>', 'such as "mon-fri 09:00-12:30 13:00-18:00"; repeat for other days', hours)
     .option('--holiday <day>', 'closed day, such as "2026-12-25 Christmas"; may be repeated', holiday)
     .option('--no-holiday', 'remove all holidays')
-    .option('--json', 'print one JSON document on stdout')
+    .option(...jsonOption)
     .action(
       act(async (name: string, asked: Asked) => {
         await using opened = await open();
@@ -113,7 +113,7 @@ export function addCalendar(program: Command, deps: Deps, act: Act): void {
     .description('assign a calendar to the account or some of its inboxes and recompute their business times')
     .argument('<name>', 'name in `warehouse calendar list`')
     .option('--inbox <id>', 'only this inbox; may be repeated (default: the whole account)', inboxes)
-    .option('--json', 'print one JSON document on stdout')
+    .option(...jsonOption)
     .action(
       act(async (name: string, asked: Asked) => {
         await using opened = await open();

@@ -11,7 +11,7 @@ import { keepFieldRules, liftRule, pauseLeftOut, storedRules } from '../../../pr
 import { streams } from '../../../sources/index.ts';
 import { count } from '../../../words.ts';
 import { openChosen } from '../../choose-account.ts';
-import { type Act, type Deps, note } from '../../command.ts';
+import { type Act, type Deps, jsonOption, note } from '../../command.ts';
 import { tellLakeLeft } from '../../lake-left.ts';
 import { operator } from '../../operator.ts';
 import { print, printJson, say, table } from '../../output/terminal.ts';
@@ -30,7 +30,7 @@ export function addFields(program: Command, deps: Deps, act: Act): void {
   fields
     .command('list', { isDefault: true })
     .description('list the rules, what is lost by each, and whether records of before follow it')
-    .option('--json', 'print one JSON document on stdout')
+    .option(...jsonOption)
     .action(
       act(async ({ json }: Asked) => {
         await using opened = await openChosen(deps);
@@ -68,7 +68,7 @@ export function addFields(program: Command, deps: Deps, act: Act): void {
   fields
     .command('apply')
     .description('rewrite the records of before as the rules want them; workers may run; Ctrl-C is safe')
-    .option('--json', 'print one JSON document on stdout')
+    .option(...jsonOption)
     .action(
       act(async ({ json }: Asked) => {
         await using opened = await openChosen(deps);
@@ -122,7 +122,7 @@ export function addFields(program: Command, deps: Deps, act: Act): void {
     .command('lift')
     .description('keep a field again: take its rule out of the warehouse')
     .argument('<rule>', 'the rule as `fields` lists it')
-    .option('--json', 'print one JSON document on stdout')
+    .option(...jsonOption)
     .action(
       act(async (rule: string, { json }: Asked) => {
         await using opened = await openChosen(deps);

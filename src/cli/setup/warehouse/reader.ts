@@ -6,7 +6,7 @@ import { exitCodes, UsageError } from '../../../errors.ts';
 import { letIn, type Reader, readersOf, revoke } from '../../../privacy/readers.ts';
 import { accountNames } from '../../../status/accounts.ts';
 import { choiceOf, count } from '../../../words.ts';
-import type { Act, Deps } from '../../command.ts';
+import { type Act, type Deps, jsonOption } from '../../command.ts';
 import { operator } from '../../operator.ts';
 import { print, printJson, say, table } from '../../output/terminal.ts';
 import { requireTables, warehouseOf } from '../../warehouse.ts';
@@ -28,7 +28,7 @@ export function addReader(program: Command, deps: Deps, act: Act): void {
     .argument('<name>', 'name of the login: small letters, digits and _')
     .option('--pii', 'allow access to names, addresses and texts')
     .option('--accounts <names>', 'accounts, separated by commas (default: all, including future ones)')
-    .option('--json', 'print one JSON document on stdout')
+    .option(...jsonOption)
     .action(
       act(async (name: string, { pii = false, accounts: named, json }: CreateOptions) => {
         const { fleet, account } = deps.asked();
@@ -57,7 +57,7 @@ export function addReader(program: Command, deps: Deps, act: Act): void {
   reader
     .command('list')
     .description('list logins, their access and their sessions')
-    .option('--json', 'print one JSON document on stdout')
+    .option(...jsonOption)
     .action(
       act(async ({ json }: { json?: boolean }) => {
         await using warehouse = await warehouseOf(deps.asked().fleet, deps.signal);
@@ -74,7 +74,7 @@ export function addReader(program: Command, deps: Deps, act: Act): void {
     .command('revoke')
     .description('end the sessions of a login and remove it')
     .argument('<name>', 'name in `warehouse reader list`')
-    .option('--json', 'print one JSON document on stdout')
+    .option(...jsonOption)
     .action(
       act(async (name: string, { json }: { json?: boolean }) => {
         await using warehouse = await warehouseOf(deps.asked().fleet, deps.signal);

@@ -2,7 +2,7 @@
 import type { Command } from 'commander';
 import { type IndexState, readSearch, searchOff, searchOn } from '../../../analytics/search.ts';
 import { exitCodes } from '../../../errors.ts';
-import type { Act, Deps } from '../../command.ts';
+import { type Act, type Deps, jsonOption } from '../../command.ts';
 import { percentOf } from '../../output/frame.ts';
 import { print, printJson, say, table } from '../../output/terminal.ts';
 import { tablesOf } from '../../warehouse.ts';
@@ -20,7 +20,7 @@ export function addSearch(program: Command, deps: Deps, act: Act): void {
   search
     .command('on')
     .description('make the indexes while the worker runs; Ctrl-C drops the one in work, the rest stays')
-    .option('--json', 'print one JSON document on stdout')
+    .option(...jsonOption)
     .action(
       act(async ({ json }: Asked) => {
         await using warehouse = await open();
@@ -42,7 +42,7 @@ export function addSearch(program: Command, deps: Deps, act: Act): void {
   search
     .command('off')
     .description('drop the indexes')
-    .option('--json', 'print one JSON document on stdout')
+    .option(...jsonOption)
     .action(
       act(async ({ json }: Asked) => {
         await using warehouse = await open();
@@ -53,7 +53,7 @@ export function addSearch(program: Command, deps: Deps, act: Act): void {
   search
     .command('status')
     .description('say which indexes there are, and their size')
-    .option('--json', 'print one JSON document on stdout')
+    .option(...jsonOption)
     .action(
       act(async ({ json }: Asked) => {
         await using warehouse = await open();

@@ -12,7 +12,7 @@ import {
 import { systemClock } from '../../../clock.ts';
 import { exitCodes } from '../../../errors.ts';
 import { chosenAccount } from '../../choose-account.ts';
-import { type Act, type Deps, note } from '../../command.ts';
+import { type Act, type Deps, jsonOption, note } from '../../command.ts';
 import { operator } from '../../operator.ts';
 import { print, printJson, say, table } from '../../output/terminal.ts';
 import { tablesOf } from '../../warehouse.ts';
@@ -51,7 +51,7 @@ export function addTarget(program: Command, deps: Deps, act: Act): void {
   target
     .command('list')
     .description('list the service targets')
-    .option('--json', 'print one JSON document on stdout')
+    .option(...jsonOption)
     .action(
       act(async ({ json }: { json?: boolean }) => {
         await using opened = await open();
