@@ -170,7 +170,7 @@ const termOf = (argument: Argument): string => {
 const act: Act =
   action =>
   async (...args) => {
-    process.exitCode = await action(...args);
+    process.exitCode = (await action(...args)) ?? exitCodes.ok;
   };
 
 /**

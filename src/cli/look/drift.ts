@@ -1,7 +1,6 @@
 /** `rejects drift`: where the source differs from its documentation. */
 import type { Command } from 'commander';
 import { listDrift } from '../../engine/commit/rejects.ts';
-import { exitCodes } from '../../errors.ts';
 import { openChosen } from '../choose-account.ts';
 import { type Act, type Deps, jsonOption } from '../command.ts';
 import { print, printJson, say, table } from '../output/terminal.ts';
@@ -21,7 +20,6 @@ export function driftIn(rejects: Command, deps: Deps, act: Act): void {
         if (options.json) printJson(found);
         else print(table(columns, found.map(Object.values)));
         if (found.length === 0) say('No differences.');
-        return exitCodes.ok;
       }),
     );
 }

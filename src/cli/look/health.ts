@@ -1,7 +1,7 @@
 /** `status --check`: whether a worker of this machine, or container, lives and reaches the warehouse. For health checks. */
 import { hostname } from 'node:os';
 import { pendingMigrations } from '../../engine/database/migrate.ts';
-import { exitCodes, ShelfdeskError } from '../../errors.ts';
+import { ShelfdeskError } from '../../errors.ts';
 import { liveWorkers, workerLine } from '../../status/workers.ts';
 import { chosenAccounts, demoHasEnded, hasEnded } from '../choose-account.ts';
 import type { Deps } from '../command.ts';
@@ -9,7 +9,7 @@ import { print, printJson } from '../output/terminal.ts';
 import { warehouseOf } from '../warehouse.ts';
 
 /** Throws ShelfdeskError if no worker of this machine lives. Of several workers it sees that one lives. It does not ask Redis. */
-export async function checkHealth(deps: Deps, { json = false }: { json?: boolean | undefined }): Promise<number> {
+export async function checkHealth(deps: Deps, { json = false }: { json?: boolean | undefined }): Promise<void> {
   await using warehouse = await warehouseOf(deps.asked().fleet, deps.signal);
   const { missing } = await pendingMigrations(warehouse.pg);
   if (missing.length > 0)
@@ -24,7 +24,6 @@ export async function checkHealth(deps: Deps, { json = false }: { json?: boolean
     );
   if (json) printJson({ workers: here.map(workerLine) });
   else print(`healthy: ${namesOf(here)} on ${hostname()}`);
-  return exitCodes.ok;
 }
 
 /** Of more than one account not each by its number. */

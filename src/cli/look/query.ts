@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import { findQuery, readQueries } from '../../analytics/questions.ts';
 import type { Fleet } from '../../app/config.ts';
 import type { Warehouse } from '../../app/context.ts';
-import { exitCodes, UsageError } from '../../errors.ts';
+import { UsageError } from '../../errors.ts';
 import { lakePackage } from '../../lake/package.ts';
 import { readLake, readLakeStatus } from '../../lake/state.ts';
 import { type Named, together } from '../../privacy/ask.ts';
@@ -39,7 +39,6 @@ export function addQuery(program: Command, deps: Deps, act: Act): void {
             'npx shelfdesk query run <name> answers one; docs/reference/questions.md shows all of them with an answer.',
           );
         }
-        return exitCodes.ok;
       }),
     );
   query
@@ -62,7 +61,6 @@ export function addQuery(program: Command, deps: Deps, act: Act): void {
           print(table(names, rows));
           say(count(rows.length, 'row') + (moment ? `, of the lake as of ${moment.toISOString()}` : ''));
         }
-        return exitCodes.ok;
       }),
     );
 }

@@ -45,7 +45,6 @@ export function addRejects(program: Command, deps: Deps, act: Act): void {
           print(list(found, options));
         }
         if (found.length === 0) say('No open rejects.');
-        return exitCodes.ok;
       }),
     );
   rejects
@@ -60,7 +59,6 @@ export function addRejects(program: Command, deps: Deps, act: Act): void {
         if (found === undefined) throw unknown(opened.account, id);
         if (options.json) printJson(found);
         else show(found);
-        return exitCodes.ok;
       }),
     );
   rejects

@@ -40,7 +40,6 @@ export function addSql(program: Command, deps: Deps, act: Act): void {
           print(table(names, rows));
           say(count(rows.length, 'row'));
         }
-        return exitCodes.ok;
       }),
     );
 }

@@ -4,7 +4,6 @@ import { isDemo } from '../../app/config.ts';
 import { configuredSources } from '../../app/context.ts';
 import { systemClock } from '../../clock.ts';
 import { pendingMigrations } from '../../engine/database/migrate.ts';
-import { exitCodes } from '../../errors.ts';
 import { oldDemo } from '../../ops/old-demo.ts';
 import { streams as declared, sources } from '../../sources/index.ts';
 import { type Problem, readAllProblems } from '../../status/problems.ts';
@@ -62,7 +61,7 @@ export function addStatus(program: Command, deps: Deps, act: Act): void {
             problems,
             streams,
           });
-          return exitCodes.ok;
+          return;
         }
         for (const { account, error } of refused) say(`! ${account}: ${error.message}. ${error.remedy}`);
         const ofDemo = isOne && accounts[0] && isDemo(accounts[0]);
@@ -90,7 +89,6 @@ export function addStatus(program: Command, deps: Deps, act: Act): void {
               ? `workers of ${those.length} accounts run ${where}`
               : `worker ${those[0]!.id} runs ${where}`,
           );
-        return exitCodes.ok;
       }),
     );
 }

@@ -48,7 +48,6 @@ export function addWhy(program: Command, deps: Deps, act: Act): void {
         const found = await whyOf(warehouse.pg, config, name);
         if (options.json) printJson(found);
         else show(found, config.account);
-        return exitCodes.ok;
       }),
     );
 }

@@ -7,7 +7,7 @@ import { systemClock } from '../../clock.ts';
 import { parseJson } from '../../engine/exact-json.ts';
 import { addressesOf } from '../../engine/runs/accounts/accounts.ts';
 import { type Known, knownRecords, moveSource } from '../../engine/runs/accounts/move-account.ts';
-import { exitCodes, Gone, ShelfdeskError, UsageError } from '../../errors.ts';
+import { Gone, ShelfdeskError, UsageError } from '../../errors.ts';
 import { sources } from '../../sources/index.ts';
 import type { Source } from '../../sources/source.ts';
 import { accountNames } from '../../status/accounts.ts';
@@ -27,7 +27,7 @@ interface Move {
   readonly yes: boolean;
 }
 
-export async function moveAccount(deps: Deps, { account, to, yes }: Move): Promise<number> {
+export async function moveAccount(deps: Deps, { account, to, yes }: Move): Promise<void> {
   const { fleet } = deps.asked();
   await using warehouse = await tablesOf(fleet, deps.signal);
   const bound = await addressesOf(warehouse.pg, account);
@@ -43,7 +43,7 @@ export async function moveAccount(deps: Deps, { account, to, yes }: Move): Promi
   const former = bound.get(source.name)!;
   if (former.href === address.href) {
     say(`Account '${account}' is bound to ${address.href} already.`);
-    return exitCodes.ok;
+    return;
   }
   const config = fleet.accounts.some(one => one.account === account) ? chooseAccount(fleet, account) : undefined;
   const found = await compare(source, address, { account, config, warehouse, signal: deps.signal });
@@ -59,7 +59,6 @@ export async function moveAccount(deps: Deps, { account, to, yes }: Move): Promi
   say(`Moved account '${account}' from ${former.host} to ${address.host}.`);
   if (config === undefined || configuredSources(config).get(source.name)?.baseUrl.href !== address.href)
     say(`Now set ${source.address}=${address.href} in its settings.`);
-  return exitCodes.ok;
 }
 
 /** Of the bound sources the one whose setting takes such an address. Throws UsageError if there is none. */

@@ -41,7 +41,6 @@ export function addHandOff(program: Command, deps: Deps, act: Act): void {
         if (options.json) printJson(found);
         else print(list(found));
         if (found.length === 0) say('No hand-offs.');
-        return exitCodes.ok;
       }),
     );
   handOff

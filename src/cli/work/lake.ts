@@ -119,7 +119,6 @@ export function addLake(program: Command, deps: Deps, act: Act): void {
         say(
           `The lake is on, at ${path}. \`npx shelfdesk lake export\` fills it; so does \`start\`, as SCHEDULE_LAKE says.`,
         );
-        return exitCodes.ok;
       }),
     );
   lake
@@ -137,7 +136,6 @@ export function addLake(program: Command, deps: Deps, act: Act): void {
           say(
             `The lake is equal to the warehouse at ${done.moment.toISOString()}${withoutSources(without)}: ${count(done.inserted, 'row')} written, ${done.deleted} removed or replaced, in ${duration(systemClock.now() - done.moment.getTime())}.`,
           );
-        return exitCodes.ok;
       }),
     );
   lake
@@ -153,7 +151,6 @@ export function addLake(program: Command, deps: Deps, act: Act): void {
         if (asked.json) printJson(status ? { ...status, ...files, without } : null);
         else if (status === undefined) say('The lake is off. `npx shelfdesk lake on` turns it on.');
         else showStatus(status, files, without);
-        return exitCodes.ok;
       }),
     );
   lake
@@ -202,7 +199,6 @@ export function addLake(program: Command, deps: Deps, act: Act): void {
               rows.map(row => Object.values(row)),
             ),
           );
-        return exitCodes.ok;
       }),
     );
   lake
@@ -227,7 +223,6 @@ export function addLake(program: Command, deps: Deps, act: Act): void {
               ),
             ),
           );
-        return exitCodes.ok;
       }),
     );
   lake
@@ -240,7 +235,6 @@ export function addLake(program: Command, deps: Deps, act: Act): void {
         const { path } = required(await readLake(pg));
         await turnOff(opened.warehouse.url);
         say(`The lake is off. Its files are still at ${path}: delete them.`);
-        return exitCodes.ok;
       }),
     );
 }

@@ -6,7 +6,6 @@ import { systemClock } from '../../clock.ts';
 import { nameOfKey } from '../../engine/database/stream-key.ts';
 import { pause, resume } from '../../engine/runs/operations.ts';
 import { pausedOf } from '../../engine/runs/pauses.ts';
-import { exitCodes } from '../../errors.ts';
 import { findStream, streamNames } from '../../sources/index.ts';
 import { accountNames } from '../../status/accounts.ts';
 import { chosenAccount } from '../choose-account.ts';
@@ -35,7 +34,6 @@ export function addPause(program: Command, deps: Deps, act: Act): void {
       act(async (names: string[], { reason, json }: { reason?: string; json?: boolean }) => {
         await changePause(deps, names, { json }, async (db, target, now) => pause(db, { ...target, reason }, now));
         say('Running work stops after its current page, within seconds. Runs stay open and continue after a resume.');
-        return exitCodes.ok;
       }),
     );
 }
@@ -50,7 +48,6 @@ export function addResume(program: Command, deps: Deps, act: Act): void {
     .action(
       act(async (names: string[], options: { json?: boolean }) => {
         await changePause(deps, names, options, resume);
-        return exitCodes.ok;
       }),
     );
 }

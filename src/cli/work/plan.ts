@@ -14,7 +14,7 @@ import { keepPlan } from '../../engine/forecast/forecast-rows.ts';
 import { type Planned, plan, type Question, totalsOf } from '../../engine/forecast/plan.ts';
 import { nextSlots, timetables } from '../../engine/queue/schedule.ts';
 import { readFrom } from '../../engine/runs/accounts/accounts.ts';
-import { exitCodes, UsageError } from '../../errors.ts';
+import { UsageError } from '../../errors.ts';
 import { readLakeStatus } from '../../lake/state.ts';
 import { lostBy, rulesIn } from '../../privacy/fields/losses.ts';
 import { cannotOf } from '../../sources/cannot.ts';
@@ -82,7 +82,6 @@ export function addPlan(program: Command, deps: Deps, act: Act): void {
           if (db && question.kind === 'backfill') await tellSearch(db, question.streams);
           if (db) await tellLake(db);
         }
-        return exitCodes.ok;
       }),
     );
 }

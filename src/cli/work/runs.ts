@@ -8,7 +8,7 @@ import { cancelRun, retryRun } from '../../engine/runs/operations.ts';
 import { command } from '../../engine/runs/pauses.ts';
 import { runKinds } from '../../engine/runs/run-kinds.ts';
 import { isMostlyRejected, type RunKind } from '../../engine/runs/runs.ts';
-import { exitCodes, ShelfdeskError } from '../../errors.ts';
+import { ShelfdeskError } from '../../errors.ts';
 import { findStream } from '../../sources/index.ts';
 import { forecastCredits, type Run, type RunOrigin, readRun, readRuns, runState } from '../../status/runs.ts';
 import { amount, count } from '../../words.ts';
@@ -55,7 +55,6 @@ export function addRuns(program: Command, deps: Deps, act: Act): void {
         if (options.json) printJson(found.map(listed));
         else if (found.length > 0) print(list(found));
         if (found.length === 0) say(nothingFound(options));
-        return exitCodes.ok;
       }),
     );
   runs
@@ -74,7 +73,6 @@ export function addRuns(program: Command, deps: Deps, act: Act): void {
           );
         if (options.json) printJson(printed(found));
         else show(found, opened.account);
-        return exitCodes.ok;
       }),
     );
   runs
@@ -101,7 +99,6 @@ export function addRuns(program: Command, deps: Deps, act: Act): void {
         print(`Run ${run} (${kind}) is canceled: ${streams.join(', ')}.`);
         say('Its workers stop within seconds. Data already read is kept, and later runs resume from there.');
         say(afterwards(opened.account, kind, streams));
-        return exitCodes.ok;
       }),
     );
 }

@@ -9,7 +9,6 @@ import { pendingMigrations } from '../../engine/database/migrate.ts';
 import { nameOfKey } from '../../engine/database/stream-key.ts';
 import { nextSlots, timetables } from '../../engine/queue/schedule.ts';
 import { lastSlot } from '../../engine/runs/slots.ts';
-import { exitCodes } from '../../errors.ts';
 import { streams, streamsOf } from '../../sources/index.ts';
 import { chosenAccounts } from '../choose-account.ts';
 import { type Act, type Deps, jsonOption } from '../command.ts';
@@ -53,7 +52,6 @@ export function addSchedule(program: Command, deps: Deps, act: Act): void {
         if (options.json) printJson(found);
         else if (found.length > 0) print(list(found));
         if (found.length === 0) say(nothing);
-        return exitCodes.ok;
       }),
     );
 }

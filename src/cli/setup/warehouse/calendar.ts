@@ -13,7 +13,6 @@ import {
   unassignCalendar,
 } from '../../../analytics/calendars.ts';
 import { systemClock } from '../../../clock.ts';
-import { exitCodes } from '../../../errors.ts';
 import { chosenAccount } from '../../choose-account.ts';
 import { type Act, type Deps, jsonOption } from '../../command.ts';
 import { operator } from '../../operator.ts';
@@ -54,7 +53,6 @@ export function addCalendar(program: Command, deps: Deps, act: Act): void {
     const one = await readCalendar(db, name);
     if (json) printJson(one);
     else show(one);
-    return exitCodes.ok;
   };
 
   calendar
@@ -75,7 +73,6 @@ export function addCalendar(program: Command, deps: Deps, act: Act): void {
           );
         if (all.length === 0)
           say('No calendars yet, so business times are null. Create one with `warehouse calendar set`.');
-        return exitCodes.ok;
       }),
     );
   calendar
@@ -86,7 +83,7 @@ export function addCalendar(program: Command, deps: Deps, act: Act): void {
     .action(
       act(async (name: string, asked: Asked) => {
         await using opened = await open();
-        return await told(opened, name, asked, []);
+        await told(opened, name, asked, []);
       }),
     );
   calendar
@@ -105,7 +102,7 @@ export function addCalendar(program: Command, deps: Deps, act: Act): void {
         // Commander sets `true` if neither option was given.
         const holidays = asked.holiday === false ? [] : Array.isArray(asked.holiday) ? asked.holiday : undefined;
         const changed = { name, who, timeZone: asked.timeZone, hours: asked.hours, holidays };
-        return await told(opened, name, asked, await setCalendar(db, changed, now));
+        await told(opened, name, asked, await setCalendar(db, changed, now));
       }),
     );
   calendar
@@ -120,7 +117,7 @@ export function addCalendar(program: Command, deps: Deps, act: Act): void {
         const { db, who, now } = opened;
         const account = await opened.account();
         await assignCalendar(db, { account, calendar: name, inboxes: asked.inbox ?? [], who }, now);
-        return await told(opened, name, asked, [account]);
+        await told(opened, name, asked, [account]);
       }),
     );
   calendar
@@ -135,7 +132,6 @@ export function addCalendar(program: Command, deps: Deps, act: Act): void {
         await unassignCalendar(db, { account, inboxes: inbox, who }, now);
         await recompute(db, account);
         say(`Business times of account '${account}' were recomputed.`);
-        return exitCodes.ok;
       }),
     );
   calendar
@@ -147,7 +143,6 @@ export function addCalendar(program: Command, deps: Deps, act: Act): void {
         await using opened = await open();
         await removeCalendar(opened.db, name);
         say(`Calendar '${name}' was removed.`);
-        return exitCodes.ok;
       }),
     );
 }

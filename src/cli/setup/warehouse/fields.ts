@@ -4,7 +4,7 @@ import { forgetJobs } from '../../../app/forget-jobs.ts';
 import { systemClock } from '../../../clock.ts';
 import { noteOperation } from '../../../engine/runs/operations.ts';
 import { command } from '../../../engine/runs/pauses.ts';
-import { exitCodes, UsageError } from '../../../errors.ts';
+import { UsageError } from '../../../errors.ts';
 import { applyToStored } from '../../../privacy/fields/apply.ts';
 import { lostBy, rulesIn } from '../../../privacy/fields/losses.ts';
 import { keepFieldRules, liftRule, pauseLeftOut, storedRules } from '../../../privacy/fields/stored-rules.ts';
@@ -61,7 +61,6 @@ export function addFields(program: Command, deps: Deps, act: Act): void {
           );
         if (all.some(({ since, applied_at }) => since !== null && applied_at === null))
           say(`${command(account, 'warehouse fields apply')} rewrites the records of before.`);
-        return exitCodes.ok;
       }),
     );
 
@@ -136,7 +135,6 @@ export function addFields(program: Command, deps: Deps, act: Act): void {
         say(
           `Take ${rule} out of FIELD_RULES too. New and changed records bring the field; ${command(account, 'plan backfill --again')} says what it costs to fetch the others again, and ${again} fetches them.`,
         );
-        return exitCodes.ok;
       }),
     );
 }

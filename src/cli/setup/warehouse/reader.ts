@@ -2,7 +2,7 @@
 import type { Command } from 'commander';
 import { systemClock } from '../../../clock.ts';
 import { lineFor } from '../../../engine/database/session/connection-url.ts';
-import { exitCodes, UsageError } from '../../../errors.ts';
+import { UsageError } from '../../../errors.ts';
 import { letIn, type Reader, readersOf, revoke } from '../../../privacy/readers.ts';
 import { accountNames } from '../../../status/accounts.ts';
 import { choiceOf, count } from '../../../words.ts';
@@ -51,7 +51,6 @@ export function addReader(program: Command, deps: Deps, act: Act): void {
         );
         if (warehouse.folder)
           say('The embedded server runs only while a Shelfdesk command runs, such as `npx shelfdesk db`.');
-        return exitCodes.ok;
       }),
     );
   reader
@@ -67,7 +66,6 @@ export function addReader(program: Command, deps: Deps, act: Act): void {
         else if (readers.length > 0) print(list(readers));
         if (readers.length === 0)
           say('No readers yet. Create one with `npx shelfdesk warehouse reader create <name>`.');
-        return exitCodes.ok;
       }),
     );
   reader
@@ -82,7 +80,6 @@ export function addReader(program: Command, deps: Deps, act: Act): void {
         const sessions = await revoke(warehouse.pg, name, operator(), new Date(systemClock.now()));
         if (json) printJson({ reader: name, sessions });
         say(`Login ${name} was revoked${sessions > 0 ? `; ${count(sessions, 'session')} ended` : ''}.`);
-        return exitCodes.ok;
       }),
     );
 }

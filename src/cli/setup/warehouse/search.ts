@@ -1,7 +1,6 @@
 /** `warehouse search on | off | status`: the indexes that helpdesk.search_messages and its kin need. */
 import type { Command } from 'commander';
 import { type IndexState, readSearch, searchOff, searchOn } from '../../../analytics/search.ts';
-import { exitCodes } from '../../../errors.ts';
 import { type Act, type Deps, jsonOption } from '../../command.ts';
 import { percentOf } from '../../output/frame.ts';
 import { print, printJson, say, table } from '../../output/terminal.ts';
@@ -36,7 +35,7 @@ export function addSearch(program: Command, deps: Deps, act: Act): void {
             },
           },
         );
-        return told(await readSearch(warehouse.pg), json);
+        told(await readSearch(warehouse.pg), json);
       }),
     );
   search
@@ -47,7 +46,7 @@ export function addSearch(program: Command, deps: Deps, act: Act): void {
       act(async ({ json }: Asked) => {
         await using warehouse = await open();
         await searchOff(warehouse);
-        return told(await readSearch(warehouse.pg), json);
+        told(await readSearch(warehouse.pg), json);
       }),
     );
   search
@@ -57,12 +56,12 @@ export function addSearch(program: Command, deps: Deps, act: Act): void {
     .action(
       act(async ({ json }: Asked) => {
         await using warehouse = await open();
-        return told(await readSearch(warehouse.pg), json);
+        told(await readSearch(warehouse.pg), json);
       }),
     );
 }
 
-function told(all: readonly IndexState[], json: boolean | undefined): number {
+function told(all: readonly IndexState[], json: boolean | undefined): void {
   if (json) printJson(all);
   else {
     print(
@@ -73,5 +72,4 @@ function told(all: readonly IndexState[], json: boolean | undefined): number {
     );
     if (all.some(({ state }) => state !== 'on')) say('`npx shelfdesk warehouse search on` makes what is missing.');
   }
-  return exitCodes.ok;
 }

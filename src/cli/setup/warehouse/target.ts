@@ -10,7 +10,6 @@ import {
   subject,
 } from '../../../analytics/service-targets.ts';
 import { systemClock } from '../../../clock.ts';
-import { exitCodes } from '../../../errors.ts';
 import { chosenAccount } from '../../choose-account.ts';
 import { type Act, type Deps, jsonOption, note } from '../../command.ts';
 import { operator } from '../../operator.ts';
@@ -65,7 +64,6 @@ export function addTarget(program: Command, deps: Deps, act: Act): void {
             ),
           );
         if (all.length === 0) say('No service targets yet. Create one with `warehouse target set`.');
-        return exitCodes.ok;
       }),
     );
   scoped(
@@ -81,7 +79,6 @@ export function addTarget(program: Command, deps: Deps, act: Act): void {
       const one = { account: await opened.account(), metric: asked, inbox, label, seconds };
       await setServiceTarget(db, one, who, now);
       say(`Account '${one.account}': ${subject(one)} within ${inHours(seconds)}.`);
-      return exitCodes.ok;
     }),
   );
   scoped(target.command('remove').description('remove a service target').addArgument(metric())).action(
@@ -91,7 +88,6 @@ export function addTarget(program: Command, deps: Deps, act: Act): void {
       const one = { account: await opened.account(), metric: asked, inbox, label };
       await removeServiceTarget(db, one, who, now);
       say(`Account '${one.account}': no service target for ${subject(one)} any more.`);
-      return exitCodes.ok;
     }),
   );
 }
