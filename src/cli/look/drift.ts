@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import { listDrift } from '../../engine/commit/rejects.ts';
 import { openChosen } from '../choose-account.ts';
 import { type Act, type Deps, jsonOption } from '../command.ts';
-import { print, printJson, say, table } from '../output/terminal.ts';
+import { printList } from '../output/terminal.ts';
 
 /** `rejects` is the command that it becomes a part of. */
 export function driftIn(rejects: Command, deps: Deps, act: Act): void {
@@ -15,11 +15,9 @@ export function driftIn(rejects: Command, deps: Deps, act: Act): void {
     .action(
       act(async (options: { json?: boolean }) => {
         await using opened = await openChosen(deps);
-        const found = await listDrift(opened.warehouse.pg, opened.config.account);
+        const found = await listDrift(opened.db, opened.account);
         const columns = ['stream', 'kind', 'path', 'value', 'seen', 'first', 'last', 'sample'];
-        if (options.json) printJson(found);
-        else print(table(columns, found.map(Object.values)));
-        if (found.length === 0) say('No differences.');
+        printList(found, options, { columns, row: Object.values, none: 'No differences.' });
       }),
     );
 }

@@ -7,7 +7,7 @@ import { type Diagram, diagrams, mermaid } from '../../analytics/erd.ts';
 import { streams } from '../../sources/index.ts';
 import type { Act, Deps } from '../command.ts';
 import { print } from '../output/terminal.ts';
-import { requireTables, warehouseOf } from '../warehouse.ts';
+import { tablesOf } from '../warehouse.ts';
 
 export function addSchema(program: Command, deps: Deps, act: Act): void {
   const schema = program
@@ -15,8 +15,7 @@ export function addSchema(program: Command, deps: Deps, act: Act): void {
     .summary('describe the tables and their relations')
     .description('documentation of the tables and their relations');
   const show = async (draw: (schemas: Schema[]) => string) => {
-    await using warehouse = await warehouseOf(deps.asked().fleet, deps.signal);
-    await requireTables(warehouse.pg);
+    await using warehouse = await tablesOf(deps.asked().fleet, deps.signal);
     print(draw(await readCatalog(warehouse.pg)).trimEnd());
   };
   schema

@@ -34,6 +34,15 @@ export function say(line = ''): void {
   else below(lines);
 }
 
+/** For progress: says a line unless it was the last one. */
+export function sayOnce(): (line: string) => void {
+  let last = '';
+  return line => {
+    if (line !== last) say(line);
+    last = line;
+  };
+}
+
 let below: ((above: readonly string[]) => void) | undefined;
 
 /** Progress lines stay at the bottom of the terminal: `write` prints other lines above them. Undefined: they are gone. */
@@ -70,6 +79,17 @@ export function print(text: string): void {
 
 export function printJson(value: unknown): void {
   print(JSON.stringify(value, null, 2));
+}
+
+/** Prints a list: one JSON document, or a table with a row for each. `none` is said of an empty one. */
+export function printList<T>(
+  all: readonly T[],
+  { json = false }: { json?: boolean },
+  { columns, row, none }: { columns: readonly string[]; row: (one: T) => readonly Cell[]; none?: string },
+): void {
+  if (json) printJson(all);
+  else if (all.length > 0 || none === undefined) print(table(columns, all.map(row)));
+  if (all.length === 0 && none !== undefined) say(none);
 }
 
 /** Asks a question at the terminal. Undefined without a terminal. `hidden`: the answer is not shown. */

@@ -14,7 +14,7 @@ import { exitCodes, ShelfdeskError, UsageError } from '../../errors.ts';
 import { amount, count } from '../../words.ts';
 import { type Act, type Deps, jsonOption } from '../command.ts';
 import { print, printJson, rewriteLine, say } from '../output/terminal.ts';
-import { requireTables, warehouseOf } from '../warehouse.ts';
+import { tablesOf, warehouseOf } from '../warehouse.ts';
 
 /** Interval of progress lines without a terminal. */
 const quietMs = 10_000;
@@ -33,8 +33,7 @@ export function addDb(program: Command, deps: Deps, act: Act): void {
     .option('--force', 'replace the file if it is there')
     .action(
       act(async (file: string, { force = false }: { force?: boolean }) => {
-        await using warehouse = await warehouseOf(deps.asked().fleet, deps.signal);
-        await requireTables(warehouse.pg);
+        await using warehouse = await tablesOf(deps.asked().fleet, deps.signal);
         await requireRows(warehouse);
         const search = (await readSearch(warehouse.pg)).some(({ state }) => state === 'on');
         const made = { shelfdesk: program.version() ?? '', madeAt: new Date(systemClock.now()).toISOString(), search };

@@ -12,7 +12,7 @@ import { chosenAccount } from '../choose-account.ts';
 import { type Act, type Deps, jsonOption, note } from '../command.ts';
 import { operator } from '../operator.ts';
 import { print, printJson, say, table } from '../output/terminal.ts';
-import { requireTables, warehouseOf } from '../warehouse.ts';
+import { tablesOf } from '../warehouse.ts';
 
 const streamsArgument = `some of: ${streamNames.join(', ')} (default: the whole account); an account name may come first`;
 
@@ -62,8 +62,7 @@ async function changePause(
   action: PauseAction,
 ): Promise<void> {
   const { fleet } = deps.asked();
-  await using warehouse = await warehouseOf(fleet, deps.signal);
-  await requireTables(warehouse.pg);
+  await using warehouse = await tablesOf(fleet, deps.signal);
   const known = [...fleet.accounts.map(({ account }) => account), ...(await accountNames(warehouse.pg))];
   const { account, streams } = await targetOf(deps, warehouse.pg, names, known);
   const now = new Date(systemClock.now());

@@ -33,12 +33,6 @@ export function addRuns(program: Command, deps: Deps, act: Act): void {
     .command('runs')
     .summary('list, show, retry and cancel runs')
     .description('list, inspect, retry and cancel runs');
-  const open = async () => {
-    const opened = await openChosen(deps);
-    const { config, warehouse } = opened;
-    const ends = { [Symbol.asyncDispose]: () => opened[Symbol.asyncDispose]() };
-    return { account: config.account, db: warehouse.pg, ...ends };
-  };
   runs
     .command('list')
     .description('list the last runs, newest first')
@@ -49,7 +43,7 @@ export function addRuns(program: Command, deps: Deps, act: Act): void {
     .option(...jsonOption)
     .action(
       act(async (options: ListOptions) => {
-        await using opened = await open();
+        await using opened = await openChosen(deps);
         const { kind, state, limit } = options;
         const found = await readRuns(opened.db, { account: opened.account, kind, state, limit }, now());
         if (options.json) printJson(found.map(listed));
@@ -64,7 +58,7 @@ export function addRuns(program: Command, deps: Deps, act: Act): void {
     .option(...jsonOption)
     .action(
       act(async (run: number, options: { json?: boolean }) => {
-        await using opened = await open();
+        await using opened = await openChosen(deps);
         const found = await readRun(opened.db, opened.account, run, now());
         if (found === undefined)
           throw new ShelfdeskError(
@@ -94,7 +88,7 @@ export function addRuns(program: Command, deps: Deps, act: Act): void {
     .argument('<run>', 'number in `runs list`', number)
     .action(
       act(async (run: number) => {
-        await using opened = await open();
+        await using opened = await openChosen(deps);
         const { kind, streams } = await cancelRun(opened.db, { account: opened.account, run, who: operator() }, now());
         print(`Run ${run} (${kind}) is canceled: ${streams.join(', ')}.`);
         say('Its workers stop within seconds. Data already read is kept, and later runs resume from there.');
