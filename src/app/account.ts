@@ -92,7 +92,7 @@ export async function openAccountOn(
   const ctx = stack.use(openContext(config, ground.warehouse, { log, signal, sender: () => presence?.id }));
   const { queue: name } = await nameAccount(ctx.pg, ctx.account, boundSources(config));
   const lists = listsOf(ctx);
-  await register(ctx.pg, ctx.account, config.sinceMs, lists, new Date(ctx.clock.now()), config.lookbackMs);
+  await register(ctx.pg, config, lists, new Date(ctx.clock.now()));
   if (binds) {
     await forgetLists(ctx.pg, ctx.account, lists);
     await keepTargets(ctx.pg, ctx.account, promisesOf(config));

@@ -32,7 +32,7 @@ test('runs are listed, shown, and canceled; streams are paused and resumed', asy
     streams: ['helpdesk.users', 'helpdesk.tickets'],
     unless: [],
   } as const;
-  const night = (await claimSlot(s.pool, 'default', plan, at(0), 7, at(0))) as { run: number };
+  const night = (await claimSlot(s.pool, 'default', plan, { slot: at(0), opener: 7, now: at(0) })) as { run: number };
   const work = (stream: string) => take(s.pool, { account: 'default', run: night.run, stream: keyOf(stream) }, at(1));
   await finish(s.pool, await work('users'), at(30), { credits: 3 });
   await finish(s.pool, await work('tickets'), at(90), { error: new Retry('no reply'), credits: 4 });

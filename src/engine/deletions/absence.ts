@@ -31,8 +31,7 @@ export interface WholeList {
 export async function settleAbsence(
   ctx: Context,
   claim: Claim,
-  stream: ListStream<Row>,
-  list: string,
+  { stream, list }: { stream: ListStream<Row>; list: string },
   whole: WholeList,
   accepts: boolean,
 ): Promise<string | undefined> {

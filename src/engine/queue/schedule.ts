@@ -158,7 +158,7 @@ export function keepSchedule(ctx: Context, times: Times, opener: number, ring: (
     const claimed =
       slot === undefined
         ? undefined
-        : await claimSlot(ctx.pg, ctx.account, plan, new Date(slot), opener, new Date(nowMs));
+        : await claimSlot(ctx.pg, ctx.account, plan, { slot: new Date(slot), opener, now: new Date(nowMs) });
     lookedMs.set(timetable, slot ?? Math.max(afterMs, nowMs - hourMs));
     if (claimed) ctx.log.debug({ schedule: plan.schedule, slot: new Date(slot!), ...claimed }, 'slot taken');
     return claimed !== undefined && 'run' in claimed;

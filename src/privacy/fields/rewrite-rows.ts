@@ -100,11 +100,8 @@ export async function rewriteHistories(at: Rewriting, of: FieldRules, add: (tabl
     for (const { table, columns } of histories) {
       const ruled = columns.filter(column => isRuled(of, kind, column));
       if (ruled.length === 0) continue;
-      const history = { table, key: await primaryKey(at.db, table), columns: ruled };
-      add(
-        table,
-        await stepThrough(at, (client, after) => rewriteHistory(client, at.account, of, kind, history, after)),
-      );
+      const history = { kind, table, key: await primaryKey(at.db, table), columns: ruled };
+      add(table, await stepThrough(at, (client, after) => rewriteHistory(client, at.account, of, history, after)));
     }
 }
 
@@ -123,8 +120,7 @@ async function rewriteHistory(
   client: Client,
   account: string,
   of: FieldRules,
-  kind: string,
-  { table, key, columns }: { table: string; key: readonly string[]; columns: readonly string[] },
+  { kind, table, key, columns }: { kind: string; table: string; key: readonly string[]; columns: readonly string[] },
   after: Place,
 ): Promise<Batch> {
   const where = `num_nonnulls(${columns.map(name => `t.${name}`).join(', ')}) > 0`;

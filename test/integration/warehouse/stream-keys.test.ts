@@ -18,7 +18,7 @@ beforeEach(async () => {
   s = await scripted();
   await s.rows(`insert into sync.streams (source, stream, place, one_reader) values ('crm', 'users', 100, false)`);
   const lists = [ours, theirs].map(stream => ({ stream: stream as StreamKey, list: 'default' }));
-  await register(s.pool, 'default', 0, lists, at(0));
+  await register(s.pool, { account: 'default', sinceMs: 0 }, lists, at(0));
   return () => s[Symbol.asyncDispose]();
 });
 
