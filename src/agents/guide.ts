@@ -14,7 +14,7 @@ const rules = (
 - Keys begin with account_id. Rows with _deleted_at are deleted at the source; reports read analytics.countable_tickets.
 - dictionary describes each table and column; the resources shelfdesk://metrics/… define each metric.`;
 
-/** The views for reports come first. What does not fit is named without its description, or counted. */
+/** Views for reports come first. Relations that do not fit are listed by name only, or counted. */
 export function guide(schemas: readonly Schema[], isMasked: boolean): string {
   const parts = [rules(isMasked)];
   const size = () => Buffer.byteLength(parts.join('\n'));

@@ -15,7 +15,7 @@ import { masked, type Shown, unmasked } from './masked.ts';
 import { ask, asReader, type Ground, type Told } from './question.ts';
 import { makeTurns } from './turns.ts';
 
-/** What the command line shows as well. Each throws ShelfdeskError for an unknown account. */
+/** The results of commands of the same name. Each throws ShelfdeskError for an unknown account. */
 export interface Looks {
   status(account: string | undefined, shown: Shown): Promise<unknown>;
   why(account: string | undefined, ticket: string, shown: Shown): Promise<unknown>;
@@ -35,7 +35,7 @@ interface Parts {
   readonly looks: Looks;
   readonly questions: readonly Query[];
   readonly version: string;
-  /** A failure that nothing here expects: a bug. */
+  /** Called with an unexpected error, which is a bug. */
   readonly onBug: (error: unknown) => void;
 }
 
@@ -278,7 +278,7 @@ const cutWords = (cut: Told['cut']) =>
         cut: `There are more rows: the limit of ${cut} ended the answer here. Do not count these rows; ask for a count.`,
       };
 
-/** What the command line shows as well, with how complete the streams of the account are. */
+/** The result of a command, with the completeness of the streams of the account. */
 async function seen(
   { ground, pii }: Session,
   account: string | undefined,

@@ -1,4 +1,7 @@
-/** Lets a few agents be answered at the same time, and a few more wait. Each is answered in time, whatever its work does. */
+/**
+ * Limits the questions of agents: a few are answered concurrently, and a few more wait. Each one ends within the time
+ * limit.
+ */
 import { exitCodes, ShelfdeskError } from '../errors.ts';
 
 const mostAtOnce = 3;

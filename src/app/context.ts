@@ -1,6 +1,6 @@
 /**
- * Opens what a command needs before it works: the warehouse, and the connections of the configured sources. What sends
- * requests is in open-context.ts, so that commands that only look start without it.
+ * Opens what a command needs first: the warehouse, and the configuration of its sources. open-context.ts has the part
+ * that sends requests, so that read-only commands start without it.
  */
 
 import { join } from 'node:path';

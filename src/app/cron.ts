@@ -8,7 +8,7 @@ interface Field {
   readonly name: string;
   readonly first: number;
   readonly last: number;
-  /** What may stand in place of the numbers from `first` on. */
+  /** Names that may replace the numbers, in order from `first`. */
   readonly names?: readonly string[];
   readonly also?: string;
 }
@@ -51,7 +51,7 @@ function allowed({ first, last, names = [], also }: Field): string {
   return `${first} to ${last}${named}, *, a list (${first + 1},${first + 4}), a range (${range}), a step (*/2)${also ? `, and ${also}` : ''}`;
 }
 
-/** What node-cron reads as something else than its writer can have meant. */
+/** Finds a field that node-cron reads in another way than its author can have meant. */
 function readOtherwise(text: string, { first, last, names = [] }: Field): string | undefined {
   const numberOf = (word: string) => {
     const place = names.indexOf(word.slice(0, 3).toLowerCase());

@@ -13,8 +13,8 @@ import type { Config } from './config.ts';
 
 const dayMs = 24 * 3_600_000;
 /**
- * What no notification of this process tells is looked up this often: retries that are due, a quota that has reset, rows
- * that another process stored before it died.
+ * Interval of looks for work without a notification: retries that are due, a quota that has reset, rows that another
+ * process stored before it died.
  */
 const anywayMs = 60_000;
 

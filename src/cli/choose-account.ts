@@ -15,7 +15,7 @@ import type { Deps } from './command.ts';
 import { operator } from './operator.ts';
 import { tablesOf } from './warehouse.ts';
 
-/** For the account of a demo whose sandbox has ended. */
+/** Shown for the account of a demo after its sandbox has ended. */
 export const demoHasEnded = 'The demo has ended. `npx shelfdesk demo --stay` runs it again.';
 
 export const hasEnded = ({ demo }: Pick<Fleet, 'demo'>): boolean => demo !== undefined && !demo.running;

@@ -210,7 +210,6 @@ export async function stop(place: Place): Promise<void> {
 }
 
 export function failed(what: string, { code, output }: Outcome, cause?: unknown): ShelfdeskError {
-  // 126 and 127: the program, or one of its libraries, could not be loaded.
   if (output.includes('No space left on device'))
     return new ShelfdeskError(
       `${what}: its disk is full`,
@@ -218,6 +217,7 @@ export function failed(what: string, { code, output }: Outcome, cause?: unknown)
       undefined,
       cause,
     );
+  // A shell exits with 126 or 127 if the program, or one of its libraries, cannot be loaded.
   const remedy =
     code === 126 || code === 127
       ? 'Its binaries do not run here; `npm rebuild` puts the links between their libraries right. Or set DATABASE_URL.'

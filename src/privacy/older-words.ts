@@ -1,6 +1,6 @@
 /**
- * What older versions stored of the source's words about failures, behind the status: `GET /tickets: 422 Ann Example is unknown`.
- * They may name people, and follow no rule. This version stores none.
+ * Removes error texts of the source that older versions stored behind the status: `GET /tickets: 422 Ann Example is
+ * unknown`. Such texts may name people. This version stores none.
  */
 import type pg from 'pg';
 

@@ -73,7 +73,7 @@ export async function letIn(db: pg.Pool, { name, pii, accounts, who }: NewReader
       if (!may_connect) await client.query(`grant connect on database ${id(database)} to ${id(name)}`);
       const setting = `alter role ${id(name)} in database ${id(database)} set`;
       await client.query(`${setting} search_path = ${await searchPathOf(client, pii)}`);
-      // As in pool.ts: compiling a large view takes longer than running it.
+      // Like pool.ts: the JIT compilation of a large view takes longer than the query.
       await client.query(`${setting} jit = off`);
       // Bodies of functions are read by the session's rule, which an old program of the server may have changed.
       await client.query(`${setting} standard_conforming_strings = on`);

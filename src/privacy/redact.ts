@@ -85,7 +85,7 @@ export interface People {
   readonly label: string;
   /** Settings that connect the source, as text for people. */
   readonly requires: string;
-  /** Where an operator finds the ids of people. */
+  /** Place where an operator finds the ids of people. */
   readonly whereIds: string;
   /** Record fields and table columns that may hold addresses. */
   readonly addressed: readonly string[];
@@ -106,7 +106,7 @@ export interface Remains {
   readonly changes: readonly string[];
   /** Fields that stay in sync.changes. */
   readonly keptInChanges: {
-    /** By the name of the table with its schema. */
+    /** Columns of each table. The name of a table includes its schema. */
     readonly tables: Readonly<Record<string, readonly string[]>>;
     /** For all other tables. */
     readonly others: readonly string[];

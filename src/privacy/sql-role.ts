@@ -176,7 +176,7 @@ async function asLogin(db: pg.Pool, url: string, now: Date, login: Login): Promi
   }
   const stop = () => {
     stopping ??= endSessions(db, name, 0).catch(() => {});
-    // The session may be within a step that nothing interrupts. Nobody waits for it.
+    // The session may be in a step that cannot be interrupted. The process does not wait for it.
     streamOf(client).destroy();
   };
   return { client, stop, [Symbol.asyncDispose]: close };

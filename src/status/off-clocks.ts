@@ -16,7 +16,10 @@ interface Row {
   now_ms: number;
 }
 
-/** By the last reply of each source of these accounts, and this machine's clock. `labelOf`: a source as people call it. */
+/**
+ * Compares the clocks in the last reply of each source of these accounts and the clock of this machine. `labelOf`: the
+ * name of a source for people.
+ */
 export async function readClocks(
   db: Pick<pg.ClientBase, 'query'>,
   accounts: readonly string[],

@@ -9,7 +9,7 @@ export interface Waiting {
   readonly stream: string;
   /** Number of pending records. */
   readonly waiting: number;
-  /** As in sync.status: of a stream that fails nobody knows. */
+  /** The state in sync.status. A failing stream has no time left. */
   readonly state: string;
   /** End of the used-up daily quota. */
   readonly deferred_until: Date | null;

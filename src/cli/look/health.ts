@@ -26,7 +26,7 @@ export async function checkHealth(deps: Deps, { json = false }: { json?: boolean
   else print(`healthy: ${namesOf(here)} on ${hostname()}`);
 }
 
-/** Of more than one account not each by its number. */
+/** Workers of one account are named by their numbers; of several accounts only the number of accounts is shown. */
 function namesOf(workers: readonly { account: string; id: number }[]): string {
   const accounts = new Set(workers.map(({ account }) => account)).size;
   return accounts > 1 ? `${accounts} accounts` : `worker ${workers.map(({ id }) => id).join(', ')}`;

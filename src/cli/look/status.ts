@@ -225,7 +225,7 @@ function drawnOf(one: Named): string {
 /** Few samples bound no share: of one equal record the bound is 95 %, which reads like an alarm. */
 const fewestForShare = 50;
 
-/** What audits found. Of a healthy stream with few samples only how many were equal. */
+/** The result of audits in one sentence. For a healthy stream with few samples only the number of equal records. */
 export function auditSentence(
   stream: Named,
   { field, checked, differed, unread, at_most_percent, as_of }: AuditConfidence,

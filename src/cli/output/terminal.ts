@@ -127,7 +127,7 @@ export function style(format: Parameters<typeof styleText>[0], text: string, str
 
 export type Cell = string | number | boolean | bigint | Date | null | undefined | object;
 
-/** What a table may take. A terminal wraps longer lines, and keeps only the last rows. */
+/** The space for a table. A terminal wraps longer lines, and keeps only the last rows. */
 export interface Room {
   readonly columns: number;
   readonly rows: number;
@@ -143,7 +143,10 @@ const mostRows = 200;
 const leastColumn = 8;
 const between = 2;
 
-/** Formats a table: numbers right-aligned, times in UTC, null as an empty cell. Below it stands what found no room. */
+/**
+ * Formats a table: numbers right-aligned, times in UTC, null as an empty cell. The last line names rows and columns
+ * that do not fit.
+ */
 export function table(
   columns: readonly string[],
   rows: readonly (readonly Cell[])[],
@@ -195,7 +198,7 @@ function leftOut(rows: number, columns: readonly string[], room: number): string
   return wrapped(text, Math.min(room, 80) - 1);
 }
 
-/** Breaks a text into lines of at most so many columns. A longer word has a line of its own. */
+/** Breaks a text into lines no wider than `columns`. A longer word has a line of its own. */
 export function wrapped(text: string, columns: number): string[] {
   const lines = [''];
   // A command in backticks is copied in one piece.
@@ -207,7 +210,7 @@ export function wrapped(text: string, columns: number): string[] {
   return lines;
 }
 
-/** A text in at most so many columns. */
+/** Cuts a text to `columns`. */
 function cut(text: string, columns: number): string {
   if (width(text) <= columns) return text;
   let kept = '';

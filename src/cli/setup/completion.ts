@@ -43,7 +43,7 @@ const placesIn = (command: Command, path: readonly string[] = []): Place[] => [
 const optionsOf = (command: Command) =>
   command.options.flatMap(({ long, description }) => (long ? [{ long, description }] : []));
 
-/** What may follow at a place: commands and options. */
+/** Words that may follow a command: its subcommands and options. */
 const wordsOf = (command: Command): string =>
   [...command.commands.map(one => one.name()), ...optionsOf(command).map(({ long }) => long)].join(' ');
 

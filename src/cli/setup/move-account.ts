@@ -61,7 +61,7 @@ export async function moveAccount(deps: Deps, { account, to, yes }: Move): Promi
     say(`Now set ${source.address}=${address.href} in its settings.`);
 }
 
-/** Of the bound sources the one whose setting takes such an address. Throws UsageError if there is none. */
+/** The bound source whose setting accepts this address. Throws UsageError if there is none. */
 function sourceAt(to: string, bound: ReadonlyMap<string, URL>): { source: Source; address: URL } {
   let wrong: string | undefined;
   for (const source of sources.filter(({ name }) => bound.has(name)) as Source[]) {
@@ -127,7 +127,7 @@ async function compare(
   };
 }
 
-/** The moment of creation never changes. Where there is none, most of what was stored must be there. */
+/** Compares the creation time, which never changes. Without one, most stored fields must be equal. */
 function isSame({ payload }: Known, text: string): boolean {
   const now = parseJson(text) as Record<string, unknown>;
   if (typeof payload.created_at === 'string') return payload.created_at === now.created_at;

@@ -1,4 +1,4 @@
-/** `hand-off list | send | test`: what was told of complete loads, and to whom. */
+/** `hand-off list | send | test`: the messages about complete loads, and their deliveries. */
 import { type Command, InvalidArgumentError } from 'commander';
 import { openAccount } from '../../app/account.ts';
 import type { Config, HandOffConfig } from '../../app/config.ts';
@@ -15,7 +15,7 @@ import { warehouseOf } from '../warehouse.ts';
 
 const shownRows = 20;
 
-/** What became of a message in one way of delivery. */
+/** The result of sending over one channel. */
 interface Outcome {
   readonly channel: string;
   readonly sent: number;
@@ -87,7 +87,7 @@ export function addHandOff(program: Command, deps: Deps, act: Act): void {
     );
 }
 
-/** Throws UsageError if nobody is told. */
+/** Throws UsageError if no receiver is configured. */
 function withHandOff(config: Config): Config & { handOff: HandOffConfig } {
   const { handOff } = config;
   if (handOff?.webhook !== undefined || handOff?.command !== undefined) return { ...config, handOff };

@@ -42,7 +42,7 @@ export interface PlanResult extends Planned {
   /** When all tickets, and then all messages, are here; null if the run does not read them. */
   readonly tickets_stored_at: string | null;
   readonly messages_stored_at: string | null;
-  /** What the mirror cannot know of the streams of this run. */
+  /** What the forecast does not know about the streams of this run. */
   readonly limitations: readonly string[];
   /** Nightly runs that start before the end of this run. Their sweep gets a tenth of the credits meanwhile. */
   readonly nightly_runs: readonly string[];

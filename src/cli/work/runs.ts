@@ -99,7 +99,7 @@ export function addRuns(program: Command, deps: Deps, act: Act): void {
 
 const now = () => new Date(systemClock.now());
 
-/** As `--json` prints a run. */
+/** A run in the form of `--json`. */
 const printed = <R extends Run>({ account, paused, unchanged, cleaned, ...run }: R) => ({
   ...run,
   state: runState({ state: run.state, paused }),

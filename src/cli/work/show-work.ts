@@ -60,7 +60,7 @@ export function showWork(
       try {
         await look();
       } catch (error) {
-        // Who waits for the database says so elsewhere.
+        // The wait for the database is reported elsewhere.
         if (!isAway(error)) log.debug({ err: error }, 'the progress of a run cannot be shown');
       }
       await clock.sleep(lookMs, ended.signal).catch(() => {});

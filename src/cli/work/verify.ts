@@ -142,8 +142,8 @@ export async function runVerify(
 }
 
 /**
- * A list may hide what is there, and then fewer are counted than are here: where everything was read, each of those was asked
- * for by its id. What is missing here, and was found, explains that more are counted: of all lists together.
+ * Compares the counts of source and mirror. The source may count fewer, because a list may hide records: a whole read
+ * has fetched each of those by id. It may count more by the records that were missing here, over all lists together.
  */
 export function areEqual(counts: readonly Counted[], missing: Record<string, number>): boolean {
   const lacking = Map.groupBy(counts, ({ stream }) => stream);

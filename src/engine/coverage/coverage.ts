@@ -242,7 +242,7 @@ export async function isRedundant(db: Queryable, key: Key, list: string): Promis
   return rows[0]?.redundant === true;
 }
 
-/** `until` tells the walk of a backfill, which ends where its gap does, from the walk of a sync. */
+/** `until` distinguishes the walk of a backfill, which ends at the end of its gap, from the walk of a sync. */
 export async function placeWalk(
   client: Client,
   claim: Claim,

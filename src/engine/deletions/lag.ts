@@ -12,7 +12,10 @@ export const behindMs = ({ lookbackMs }: Pick<OpenSource, 'lookbackMs'>): Ms => 
 export const goneBy = ({ send }: Pick<OpenSource, 'send'>, asOfMs: Ms): Ms =>
   Math.max(send.sourceNow() ?? 0, asOfMs) + 1000;
 
-/** A tombstone goes by our clock no further than this: until then, what comes back is taken for an old reply. */
+/**
+ * A tombstone is dated later by the lag of the source, at most by this. A record that comes back before the tombstone
+ * counts as an old reply.
+ */
 const longestLateMs = 15 * 60_000;
 
 export const lateMs = ({ send }: Pick<OpenSource, 'send'>): Ms => Math.min(send.dateBehindMs(), longestLateMs);

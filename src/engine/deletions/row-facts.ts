@@ -26,7 +26,7 @@ export const partsOf = (stream: Pick<ListStream<Row>, 'merge' | 'rowFacts'>): Pa
   ...(stream.rowFacts?.parts ?? []),
 ];
 
-/** What a tombstone sets besides: since when the record may be gone, and what it clears. */
+/** Further columns that a tombstone sets: the earliest time of the deletion, and columns that it clears. */
 export function tombstoneOf({ rowFacts }: Pick<ListStream<Row>, 'rowFacts'>, lookbackMs: number): string {
   if (rowFacts === undefined) return '';
   const after = `least($3, ${lastShown(rowFacts, '')} - ${lookbackMs} * interval '1 millisecond')`;

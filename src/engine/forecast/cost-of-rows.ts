@@ -1,4 +1,4 @@
-/** What it takes to read every stored row again, or a sample of them: the announcement of a sweep or a verification. */
+/** Estimates the cost of reading every stored row again, or a sample of them, before a sweep or a verification. */
 
 import type { Declared } from '../../sources/source.ts';
 import type { Limits } from '../budget/ledger.ts';

@@ -163,7 +163,7 @@ function goOn(reader: Reader, nowMs: number): void {
 }
 
 /**
- * Skips whole multiples of the measured periods, if the tail is long and regular. The clock of the reader stands still
+ * Skips whole multiples of the measured periods, if the tail is long and regular. The clock of the reader does not move
  * meanwhile.
  */
 function passOver(reader: Reader, nowMs: number, { periodMs }: ledger.Rules): { ms: number; requests: number } {

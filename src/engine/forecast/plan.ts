@@ -23,7 +23,7 @@ export interface Given {
   readonly counts: boolean;
 }
 
-/** What a forecast collects while it is made. */
+/** The state of a forecast while it is computed. */
 export interface Planning {
   readonly ctx: Context;
   readonly nowMs: Ms;
@@ -60,7 +60,7 @@ interface StreamPlanned {
   readonly deferred_until?: string;
 }
 
-/** Used if no recent request tells the latency. */
+/** Latency of requests if none was measured recently. */
 const assumedLatencyMs = 300;
 const recentMs = 6 * 3_600_000;
 /** From the end of one job to the start of the next one. */

@@ -150,7 +150,7 @@ async function ended(
   error: unknown,
   onFailure: (stream: string, error: unknown) => void,
 ): Promise<void> {
-  // Nothing failed: another worker continues, the work was canceled, or the job comes again when the run is resumed.
+  // No failure: another worker continues, the run was canceled, or a resume adds the job again.
   if (error instanceof FencedOff || error instanceof Paused) return;
   if (error instanceof Interrupted) {
     await whenBack(ctx, () => job.moveToWait(token));

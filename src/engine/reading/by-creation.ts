@@ -57,7 +57,7 @@ function* readCreated(from: Ms, options: CreationOptions): Generator<Step, Proof
   return step.value;
 }
 
-/** As `since`: no lower bound. All records are shown, also those without a time. */
+/** A value of `since` without a lower bound: it includes records without a time. */
 const beginning: Ms = -secondMs;
 
 /** The same for a list that has no other order, begins at a negative second, and has no future. */

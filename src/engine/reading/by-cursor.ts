@@ -44,8 +44,8 @@ export function* readByCursor(from: Ms, options: ReadingOptions, overlap = false
       const isNew = rows.some(({ id }) => !met.has(id));
       for (const { id } of rows) met.add(id);
       last = borders[1];
-      // A repeated page ends the list, whatever the source says. It may also be a page whose records are all
-      // unreadable.
+      // A repeated page ends the list, even if the source names a next page. It may also be a page whose records are
+      // all unreadable.
       if (next === undefined) return covering(floorSecond(from), Math.min(floorSecond(asOf), endOf(options)));
       if (!isNew && arrived > 0) return stuck(from, asOf);
       cursor = next;

@@ -105,7 +105,7 @@ class FewerReading<O extends ReadingOptions> {
   /** The reading with pages of the present size, and its last step. */
   #reading!: Generator<Step, Proof, Page>;
   #step!: IteratorResult<Step, Proof>;
-  /** What was proven since the last request. */
+  /** The proof since the last request. */
   #proof: Proof = {};
 
   constructor(read: Read<O>, from: Ms, options: O) {
@@ -207,7 +207,7 @@ class FewerReading<O extends ReadingOptions> {
     return page * unit <= this.#options.depth ? { ...place.walk, page } : undefined;
   }
 
-  /** What the last step proves, as others may know it. */
+  /** The proof of the last step, in pages of the full size. */
   #told(): Proof {
     const { pages, walk, ...proven } = this.#step.done ? this.#step.value : this.#step.value.proof;
     // A gap behind what was claimed ends nothing.
@@ -219,7 +219,7 @@ class FewerReading<O extends ReadingOptions> {
     return {
       ...proven,
       ...(walk !== undefined && { walk: walk && { ...walk, page: page! } }),
-      // What small pages show of the pages of a list may be the size that was asked for.
+      // The size of small pages may be the size of the request, so they prove nothing of the pages of the list.
       ...(pages && !this.#size.isLess && { pages }),
     };
   }
@@ -293,7 +293,7 @@ function* passOver(
   for (let page = first + 1; page <= Math.min(depth, first + mostBehind); page++) {
     const answer: Answer = yield { ask: { ...ask, page }, proof: {} };
     asOf = answer.asOf;
-    // What is younger may still change its place: a later run passes it over.
+    // A younger record may still change its place. A later run passes it over.
     const newest = floorSecond(asOf - lookbackMs) - secondMs;
     if (!('tooLarge' in answer) && answer.arrived === 0) return newest;
     const time = 'tooLarge' in answer ? undefined : answer.rows[0]?.time;

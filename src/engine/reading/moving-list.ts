@@ -79,7 +79,7 @@ class MovingReading {
   #most = Infinity;
   /** The reason why a walk by creation did not help against the tie in this second. */
   #unwalkable: { readonly second: Ms; readonly reason: string } | undefined;
-  /** Of the last page; the next request tells it. */
+  /** The proof of the last page, which goes with the next request. */
   #proof: Proof = {};
 
   constructor(from: Ms, options: ReadingOptions) {
@@ -106,7 +106,7 @@ class MovingReading {
       const page: Page = yield* inOrder({ since, page: 1, perPage, ...count }, this.#proof);
       const { ended, last: newest } = look(page, this.#options);
       const old = mayTear ? lastOld(page, lookbackMs) : Number.NaN;
-      // Where nothing older than that is new, a young record has to do.
+      // If none of the new records is that old, the newest one counts.
       const last = old - secondMs > since ? old : newest;
       if (last >= until) return this.#covering(last, page.asOf);
       if (ended) return yield* readFuture(since, [page], this.#covering(Infinity, page.asOf), this.#options);
@@ -161,7 +161,7 @@ class MovingReading {
     const reason = tooDeep(this.#options, this.#unwalkable?.second === second ? this.#unwalkable.reason : undefined);
     this.#proof = { ...this.#proof, ...leaving(Math.max(this.#start, second), second + secondMs, reason) };
     this.#start = second + secondMs;
-    // Where the tie is of the second of `since` itself, the request includes it.
+    // If the tie is in the second of `since` itself, the request includes that second.
     this.#since = Math.max(second, this.#since + secondMs);
   }
 

@@ -26,8 +26,8 @@ const mostCounts = 5;
 const fields = ['type', 'user_id', 'inbox_id'] as const;
 
 /**
- * asOf: everything that stood in the second at this time has been shown as it was at this time, or later. failed: the reason
- * why the second remains a gap.
+ * asOf: all records that were in the second at this time have been read, in their state of this time or later. failed:
+ * the reason why the second remains a gap.
  */
 export type Apart = { readonly asOf: Ms } | { readonly failed: string };
 
@@ -62,7 +62,7 @@ export function* readApart(since: Ms, second: Ms, options: ReadingOptions): Gene
     const [first, last] = [metIn(before, met), metIn(after, met)];
     const isCounted = before.count === first && after.count === last && first === last;
     if (isCounted && first >= depth) return { asOf: met.asOf };
-    // Where more were met than are counted, one of them left meanwhile.
+    // If more records were read than are counted, one of them has left meanwhile.
     if (before.count === after.count && last < after.count)
       return fail(`and of ${after.count} only ${last} have a type, user and inbox we know`);
   }

@@ -49,7 +49,7 @@ export async function keepHandOffSettings(
     );
   }
   if (settings === undefined) await db.query('delete from sync.hand_off_settings where account_id = $1', [account]);
-  // Nobody would ever send these.
+  // No process would ever send these.
   const { rowCount } = await db.query(
     `delete from sync.hand_off_deliveries where account_id = $1 and delivered_at is null and channel <> all ($2)`,
     [account, settings?.channels ?? []],
@@ -101,7 +101,7 @@ const undecided = 'it could not be decided: ';
 /** Most runs that are decided again at once. */
 const mostUndecided = 10;
 
-/** Does this, or nothing of it. Returns its error. */
+/** Does all of `work`, or nothing of it, in a savepoint. Returns the error of work that failed. */
 async function attempt(client: Client, work: () => Promise<void>): Promise<string | undefined> {
   await client.query('savepoint hand_off');
   try {
@@ -122,7 +122,7 @@ const isRepeated = (error: unknown) => ['40P01', '23505'].includes(String((error
 const longestMs = 30 * 24 * 3_600_000;
 
 interface Candidate extends HandedRun {
-  /** The run itself. Of a night also the runs that retry it, the oldest first. */
+  /** The run itself. For a nightly run also the runs that retry it, oldest first. */
   readonly runs: readonly number[];
   /** The fault of the sweep of the night; null: none. */
   readonly sweep: string | null;

@@ -35,7 +35,7 @@ export interface Counts {
   credits: number;
 }
 
-/** Five are few, and so is half of what was read. */
+/** Most are rejected: more than five records, and more than half of what was read. */
 export const isMostlyRejected = ({ seen, rejected }: Pick<Counts, 'seen' | 'rejected'>): boolean =>
   rejected >= 5 && 2 * rejected > seen;
 
@@ -246,7 +246,7 @@ export async function isResting(
   return rows[0]!.rests;
 }
 
-/** Deferred list streams whose quota has reset, and that no other run is to read. */
+/** Deferred list streams whose quota has reset, and that no other run will read. */
 export async function wokenStreams(client: Client, account: string, now: Date): Promise<StreamKey[]> {
   const { rows } = await client.query<{ stream: StreamKey }>(
     `select k.stream_key as stream from sync.streams k cross join lateral (
@@ -310,7 +310,7 @@ export function outcome({ partial, error }: { partial?: string | undefined; erro
     const { exitCode, remedy } = error;
     const outage = outageIn(error);
     const answer = outage && cleanText(`${upperFirst(outage.label)} ${outage.answer}`).text;
-    // The reason that stands in the answer is not said again.
+    // The reason is left out if the answer already contains it.
     const [, reason] = /^does not answer \((.*)\)$/s.exec(outage?.answer ?? '') ?? [];
     const message = answer === undefined ? error.message : `${answer} (${error.message.replace(`: ${reason}`, '')})`;
     return {

@@ -91,7 +91,7 @@ export async function attend(url: string, clock: Clock): Promise<Attendance> {
       await inTime(again, clock, leave(again.client, left)).catch(() => {});
       await inTime(again, clock, sayWorks(again.client, held)).catch(() => {});
       session = again;
-      // An entry that left during these queries found no session to leave by.
+      // An entry that left during these queries had no session that could remove it.
       const late = held.filter(entry => !entries.has(entry) && !left.includes(entry));
       await inTime(again, clock, leave(again.client, late)).catch(() => {});
     }

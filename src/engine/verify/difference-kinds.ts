@@ -5,7 +5,7 @@ import { fieldOf, type Table } from '../commit/merge.ts';
 import { jsonOf } from '../json-text.ts';
 import type { Compared, Differing } from './comparison-sql.ts';
 
-/** Longer values are cut. They only need to be recognisable. */
+/** Longer values are truncated. People only need to recognize them. */
 const longestValue = 1000;
 
 export type Differences = Record<string, [ours: unknown, theirs: unknown]>;
@@ -90,7 +90,7 @@ export function isMadeHere(merge: Compared, found: readonly Differing[]): boolea
   return found.every(({ at }) => at === 'column') && found.some(isOfRecord);
 }
 
-/** For a record without a version at its source: nothing tells when it was edited. */
+/** The kind of an edit of a record without a version: its source does not show when it was edited. `edited`: the kind if nothing else is known. */
 export function kindOfEdit(merge: Compared, found: readonly Differing[], edited: string): string {
   const { root } = merge.declared;
   if (found.some(({ at, of }) => at === 'row' && of === short(root) && root.parent === undefined))

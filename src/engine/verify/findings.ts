@@ -139,7 +139,7 @@ export async function isAuditDue(
   return rows[0]!.due;
 }
 
-/** The table of a stream for comparisons, and what its own columns tell about a row `t`, in SQL. */
+/** The table of a stream for comparisons, with SQL expressions over the columns of a row `t`. */
 export interface Rows {
   readonly table: string;
   /** The record as sync.audit names it. */

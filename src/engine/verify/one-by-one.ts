@@ -33,7 +33,7 @@ interface Sample {
   choose(of: { limit: number; chance: number }): Promise<readonly [id: string, isCompared: () => Promise<boolean>][]>;
   /** Asked before each record. False ends the comparison. */
   goesOn?(): Promise<boolean>;
-  /** Further streams that a record tells about. */
+  /** Further streams whose records this record contains. */
   readonly also?: readonly StreamKey[];
 }
 

@@ -37,7 +37,7 @@ export interface Result {
 
 export interface Report {
   readonly results: readonly Result[];
-  /** What the checks used of the sources, by the unit of their limits. */
+  /** Used quota of the sources, by the unit of their limits. */
   readonly credits: number;
   readonly requests: number;
 }

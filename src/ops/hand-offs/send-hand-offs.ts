@@ -30,7 +30,7 @@ const everyMs = 15_000;
 const usual = { webhookMs: 15_000, commandMs: 3_600_000 };
 /** Time from SIGTERM to SIGKILL for a command that must end. */
 const killMs = 5000;
-/** Most bytes of an answer that are read, to keep the connection. They mean nothing. */
+/** Longest answer that is read, in bytes, so that the connection can be kept. Its content is ignored. */
 const answerBytes = 16_384;
 
 export interface Deps {

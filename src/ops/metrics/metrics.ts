@@ -259,7 +259,7 @@ export const counters: readonly Family[] = [
 const settledMs = 120_000;
 
 export interface Measured extends Watched {
-  /** By account. `findQueues` adds later accounts. */
+  /** The queue of each account. `findQueues` adds later accounts. */
   readonly queues: ReadonlyMap<string, Pick<Queue, 'exportPrometheusMetrics'>>;
   readonly findQueues: () => Promise<void>;
   /** Accounts with invalid settings. */

@@ -26,7 +26,7 @@ export interface Visitor {
 export interface Session {
   /** Names the session, and cannot be made a cookie. */
   readonly id: string;
-  /** When it ends by itself. */
+  /** When the session expires. */
   readonly endsMs: number;
 }
 
@@ -186,7 +186,7 @@ export const isForwarded = (headers: Readonly<Record<string, unknown>>): boolean
 export const hostOf = (header: string | undefined): string => (header ?? '').replace(/:\d+$/, '');
 
 /**
- * Whether a page of ours sent the request, according to `Sec-Fetch-Site` and `Origin`. No current browser omits both
+ * Whether one of our pages sent the request, according to `Sec-Fetch-Site` and `Origin`. No current browser omits both
  * headers; such a request needs the CSRF token.
  */
 export function isSameOrigin(headers: {

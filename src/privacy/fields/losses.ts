@@ -1,4 +1,4 @@
-/** What field rules cost: what works no more, or with less, without a field. Pure. */
+/** The features that field rules disable or weaken. Pure. */
 import { type FieldRule, type FieldRules, rulesFor } from '../../engine/http/rules/field-rules.ts';
 import { matches } from '../../engine/http/rules/foreign-values.ts';
 

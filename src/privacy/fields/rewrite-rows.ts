@@ -148,8 +148,8 @@ async function rewriteHistory(
 }
 
 /**
- * Old values. A column whose value is nested in a field loses all of it by any rule that concerns its path. Columns that come
- * from no record stay: tombstones, and the parent of a member.
+ * Rewrites old values in sync.changes. Any rule for the path of a nested column removes all old values of the column.
+ * Columns that come from no record stay: tombstones, and the parent of a member.
  */
 export async function rewriteChanges(
   client: Client,

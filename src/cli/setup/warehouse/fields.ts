@@ -1,4 +1,4 @@
-/** `fields`: which fields are kept only in part, what is lost by that, and the rows of before. */
+/** `fields list | apply | lift`: the field rules, what each one costs, and their application to stored rows. */
 import type { Command } from 'commander';
 import { forgetJobs } from '../../../app/forget-jobs.ts';
 import { systemClock } from '../../../clock.ts';

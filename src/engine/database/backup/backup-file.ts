@@ -85,7 +85,7 @@ export function readBackup(bytes: AsyncIterable<Buffer>): BackupReader {
         }
         const end = rest.indexOf(betweenTables);
         const whole = end >= 0 ? end + 1 : rest.lastIndexOf(newline) + 1;
-        // What may be the beginning of the end of the table stays.
+        // Keeps a tail that may be the beginning of the end mark of the table.
         if (whole > 0) yield take(whole);
         else if (!(await more())) throw notWhole();
       }

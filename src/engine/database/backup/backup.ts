@@ -27,7 +27,7 @@ const settings: SessionSettings = {
   lock_timeout: 0,
   idle_in_transaction_session_timeout: 0,
 };
-/** A look at the rows every so many is enough. */
+/** Progress is shown each time this many rows are written. */
 const showEvery = 10_000;
 
 export interface CopiedTable {
@@ -127,7 +127,7 @@ export async function madeFor(client: pg.Client): Promise<Pick<BackupHeader, 'mi
   return { migrations, sourceFiles };
 }
 
-/** All tables with rows of ours. A table comes after those that it refers to. */
+/** All tables to copy. A table comes after the tables that it references. */
 export async function copiedTables(client: pg.Client): Promise<CopiedTable[]> {
   const { rows } = await client.query<CopiedTable & { refers: string[] }>(
     `select format('%I.%I', n.nspname, c.relname) as name,

@@ -1,4 +1,4 @@
-/** What the addresses of PostgreSQL and Redis say, read from DATABASE_URL and REDIS_URL. */
+/** The parts of the addresses in DATABASE_URL and REDIS_URL. */
 
 /** How far a connection is encrypted and checked, with the meaning that libpq gives these words. */
 export type TlsMode = 'disable' | 'prefer' | 'require' | 'verify-ca' | 'verify-full';

@@ -14,7 +14,7 @@ const batch = 5000;
 /** The schemas that the migrations and the sources own. */
 const ours = `n.nspname in ('sync', 'analytics', 'internal') or n.nspname in (select s.name from sync.source_schemas s)`;
 
-/** Tables with an account_id. Those of streams first: what their triggers write goes after them. */
+/** Tables with an account_id. Tables of streams come first, because their triggers write rows into other tables. */
 async function accountTables(db: Queryable): Promise<string[]> {
   const { rows } = await db.query<{ name: string }>(
     `select format('%I.%I', n.nspname, c.relname) as name

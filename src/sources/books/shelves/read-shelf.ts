@@ -225,7 +225,7 @@ export async function storeShelf(
 interface Found extends Read {
   readonly reading: Reading | undefined;
   readonly version: string | null;
-  /** As in `shelve`. */
+  /** See `Shelving`. */
   readonly changedMs: Ms;
   readonly movedMs: Ms;
 }
@@ -239,7 +239,7 @@ async function commitShelf({ ctx, claim, stream }: Job, key: ShelfKey, found: Fo
     const { listed, shelved } = await storeShelf({ ctx, claim, stream }, key, found, { client, care, at });
     if (found.whole) await noteShort(client, { ctx, claim, stream }, key.owner, found.replies);
     if (found.whole) await noteReading(client, key, { asOfMs: found.asOf, version: found.version });
-    // If the shelf does not tell when it changed, only the time of the read is known, which is no change latency.
+    // If the shelf has no change time, only the time of the read is known, which gives no change latency.
     if (shelved.inserted + shelved.updated + shelved.deleted > 0 && found.changedMs < found.asOf)
       await noteAges(
         client,

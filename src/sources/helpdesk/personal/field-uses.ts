@@ -1,5 +1,5 @@
 /**
- * What works no more, or with less, where fields are left out. The questions are those whose answers differ without them
+ * The features that need certain fields. Prepared questions are listed if their answers differ without the field
  * (test/integration/field-uses.test.ts).
  */
 import type { Uses } from '../../source.ts';
