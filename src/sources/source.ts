@@ -11,22 +11,22 @@
 import type { z } from 'zod';
 import type { Setting } from '../app/setting-types.ts';
 import type { Limits } from '../engine/budget/budget.ts';
+import type { Care, Moment, Writer } from '../engine/commit/commit.ts';
 import type { Merge, Table } from '../engine/commit/merge.ts';
-import type { Context, OpenSource } from '../engine/context.ts';
+import type { StoredReject } from '../engine/commit/rejects.ts';
+import type { Context, OpenSource, Reads } from '../engine/context.ts';
 import type { Client } from '../engine/database/pool.ts';
 import { type StreamKey, streamKey } from '../engine/database/stream-key.ts';
-import type { Planning, Question } from '../engine/forecast/plan.ts';
 import type { Part as Requests } from '../engine/forecast/plan-time.ts';
+import type { Planning, Question } from '../engine/forecast/planning.ts';
 import type { Dialect, Token } from '../engine/http/dialect.ts';
 import type { Request, SourceName } from '../engine/http/request.ts';
 import type { Kind } from '../engine/http/rules/field-rules.ts';
-import type { Replaying } from '../engine/load/replay.ts';
-import type { Reads } from '../engine/load/run-stream.ts';
 import type { Ask, Cuts, Ms, Reader } from '../engine/reading/reading.ts';
 import type { Claim } from '../engine/runs/claims.ts';
 import type { UsageError } from '../errors.ts';
 import type { LakeTable } from '../lake/table.ts';
-import type { Check } from '../ops/doctor/checks/check.ts';
+import type { SourceCheck } from '../ops/doctor/checks/check.ts';
 import type { PersonalRules } from '../privacy/redact.ts';
 import type { AnyRecord } from './record/record.ts';
 
@@ -76,7 +76,7 @@ export interface Source<Part extends object = object, Whole = Part> {
    * Checks of `doctor` for this source. Default: one that asks for a page of the first list, to see whether the source
    * answers and takes the credentials.
    */
-  readonly checks?: () => Promise<readonly Check[]>;
+  readonly checks?: () => Promise<readonly SourceCheck<Part>[]>;
   /** The tables of the source in the lake. Default: none. */
   readonly lakeTables?: readonly LakeTable[];
   /** The audit: re-reads random records while no other run needs the credits. Undefined if the source has no audit. */
@@ -197,6 +197,16 @@ interface Pending {
   changedAt?(db: Pick<Client, 'query'>, account: string, name: string): Promise<Date | undefined>;
   /** Number of records that a run still has to fetch. */
   countLeft(db: Pick<Client, 'query'>, of: { readonly account: string; readonly run: number }): Promise<number>;
+}
+
+/** A reject and its stored payload. `at` says when the payload was true. */
+export interface Replaying {
+  readonly client: Client;
+  readonly writer: Writer;
+  readonly care: Care;
+  readonly streams: readonly Stream[];
+  readonly stream: Stream;
+  readonly reject: StoredReject & { readonly payload: string; readonly at: Moment };
 }
 
 /** A record of any stream. */

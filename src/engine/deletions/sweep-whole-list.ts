@@ -2,8 +2,8 @@
 import type { ListStream, Row } from '../../sources/source.ts';
 import { count } from '../../words.ts';
 import { openSince } from '../commit/rejects.ts';
-import type { Context } from '../context.ts';
-import { type Outcome, readAnew } from '../load/list-loop.ts';
+import type { Context, Outcome } from '../context.ts';
+import { readAnew } from '../load/list-loop.ts';
 import type { Claim } from '../runs/claims.ts';
 import { beginningOf, settleAbsence } from './absence.ts';
 import { acceptsDeletions } from './swept-ranges.ts';

@@ -11,14 +11,13 @@
 import type { ListStream, Row, RowFacts } from '../../sources/source.ts';
 import { count } from '../../words.ts';
 import { openSince } from '../commit/rejects.ts';
-import { type Context, sourceNow, sourceOf } from '../context.ts';
+import { type Context, type Outcome, sourceNow, sourceOf } from '../context.ts';
 import { isRedundant } from '../coverage/coverage.ts';
 import type { Client } from '../database/pool.ts';
 import { listBatch, pageOf } from '../load/batch.ts';
 import { commitNow } from '../load/commit-queue.ts';
 import { commitRecords, requestPage } from '../load/commit-reply.ts';
 import { endsOf } from '../load/list-ends.ts';
-import type { Outcome } from '../load/list-loop.ts';
 import { booksOf, unlessTooLarge } from '../load/too-large.ts';
 import { type CreationOptions, readByCreation } from '../reading/by-creation.ts';
 import { inFewer } from '../reading/fewer.ts';

@@ -9,7 +9,7 @@ import { count } from '../../words.ts';
 import { keepBooks, noCounts } from '../commit/commit.ts';
 import type { Merge } from '../commit/merge.ts';
 import { dueRejects, openSince } from '../commit/rejects.ts';
-import { type Context, sourceOf, takeCredits } from '../context.ts';
+import { type Context, type Outcome, sourceOf, takeCredits } from '../context.ts';
 import { nextGap, readPosition } from '../coverage/coverage.ts';
 import { adoptPages, noteLook, notePages, noteProven } from '../coverage/pages.ts';
 import { copiesDiffer, hasRipe, isSettled, settleTies, takenBack } from '../coverage/ties.ts';
@@ -37,11 +37,6 @@ import { noteFailure } from './failures.ts';
 import { endsOf, lookOf } from './list-ends.ts';
 import { fewRejects, type Probe, probed } from './probe.ts';
 import { booksOf, clearRead, unlessTooLarge } from './too-large.ts';
-
-/** What could not be read, in words; undefined if nothing is missing. */
-export interface Outcome {
-  readonly partial?: string | undefined;
-}
 
 /** Moves the high-water mark of every list of the stream to now. */
 export async function syncList<T extends Row>(ctx: Context, claim: Claim, stream: ListStream<T>): Promise<Outcome> {

@@ -8,9 +8,9 @@ import type { Client } from '../../engine/database/pool.ts';
 import { parseJson } from '../../engine/exact-json.ts';
 import { check, isObject, type Reply } from '../../engine/http/request.ts';
 import { detailBatch, singleBatch } from '../../engine/load/batch.ts';
-import { NotStored, type Replaying } from '../../engine/load/replay.ts';
+import { NotStored } from '../../engine/load/replay.ts';
 import type { Ms } from '../../engine/reading/reading.ts';
-import type { DetailStream, ListStream, Row } from '../source.ts';
+import type { DetailStream, ListStream, Replaying, Row } from '../source.ts';
 import { lockMessages } from './messages/claim-messages.ts';
 import { membersOf, writeDetail } from './messages/detail.ts';
 

@@ -3,10 +3,10 @@
  * A list is read whole (`fullRefresh`), or from the last change on (`incremental`). A `feed` is read behind the last event.
  */
 import { shortName } from '../../engine/commit/merge.ts';
+import type { Reads } from '../../engine/context.ts';
 import type { DeletionEvents } from '../../engine/deletions/deletion-events.ts';
 import type { Request } from '../../engine/http/request.ts';
 import { listJobs } from '../../engine/load/list-jobs.ts';
-import type { Reads } from '../../engine/load/run-stream.ts';
 import { readFeed } from '../../engine/reading/by-feed.ts';
 import type { Ask } from '../../engine/reading/reading.ts';
 import { exitCodes, Fatal, Retry } from '../../errors.ts';

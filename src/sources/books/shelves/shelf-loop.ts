@@ -7,12 +7,11 @@
 import { keepBooks, withCare, writeBatch } from '../../../engine/commit/commit.ts';
 import { commitWork } from '../../../engine/commit/commit-work.ts';
 import { openSince } from '../../../engine/commit/rejects.ts';
-import type { Context } from '../../../engine/context.ts';
+import type { Context, Outcome } from '../../../engine/context.ts';
 import { isOfRecord } from '../../../engine/database/pool.ts';
 import { goneBy } from '../../../engine/deletions/lag.ts';
 import type { Reply } from '../../../engine/http/request.ts';
 import { byForce, driftOf, idsBatch, itemsBatch, rejectOf } from '../../../engine/load/batch.ts';
-import type { Outcome } from '../../../engine/load/list-loop.ts';
 import { ByPlace } from '../../../engine/load/too-large.ts';
 import { mostWithout } from '../../../engine/reading/collection.ts';
 import { covering, floorSecond, type Ms } from '../../../engine/reading/reading.ts';
