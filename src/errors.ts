@@ -273,7 +273,10 @@ const refusals: Readonly<Record<string, readonly [means: string, remedy: string]
   ENFILE: ['this machine may open no more files', 'End other programs, or raise fs.file-max.'],
 };
 
-/** This machine refuses what any program needs, such as disk or a working folder. It is no bug, wherever it is thrown. */
+/**
+ * The operating system refuses what every program needs, such as disk space or a working folder. Such an error is never
+ * a bug.
+ */
 export class MachineRefuses extends ShelfdeskError {
   constructor(cause: Error, [means, remedy]: readonly [means: string, remedy: string], code: string) {
     const { path } = cause as NodeJS.ErrnoException;

@@ -38,7 +38,7 @@ export function guide(schemas: readonly Schema[], isMasked: boolean): string {
 
 const more = (n: number) => `- ${n} more: see dictionary`;
 const roomOfTail = 40;
-/** A head and a line of names for each later schema. */
+/** Space for the later schemas: a heading and a line of names for each. */
 const roomOfOthers = (schemas: readonly Schema[], name: string): number =>
   500 * (schemas.length - 1 - schemas.findIndex(one => one.name === name));
 

@@ -120,7 +120,7 @@ function addQuestions(server: McpServer, { ground, questions, pii, answered }: S
     ({ name, account, certain }, { mcpReq }) =>
       answered(mcpReq.signal, async signal => {
         const { sql, question } = findQuery(questions, name);
-        // No time bounds it: it reads all rows that are here.
+        // A prepared question has no time range: it reads all rows.
         const always = { from: undefined, through: undefined };
         return toldOf(await ask(ground, { sql, account, certain, pii, ...always, signal }), { question, masked: !pii });
       }),
@@ -190,7 +190,7 @@ function addLooks(server: McpServer, session: Session): void {
   );
 }
 
-/** No agent waits for it: it is read when the server starts. */
+/** A longer time limit, for reads at the start of the server, when no agent waits. */
 const patient = (ground: Ground): Ground => ({ ...ground, limits: { ...ground.limits, ms: 60_000 } });
 
 async function readableCatalog(ground: Ground, pii: boolean): Promise<Schema[]> {

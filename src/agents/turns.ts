@@ -6,7 +6,7 @@ import { exitCodes, ShelfdeskError } from '../errors.ts';
 
 const mostAtOnce = 3;
 const mostWaiting = 20;
-/** A reader is made and dropped, and completeness is read, besides the query. */
+/** Time for the work around a query: its login is created and dropped, and completeness is read. */
 const besidesMs = 2000;
 
 export interface Turns {

@@ -114,7 +114,7 @@ async function oneAtATime(url: string, work: (client: pg.ClientBase) => Promise<
   const pool = makePool(url);
   const client = await pool.connect();
   try {
-    // Not waited for: a session that waits for a lock holds a snapshot, and the making of an index waits for that.
+    // Without waiting for the lock: a waiting session holds a snapshot, and the creation of an index waits for that.
     const { rows } = await client.query<{ free: boolean }>(`select pg_try_advisory_lock(${lock}) as free`);
     if (!rows[0]!.free)
       throw new ShelfdeskError(

@@ -85,7 +85,7 @@ export interface Config extends SourceConfig {
   alarm: AlarmConfig | undefined;
   /** Undefined: no hand-offs are sent. */
   handOff: HandOffConfig | undefined;
-  /** No reply of a source is read further. */
+  /** Largest reply of a source in bytes. Reading ends there. */
   replyBytes: number;
   logLevel: string;
 }

@@ -97,7 +97,7 @@ export function requireSource(config: Config, name?: string): void {
   );
 }
 
-/** For what needs a source where there is only the data of a demo. */
+/** The error of commands that need a source, in a folder that has only the data of a demo. */
 export const demoEnded = new UsageError(
   'this is the warehouse of the demo, which does not run now',
   '`npx shelfdesk demo --stay` runs it again; `npx shelfdesk init` connects a real help desk.',

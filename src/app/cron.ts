@@ -39,7 +39,7 @@ export function cronFault(expression: string): string | undefined {
     const fault = validate(alone) ? readOtherwise(given[i]!, field) : `allowed are ${allowed(field)}`;
     if (fault !== undefined) return `has the ${field.name} ${given[i]}: ${fault}`;
   }
-  // Fields that are right one by one have days that no month of theirs has.
+  // The fields are valid one by one, but no month has such a day.
   return isPossible(expression) && hasDueTime(expression)
     ? undefined
     : `is never due: no such day is in a month of it (day ${given.at(-3)}, month ${given.at(-2)})`;

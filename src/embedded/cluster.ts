@@ -54,7 +54,7 @@ async function initialise(place: Place, settings: Settings): Promise<void> {
     await rm(staging, { recursive: true, force: true });
     throw error;
   }
-  // If another process was first, the folder holds a cluster. Otherwise a foreign folder is in the way.
+  // If another process was faster, the folder holds a cluster. Otherwise the folder has other content.
   await stat(join(dataOf(place), 'PG_VERSION')).catch(cause => {
     throw new ShelfdeskError(
       `${place.home} is not empty and holds no database of ours`,

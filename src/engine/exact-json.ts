@@ -35,7 +35,10 @@ const large: Reviver = (key, value, { source = '' }) =>
 const each: Reviver = (_key, value, { source = '' }) => (typeof value === 'number' ? exactly(value, source) : value);
 const exactly = (value: number, source: string) => (String(value) === source ? value : new ExactNumber(source));
 
-/** With a reviver the parser recurses, and overflows the stack at a few thousand levels, which it reads without one. */
+/**
+ * A parser with a reviver recurses. It overflows the stack at a few thousand levels, which a parser without a reviver
+ * can read.
+ */
 function parseWith(text: string, reviver: Reviver): unknown {
   try {
     return parse(text, reviver);
@@ -97,7 +100,7 @@ export const integerOf = (digits: string): number | ExactNumber => {
   return Number.isSafeInteger(value) ? value : new ExactNumber(digits);
 };
 
-/** More zeros than this fit into no id. */
+/** No id has more zeros than this. */
 const mostZeros = 1000;
 
 /** The number as PostgreSQL writes it: without an exponent, with its zeros behind the point. */

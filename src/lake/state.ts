@@ -14,7 +14,7 @@ export interface LakeState {
 
 export interface StoredLake extends LakeState {
   readonly queue: string;
-  /** Or turned on: a new lake needs no tidying. */
+  /** Time of the last tidying; at first the time at which the lake was turned on. */
   readonly tidiedAt: Date;
 }
 
@@ -156,7 +156,7 @@ export async function turnOff(url: string): Promise<void> {
   );
 }
 
-/** One transaction. Throws ShelfdeskError if the role lacks a right for it. */
+/** Runs the work in one transaction with the rights of the owner. Throws ShelfdeskError if the role lacks a right. */
 async function inOwnersName(client: pg.Client, work: () => Promise<void>): Promise<void> {
   await client.query('begin');
   try {

@@ -14,7 +14,7 @@ export interface LakeTable {
   readonly account?: string | null;
   /** SQL of the record's id, for PostgreSQL and DuckDB. `t`: the table with a dot, or nothing. */
   readonly id?: (t: string) => string;
-  /** Columns that name a row, besides the account. */
+  /** Key columns, without the account. */
   readonly key: readonly string[];
   /** Columns that erasure empties in old files. */
   readonly personal?: readonly string[];

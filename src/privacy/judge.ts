@@ -113,7 +113,7 @@ const refused = (what: string) =>
 /** The ending of the program's files: it runs from its sources, or compiled. */
 const ending = extname(import.meta.url);
 
-/** One thread for all statements of the process. It keeps no process alive. */
+/** One thread parses all statements of the process. It does not keep the process alive. */
 let reader: Worker | undefined;
 
 function openReader(): Worker {
@@ -127,7 +127,7 @@ function openReader(): Worker {
   return thread;
 }
 
-/** It ends when it has read the statements that wait for it. */
+/** The thread ends after the statements that wait for it. */
 function retire(thread: Worker): void {
   if (reader === thread) reader = undefined;
   thread.postMessage({});

@@ -21,7 +21,7 @@ const withWords = String.raw`([A-Z]+ /\S*: [1-5][0-9]{2}) .*$`;
 
 /** Cuts these words. Returns the number of texts that had any. */
 export async function cutOlderWords(client: Pick<pg.ClientBase, 'query'>, account: string): Promise<number> {
-  // It proves nothing, and may be lost.
+  // The log is only for display, and may be lost.
   await client.query('delete from sync.request_logs where account_id = $1', [account]);
   let cut = 0;
   for (const [table, column] of texts) {

@@ -100,7 +100,7 @@ export async function searchPathOf(client: Pick<Client, 'query'>, pii: boolean):
   return (pii ? [...schemas, 'analytics', 'sync'] : ['safe', 'analytics', ...schemas]).join(', ');
 }
 
-/** All but those of a question of an agent, which live as long as the question. */
+/** Lists the readers without the temporary logins of agents. */
 export async function readersOf(db: pg.Pool): Promise<Reader[]> {
   const { rows } = await db.query<Reader>(
     `select r.role_name::text as reader, r.pii, r.accounts, r.created_at, r.created_by,

@@ -20,7 +20,7 @@ export interface Clues {
 export interface Erased {
   readonly customers: ReadonlySet<string>;
   readonly tickets: ReadonlySet<string>;
-  /** Without characters that PostgreSQL cannot store. */
+  /** Contact values, without characters that PostgreSQL cannot store. */
   readonly contacts: ReadonlySet<string>;
   /** The customers that an operator erased by id. */
   readonly asked: ReadonlySet<string>;

@@ -34,7 +34,7 @@ export async function readClocks(
   );
   const answeredMs = clock.now();
   return rows.flatMap(({ account, source, records, now_ms }) => {
-    // It was asked between the two.
+    // The source was asked between the two times.
     const machineMs = now_ms > answeredMs ? answeredMs - now_ms : Math.max(0, sentMs - now_ms);
     const off = clockOff(records, machineMs, labelOf(source));
     return off ? [{ account, source, ...off }] : [];

@@ -127,7 +127,7 @@ export async function readStreams<F extends keyof Figures>(
   return rows;
 }
 
-/** All figures of these accounts. Without settings in `served` the time left is null. */
+/** Reads all figures of these accounts. The time left is null for an account that is not in `served`. */
 export async function readStatus(
   db: pg.Pool,
   accounts: readonly string[],

@@ -31,7 +31,7 @@ export function readText(path: string, what?: string): string {
   if (zero >= 0)
     throw new UsageError(`line ${lineAt(bytes, zero)} of ${path} has a NUL byte: it is no UTF-8 text`, remedy);
   try {
-    // It takes a byte order mark away.
+    // TextDecoder removes a byte order mark.
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes).replaceAll(/\r\n?/g, '\n');
   } catch {
     throw new UsageError(`line ${lineAt(bytes, firstWrong(bytes))} of ${path} is no UTF-8 text`, remedy);

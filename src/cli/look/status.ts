@@ -200,7 +200,7 @@ function show(
   for (const one of streams) {
     const { source, stream: name, gaps, audit_confidence } = one;
     const stream = nameOf(one);
-    // One with a reason is a problem.
+    // A gap with a reason is listed as a problem.
     for (const gap of gaps.filter(({ reason }) => reason === null))
       say(`${stream}: gap in the ${gap.list} list from ${String(gap.from)} to ${String(gap.to)}`);
     for (const found of audit_confidence) say(`${stream}: ${auditSentence({ source, stream: name }, found)}`);

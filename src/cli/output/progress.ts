@@ -256,7 +256,7 @@ export function standing(
   const isMoving = used > 0 || elapsedMs <= settledMs;
   const workMs = left === undefined || !(isMoving || isWaiting) ? undefined : timeLeftMs(left, used, elapsedMs, limits);
   const leastMs = isWaiting ? wait.ms : 0;
-  // In the order of what matters: a narrow line loses its end.
+  // The most important words come first, because a narrow line loses its end.
   const words = [
     read,
     ...(isWaiting ? [waitText(wait)] : []),

@@ -139,7 +139,7 @@ const roomOf = (stream: NodeJS.WriteStream): Room =>
   stream.isTTY ? { columns: stream.columns || 80, rows: mostRows } : { columns: Infinity, rows: Infinity };
 
 const mostRows = 200;
-/** No column of text gets narrower for others. */
+/** Least width of a column of text when columns are narrowed. */
 const leastColumn = 8;
 const between = 2;
 
@@ -275,7 +275,7 @@ export function duration(ms: number): string {
   return `${Math.round(seconds / 86_400)} d`;
 }
 
-/** A second signal ends the process at once, and progress has hidden the cursor. */
+/** Shows the cursor, which progress has hidden, because a second signal ends the process immediately. */
 export function showCursor(): void {
   if (process.stderr.isTTY) process.stderr.write(cursor.show);
 }

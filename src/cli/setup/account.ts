@@ -118,7 +118,7 @@ async function remove(deps: Deps, account: string, { yes = false }: Asked): Prom
     );
   }
   const lake = await readLake(pg);
-  // Before anything goes: the lake loses it in an export.
+  // Checked before any removal, because the lake needs its package for the export that removes the account.
   if (lake !== undefined) await lakePackage();
   print(
     table(

@@ -23,7 +23,7 @@ const most = 3;
 interface Move {
   readonly account: string;
   readonly to: string;
-  /** Without a question, also where the comparison fails. */
+  /** Moves without a question, and even if the comparison fails. */
   readonly yes: boolean;
 }
 

@@ -98,8 +98,8 @@ function withHandOff(config: Config): Config & { handOff: HandOffConfig } {
 }
 
 /**
- * Sends, and prints what became of it. It sends as a process of sync.workers, so that no worker sends the same at the same
- * time.
+ * Sends, and prints the results. The command has a row in sync.workers, so that no worker sends the same message
+ * concurrently.
  */
 async function report(
   options: { json?: boolean },

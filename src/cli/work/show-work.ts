@@ -30,7 +30,7 @@ export function showWork(
 
   async function look(): Promise<void> {
     const now = new Date(clock.now());
-    // Not those that only a pause keeps open.
+    // Without runs that are open only because of a pause.
     const runs = (await readRuns(warehouse.pg, { account: null, open: true }, now))
       .reverse()
       .filter(

@@ -12,7 +12,10 @@ export interface Dependent {
   readonly statements: readonly string[];
 }
 
-/** All that goes with the dropped ones and is not ours, in the order in which it was made. Throws ShelfdeskError if some of it cannot be made again. */
+/**
+ * The objects of others that are dropped together with our views, in the order of their creation. Throws ShelfdeskError
+ * if one of them cannot be created again.
+ */
 export async function dependentsOf(
   client: pg.Client,
   dropped: readonly string[],
@@ -24,7 +27,7 @@ export async function dependentsOf(
   return rows;
 }
 
-/** Makes again what went with the dropped ones, and gives the rights on ours back. */
+/** Creates the dropped objects of others again, and restores the rights on our views and functions. */
 export async function restore(
   client: pg.Client,
   others: readonly Dependent[],
@@ -42,7 +45,7 @@ export async function restore(
       return false;
     }
   };
-  // One may read another that is younger, because somebody has replaced it.
+  // A view may depend on a younger one, if somebody has replaced it.
   for (let before = Number.POSITIVE_INFINITY; left.length > 0 && left.length < before; ) {
     before = left.length;
     const failed: Dependent[] = [];

@@ -43,7 +43,7 @@ const theViews = 'schema/views';
 const mayNot = '42501';
 /** SQLSTATE of an undefined object. */
 const isNot = '42704';
-/** For a role that may not create roles. */
+/** The SQL that an administrator runs for a role that may not create roles. */
 export const makeRoles =
   'create role shelfdesk_owner; create role shelfdesk_writer; create role shelfdesk_reader; create role shelfdesk_reader_pii; create role shelfdesk_sql';
 const silent = { info: () => {}, warn: () => {}, error: () => {} };

@@ -56,7 +56,7 @@ export const givesUp = {
  */
 export const ownNames = { search_path: 'pg_catalog, pg_temp' } satisfies SessionSettings;
 
-/** A process runs at most eight jobs of an account, besides its reconciler and schedule. */
+/** Least size of the pool: a process runs at most eight jobs of an account, its reconciler and its schedule. */
 const poolLeast = 10;
 /** The limit for any number of accounts. A query without a free connection waits for one. */
 const poolMost = 18;
@@ -71,7 +71,7 @@ export const workConnections = (accounts: number): number => Math.min(poolLeast 
 /** The most connections of a process, for its work and the budget. */
 export const connectionsOf = (accounts: number): number => workConnections(accounts) + ledgerMost;
 
-/** For pages and probes: many browsers, each for a moment. */
+/** Most connections for pages and probes: many browsers, each for a moment. */
 export const lookersMost = 4;
 /** A silent server counts as away. Longer than any look may take. */
 const silentMs = 25_000;

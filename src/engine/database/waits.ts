@@ -13,7 +13,7 @@ const hurryMs = 250;
 const patience = 3;
 /** The same wait is told again after this many looks. */
 const quiet = 300;
-/** From the first canceled statement to the end of a process that still runs. */
+/** A process that still runs this long after the first canceled statement is ended. */
 const endMs = 4000;
 
 /** The lock of migrate.ts, 'SHMI'. */

@@ -45,7 +45,7 @@ const hidden = ({ name, flag }: { name: string; flag: string }) => `(coalesce(t.
       select from sync.coverage c
       where (c.account_id, c.stream_key, c.list) = ($1, $2, '${name}') and not c.redundant))`;
 
-/** Whether this list shows the row, as far as lists of their own exist. `list`: SQL. */
+/** Whether this list shows the row, if rows of the stream are in different lists. `list`: SQL. */
 export function shownIn(stream: Lists & Pick<ListStream<Row>, 'key'>, list: string): string {
   const own = flagged(stream);
   if (own.length === 0) return 'true';

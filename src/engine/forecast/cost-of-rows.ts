@@ -63,7 +63,7 @@ async function countRows({ pg, account }: Pick<Context, 'pg' | 'account'>, from:
   return rows[0]!.n;
 }
 
-/** The first period has all of its credits at once. */
+/** All credits of the first period are available immediately. */
 function secondsOf(credits: number, { credits: most, reserve, periodMs, requestsPerSecond }: Limits): number {
   const allowed = most - reserve;
   return Math.max(credits / requestsPerSecond, (Math.max(0, credits - allowed) / allowed) * (periodMs / 1000));

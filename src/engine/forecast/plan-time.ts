@@ -178,7 +178,7 @@ function passOver(reader: Reader, nowMs: number, { periodMs }: ledger.Rules): { 
   const done = left - reader.left;
   const times = Math.floor(reader.left / done);
   reader.left -= times * done;
-  // The rest is shorter than the measured part.
+  // The remaining tail is shorter than the measured part.
   reader.sinceMs = Number.POSITIVE_INFINITY;
   reader.measured = undefined;
   if (reader.left > 0) return { ms: times * (nowMs - fromMs), requests: times * done };

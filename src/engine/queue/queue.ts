@@ -61,7 +61,7 @@ const anyTimeMs = 24 * 3_600_000;
 export type { Delivery };
 
 export interface JobQueue extends AsyncDisposable {
-  /** Adds the job, unless a job with this id waits or runs. A failed one is added anew. */
+  /** Adds the job, unless a job with this id waits or runs. A failed job is replaced. */
   add(name: string, id: string, payload: object): Promise<void>;
   /** Takes jobs until closed. Closing waits for running jobs. */
   work(process: (job: Delivery, token: string) => Promise<void>, onError: (error: Error) => void): Taking;
@@ -301,7 +301,7 @@ function wordless(process: (job: Delivery, token: string) => Promise<void>) {
 const removeOld = (jobs: Pick<Queue, 'clean'>): void =>
   void jobs.clean(failedSeconds * 1000, 0, 'failed').catch(() => {});
 
-/** Errors of one turn of the event loop, from which on a worker of BullMQ keeps everything else from running. */
+/** From this many errors in one turn of the event loop on, a worker of BullMQ blocks everything else. */
 const mostAtOnce = 100;
 const renewMs = 1000;
 

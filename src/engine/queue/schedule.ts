@@ -107,7 +107,7 @@ function knownOf(times: string): Map<number, number[]> {
 }
 const allKnown = new Map<string, Map<number, number[]>>();
 
-/** More minutes than one look needs. */
+/** Cached minutes: more than one search needs. */
 const keptMinutes = 100;
 
 const minuteOf = (ms: number) => Math.floor(ms / minuteMs) * minuteMs;
@@ -142,7 +142,7 @@ export function keepSchedule(ctx: Context, times: Times, opener: number, ring: (
     ctx.streams.filter(({ source }) => ctx.sources.has(source)),
     ring,
   );
-  /** The time up to which each plan was searched, so that each time is looked at once. */
+  /** The time up to which each plan was searched, so that no time is searched twice. */
   const lookedMs = new Map<Timetable, number>();
   for (const { task } of all) void task.start();
 

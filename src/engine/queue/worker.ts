@@ -31,7 +31,7 @@ import { redisRefusal } from './redis-refusals.ts';
 const busyMs = 1000;
 /** How often a job checks for the database while it is away. */
 const awayMs = 1000;
-/** A queue that is away emits several errors a second. One of them is logged in this time. */
+/** Interval of log lines about a queue that is away, which emits several errors a second. */
 const quietMs = 60_000;
 
 /** The jobs that run in this process, by id. */
@@ -43,7 +43,7 @@ export interface Jobs {
   stop(id: string, why: Error): void;
 }
 
-/** For a process that only watches. */
+/** The jobs of a process that only watches: none. */
 export const noJobs: Jobs = { has: () => false, claims: () => [], stop: () => {} };
 
 export interface Working extends AsyncDisposable {

@@ -55,8 +55,9 @@ export function* readByCursor(from: Ms, options: ReadingOptions, overlap = false
 }
 
 /**
- * Reads by cursor what has changed since a time, in the order of the changes. What moves while it is read moves to the end, where the
- * cursor meets it again. Each page proves what is before its last second, less the lookback.
+ * Reads by cursor what has changed since a time, in the order of the changes. A record that changes during the read
+ * moves to the end, where the cursor reads it again. Each page proves the range before its last second, at most up to
+ * the lookback.
  */
 export function* readChangedByCursor(from: Ms, options: ReadingOptions): Generator<Step, Proof, Page> {
   const { perPage, lookbackMs } = options;

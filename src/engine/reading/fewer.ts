@@ -69,9 +69,9 @@ export const isWholeEachTime = (read: unknown): boolean => {
   return manner === undefined || manner === 'whole';
 };
 
-/** If so many records one after the other are too large, the source may ignore how many a page are asked for. */
+/** If this many consecutive records are too large, the source probably ignores the requested page size. */
 const mostLarge = 20;
-/** Records that are read one by one behind one that is too large. */
+/** Most records that are read one by one behind a record that is too large. */
 const mostBehind = 200;
 
 /** Whether this request cannot be made smaller. */
@@ -95,7 +95,7 @@ class FewerReading<O extends ReadingOptions> {
   #place: { readonly walk: Walk; readonly records: number } | undefined;
   /** Of a whole list: why it is not claimed. */
   #lost: string | undefined;
-  /** Records one after the other that were too large. */
+  /** Number of consecutive records that were too large. */
   #many = 0;
   /** `since` of the last request in the order of the list itself, and as it was when a reply was too large. */
   #outer = Number.NEGATIVE_INFINITY;

@@ -214,7 +214,7 @@ function tied(from: Ms, to: Ms, { pages }: TieReading): Proof {
 }
 
 interface Walked {
-  /** Everything that happened before this time has been met. */
+  /** The walk has read everything that happened before this time. */
   readonly asOf: Ms;
   /** The part that could not be read. The walk ended there. */
   readonly failed?: string;
@@ -251,7 +251,7 @@ function* walkByCreation(
   }
 }
 
-/** Reads the pages that follow, if more of them follow the one that ended the claim. */
+/** Reads the pages behind the one that ended the claim, if there are any. */
 function* readFuture(
   since: Ms,
   pages: readonly Page[],

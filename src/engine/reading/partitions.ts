@@ -31,13 +31,13 @@ const fields = ['type', 'user_id', 'inbox_id'] as const;
  */
 export type Apart = { readonly asOf: Ms } | { readonly failed: string };
 
-/** From the request `since` to the end of the second. Records of the second `end` are met too, and counted. */
+/** From the request `since` to the end of the second. Records of the second `end` are read and counted too. */
 interface Wanted {
   readonly since: Ms;
   readonly end: Ms;
 }
 
-/** The records met, and the earliest as-of time of their pages. */
+/** The records that were read, and the earliest as-of time of their pages. */
 interface Met {
   readonly times: Map<string, Ms>;
   asOf: Ms;
@@ -97,7 +97,7 @@ function* countWindow(
   return undefined;
 }
 
-/** How many of the met records are in the window. */
+/** Number of records read that are in the window. */
 const metIn = ({ end, isListed }: Window, { times }: Met): number =>
   [...times].filter(([id, time]) => time < end || !isListed(id)).length;
 

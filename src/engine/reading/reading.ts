@@ -36,7 +36,7 @@ export interface Ask {
   readonly order?: 'created' | 'newest' | undefined;
   /** Together with `since`: no record that was last updated before this time. */
   readonly updatedSince?: Ms | undefined;
-  /** With `page`: how many records were shown before it, where these were fewer than a page was asked for. */
+  /** With `page`: the number of records before it, if earlier pages had fewer records than requested. */
   readonly behind?: number;
   /** A probe of one place of the list. Its reply is not checked for the end of the list. */
   readonly probe?: boolean;

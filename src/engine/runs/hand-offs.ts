@@ -98,7 +98,7 @@ export async function noteHandOffs(client: Client, account: string, run: number,
 
 /** The decision failed, so the next end of a run decides again. An index has this text. */
 const undecided = 'it could not be decided: ';
-/** Most runs that are decided again at once. */
+/** Most runs whose decision is repeated in one pass. */
 const mostUndecided = 10;
 
 /** Does all of `work`, or nothing of it, in a savepoint. Returns the error of work that failed. */
@@ -295,7 +295,7 @@ async function withhold(client: Client, handed: Candidate, why: string): Promise
   );
 }
 
-/** The same for the run that has just ended, if the candidates could not be read. */
+/** Withholds the hand-off of the run that has just ended, if the candidates could not be read. */
 async function withholdUnread(client: Client, run: number, why: string): Promise<void> {
   await client.query(
     `insert into sync.hand_offs (account_id, run_id, kind, started_at, ended_at, withheld)

@@ -141,7 +141,7 @@ export async function openSync(db: pg.Pool, run: Omit<NewRun, 'kind'>, now: Date
   });
 }
 
-/** From now on the run is alive while this process is. */
+/** Makes this process the opener of the run: the run counts as alive while the process lives. */
 export async function adoptRun(db: pg.Pool, run: number, opener: number): Promise<void> {
   await db.query(`update sync.stored_runs set opened_by = $2 where id = $1 and state = 'running'`, [run, opener]);
 }
@@ -172,10 +172,7 @@ export async function waitingWork(
   return rows;
 }
 
-/**
- * Whether another run waits to fetch the same ids: a run that a person started goes before one that the reconciler
- * opened.
- */
+/** Whether another run waits to fetch the same ids. A run of a person has priority over a run of the reconciler. */
 export async function othersWait(
   db: pg.Pool,
   { account, run, stream }: { account: string; run: number; stream: StreamKey },

@@ -46,7 +46,7 @@ export interface Process {
 export interface Presence extends AsyncDisposable {
   /** The number of this process in `sync.workers`, for this account. */
   readonly id: number;
-  /** From now on this process takes jobs. */
+  /** Notes that this process takes jobs now. */
   works(): Promise<void>;
   /**
    * Whether an unseen process is really gone. A restarted database has lost all locks, and sees no process until each

@@ -35,7 +35,7 @@ export function differencesOf(merge: Compared, found: readonly Differing[]): Dif
   return differences;
 }
 
-/** For a row that one side lacks, says which side. */
+/** A short value. For a row that one side lacks: the name of that side. */
 function brief(value: unknown, at: Differing['at']): unknown {
   if (at === 'row') return value === null ? null : 'there';
   if (typeof value === 'string') return shortened(value);
@@ -104,7 +104,7 @@ interface Versions {
   readonly theirs: number;
 }
 
-/** For a record of a list. */
+/** The kind of a difference in a record of a list. */
 export function kindOfRecord(
   { merge, edited = 'edited', quiet = {} }: Pick<ListStream<Row>, 'merge' | 'edited' | 'quiet'>,
   found: readonly Differing[],
@@ -121,7 +121,7 @@ export function kindOfRecord(
   );
 }
 
-/** For edits that do not move the version of their record. */
+/** The kinds of edits that do not change the version of their record. */
 export const kindsOfQuiet = (edits: readonly string[], version: string): string =>
   [...new Set(edits.map(edit => `${edit} do not move ${version}`))].sort().join('; ');
 

@@ -18,7 +18,7 @@ export interface Standing {
   readonly isItself: boolean | null;
   /** The request was sent after the row was written, so nothing in the row can be newer than the reply. */
   readonly isOlder: boolean;
-  /** For records with a version. */
+  /** Version of the record in ms; null if records have none. */
   readonly updatedMs: Ms | null;
   /** For tickets: the messages are as new as the ticket, and no newer than the reply. */
   readonly hasMessages: boolean | null;

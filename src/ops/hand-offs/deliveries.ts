@@ -79,7 +79,7 @@ export async function holderOf(db: pg.Pool, line: Line): Promise<number | undefi
   return rows[0]?.holder;
 }
 
-/** Not if another process holds it now. */
+/** Updates the delivery unless another process holds it now. */
 const ofHolder = '(hand_off_id, channel) = ($1, $2) and held_by = $3 and delivered_at is null';
 
 export async function noteDelivered(db: pg.Pool, { handOff, channel }: Delivery, worker: number, now: Date) {

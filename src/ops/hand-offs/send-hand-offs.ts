@@ -205,7 +205,7 @@ async function run(
     try {
       if (child.pid !== undefined) process.kill(-child.pid, how);
     } catch {
-      // It has ended.
+      // The process has ended.
     }
   };
   let isStopped = false;
@@ -222,7 +222,7 @@ async function run(
   const why = await ended;
   // Later the number of its process group may be that of another one.
   limit.signal.removeEventListener('abort', stop);
-  // One that was stopped has not done its work, whatever it ended with.
+  // A stopped command has failed, even with exit code 0.
   if (isStopped) return limit.isOver() ? `it did not end within ${commandMs / 60_000} min` : 'it was stopped';
   return why;
 }

@@ -255,7 +255,7 @@ export const counters: readonly Family[] = [
   },
 ];
 
-/** This long after its minute nothing more is recorded in it, because the slowest request has been answered. */
+/** A minute is final after this time, because the slowest request has been answered. */
 const settledMs = 120_000;
 
 export interface Measured extends Watched {

@@ -38,7 +38,7 @@ export interface Asking {
 }
 
 export const cookieName = 'shelfdesk';
-/** One working day. */
+/** Lifetime of a session: one working day. */
 export const sessionMs = 12 * 3_600_000;
 /** Most wrong tokens per address and minute. Further attempts are refused. */
 // @internal Tests try as often, and once more.

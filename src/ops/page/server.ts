@@ -107,7 +107,7 @@ export async function servePage(site: Site, port: number): Promise<Serving> {
   };
 }
 
-/** Without a socket, for tests. `close` also ends event streams. */
+/** Makes the server without a socket, for tests. `close` also ends event streams. */
 // @internal Tests ask the page without a socket.
 export async function makeApp(site: Site): Promise<{ app: FastifyInstance; close: () => Promise<void> }> {
   demandSafe(site.web);

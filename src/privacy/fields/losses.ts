@@ -2,7 +2,7 @@
 import { type FieldRule, type FieldRules, rulesFor } from '../../engine/http/rules/field-rules.ts';
 import { matches } from '../../engine/http/rules/foreign-values.ts';
 
-/** Each rule once, however often and in which spelling it is written. */
+/** The rules without repetitions, in any spelling. */
 export const rulesIn = (of: FieldRules | undefined): FieldRule[] =>
   [...new Map(of?.rules.toReversed().map(rule => [rule.full, rule])).values()].reverse();
 

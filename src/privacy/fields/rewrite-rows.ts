@@ -105,7 +105,7 @@ export async function rewriteHistories(at: Rewriting, of: FieldRules, add: (tabl
     }
 }
 
-/** Without the account. */
+/** Columns of the primary key, without the account. */
 async function primaryKey(db: pg.Pool, table: string): Promise<string[]> {
   const { rows } = await db.query<{ name: string }>(
     `select a.attname as name from pg_index i cross join unnest(i.indkey::smallint[]) with ordinality k (number, n)

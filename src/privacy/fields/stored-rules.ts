@@ -15,14 +15,14 @@ import { rulesIn } from './losses.ts';
 export interface StoredRule {
   /** The rule in the spelling of the operator. */
   readonly rule: string;
-  /** With the key of its kind: see FieldRule. */
+  /** The rule with the key of its kind: see FieldRule. */
   readonly full_rule: string;
   readonly since: Date;
   /** When the rows stored before the rule were rewritten; null: not yet. */
   readonly applied_at: Date | null;
 }
 
-/** In the order of their text. */
+/** Reads the stored rules in the order of their text. */
 export async function storedRules(db: Pick<pg.ClientBase, 'query'>, account: string): Promise<StoredRule[]> {
   const { rows } = await db.query<StoredRule>(
     'select rule, full_rule, since, applied_at from sync.field_rules where account_id = $1 order by rule collate "C"',

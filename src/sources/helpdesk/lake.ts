@@ -1,4 +1,4 @@
-/** The tables of the help desk in the lake: those of its records, and what is made of them. */
+/** The tables of the help desk in the lake: those of its records, and tables derived from them. */
 import type { LakeTable } from '../../lake/table.ts';
 import { masksOfRecord } from '../record/masks.ts';
 import { tables } from './records.ts';

@@ -34,11 +34,11 @@ const trailer = z.object({
 export type BackupTrailer = z.infer<typeof trailer>;
 
 export interface BackupReader {
-  /** To be called first. */
+  /** The header of the file. Must be read first. */
   header(): Promise<BackupHeader>;
   /** The rows of the next table. To be read to their end. */
   rows(): AsyncGenerator<Buffer>;
-  /** To be called last. Throws unless the file is whole, ends here, and has this many rows in each table. */
+  /** Must be called last. Throws unless the file is whole, ends here, and has this many rows in each table. */
   check(rows: ReadonlyMap<string, number>): Promise<void>;
 }
 
@@ -46,7 +46,7 @@ export interface BackupReader {
 export function readBackup(bytes: AsyncIterable<Buffer>): BackupReader {
   const source = bytes[Symbol.asyncIterator]();
   const hash = createHash('sha256');
-  /** Not consumed yet. It begins where a line begins. */
+  /** Bytes that are not consumed yet. They begin at the start of a line. */
   let rest: Buffer = Buffer.alloc(0);
 
   /** False at the end. */

@@ -32,11 +32,11 @@ const showEvery = 10_000;
 
 export interface CopiedTable {
   readonly name: string;
-  /** Without generated ones. Quoted where SQL needs it. */
+  /** Columns without the generated ones, quoted where SQL needs it. */
   readonly columns: string[];
 }
 
-/** Called with the rows of the table so far. */
+/** Called with the number of rows of the table so far. */
 export type ShowRows = (table: string, rows: number) => void;
 
 export interface BackedUp {

@@ -316,7 +316,8 @@ export function lineFor(owners: string, name: string, password: string): string 
   if (!URL.canParse(plain)) throw noLine();
   const url = new URL(plain);
   for (const key of personal) url.searchParams.delete(key);
-  // Some servers take the name of the database from it (endpoint=…). Session settings begin with a hyphen.
+  // Removes `options` if it has session settings, which begin with a hyphen. Some servers need other values there
+  // (endpoint=…).
   if (/(^|\s)-/.test(url.searchParams.get('options') ?? '')) url.searchParams.delete('options');
   [url.username, url.password] = [name, password];
   // A socket URL holds name and password only in these parameters.

@@ -53,7 +53,7 @@ export async function beginRemoval(db: pg.Pool, { account, who }: { account: str
        values ($1, '', '', $2, $3, 'the account is being removed') on conflict do nothing`,
       [account, now, who],
     );
-    // A process that still holds a stream of them is fenced off.
+    // Without its run, a process that still holds a claim cannot commit.
     await client.query('delete from sync.stored_runs where account_id = $1', [account]);
   });
 }

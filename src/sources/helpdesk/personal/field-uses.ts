@@ -4,7 +4,7 @@
  */
 import type { Uses } from '../../source.ts';
 
-/** Whether a message is a reply, of whom, and when. */
+/** Fields that show whether a message is a reply, and by whom. */
 const ofAuthor = ['type', 'direction', 'user_id'];
 const ofReply = [...ofAuthor, 'created_at'];
 
