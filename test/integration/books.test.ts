@@ -175,7 +175,7 @@ test.concurrent('what is odd about a volume: every column, exactly', long, async
 
 describe.concurrent('the list of a shelf, and the volume itself', () => {
   test(
-    'a row of a list never goes over the full record, and if it has changed, the volume is asked for once more',
+    'a row of a list never replaces the full record; if the row has changed, the volume is fetched again',
     long,
     async () => {
       await using catalog = await openCatalog();

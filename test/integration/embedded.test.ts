@@ -365,7 +365,7 @@ test('an interruption leaves no server behind', async () => {
   expect(await runs({ dataFolder: (await findPlace(folder)).home })).toBe(false);
 });
 
-test('a folder that holds something else is refused and left alone', async () => {
+test('a folder with other content is refused and stays unchanged', async () => {
   const folder = await serverFolder();
   const { home } = await findPlace(folder);
   await mkdir(home);

@@ -184,7 +184,7 @@ describe('files', () => {
   });
 });
 
-test('the restore drops all schemas of ours, with and without Compose', async () => {
+test('the documented restore drops all our schemas, with and without Compose', async () => {
   await using db = await freshDatabase();
   const { rows } = await db.pool.query(
     `select nspname from pg_namespace where nspname !~ '^pg_' and nspname not in ('information_schema', 'public')`,

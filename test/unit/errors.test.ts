@@ -155,7 +155,7 @@ describe('what is stored of an error', () => {
     expect(inspect(outer, { depth: 9, showHidden: true })).not.toContain('Ann');
   });
 
-  test('a value that PostgreSQL, DuckDB or a parser quotes is not part of its message', () => {
+  test('values that PostgreSQL, DuckDB or a parser quotes are left out of the message', () => {
     const refused = Object.assign(new Error('invalid input syntax for type integer: "Ann"'), { code: '22P02' });
     expect(messageOf(refused)).toBe('the database refuses a value (22P02)');
     for (const before of ['', 'the lake: '])

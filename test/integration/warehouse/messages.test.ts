@@ -348,7 +348,7 @@ test('a change time with more digits than a millisecond is no reason to wait for
   expect(await read(s, 20)).toEqual(counted({}));
 });
 
-test('a ticket that is gone takes its messages along; when it comes back, so do they', async () => {
+test('a deleted ticket deletes its messages; if it comes back, they do too', async () => {
   await using s = await scripted();
   shows(s, 't1', 5, [message('m1', { attachments: [attachment('a1')] }), message('m2')]);
   await read(s, 10);

@@ -29,7 +29,7 @@ describe('properties', () => {
       });
     });
 
-  test('records that are too large alone leave gaps, and all others are there', () => {
+  test('records that are too large alone leave gaps, and all other records are read', () => {
     fc.assert(holdsWhileMoving(fewer(readMovingList), { large: large(perPage, tenth) }), {
       ...runs(100),
       endOnFailure: true,

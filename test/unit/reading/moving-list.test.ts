@@ -117,7 +117,7 @@ describe.each([{ inclusive: false }, { inclusive: true }])('since_updated_at, in
   });
 });
 
-test('a reply that takes long, and is therefore dated early, claims no version that its rows cannot replace', () => {
+test('a slow reply, which is dated early, claims no version that its rows cannot replace', () => {
   // r8 changes twice in the second in which it is read. The page that shows the later change takes a minute.
   const pace = Array.from({ length: 40 }, (_, moment) => (moment === 27 ? 60_000 : 0));
   const run = given({ layout: [{ gap: 5, count: 8 }], ageMs: 0, pace }, { lookbackMs: 0 });
