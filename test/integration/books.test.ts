@@ -19,7 +19,7 @@ const readings = (volumes: number, says: boolean) =>
 
 describe.concurrent.for([true, false])('lists of shelves say when: %s', shelfDates => {
   test(
-    'a first load is equal and costs what it must; nothing new costs a request for each list and writes nothing',
+    'a first load is equal at the expected cost; a sync without changes costs a request for each list and writes nothing',
     shelfDates ? {} : long,
     async () => {
       await using catalog = await openCatalog({

@@ -177,7 +177,7 @@ describe('the figures are those of SQL', () => {
     );
   });
 
-  test('problems with their remedies, in the order of what is worst', async () => {
+  test('problems with their remedies, the worst first', async () => {
     const page = (await get('/accounts/failing')).body;
     const rows = await world.rows<{ says: string; remedy: string }>(
       `select says, remedy from sync.problems where account_id = 'failing'

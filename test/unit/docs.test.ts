@@ -143,7 +143,7 @@ describe('files', () => {
     expect(wrong).toEqual([]);
   });
 
-  test('nothing leads out of the project', () => {
+  test('no link leads out of the project', () => {
     const texts = [...documents, '.env.example', 'docker-compose.yml', 'Dockerfile', '.ci/run', 'package.json'];
     for (const path of texts) {
       expect(read(path), path).not.toMatch(/(?:^|[\s("'`])\/(?:work|home|root|Users)\//);

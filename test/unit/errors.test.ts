@@ -114,7 +114,7 @@ describe('what is said of it', () => {
     expect([isAway(told), describeOutage(told, 'the warehouse'), told.exitCode]).toEqual([true, words, 1]);
   });
 
-  test('a Redis names its cause as well, and what is away has the name that it is given', () => {
+  test('an error of Redis has its cause too, and the missing server has the name that the caller gives', () => {
     const full = Object.assign(new Error('MISCONF it says'), { name: 'ReplyError' });
     expect(describeOutage(full)).toBe('Redis cannot be used: it cannot write to its disk (MISCONF it says)');
     expect(describeOutage(withCode('ECONNREFUSED'), 'the queue')).toBe('the queue does not answer: what it says');

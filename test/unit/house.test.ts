@@ -303,7 +303,7 @@ describe('what varies comes in as an argument', () => {
     expect(matching(/\bDate\.now\b|\bnew Date\(\)|\bperformance\.now\b|\bhrtime\b/)).toEqual(['src/clock.ts']);
   });
 
-  test('only open-context.ts brings chance in, and cryptographic chance is for names, passwords and sessions', () => {
+  test('only open-context.ts provides random numbers, and cryptographic ones are for names, passwords and sessions', () => {
     expect(matching(/\bMath\.random\b/)).toEqual(['src/app/open-context.ts']);
     const named = (path: string) =>
       path.startsWith('src/embedded/') || ['src/ops/page/auth.ts', 'src/privacy/readers.ts'].includes(path);

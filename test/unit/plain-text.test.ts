@@ -107,7 +107,7 @@ test('nested quotes cost bounded time and lose no word', async () => {
   expect(simplified).toBe(true);
 });
 
-test('a list that shows odd attributes is numbered all the same', async () => {
+test('a list with odd attributes is still numbered', async () => {
   for (const attributes of [
     'type="__proto__"',
     'type="constructor"',

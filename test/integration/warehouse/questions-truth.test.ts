@@ -134,7 +134,7 @@ test('a reply that is not here yet makes no ticket look unanswered', async () =>
   expect(await answer('first-response-in-time', 'acme')).toMatchObject([{ tickets: 1 }]);
 });
 
-test('an account that is behind has its own 13 weeks', async () => {
+test('an account that is behind gets 13 weeks up to its own completeness', async () => {
   // `slow`, `one`, `two` and `was`.
   expect(await answer('first-response-in-time')).toMatchObject([{ inbox: 'no inbox', tickets: 4 }]);
 });

@@ -215,7 +215,7 @@ describe('a source that does not keep to its word', () => {
     expect(run.mirror.rows.size).toBe(9);
   });
 
-  test.each(['request', 'page'] as const)('an order within a second that is another for each %s is a gap', ties => {
+  test.each(['request', 'page'] as const)('a second whose order differs for each %s is a gap', ties => {
     const run = given({ ties, layout: [few, { gap: 5, count: 30 }, few, few, few] });
     drive(run);
     const tie = second(run, 2);
