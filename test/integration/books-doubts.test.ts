@@ -147,7 +147,7 @@ describe.concurrent('a record that is odd', () => {
   );
 
   test(
-    'a volume of a list that PostgreSQL refuses is a reject; its row, shelf and place stay as they were',
+    'a volume of a list that cannot be stored is a reject, and keeps its row and its place on the shelf',
     long,
     async () => {
       await using catalog = await openCatalog(adaOnly);
