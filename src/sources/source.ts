@@ -11,8 +11,8 @@
 import type { z } from 'zod';
 import type { Setting } from '../app/setting-types.ts';
 import type { Limits } from '../engine/budget/budget.ts';
-import type { Care, Moment, Writer } from '../engine/commit/commit.ts';
 import type { Merge, Table } from '../engine/commit/merge.ts';
+import type { Tx, Writer } from '../engine/commit/page.ts';
 import type { StoredReject } from '../engine/commit/rejects.ts';
 import type { Context, OpenSource, Reads } from '../engine/context.ts';
 import type { Client } from '../engine/database/pool.ts';
@@ -27,7 +27,7 @@ import type { Claim } from '../engine/runs/claims.ts';
 import type { UsageError } from '../errors.ts';
 import type { LakeTable } from '../lake/table.ts';
 import type { SourceCheck } from '../ops/doctor/checks/check.ts';
-import type { PersonalRules } from '../privacy/redact.ts';
+import type { Personal } from '../privacy/redact.ts';
 import type { AnyRecord } from './record/record.ts';
 
 /**
@@ -154,20 +154,6 @@ export interface Audit {
   readonly othersWant?: string;
 }
 
-/** The fields and columns of a stream that identify a person. */
-export interface PersonalData {
-  /**
-   * Columns that are masked for readers without the right to personal data. Erasure sets them to null, so none is `not
-   * null`.
-   */
-  readonly columns: readonly string[];
-  /**
-   * Top-level fields of a record that hold an email address or a phone number at any depth. Erasure recognises a person
-   * by these values. The columns of these fields are personal too.
-   */
-  readonly contacts: readonly string[];
-}
-
 /** The jobs of a stream, by kind of run. A stream without a job does not support that kind. */
 export interface StreamJobs {
   /** Reads new records up to now. */
@@ -199,14 +185,12 @@ interface Pending {
   countLeft(db: Pick<Client, 'query'>, of: { readonly account: string; readonly run: number }): Promise<number>;
 }
 
-/** A reject and its stored payload. `at` says when the payload was true. */
+/** A reject and its stored payload. The transaction says when the payload was true. */
 export interface Replaying {
-  readonly client: Client;
-  readonly writer: Writer;
-  readonly care: Care;
+  readonly tx: Tx<Writer>;
   readonly streams: readonly Stream[];
   readonly stream: Stream;
-  readonly reject: StoredReject & { readonly payload: string; readonly at: Moment };
+  readonly reject: StoredReject & { readonly payload: string };
 }
 
 /** A record of any stream. */
@@ -271,10 +255,8 @@ interface Described {
   /** Whether a verify run compares a random sample of this stream's records. */
   readonly sampled?: boolean;
   readonly merge: Merge;
-  /** Personal data of the stream; undefined if the stream has none. */
-  readonly personal?: PersonalData;
-  /** Rules that find and redact erased people in this stream, for streams where `personal` is not sufficient. */
-  readonly personalRules?: PersonalRules;
+  /** Rules that find and redact erased people in this stream; undefined if it has no personal data. */
+  readonly personal?: Personal;
   /** Fields in the specification. Any other field is drift: the field stays in `_payload` and is counted. */
   readonly fields: ReadonlySet<string>;
   /**
@@ -355,7 +337,7 @@ export interface ListStream<T extends Row> extends Described {
   readonly edited?: string;
   /** For a list with a version: names of edits that do not change the version, by field. Default: `edits`. */
   readonly quiet?: Readonly<Record<string, string>>;
-  /** Further merge parameters, from $7 on: derived from the request and from `shownBy` of the reply, in ms. */
+  /** Further merge parameters, from $8 on: derived from the request and from `shownBy` of the reply, in ms. */
   parameters?(ask: Pick<Ask, 'since'>, shownBy: Ms): unknown[];
 }
 
@@ -405,7 +387,7 @@ export interface DetailStream<P extends Row, T extends Row> extends Described {
   /** The fields that `derive` reads. */
   readonly derivesFrom: readonly string[];
   /**
-   * Further merge parameters, from $7 on, each a list with one value for each member: made of the derived values of the
+   * Further merge parameters, from $8 on, each a list with one value for each member: made of the derived values of the
    * members, their positions in the record, from 0, and the as_of of the reply.
    */
   parameters(derived: readonly unknown[], places: readonly number[], asOfMs: Ms): (readonly unknown[])[];
@@ -433,7 +415,7 @@ export interface ShelfStream<S extends Row, V extends Row> extends Described {
   readonly ifAbsent: Merge;
   readonly members: Described & {
     readonly ifAbsent: Merge;
-    /** SQL for the comparison of stored and received positions: $7 owner, $8 shelf, $9 position of each row. */
+    /** SQL for the comparison of stored and received positions: $8 owner, $9 shelf, $10 position of each row. */
     readonly places: Pick<Merge, 'declared'>;
     request(owner: string, id: string, startIndex: number, maxResults: number): Request<V>;
   };

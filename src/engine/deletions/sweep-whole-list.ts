@@ -12,7 +12,7 @@ export async function sweepWholeList(ctx: Context, claim: Claim, stream: ListStr
   const started = new Date(ctx.clock.now());
   const missing: string[] = [];
   for (const { name: list } of stream.lists) {
-    const { gaps, whole } = await readAnew(ctx, claim, stream, list, {
+    const { gaps, whole } = await readAnew({ ctx, claim, stream }, list, {
       fromMs: beginningOf(ctx, stream),
       walk: undefined,
     });

@@ -40,8 +40,8 @@ export async function replay(
       const stream = streams.find(({ key }) => key === reject.stream_key);
       if (stream?.replay === undefined) throw new NotStored('it is fetched again');
       const at = { nowMs, asOfMs: as_of.getTime() };
-      const writer = { account, run: null };
-      await stream.replay({ client, writer, care, streams, stream, reject: { ...reject, payload, at } });
+      const tx = { client, claim: { account, run: null }, at, care };
+      await stream.replay({ tx, streams, stream, reject: { ...reject, payload } });
       const shown = stream.kind === 'detail' ? stream.of : stream;
       const shownId = stream.kind === 'detail' ? reject.ask_id : reject.record_id;
       if (shownId !== null && shown.rowFacts)
