@@ -124,7 +124,8 @@ export async function serve(rounds: Rounds, config: Config, jobs: readonly Job[]
   };
   const schedule = stack.use(keepSchedule(ctx, config.schedule, presence.id, alarm));
   const afterEach = (stream: string) => {
-    // Lists say when they have stored rows. A run of details ends after some minutes, and others may wait.
+    // Other work may wait after the end of a stream of details, which runs for some minutes. Lists report stored rows
+    // themselves.
     mayWait ||= ctx.streams.some(({ key, kind }) => key === stream && kind !== 'list');
     rounds.ring(member);
   };

@@ -30,7 +30,10 @@ const harmless = [
   ...['pg_tablespace_size', 'pg_partition_tree', 'pg_partition_ancestors', 'pg_is_in_recovery', 'pg_current_wal_lsn'],
 ];
 
-/** Functions that are not called volatile, and use up a transaction id, or run a text or read a relation that they are given. */
+/**
+ * Functions that are not marked volatile, but take a transaction id, run a text, or read a relation named by an
+ * argument.
+ */
 const acting = [
   ...[
     'txid_current',

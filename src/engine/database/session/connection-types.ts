@@ -25,7 +25,7 @@ export interface DatabaseAddress {
   readonly options: string | undefined;
   readonly tls: Tls;
   readonly directTls: boolean;
-  /** The login is tied to the TLS connection where the server can. */
+  /** Channel binding: the login is bound to the TLS connection if the server supports it. */
   readonly bindsChannel: boolean;
 }
 
