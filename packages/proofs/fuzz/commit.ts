@@ -86,8 +86,7 @@ export class Fuzz implements AsyncDisposable {
     const fuzz = new Fuzz(s);
     await register(
       s.pool,
-      'default',
-      0,
+      { account: 'default', sinceMs: 0 },
       [
         { stream: 'books.shelves', list: 'o' },
         { stream: 'books.volumes', list: 'default' },
@@ -199,7 +198,7 @@ export class Fuzz implements AsyncDisposable {
     const wanted = { id, due: { labels, inbox: [] } };
     const request = messages.request(id, labels.length > 0 ? ['labels'] : []);
     const reply = await this.#ctx.sources.get('helpdesk')!.send(request, { lane: 'fresh', tries: 1 });
-    await commitNow(this.#ctx, detailOf(this.#ctx, this.#claim('messages'), messages as never, reply, wanted));
+    await commitNow(this.#ctx, detailOf(this.#ctx, this.#claim('messages'), messages as never, reply, { wanted }));
   }
 
   async #ticket(

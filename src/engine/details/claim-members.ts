@@ -83,7 +83,7 @@ export async function claimSame<T extends Same>(
   { nowMs, sourceMs, onlyFirst }: Moment & { onlyFirst: boolean },
 ): Promise<Map<T, ClaimedMembers>> {
   const { table, asOf, by: reader } = rowsOfParent(stream);
-  // In one order, so that two such statements do not wait for each other crosswise.
+  // Sorted, so that two such statements cannot deadlock.
   const asked = shown.toSorted((a, b) => (a.id < b.id ? -1 : 1));
   const { rows } = await client.query<ClaimedMembers>({
     name: `claim same of ${stream.key}`,

@@ -69,7 +69,7 @@ export function detailsOf(ctx: Context, claim: Claim, stream: Detail | ById): De
     lane: 'fresh',
     unknownFails: false,
     request: ({ id, due = {} }) => stream.request(id, embedsFor(stream, due)),
-    entry: (reply, wanted, heard) => detailOf(ctx, claim, stream, reply, wanted, heard),
+    entry: (reply, wanted, heard) => detailOf(ctx, claim, stream, reply, { wanted, heard }),
     // Not of a record so new that a replica may not have it yet.
     async bury(id, asOfMs) {
       const isBelieved = (await saidGone(ctx.pg, claim, id)) && (await wasThere(ctx, stream.of, id, asOfMs));

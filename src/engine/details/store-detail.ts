@@ -28,12 +28,13 @@ import { beginAgain } from '../runs/ranges.ts';
 import type { Counts } from '../runs/runs.ts';
 import { claimMembers, claimSame, keepReading, type Same } from './claim-members.ts';
 import type { Detail, Wanted } from './detail-rows.ts';
+import type { Heard } from './details.ts';
 import { detailBatch, idsIn, type Members } from './members.ts';
 import { writeNames } from './names.ts';
 
 /**
  * The record and its members. If the record cannot be stored, a reject is stored instead, so that one record does not
- * stop the others. `stored` hears whether the stored members are as new as the record, and whether anything was rejected. If
+ * stop the others. `heard` hears whether the stored members are as new as the record, and whether anything was rejected. If
  * they are not, the record stays pending.
  */
 export function detailOf(
@@ -41,8 +42,7 @@ export function detailOf(
   claim: Claim,
   stream: Detail,
   reply: Reply<Row>,
-  wanted: Wanted,
-  stored: (current: boolean, isRejected: boolean) => void = () => {},
+  { wanted, heard }: { readonly wanted: Wanted; readonly heard?: Heard | undefined },
 ): Entry {
   const credits = sourceOf(ctx, stream.source).send.takeCredits();
   const reading = membersOf(stream, reply);
@@ -89,7 +89,7 @@ export function detailOf(
   };
   const committed = () => {
     begunAgain.add(claim);
-    stored(isCurrent, isRejected);
+    heard?.(isCurrent, isRejected);
   };
   const rows = async () => rowsOf(claim, stream, reply, await reading, moment);
   return { write, rows, refused, committed, size: reply.text.length };

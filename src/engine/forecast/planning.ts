@@ -11,7 +11,7 @@ export type Question =
 /** Time in ms to store a page of a list (`page`) or a record by id (`record`). Includes the query for the next one. */
 export const storeMs = { page: 20, record: 8 };
 
-/** What a forecast collects while it is made. */
+/** The state of a forecast while it is computed. */
 export interface Planning {
   readonly ctx: Context;
   readonly nowMs: Ms;

@@ -124,7 +124,7 @@ export async function againBefore(db: pg.Pool, claim: Claim, list: string, asOfM
   return rows[0]!.until_ms;
 }
 
-/** By update time, from inclusive to exclusive. */
+/** A range of update times: start inclusive, end exclusive. */
 export interface Scope {
   readonly fromMs?: Ms | undefined;
   readonly toMs?: Ms | undefined;

@@ -78,7 +78,7 @@ export async function examineDetail(
     return examineMembers(look, { of, details }, reply, record, { askedMs, more });
   // The record is pending or has just changed. This reply's members are as good as those of the next read.
   const isKnown = (await knownOf(ctx.pg, claim.account, of, [record])).has(id);
-  if (look.repair || !isKnown) await commitNow(ctx, detailOf(ctx, claim, details, reply, { id }));
+  if (look.repair || !isKnown) await commitNow(ctx, detailOf(ctx, claim, details, reply, { wanted: { id } }));
   await keepPlace(look, more);
   return true;
 }

@@ -31,7 +31,7 @@ export interface Desk {
 
 type Planning = engine.Planning & { readonly desk: Desk };
 
-/** What is known of the pages of a list. The imagined records are not the stored ones. */
+/** Facts about the pages of a list, for imagined records instead of the stored ones. */
 const endsIn = async (planning: Planning, stream: ListStream<Row>, list: string) => ({
   ...(await endsOf(planning.ctx, keyOf(planning, stream.key), stream, list)),
   known: undefined,
