@@ -7,7 +7,7 @@ import type pg from 'pg';
 import { type Logger, pino } from 'pino';
 import { type Clock, systemClock } from '../clock.ts';
 import { makeBudget } from '../engine/budget/budget.ts';
-import type { Context, OpenSource } from '../engine/context.ts';
+import { bookCredits, type Context, type OpenSource } from '../engine/context.ts';
 import { fetchOver, timeoutMs } from '../engine/http/fetch.ts';
 import { openWays, type Ways } from '../engine/http/proxies.ts';
 import { makeSend } from '../engine/http/send.ts';
@@ -93,13 +93,17 @@ export function openContext(
           ),
         ];
   });
+  const all = new Map(opened.map(source => [source.name, source]));
   return {
     ...{ account: config.account, streams, sweep: config.sweep, rules: fullRulesOf(config.fieldRules) },
     bound: boundSources(config),
     ...common,
     ...deps,
-    sources: new Map(opened.map(source => [source.name, source])),
-    [Symbol.asyncDispose]: () => ways[Symbol.asyncDispose](),
+    sources: all,
+    [Symbol.asyncDispose]: async () => {
+      await bookCredits({ sources: all });
+      await ways[Symbol.asyncDispose]();
+    },
   };
 }
 

@@ -29,6 +29,7 @@ async function asked(baseUrl: URL, options: Partial<SendOptions> = {}) {
     budget: {
       acquire: async (cost, lane) => ({ id: String(tries++), cost, lane }),
       settle: async () => ({}),
+      book: async () => {},
       thaw: async () => {},
     },
     fetch: fetchOver(ways, 1_000_000),

@@ -36,7 +36,7 @@ export type Doing =
       readonly heard?: Heard;
     };
 
-export interface Heard {
+interface Heard {
   readonly words: Words;
   readonly nowMs: number;
   readonly backMs: number;
