@@ -1,10 +1,7 @@
 /** What replies add to the record of spent credits (`sync.credit_minutes`), summed up by minutes. */
-import type { Settled } from './ledger.ts';
+import { lanes, type Settled } from './ledger.ts';
 
-const sums = [
-  ...(['interactive', 'fresh', 'backfill', 'sweep'] as const),
-  ...(['waited_ms', 'refused', 'took_ms', 'requests', 'followed', 'between_ms'] as const),
-];
+const sums = [...lanes, ...(['waited_ms', 'refused', 'took_ms', 'requests', 'followed', 'between_ms'] as const)];
 const columns = ['credit_limit', 'others', ...sums] as const;
 type Minute = Record<'at_ms' | (typeof columns)[number], number>;
 
