@@ -260,8 +260,8 @@ export function settle(
   const state = advance(before, now, rules);
   const flight = state.flights.find(one => one.id === id);
   if (!flight) return { state, settled: null, isAwaited: false };
-  // Our clock was set back meanwhile.
-  const at = heard.latestMs > now.latestMs ? now : heard;
+  // Our clock was set back meanwhile: then a reply is heard in the future, or before its request was granted.
+  const at = heard.latestMs > now.latestMs || heard.latestMs < flight.grantedMs ? now : heard;
   const said = sane(reply.headers);
   // Its process was suspended: what was held when the source counted is no longer known here, and the period may be over.
   const isLate = flight.deadlineMs <= Math.floor(now.earliestMs);

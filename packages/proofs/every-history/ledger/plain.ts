@@ -314,7 +314,7 @@ export function hear(
   const log = look(had, now, rules);
   const flight = log.flying.find(one => one.id === id);
   if (!flight) return { log, told: null, isAwaited: false };
-  const at = then.latestMs <= now.latestMs ? then : now;
+  const at = flight.grantedMs <= then.latestMs && then.latestMs <= now.latestMs ? then : now;
   const { refused } = reply;
   const { limit, remaining: left, used = 0, resetSeconds } = meaning(reply.headers);
   const atMs = Math.floor(at.latestMs) + 1;

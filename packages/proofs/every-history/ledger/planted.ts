@@ -35,11 +35,15 @@ export const plantedInLedger: Readonly<Record<string, Planted>> = {
     foundIn: 'a lower limit than ours',
   },
   'a reply counts from its booking': {
-    mistakes: ledger('const at = heard.latestMs > now.latestMs ? now : heard;', 'const at = now;'),
+    mistakes: ledger('< flight.grantedMs ? now : heard;', '< flight.grantedMs ? now : now;'),
     foundIn: 'replies that are booked later, a sliding window',
   },
   'a reply counts from a time to come': {
-    mistakes: ledger('const at = heard.latestMs > now.latestMs ? now : heard;', 'const at = heard;'),
+    mistakes: ledger('heard.latestMs > now.latestMs || heard', 'heard'),
+    foundIn: 'replies that are booked later, clocks that are off, and one that is set back',
+  },
+  'a reply counts from before its grant': {
+    mistakes: ledger(' || heard.latestMs < flight.grantedMs', ''),
     foundIn: 'replies that are booked later, clocks that are off, and one that is set back',
   },
   'nobody waits for a reply that tells of others': {
