@@ -1,5 +1,5 @@
 -- Views for readers without the right to personal data: keyed hashes replace personal values. The views of the records of sources are
--- made of their declarations (src/sources/record-masks.ts).
+-- made of their declarations (src/sources/record/masks.ts).
 
 create or replace function sync.masked(kind text, value text, inner_key bytea, outer_key bytea) returns text
 language sql immutable parallel safe

@@ -12,7 +12,7 @@ import type { Heard, Send } from './http/send.ts';
 import type { Bell } from './notifier.ts';
 import type { Ms } from './reading/reading.ts';
 import type { Bound } from './runs/accounts/accounts.ts';
-import type { Claim, Claimant } from './runs/claims.ts';
+import type { Claim, Claimant, Work } from './runs/claims.ts';
 
 export interface Context {
   readonly account: string;
@@ -66,6 +66,17 @@ export interface JobContext extends Context {
   readonly onClaim?: (claim: Claim) => void;
 }
 
+/** What could not be read, in words; undefined if nothing is missing. */
+export interface Outcome {
+  readonly partial?: string | undefined;
+}
+
+/** How a job reads a stream. `isLeftToOthers` says whether a concurrent run makes this one unnecessary. */
+export interface Reads {
+  read(ctx: Context, claim: Claim): Promise<Outcome>;
+  isDone?(ctx: Context, work: Work): Promise<Outcome | undefined>;
+}
+
 /** Throws Fatal if the source is not configured. */
 export function sourceOf(ctx: Pick<Context, 'sources'>, name: string): OpenSource {
   const source = ctx.sources.get(name);
@@ -77,7 +88,7 @@ export function sourceOf(ctx: Pick<Context, 'sources'>, name: string): OpenSourc
 export const sourceNow = (ctx: Pick<Context, 'sources' | 'clock'>, name: string): Ms =>
   sourceOf(ctx, name).send.sourceNow() ?? ctx.clock.now();
 
-/** The same sources, with a count of credits of their own. `heard` is told of each request. */
+/** The same sources, with a count of credits of their own. `heard` is called for each request. */
 export const apart = (sources: Context['sources'], heard?: (one: Heard) => void): Context['sources'] =>
   new Map([...sources].map(([name, source]) => [name, { ...source, send: source.send.apart(heard) }]));
 

@@ -7,7 +7,7 @@ import { ownTables } from '../lake/own-tables.ts';
 import type { LakeTable } from '../lake/table.ts';
 import { books } from './books/books.ts';
 import { helpdesk } from './helpdesk/helpdesk.ts';
-import { kindsOf } from './record-kinds.ts';
+import { kindsOf } from './record/kinds.ts';
 import type { Source, Stream } from './source.ts';
 
 const all = [helpdesk, books] as const;

@@ -12,23 +12,23 @@ import type { z } from 'zod';
 import type { Setting } from '../app/setting-types.ts';
 import type { Limits } from '../engine/budget/budget.ts';
 import type { Merge, Table } from '../engine/commit/merge.ts';
-import type { Context, OpenSource } from '../engine/context.ts';
+import type { Tx, Writer } from '../engine/commit/page.ts';
+import type { StoredReject } from '../engine/commit/rejects.ts';
+import type { Context, OpenSource, Reads } from '../engine/context.ts';
 import type { Client } from '../engine/database/pool.ts';
 import { type StreamKey, streamKey } from '../engine/database/stream-key.ts';
-import type { Planning, Question } from '../engine/forecast/plan.ts';
 import type { Part as Requests } from '../engine/forecast/plan-time.ts';
+import type { Planning, Question } from '../engine/forecast/planning.ts';
 import type { Dialect, Token } from '../engine/http/dialect.ts';
 import type { Request, SourceName } from '../engine/http/request.ts';
 import type { Kind } from '../engine/http/rules/field-rules.ts';
-import type { Replaying } from '../engine/load/replay.ts';
-import type { Reads } from '../engine/load/run-stream.ts';
 import type { Ask, Cuts, Ms, Reader } from '../engine/reading/reading.ts';
 import type { Claim } from '../engine/runs/claims.ts';
 import type { UsageError } from '../errors.ts';
 import type { LakeTable } from '../lake/table.ts';
-import type { Check } from '../ops/doctor/checks/check.ts';
-import type { PersonalRules } from '../privacy/redact.ts';
-import type { AnyRecord } from './record.ts';
+import type { SourceCheck } from '../ops/doctor/checks/check.ts';
+import type { Personal } from '../privacy/redact.ts';
+import type { AnyRecord } from './record/record.ts';
 
 /**
  * A source. `Part`: the configuration that the source adds to an account. `Whole`: a configuration that contains
@@ -76,14 +76,14 @@ export interface Source<Part extends object = object, Whole = Part> {
    * Checks of `doctor` for this source. Default: one that asks for a page of the first list, to see whether the source
    * answers and takes the credentials.
    */
-  readonly checks?: () => Promise<readonly Check[]>;
+  readonly checks?: () => Promise<readonly SourceCheck<Part>[]>;
   /** The tables of the source in the lake. Default: none. */
   readonly lakeTables?: readonly LakeTable[];
   /** The audit: re-reads random records while no other run needs the credits. Undefined if the source has no audit. */
   readonly audit?: Audit;
 }
 
-/** What works no more, or with less, where field rules leave fields out: by what it is, and by record, the fields. */
+/** Features that field rules may disable or weaken: for each feature and each record, the fields that it needs. */
 export type Uses = Readonly<Record<string, Readonly<Record<string, readonly string[]>>>>;
 
 export interface SourceTable {
@@ -154,20 +154,6 @@ export interface Audit {
   readonly othersWant?: string;
 }
 
-/** The fields and columns of a stream that identify a person. */
-export interface PersonalData {
-  /**
-   * Columns that are masked for readers without the right to personal data. Erasure sets them to null, so none is `not
-   * null`.
-   */
-  readonly columns: readonly string[];
-  /**
-   * Top-level fields of a record that hold an email address or a phone number at any depth. Erasure recognises a person
-   * by these values. The columns of these fields are personal too.
-   */
-  readonly contacts: readonly string[];
-}
-
 /** The jobs of a stream, by kind of run. A stream without a job does not support that kind. */
 export interface StreamJobs {
   /** Reads new records up to now. */
@@ -191,12 +177,20 @@ interface Pending {
   /** Whether a record is due. If so, a separate run starts. */
   isDue(ctx: Context): Promise<boolean>;
   /**
-   * When a record with this id, or this number that people use, was last changed, as the mirror knows. Undefined if the
-   * mirror does not have it. With this method one record can be read again by itself.
+   * When the record with this id or number was last changed, according to the mirror. Undefined if the mirror does not
+   * have it. With this method a single record can be read again.
    */
   changedAt?(db: Pick<Client, 'query'>, account: string, name: string): Promise<Date | undefined>;
   /** Number of records that a run still has to fetch. */
   countLeft(db: Pick<Client, 'query'>, of: { readonly account: string; readonly run: number }): Promise<number>;
+}
+
+/** A reject and its stored payload. The transaction says when the payload was true. */
+export interface Replaying {
+  readonly tx: Tx<Writer>;
+  readonly streams: readonly Stream[];
+  readonly stream: Stream;
+  readonly reject: StoredReject & { readonly payload: string };
 }
 
 /** A record of any stream. */
@@ -217,7 +211,7 @@ export interface RowFacts {
   readonly created: { readonly at: string } | { readonly before: string; readonly checkedAt: string };
   /** SQL: a time by which the record existed, as rows of other streams prove. */
   readonly provenBy?: string;
-  /** The column that tells as of when the parts of the record were read that another stream reads. */
+  /** The column with the time as of which another stream has read the details of the record. */
   readonly detailsAsOf?: string;
   /** Columns that a tombstone clears. */
   readonly cleared?: readonly string[];
@@ -251,7 +245,7 @@ interface Described {
   readonly pending?: Pending;
   /** Whether the nightly run reads this stream even if no record is waiting, to fetch names that are due. */
   readonly nightlyDetails?: boolean;
-  /** Of a list that the engine sweeps in the order of creation, or by a walk. */
+  /** For a list that the engine sweeps in the order of creation, or by a walk. */
   readonly rowFacts?: RowFacts;
   /**
    * Stores a reject from its stored payload, without a request. Throws NotStored if that is impossible. Without this
@@ -261,10 +255,8 @@ interface Described {
   /** Whether a verify run compares a random sample of this stream's records. */
   readonly sampled?: boolean;
   readonly merge: Merge;
-  /** Personal data of the stream; undefined if the stream has none. */
-  readonly personal?: PersonalData;
-  /** Rules that find and redact erased people in this stream, for streams where `personal` is not sufficient. */
-  readonly personalRules?: PersonalRules;
+  /** Rules that find and redact erased people in this stream; undefined if it has no personal data. */
+  readonly personal?: Personal;
   /** Fields in the specification. Any other field is drift: the field stays in `_payload` and is counted. */
   readonly fields: ReadonlySet<string>;
   /**
@@ -343,9 +335,9 @@ export interface ListStream<T extends Row> extends Described {
   cuts?(db: Pick<Client, 'query'>, claim: Pick<Claim, 'account' | 'stream'>): Promise<Cuts>;
   /** Name of an edit that nothing announces, in findings. Default: `edited`. */
   readonly edited?: string;
-  /** Of a list with a version: names of edits that do not change it, by field. Default: `edits`. */
+  /** For a list with a version: names of edits that do not change the version, by field. Default: `edits`. */
   readonly quiet?: Readonly<Record<string, string>>;
-  /** Further merge parameters, from $7 on: derived from the request and from `shownBy` of the reply, in ms. */
+  /** Further merge parameters, from $8 on: derived from the request and from `shownBy` of the reply, in ms. */
   parameters?(ask: Pick<Ask, 'since'>, shownBy: Ms): unknown[];
 }
 
@@ -395,7 +387,7 @@ export interface DetailStream<P extends Row, T extends Row> extends Described {
   /** The fields that `derive` reads. */
   readonly derivesFrom: readonly string[];
   /**
-   * Further merge parameters, from $7 on, each a list with one value for each member: made of the derived values of the
+   * Further merge parameters, from $8 on, each a list with one value for each member: made of the derived values of the
    * members, their positions in the record, from 0, and the as_of of the reply.
    */
   parameters(derived: readonly unknown[], places: readonly number[], asOfMs: Ms): (readonly unknown[])[];
@@ -423,7 +415,7 @@ export interface ShelfStream<S extends Row, V extends Row> extends Described {
   readonly ifAbsent: Merge;
   readonly members: Described & {
     readonly ifAbsent: Merge;
-    /** SQL for the comparison of stored and received positions: $7 owner, $8 shelf, $9 position of each row. */
+    /** SQL for the comparison of stored and received positions: $8 owner, $9 shelf, $10 position of each row. */
     readonly places: Pick<Merge, 'declared'>;
     request(owner: string, id: string, startIndex: number, maxResults: number): Request<V>;
   };

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { check } from '../../src/engine/http/request.ts';
 import * as books from '../../src/sources/books/endpoints.ts';
 import { shelf, volume } from '../../src/sources/books/records.ts';
-import { checkOf, factsOf } from '../../src/sources/record-check.ts';
+import { checkOf, factsOf } from '../../src/sources/record/check.ts';
 
 const page = { startIndex: 40, maxResults: 20 };
 const own = { as: 'user' };

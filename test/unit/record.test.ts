@@ -2,6 +2,10 @@
 import { describe, expect, test } from 'vitest';
 import { shelf, volume } from '../../src/sources/books/records.ts';
 import { kinds, sources, streams } from '../../src/sources/index.ts';
+import { checkOf, factsOf } from '../../src/sources/record/check.ts';
+import { columnsOf, leftOutOf } from '../../src/sources/record/columns.ts';
+import { kindOf } from '../../src/sources/record/kinds.ts';
+import { contactsOf, cutOf, keptOf, tellingColumns } from '../../src/sources/record/personal.ts';
 import {
   allFields,
   children,
@@ -22,11 +26,7 @@ import {
   textsByName,
   time,
   unasked,
-} from '../../src/sources/record.ts';
-import { checkOf, factsOf } from '../../src/sources/record-check.ts';
-import { columnsOf, leftOutOf } from '../../src/sources/record-columns.ts';
-import { kindOf } from '../../src/sources/record-kinds.ts';
-import { contactsOf, cutOf, keptOf, tellingColumns } from '../../src/sources/record-personal.ts';
+} from '../../src/sources/record/record.ts';
 
 const line = record('lines', 'Lines.', {
   id: id(),

@@ -2,10 +2,17 @@
 import { expect, test } from 'vitest';
 import { applyRules } from '../../src/engine/http/rules/field-rules.ts';
 import type { Ask } from '../../src/engine/reading/reading.ts';
-import { children, id, record, text, time } from '../../src/sources/record.ts';
-import { kindOf } from '../../src/sources/record-kinds.ts';
-import { defineService, perDay, perHour, perMinute, perSecond, type Service } from '../../src/sources/service.ts';
-import { feed, fullRefresh, incremental } from '../../src/sources/service-streams.ts';
+import { kindOf } from '../../src/sources/record/kinds.ts';
+import { children, id, record, text, time } from '../../src/sources/record/record.ts';
+import {
+  defineService,
+  perDay,
+  perHour,
+  perMinute,
+  perSecond,
+  type Service,
+} from '../../src/sources/service/service.ts';
+import { feed, fullRefresh, incremental } from '../../src/sources/service/streams.ts';
 import type { ListStream, Row } from '../../src/sources/source.ts';
 
 const order = record('orders', 'Orders.', {

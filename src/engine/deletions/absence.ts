@@ -6,7 +6,7 @@ import type pg from 'pg';
 import { Fatal, Gone } from '../../errors.ts';
 import type { ListStream, Row } from '../../sources/source.ts';
 import { count } from '../../words.ts';
-import { commitWork } from '../commit/commit-work.ts';
+import { commitWork } from '../commit/commit.ts';
 import { type Context, sourceOf } from '../context.ts';
 import { storableIds } from '../json-text.ts';
 import { floorSecond, type Ms } from '../reading/reading.ts';
@@ -31,8 +31,7 @@ export interface WholeList {
 export async function settleAbsence(
   ctx: Context,
   claim: Claim,
-  stream: ListStream<Row>,
-  list: string,
+  { stream, list }: { stream: ListStream<Row>; list: string },
   whole: WholeList,
   accepts: boolean,
 ): Promise<string | undefined> {
@@ -64,7 +63,7 @@ async function noteWhole(
   const { lookbackMs } = sourceOf(ctx, stream.source);
   await commitWork(ctx, claim, asOfMs, async client => {
     await noteSwept(client, claim, list, { from: 0, to: floorSecond(asOfMs) }, asOfMs - lookbackMs);
-    return {};
+    return undefined;
   });
 }
 
@@ -112,7 +111,7 @@ const isWithin = ({ merge }: Pick<ListStream<Row>, 'merge'>, fromMs: Ms): string
   return version === undefined || fromMs === 0 ? '$2::timestamptz is not null' : `t.${version} >= $2`;
 };
 
-/** The ids of the rows that exist at the source as far as the mirror knows. `fromMs`: those that changed since then. */
+/** The ids of live rows: the mirror knows no deletion of them. `fromMs`: only rows that changed since then. */
 export async function idsOfLive(
   db: pg.Pool,
   account: string,
@@ -154,6 +153,6 @@ async function markDeleted(
   const { lookbackMs } = sourceOf(ctx, stream.source);
   await commitWork(ctx, claim, gone.beforeMs, async (client, { nowMs }) => {
     const deleted = await bury(client, claim, stream, ids, { ...gone, nowMs, lookbackMs });
-    return { deleted, stored: ids };
+    return { counts: { deleted }, stored: ids };
   });
 }

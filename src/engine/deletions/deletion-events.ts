@@ -2,10 +2,9 @@
  * Records of one stream that say that records of others were deleted. Each such record, and what is part of it, gets its tombstone,
  * unless a later reply has shown it. All stored events count each time, so a run that died between two commits loses none.
  */
-import { keepBooks, noCounts } from '../commit/commit.ts';
+import { commitWork } from '../commit/commit.ts';
 import { type Declared, keepChanges, rowsOf } from '../commit/merge.ts';
-import { type Context, sourceOf, takeCredits } from '../context.ts';
-import { transaction } from '../database/pool.ts';
+import { type Context, sourceOf } from '../context.ts';
 import type { Claim } from '../runs/claims.ts';
 
 export interface DeletionEvents {
@@ -20,10 +19,8 @@ export interface DeletionEvents {
 }
 
 export async function buryByEvents(ctx: Context, claim: Claim, source: string, events: DeletionEvents): Promise<void> {
-  const nowMs = ctx.clock.now();
   const { lookbackMs } = sourceOf(ctx, source);
-  const credits = takeCredits(ctx);
-  await transaction(ctx.pg, async client => {
+  await commitWork(ctx, claim, ctx.clock.now(), async (client, { nowMs }) => {
     let deleted = 0;
     for (const { type, declared } of events.of) {
       const { rows } = await client.query<{ id: string }>(
@@ -45,9 +42,6 @@ export async function buryByEvents(ctx: Context, claim: Claim, source: string, e
             [claim.account, rows.map(({ id }) => id), new Date(nowMs)],
           );
     }
-    const at = { nowMs, asOfMs: nowMs };
-    await keepBooks(client, claim, at, {
-      ...{ counts: { ...noCounts(), deleted, credits }, rejects: [], stored: [], drift: [] },
-    });
+    return { counts: { deleted } };
   });
 }

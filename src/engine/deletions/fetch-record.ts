@@ -1,4 +1,4 @@
-/** What the sweeps of all lists share: a record is fetched by id, and many deletions need a person. */
+/** Shared by the sweeps of all lists: fetches a record by id, and stops mass deletions until a person confirms them. */
 import { Fatal, Gone, Retry } from '../../errors.ts';
 import type { ListStream, Row } from '../../sources/source.ts';
 import { type Context, sourceOf } from '../context.ts';
@@ -29,7 +29,8 @@ export async function fetchRecord(
     const reply = await sourceOf(ctx, stream.source).send(stream.get!(id), options);
     const other = reply.records[0]?.id ?? reply.unreadable[0]?.id;
     if (other !== id) throw new Retry(`the source answered with ${other ?? 'a record without an id'}`);
-    await commitRecords(ctx, claim, stream, reply, singleBatch(stream, reply), {
+    await commitRecords({ ctx, claim, stream }, reply, {
+      batch: singleBatch(stream, reply),
       more: async (client, stored) => {
         if (rowFacts) await noteChecked(client, claim, rowFacts, stored, reply.asOf);
       },

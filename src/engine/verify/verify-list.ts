@@ -8,7 +8,7 @@
 import { Gone, Retry } from '../../errors.ts';
 import type { ListStream, Part, Row, RowFacts } from '../../sources/source.ts';
 import { count } from '../../words.ts';
-import { type Context, sourceNow, sourceOf } from '../context.ts';
+import { type Context, type Outcome, sourceNow, sourceOf } from '../context.ts';
 import { isRedundant } from '../coverage/coverage.ts';
 import type { Client } from '../database/pool.ts';
 import type { StreamKey } from '../database/stream-key.ts';
@@ -18,7 +18,6 @@ import { scopeOf } from '../deletions/walks.ts';
 import { listBatch, pageOf, singleBatch } from '../load/batch.ts';
 import { laneOf } from '../load/commit-reply.ts';
 import { counts } from '../load/list-ends.ts';
-import type { Outcome } from '../load/list-loop.ts';
 import { readByCreation } from '../reading/by-creation.ts';
 import { inFewer, isOfOne } from '../reading/fewer.ts';
 import { floorSecond, gapIn, type Ms, type Proof, type Step, secondMs } from '../reading/reading.ts';
@@ -34,7 +33,7 @@ import { doubtedEnds, readPage, readWhole, type Verifying } from './read-whole.t
 import { chooseAtRandom, countCreated, countLive, deletedAfter, unshownRows, versionOf } from './stored-rows.ts';
 import { askedOf, gapsOf, movePlace, noteCounts, placeOf } from './verifications.ts';
 
-/** What records of a list have besides, as another stream reads it. */
+/** Details of the records of a list, which another stream reads. */
 export interface Details {
   /** The other stream. */
   readonly key: StreamKey;
@@ -275,7 +274,7 @@ async function verifySample(verifying: Verifying, sample: number, details: Detai
   });
 }
 
-/** Verifies parts whose record is missing here. No other reply would reveal them. `as`: the stream that the parts are of. */
+/** Verifies parts whose record is missing here. No other reply would reveal them. `as`: the stream of the parts. */
 export async function verifyOrphans(verifying: Verifying, parts: readonly Part[], as: StreamKey): Promise<void> {
   const { look, stream } = verifying;
   const { ctx, claim } = look;

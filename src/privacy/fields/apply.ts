@@ -6,7 +6,7 @@ import type pg from 'pg';
 import type { Client } from '../../engine/database/pool.ts';
 import { concernsKind, type FieldRules } from '../../engine/http/rules/field-rules.ts';
 import type { Stream } from '../../sources/source.ts';
-import { cutOlderWords } from '../older-words.ts';
+import { cutOlderWords } from '../personal-data-scan.ts';
 import { rewriting, stepThrough } from './batches.ts';
 import { blankReasons, rewriteRejects } from './rewrite-rejects.ts';
 import { type Kept, rewriteChanges, rewriteHistories, rewriteRows } from './rewrite-rows.ts';
@@ -78,7 +78,7 @@ export async function applyToStored(
   return counts;
 }
 
-/** What is kept of single records, and that the stored rules are applied. */
+/** Removes values of ruled fields from drift, comparisons and reasons, and notes that the stored rules are applied. */
 async function settle(
   client: Client,
   account: string,

@@ -4,7 +4,7 @@
  * quota. The sender adds key, token and country (dialect.ts).
  */
 import type { Request } from '../../engine/http/request.ts';
-import { checkOf } from '../record-check.ts';
+import { checkOf } from '../record/check.ts';
 import { type Shelf, shelf, type Volume, volume } from './records.ts';
 
 const ofShelf = { kind: 'shelves', record: checkOf(shelf) } as const;

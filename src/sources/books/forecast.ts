@@ -1,11 +1,11 @@
 /**
- * Forecast for the catalog. The list of an owner's shelves costs one request and tells which shelves changed. The same
+ * Forecast for the catalog. The list of an owner's shelves costs one request and shows which shelves changed. The same
  * rules as in a run decide whether and how a shelf is read.
  */
 
 import type { Context } from '../../engine/context.ts';
-import type { Planning } from '../../engine/forecast/plan.ts';
 import type { Asked, Part } from '../../engine/forecast/plan-time.ts';
+import type { Planning } from '../../engine/forecast/planning.ts';
 import { readShelf } from '../../engine/reading/collection.ts';
 import { storeMs } from '../helpdesk/forecast/lists.ts';
 import type { Row, ShelfStream, VolumeStream } from '../source.ts';

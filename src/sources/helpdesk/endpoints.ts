@@ -3,7 +3,7 @@
  * the request: 1 credit, +1 for each embedded type, +1 for a count.
  */
 import type { Request } from '../../engine/http/request.ts';
-import { timeOf } from '../record-check.ts';
+import { timeOf } from '../record/check.ts';
 import { type Customer, checks, type Ticket, type TicketInDetail, type User } from './records.ts';
 
 /**

@@ -7,8 +7,8 @@
 import { buildMerge, isAhead, page } from '../../engine/commit/merge.ts';
 import { readMovingList } from '../../engine/reading/moving-list.ts';
 import type { Ask } from '../../engine/reading/reading.ts';
-import { factsOf, timeOf } from '../record-check.ts';
-import { columnsOf, leftOutOf } from '../record-columns.ts';
+import { factsOf, timeOf } from '../record/check.ts';
+import { columnsOf, leftOutOf } from '../record/columns.ts';
 import { identify, type ListStream } from '../source.ts';
 import { getTicket, listTickets, paging, type TicketsQuery } from './endpoints.ts';
 import { knownCuts } from './partitions.ts';
@@ -23,7 +23,7 @@ const open = 'open';
 export const tickets: ListStream<Ticket> = {
   kind: 'list',
   ...identify('helpdesk', 'tickets'),
-  personalRules: personalRules.tickets,
+  personal: personalRules.tickets,
   schedule: ['fresh', 'nightly'],
   target: '5m',
   lists: [

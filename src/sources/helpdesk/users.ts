@@ -2,8 +2,8 @@
 
 import { buildMerge, page } from '../../engine/commit/merge.ts';
 import { readWhole } from '../../engine/reading/whole-list.ts';
-import { factsOf } from '../record-check.ts';
-import { columnsOf } from '../record-columns.ts';
+import { factsOf } from '../record/check.ts';
+import { columnsOf } from '../record/columns.ts';
 import { identify, type ListStream } from '../source.ts';
 import { listUsers, paging } from './endpoints.ts';
 import { type User, user } from './records.ts';

@@ -1,7 +1,17 @@
 /** What the columns of a lenient record read: values of the declared types, and null of all others. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { flag, id, integer, lenientRecord, number, object, text, texts, time } from '../../../src/sources/record.ts';
-import { columnsOf } from '../../../src/sources/record-columns.ts';
+import { columnsOf } from '../../../src/sources/record/columns.ts';
+import {
+  flag,
+  id,
+  integer,
+  lenientRecord,
+  number,
+  object,
+  text,
+  texts,
+  time,
+} from '../../../src/sources/record/record.ts';
 import { freshDatabase, type TestDatabase } from '../../support/postgres.ts';
 
 let db: TestDatabase;

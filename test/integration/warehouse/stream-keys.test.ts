@@ -1,6 +1,6 @@
 /** Two sources may each have a stream of one name: their positions, runs, rejects and pauses stay apart. */
 import { beforeEach, expect, test } from 'vitest';
-import { settleRejects } from '../../../src/engine/commit/rejects.ts';
+import { settle } from '../../../src/engine/commit/rejects.ts';
 import { readPosition, register } from '../../../src/engine/coverage/coverage.ts';
 import { transaction } from '../../../src/engine/database/pool.ts';
 import type { StreamKey } from '../../../src/engine/database/stream-key.ts';
@@ -18,7 +18,7 @@ beforeEach(async () => {
   s = await scripted();
   await s.rows(`insert into sync.streams (source, stream, place, one_reader) values ('crm', 'users', 100, false)`);
   const lists = [ours, theirs].map(stream => ({ stream: stream as StreamKey, list: 'default' }));
-  await register(s.pool, 'default', 0, lists, at(0));
+  await register(s.pool, { account: 'default', sinceMs: 0 }, lists, at(0));
   return () => s[Symbol.asyncDispose]();
 });
 
@@ -55,26 +55,19 @@ test('runs: one run reads both, each under a token of its own', async () => {
 });
 
 test('rejects: a record of one source clears none of the other', async () => {
-  const settle = (stream: StreamKey, stored: string[], rejected: string[]) =>
-    transaction(s.pool, client =>
-      settleRejects(
-        client,
-        { account: 'default', stream },
-        {
-          stored,
-          rejects: rejected.map(id => ({ recordId: id, askId: id, reason: 'why', payload: '{}' })),
-          personal: undefined,
-        },
-        { nowMs: second(1), asOfMs: second(1) },
-      ),
-    );
-  await settle(ours, [], ['u1']);
-  await settle(theirs, [], ['u1']);
-  await settle(ours, ['u1'], []);
+  const settled = (stream: StreamKey, stored: string[], rejected: string[]) =>
+    transaction(s.pool, client => {
+      const rejects = rejected.map(id => ({ recordId: id, askId: id, reason: 'why', payload: '{}' }));
+      const at = { nowMs: second(1), asOfMs: second(1) };
+      return settle({ client, claim: { account: 'default', stream }, at }, { stored, rejects, filter: undefined });
+    });
+  await settled(ours, [], ['u1']);
+  await settled(theirs, [], ['u1']);
+  await settled(ours, ['u1'], []);
   expect(await status('open_rejects')).toMatchObject([{ value: 1 }, { value: 0 }]);
 });
 
-test('pauses: a key pauses one of them, and a short name that both have is refused', async () => {
+test('pauses: a key pauses one of two streams of the same short name, and the short name alone is refused', async () => {
   await expect(pause(s.pool, { ...me, stream: 'users' }, at(1))).rejects.toMatchObject({
     message: 'more than one source has a stream users',
     remedy: 'Choose from: helpdesk.users, crm.users.',

@@ -5,8 +5,8 @@
  */
 
 import { buildMerge, type Column, page, type Table, textAt } from '../../../engine/commit/merge.ts';
-import { factsOf } from '../../record-check.ts';
-import { columnsOf, leftOutOf } from '../../record-columns.ts';
+import { factsOf } from '../../record/check.ts';
+import { columnsOf, leftOutOf } from '../../record/columns.ts';
 import { identify, type VolumeStream } from '../../source.ts';
 import { getVolume } from '../endpoints.ts';
 import { type Volume, volume } from '../records.ts';

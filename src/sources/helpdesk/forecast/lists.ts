@@ -10,8 +10,8 @@ import { readPosition } from '../../../engine/coverage/coverage.ts';
 import type { StreamKey } from '../../../engine/database/stream-key.ts';
 import { gapsIn } from '../../../engine/forecast/forecast-rows.ts';
 import { evenly, type Imagined, merged, requestsOf } from '../../../engine/forecast/imagined-reading.ts';
-import type * as engine from '../../../engine/forecast/plan.ts';
 import type { Asked, Part } from '../../../engine/forecast/plan-time.ts';
+import type * as engine from '../../../engine/forecast/planning.ts';
 import type { Reply } from '../../../engine/http/request.ts';
 import { endsOf, lookOf } from '../../../engine/load/list-ends.ts';
 import { type Ask, farFuture, type Ms, secondMs } from '../../../engine/reading/reading.ts';
@@ -43,7 +43,7 @@ const namesMs = 7 * 24 * 3_600_000;
 /** Largest number of pending tickets whose names are included in the forecast. */
 const mostNamed = 2000;
 
-/** What is known of the pages of a list. The imagined records are not the stored ones. */
+/** Facts about the pages of a list, for imagined records instead of the stored ones. */
 const endsIn = async (planning: Planning, stream: ListStream<Row>, list: string) => ({
   ...(await endsOf(planning.ctx, keyOf(planning, stream.key), stream, list)),
   known: undefined,
@@ -157,7 +157,7 @@ async function again(planning: Planning, stream: ListStream<Row>): Promise<Asked
   return due.map(id => ({ cost: stream.get!(id).cost, lane: 'fresh' as const, many: 1 }));
 }
 
-/** Of a stream of which most is rejected, one record is asked for. */
+/** If most records of a stream are rejected, only one record is requested. */
 async function dueIn({ ctx, nowMs }: Planning, stream: StreamKey): Promise<string[]> {
   const key = { account: ctx.account, stream };
   const most = await readMostRejected(ctx.pg, key);

@@ -4,8 +4,8 @@
  */
 
 import { noteAges } from '../../../engine/commit/change-latency.ts';
-import type { Moment, Writer } from '../../../engine/commit/commit.ts';
 import { keepChanges, without } from '../../../engine/commit/merge.ts';
+import type { Moment, Writer } from '../../../engine/commit/page.ts';
 import type { Client } from '../../../engine/database/pool.ts';
 import type { Ms } from '../../../engine/reading/reading.ts';
 import { tickets } from '../tickets.ts';
@@ -73,7 +73,7 @@ export async function claimSame<T extends Same>(
   { nowMs, sourceMs }: Moment,
   { onlyFirst }: { onlyFirst: boolean },
 ): Promise<Map<T, ClaimedMessages>> {
-  // In one order, so that two such statements do not wait for each other crosswise.
+  // Sorted, so that two such statements cannot deadlock.
   const asked = shown.toSorted((a, b) => (a.id < b.id ? -1 : 1));
   const { rows } = await client.query<ClaimedMessages & { id: string; arrived: boolean }>({
     name: 'claim same messages',

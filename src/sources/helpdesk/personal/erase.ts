@@ -8,7 +8,7 @@ import { cleanText } from '../../../engine/json-text.ts';
 import { carries, carriesAddress, patternsOf } from '../../../privacy/contact-normalisation.ts';
 import { besides } from '../../../privacy/personal-data-scan.ts';
 import type { People, Who } from '../../../privacy/redact.ts';
-import { cutOf, tellingColumns } from '../../record-personal.ts';
+import { cutOf, tellingColumns } from '../../record/personal.ts';
 import { attachment, customer, message, ticket } from '../records.ts';
 import { rowsOf } from '../rows-of.ts';
 import { kept, naming } from './redact.ts';
@@ -170,7 +170,7 @@ export const impersonal = [
   ...['attachments.message_id', 'attachments.ticket_id'],
 ];
 
-/** What is kept of files, and of tables not listed below, whole. */
+/** `leastKept`: the columns that stay in attachments, and in tables that are not in `tables`. */
 const cuts = cutOf(attachment);
 const leastKept = [...kept.attachments.filter(field => cuts.every(([name]) => name !== field)), ...impersonal];
 const tables = {
@@ -199,7 +199,7 @@ export async function noteNew(
   client: Queryable,
   account: string,
   tickets: readonly string[],
-  nowMs: number,
+  now: Date,
 ): Promise<string[]> {
   const clean = [...new Set(tickets.map(id => cleanText(id).text))].toSorted();
   const { rows } = await client.query<{ id: string }>({
@@ -216,7 +216,7 @@ export async function noteNew(
         insert into sync.erased_tickets (account_id, ticket_id, erased_at)
         select $1, a.id, $3 from asked a where not a.here order by a.id on conflict do nothing)
       select a.id from asked a where a.here`,
-    values: [account, clean, new Date(nowMs)],
+    values: [account, clean, now],
   });
   return rows.map(({ id }) => id);
 }

@@ -3,7 +3,7 @@
  * the lists whose ids are unique. Optional fields may be null or absent; unknown fields and values pass.
  */
 import { z } from 'zod';
-import { ExactNumber } from '../engine/exact-json.ts';
+import { ExactNumber } from '../../engine/exact-json.ts';
 import { type AnyRecord, type Facts, fieldsThatAre, type Value } from './record.ts';
 
 /**

@@ -1,9 +1,9 @@
 /** What field rules know of a record (see Kind), made of its declaration. */
-import type { Kind, Kinds } from '../engine/http/rules/field-rules.ts';
-import type { Shape } from '../engine/http/shapes.ts';
+import type { Kind, Kinds } from '../../engine/http/rules/field-rules.ts';
+import type { Shape } from '../../engine/http/shapes.ts';
+import { announcedBy, type Source, type Uses } from '../source.ts';
+import { columnsOf, leftOutOf } from './columns.ts';
 import type { AnyRecord, Facts } from './record.ts';
-import { columnsOf, leftOutOf } from './record-columns.ts';
-import { announcedBy, type Source, type Uses } from './source.ts';
 
 const shapes: Readonly<Record<Facts['type'], Shape>> = {
   text: 'text',

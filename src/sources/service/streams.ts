@@ -2,20 +2,21 @@
  * Streams of a service, declared in a line each, and what the engine makes of them: requests, merge, comparison, sweep, personal data.
  * A list is read whole (`fullRefresh`), or from the last change on (`incremental`). A `feed` is read behind the last event.
  */
-import { shortName } from '../engine/commit/merge.ts';
-import type { DeletionEvents } from '../engine/deletions/deletion-events.ts';
-import type { Request } from '../engine/http/request.ts';
-import { listJobs } from '../engine/load/list-jobs.ts';
-import type { Reads } from '../engine/load/run-stream.ts';
-import { readFeed } from '../engine/reading/by-feed.ts';
-import type { Ask } from '../engine/reading/reading.ts';
-import { exitCodes, Fatal, Retry } from '../errors.ts';
+import { shortName } from '../../engine/commit/merge.ts';
+import type { Reads } from '../../engine/context.ts';
+import type { DeletionEvents } from '../../engine/deletions/deletion-events.ts';
+import type { Request } from '../../engine/http/request.ts';
+import { listJobs } from '../../engine/load/list-jobs.ts';
+import { readFeed } from '../../engine/reading/by-feed.ts';
+import type { Ask } from '../../engine/reading/reading.ts';
+import { exitCodes, Fatal, Retry } from '../../errors.ts';
+import { declaredRules, type PersonalData } from '../../privacy/declared.ts';
+import { checkOf, factsOf, timeOf } from '../record/check.ts';
+import { contactsOf, tellingColumns } from '../record/personal.ts';
+import { type AnyRecord, columnNameOf, type Facts, type Field, fieldsThatAre } from '../record/record.ts';
+import { mergeOf, tablesOf } from '../record/tables.ts';
+import { identify, type ListStream, type Row, type Stream } from '../source.ts';
 import { changedReader, limitOf, type Paginator, pageRequest, sized, valueAt, wholeReader } from './paginator.ts';
-import { type AnyRecord, columnNameOf, type Facts, type Field, fieldsThatAre } from './record.ts';
-import { checkOf, factsOf, timeOf } from './record-check.ts';
-import { contactsOf, tellingColumns } from './record-personal.ts';
-import { mergeOf, tablesOf } from './record-tables.ts';
-import { identify, type ListStream, type PersonalData, type Row, type Stream } from './source.ts';
 
 type NamesOf<R extends AnyRecord> = Extract<keyof R['fields'], string>;
 type TimesOf<R extends AnyRecord> = {
@@ -154,10 +155,10 @@ function jobsOf(list: ListStream<Row>, stream: DeclaredStream, all: readonly Lis
   if (stream.kind !== 'feed') {
     const sweep: Reads = {
       read: async (ctx, claim) =>
-        (await import('../engine/deletions/sweep-whole-list.ts')).sweepWholeList(ctx, claim, list),
+        (await import('../../engine/deletions/sweep-whole-list.ts')).sweepWholeList(ctx, claim, list),
     };
     const verify: Reads = {
-      read: async (ctx, claim) => (await import('../engine/verify/verify-list.ts')).verifyList(ctx, claim, list),
+      read: async (ctx, claim) => (await import('../../engine/verify/verify-list.ts')).verifyList(ctx, claim, list),
     };
     return { ...jobs, ...(stream.options.deletionsUnknown === undefined && { sweep }), verify };
   }
@@ -167,7 +168,7 @@ function jobsOf(list: ListStream<Row>, stream: DeclaredStream, all: readonly Lis
     ...rest,
     async read(ctx, claim) {
       const outcome = await read(ctx, claim);
-      const { buryByEvents } = await import('../engine/deletions/deletion-events.ts');
+      const { buryByEvents } = await import('../../engine/deletions/deletion-events.ts');
       await buryByEvents(ctx, claim, list.source, events);
       return outcome;
     },
@@ -212,9 +213,10 @@ function listOf(shared: Shared, stream: DeclaredStream): ListStream<Row> {
   const at = (one: Row) => timeOf(String((one as unknown as Record<string, unknown>)[time ?? ''] ?? ''));
   const asked = (ask: Ask): Request<Row> => requestOf(shared, stream, ask, check);
   const tables = tablesOfStream(name, stream);
+  const of = { ...identify(name, record.name), merge: mergeOf(tables) };
   const personal = personalOf(record);
   return {
-    ...{ kind: 'list', ...identify(name, record.name), target, lists: [{ name: 'default' }] },
+    ...{ kind: 'list', ...of, target, lists: [{ name: 'default' }] },
     schedule: schedule === 'fresh' ? ['fresh', 'nightly'] : ['nightly'],
     relations: tables.map(shortName),
     read: readerOf(stream, pages),
@@ -230,8 +232,7 @@ function listOf(shared: Shared, stream: DeclaredStream): ListStream<Row> {
     ...(time !== undefined && { changedAt: at }),
     ...(stream.kind !== 'feed' && getOf(stream.options, check, record.name)),
     deletions: deletionsOf(stream),
-    merge: mergeOf(tables),
-    ...(personal && { personal }),
+    ...(personal && { personal: declaredRules(of, personal) }),
     ...factsOf(record),
   };
 }

@@ -2,18 +2,18 @@
  * A service, declared in one file: how it is reached, its limits, how its lists are paged, and its streams. Settings, connection,
  * tables, field rules and forecast follow from that.
  */
-import { address, count, credential, moment, type Setting } from '../app/setting-types.ts';
-import type { Limits } from '../engine/budget/budget.ts';
-import { partsOfWholeLists } from '../engine/forecast/plan-whole-lists.ts';
-import { bearerDialect } from '../engine/http/bearer-dialect.ts';
-import { type Dialect, fixedToken } from '../engine/http/dialect.ts';
-import { exitCodes, Fatal } from '../errors.ts';
+import { address, count, credential, moment, type Setting } from '../../app/setting-types.ts';
+import type { Limits } from '../../engine/budget/budget.ts';
+import { partsOfWholeLists } from '../../engine/forecast/plan-whole-lists.ts';
+import { bearerDialect } from '../../engine/http/bearer-dialect.ts';
+import { type Dialect, fixedToken } from '../../engine/http/dialect.ts';
+import { exitCodes, Fatal } from '../../errors.ts';
+import { contactsOf } from '../record/personal.ts';
+import { type AnyRecord, columnNameOf, fieldsThatAre } from '../record/record.ts';
+import { parentColumn } from '../record/tables.ts';
+import type { Connection, ListStream, Row, Source, Uses } from '../source.ts';
 import { limitOf } from './paginator.ts';
-import { type AnyRecord, columnNameOf, fieldsThatAre } from './record.ts';
-import { contactsOf } from './record-personal.ts';
-import { parentColumn } from './record-tables.ts';
-import { type DeclaredStream, type Shared, streamsOf, tablesOfStream } from './service-streams.ts';
-import type { Connection, ListStream, Row, Source, Uses } from './source.ts';
+import { type DeclaredStream, type Shared, streamsOf, tablesOfStream } from './streams.ts';
 
 /** How a service tells of a limit in its headers. */
 interface Told {

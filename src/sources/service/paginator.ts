@@ -2,12 +2,12 @@
  * How a service divides a list into pages: the parameters of each page, and where the next one begins. The names are those of
  * declarative connectors elsewhere.
  */
-import type { Request } from '../engine/http/request.ts';
-import { readByCursor, readChangedByCursor } from '../engine/reading/by-cursor.ts';
-import { readMovingList } from '../engine/reading/moving-list.ts';
-import type { Ask, Reader } from '../engine/reading/reading.ts';
-import { readWhole } from '../engine/reading/whole-list.ts';
-import { Fatal } from '../errors.ts';
+import type { Request } from '../../engine/http/request.ts';
+import { readByCursor, readChangedByCursor } from '../../engine/reading/by-cursor.ts';
+import { readMovingList } from '../../engine/reading/moving-list.ts';
+import type { Ask, Reader } from '../../engine/reading/reading.ts';
+import { readWhole } from '../../engine/reading/whole-list.ts';
+import { Fatal } from '../../errors.ts';
 
 interface Limited {
   /** Page size. A service that shows fewer records a page is noticed, and is asked for fewer. */

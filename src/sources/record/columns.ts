@@ -14,7 +14,7 @@ import {
   time,
   timeAt,
   unlessZero,
-} from '../engine/commit/merge.ts';
+} from '../../engine/commit/merge.ts';
 import { type AnyRecord, allFields, type Facts } from './record.ts';
 
 /** For a value that was checked. */

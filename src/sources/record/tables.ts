@@ -2,10 +2,10 @@
  * The tables of a further service, made of its records: the statements that create them and add columns, and the merge that fills
  * them. A record within a record has a table of its own, and names its parent: `lines.invoice_id`.
  */
-import { buildMerge, derived, elements, type Merge, page, type Table } from '../engine/commit/merge.ts';
+import { buildMerge, derived, elements, type Merge, page, type Table } from '../../engine/commit/merge.ts';
+import type { SourceTable } from '../source.ts';
+import { columnsOf } from './columns.ts';
 import { type AnyRecord, fieldsThatAre } from './record.ts';
-import { columnsOf } from './record-columns.ts';
-import type { SourceTable } from './source.ts';
 
 /** `invoices` → `invoice_id` */
 export const parentColumn = ({ name }: AnyRecord): string =>
