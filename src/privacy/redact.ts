@@ -71,7 +71,7 @@ export interface Who extends Pick<Clues, 'customers' | 'tickets'> {
 }
 
 /** Tables that hold data of people. */
-export interface TheirRows {
+interface TheirRows {
   /** Record fields and table columns that may hold addresses. */
   readonly addressed: readonly string[];
   /** Redacts the rows of these people. */
