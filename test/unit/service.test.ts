@@ -1,7 +1,7 @@
 /** A declared service: the limits, settings and mistakes that need no server. */
 import { expect, test } from 'vitest';
-import { applyRules } from '../../src/engine/http/rules/field-rules.ts';
 import type { Ask } from '../../src/engine/reading/reading.ts';
+import { applyRules } from '../../src/privacy/fields/field-rules.ts';
 import { kindOf } from '../../src/sources/record/kinds.ts';
 import { children, id, record, text, time } from '../../src/sources/record/record.ts';
 import {

@@ -1,12 +1,12 @@
 /** Makes records of the body of a reply: JSON of the requested shape, less what the rules of the account leave out. Pure. */
 import { Fatal, Retry, type ShelfdeskError } from '../../errors.ts';
+import { applyRules, concernsKind, type FieldRules } from '../../privacy/fields/field-rules.ts';
 import { ExactNumber, parseJson } from '../exact-json.ts';
 import { fieldsOf, objectOf } from '../json-text.ts';
 import { type Place, webPage } from './causes.ts';
 import type { Dialect } from './dialect.ts';
 import type { RawReply } from './fetch.ts';
 import { check, type IdTypes, isObject, type Reply, type Request, type Unreadable } from './request.ts';
-import { applyRules, concernsKind, type FieldRules } from './rules/field-rules.ts';
 
 /** The part of a request that people see. It carries no secret: token and key are not part of a request. */
 export function label(request: Request<unknown>): string {

@@ -16,6 +16,7 @@ import {
   type ShelfdeskError,
   Spent,
 } from '../../errors.ts';
+import type { FieldRules } from '../../privacy/fields/field-rules.ts';
 import type { Awaited, Booked, Budget, Lane } from '../budget/budget.ts';
 import { streamKey } from '../database/stream-key.ts';
 import {
@@ -36,7 +37,6 @@ import { label, parse, single } from './parse-reply.ts';
 import { type Proxies, proxyFor } from './proxies.ts';
 import { firstId } from './read-body.ts';
 import type { Reply, Request, SourceName } from './request.ts';
-import type { FieldRules } from './rules/field-rules.ts';
 
 /** A reply that a cache kept no longer is as good as new: its time is only exact to a second. */
 const freshSeconds = 1;

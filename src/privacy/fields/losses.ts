@@ -1,6 +1,6 @@
 /** What field rules cost: what works no more, or with less, without a field. Pure. */
-import { type FieldRule, type FieldRules, rulesFor } from '../../engine/http/rules/field-rules.ts';
-import { matches } from '../../engine/http/rules/foreign-values.ts';
+import { type FieldRule, type FieldRules, rulesFor } from './field-rules.ts';
+import { matches } from './foreign-values.ts';
 
 /** Each rule once, however often and in which spelling it is written. */
 export const rulesIn = (of: FieldRules | undefined): FieldRule[] =>

@@ -7,11 +7,11 @@
  */
 
 import { createHmac } from 'node:crypto';
-import type { Table } from '../../commit/merge.ts';
-import { sourceOfKey } from '../../database/stream-key.ts';
-import { parseJson } from '../../exact-json.ts';
-import { elementsOf, fieldsOf, objectOf } from '../../json-text.ts';
-import { emptied, fits, type Shape } from '../shapes.ts';
+import type { Table } from '../../engine/commit/merge.ts';
+import { sourceOfKey } from '../../engine/database/stream-key.ts';
+import { parseJson } from '../../engine/exact-json.ts';
+import { emptied, fits, type Shape } from '../../engine/http/shapes.ts';
+import { elementsOf, fieldsOf, objectOf } from '../../engine/json-text.ts';
 import { foreignBeside, foreignField, foreignIn, isDisguised, matches } from './foreign-values.ts';
 
 export type Action =

@@ -2,8 +2,8 @@
  * Values whose place says nothing of what they are: unknown fields, and what stands in objects of any depth. A record of any kind
  * may stand there. So each rule of the source takes out what has its name, and no value of it is changed in another way. Pure.
  */
-import { parseJson } from '../../exact-json.ts';
-import { elementsOf, fieldsOf, objectOf } from '../../json-text.ts';
+import { parseJson } from '../../engine/exact-json.ts';
+import { elementsOf, fieldsOf, objectOf } from '../../engine/json-text.ts';
 
 /** No record of a source is nested deeper. What is deeper is left out. */
 const deepest = 30;
