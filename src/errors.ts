@@ -47,7 +47,7 @@ const outages = new WeakMap<Error, Outage>();
 
 export const noteOutage = (error: Error, outage: Outage): void => void outages.set(error, outage);
 
-/** What the source does, if this error or its cause is an outage of it. */
+/** The outage of the source, if this error or its cause is one. */
 export function outageIn(error: unknown): Outage | undefined {
   return error instanceof Error ? (outages.get(error) ?? outageIn(error.cause)) : undefined;
 }
@@ -107,7 +107,7 @@ export class ReplyTooLarge extends Retry {
   override readonly remedy: string;
   /** The id of the first record of the reply, if its beginning shows one. */
   readonly id: string | undefined;
-  /** As in Reply; NaN without a Date. */
+  /** See Reply; NaN without a Date. */
   readonly shown: Shown;
   constructor(
     what: string,
@@ -273,7 +273,10 @@ const refusals: Readonly<Record<string, readonly [means: string, remedy: string]
   ENFILE: ['this machine may open no more files', 'End other programs, or raise fs.file-max.'],
 };
 
-/** This machine refuses what any program needs, such as disk or a working folder. It is no bug, wherever it is thrown. */
+/**
+ * The operating system refuses what every program needs, such as disk space or a working folder. Such an error is never
+ * a bug.
+ */
 export class MachineRefuses extends ShelfdeskError {
   constructor(cause: Error, [means, remedy]: readonly [means: string, remedy: string], code: string) {
     const { path } = cause as NodeJS.ErrnoException;

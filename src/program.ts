@@ -170,7 +170,7 @@ const termOf = (argument: Argument): string => {
 const act: Act =
   action =>
   async (...args) => {
-    process.exitCode = await action(...args);
+    process.exitCode = (await action(...args)) ?? exitCodes.ok;
   };
 
 /**
@@ -200,7 +200,7 @@ function interruption(): AbortSignal {
 
 /** Prints message and remedy of an expected failure, or the stack of a bug. Returns the exit code. */
 function explain(thrown: unknown): number {
-  // Neither a refusal of the machine nor an outage is a bug, wherever it is thrown.
+  // Refusals of the operating system and outages are no bugs, wherever they are thrown.
   const outage = isAway(thrown) && !(thrown instanceof ShelfdeskError) ? new Away(thrown) : thrown;
   const error = machineRefusal(thrown) ?? refusedBy(thrown) ?? outage;
   // Commander has already printed the error.
@@ -214,7 +214,7 @@ function explain(thrown: unknown): number {
   return exitCodes.failed;
 }
 
-/** What Redis refuses for good, in the middle of a command. */
+/** A permanent refusal of Redis in the middle of a command. */
 function refusedBy(thrown: unknown): ShelfdeskError | undefined {
   const refused = thrown instanceof Error && thrown.name === 'ReplyError' ? redisRefusal(thrown) : undefined;
   return refused && new ShelfdeskError(refused.says, refused.remedy, exitCodes.failed, thrown);

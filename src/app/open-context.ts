@@ -20,10 +20,10 @@ import type { Connection, Source } from '../sources/source.ts';
 import type { Config } from './config.ts';
 import { boundSources, configuredSources, type Warehouse } from './context.ts';
 
-/** What a line of the log says to a person: its level (30 info, 40 warn, 50 error), its text, and its details. */
+/** Shows a line of the log to a person: its level (30 info, 40 warn, 50 error), its text, and its details. */
 export type Tell = (level: number, text: string, details: Readonly<Record<string, unknown>>) => void;
 
-/** The log goes to stderr, as JSON: stdout belongs to results. With `tell` each line is told to a person instead. */
+/** Opens the log: JSON on stderr, because stdout is for results. With `tell`, people get each line instead. */
 export function openLog({ logLevel: level }: Pick<Config, 'logLevel'>, tell?: Tell): Logger {
   const destination = pino.destination(2);
   const serializers = { err: inLog };

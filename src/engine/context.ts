@@ -88,7 +88,7 @@ export function sourceOf(ctx: Pick<Context, 'sources'>, name: string): OpenSourc
 export const sourceNow = (ctx: Pick<Context, 'sources' | 'clock'>, name: string): Ms =>
   sourceOf(ctx, name).send.sourceNow() ?? ctx.clock.now();
 
-/** The same sources, with a count of credits of their own. `heard` is told of each request. */
+/** The same sources, with a count of credits of their own. `heard` is called for each request. */
 export const apart = (sources: Context['sources'], heard?: (one: Heard) => void): Context['sources'] =>
   new Map([...sources].map(([name, source]) => [name, { ...source, send: source.send.apart(heard) }]));
 

@@ -234,7 +234,7 @@ test('settling again changes nothing', async () => {
   expect(rows).toEqual([{ fresh: '2', refused: '0' }]);
 });
 
-test('an abort is answered at once, and what is granted after it is given back', async () => {
+test('an abort ends the wait immediately, and a grant after it is returned', async () => {
   await using db = await freshDatabase();
   await using budget = another(db.url);
   await budget.settle(await budget.acquire(1, 'fresh'), answered);

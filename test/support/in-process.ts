@@ -166,7 +166,7 @@ export async function inProcess(
   const lists = streams.flatMap(one =>
     one.kind === 'list' ? one.lists.map(({ name }) => ({ stream: one.key, list: name })) : [],
   );
-  await register(pool, account, options.sinceMs ?? 0, lists, new Date(nowMs));
+  await register(pool, { account, sinceMs: options.sinceMs ?? 0 }, lists, new Date(nowMs));
   await keepFieldRules(pool, account, options.fieldRules, new Date(nowMs));
 
   const here: InProcess = {

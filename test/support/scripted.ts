@@ -175,8 +175,7 @@ export async function scripted(
   };
   await register(
     pool,
-    account,
-    0,
+    { account, sinceMs: 0 },
     deskLists.flatMap(stream => stream.lists.map(list => ({ stream: stream.key, list: list.name }))),
     new Date(nowMs),
   );

@@ -114,7 +114,7 @@ describe('what is said of it', () => {
     expect([isAway(told), describeOutage(told, 'the warehouse'), told.exitCode]).toEqual([true, words, 1]);
   });
 
-  test('a Redis names its cause as well, and what is away has the name that it is given', () => {
+  test('an error of Redis has its cause too, and the missing server has the name that the caller gives', () => {
     const full = Object.assign(new Error('MISCONF it says'), { name: 'ReplyError' });
     expect(describeOutage(full)).toBe('Redis cannot be used: it cannot write to its disk (MISCONF it says)');
     expect(describeOutage(withCode('ECONNREFUSED'), 'the queue')).toBe('the queue does not answer: what it says');
@@ -155,7 +155,7 @@ describe('what is stored of an error', () => {
     expect(inspect(outer, { depth: 9, showHidden: true })).not.toContain('Ann');
   });
 
-  test('a value that PostgreSQL, DuckDB or a parser quotes is not part of its message', () => {
+  test('values that PostgreSQL, DuckDB or a parser quotes are left out of the message', () => {
     const refused = Object.assign(new Error('invalid input syntax for type integer: "Ann"'), { code: '22P02' });
     expect(messageOf(refused)).toBe('the database refuses a value (22P02)');
     for (const before of ['', 'the lake: '])

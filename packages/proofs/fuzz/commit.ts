@@ -86,8 +86,7 @@ export class Fuzz implements AsyncDisposable {
     const fuzz = new Fuzz(s);
     await register(
       s.pool,
-      'default',
-      0,
+      { account: 'default', sinceMs: 0 },
       [
         { stream: 'books.shelves', list: 'o' },
         { stream: 'books.volumes', list: 'default' },

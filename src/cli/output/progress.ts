@@ -18,7 +18,7 @@ const quietMs = 10_000;
 /** Interval between two counts of pending records. */
 const countMs = 2000;
 
-/** Declared only by streams whose records are fetched by id. */
+/** Only streams whose records are fetched by id declare `pending`. */
 const pendingOf = (name: string) => declared.find(stream => stream.name === name)?.pending;
 
 export interface Progress {
@@ -154,7 +154,7 @@ function openScreen() {
 const colours = { done: 'green', wrong: 'yellow', busy: 'cyan', quiet: 'dim' } as const;
 const paint = (tone: Tone, text: string) => (text === '' ? '' : style(colours[tone], text, process.stderr));
 
-/** As a full sync takes them. */
+/** Streams in the order of a full sync. */
 export const inOrder = (streams: readonly StreamProgress[]) =>
   streams.toSorted((a, b) => streamNames.indexOf(a.stream) - streamNames.indexOf(b.stream));
 
@@ -256,7 +256,7 @@ export function standing(
   const isMoving = used > 0 || elapsedMs <= settledMs;
   const workMs = left === undefined || !(isMoving || isWaiting) ? undefined : timeLeftMs(left, used, elapsedMs, limits);
   const leastMs = isWaiting ? wait.ms : 0;
-  // In the order of what matters: a narrow line loses its end.
+  // The most important words come first, because a narrow line loses its end.
   const words = [
     read,
     ...(isWaiting ? [waitText(wait)] : []),
@@ -273,7 +273,7 @@ const shortestWaitMs = 3000;
 /** `waiting for credits, resumes in 31 s`, `retrying (connection refused), try 4, next in 12 s` */
 export const waitText = ({ why, ends, ms }: Wait): string => `${why}, ${ends} ${duration(ms)}`;
 
-/** After this time the rate is measured. A stream that has used no credit by then has none, and no time left is told. */
+/** The rate is measured after this time. A stream without used credits by then has no rate and no remaining time. */
 const settledMs = 2000;
 
 /** Remaining credits: extrapolated from the use so far; before 2 % are done, taken from the forecast. */

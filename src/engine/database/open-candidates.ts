@@ -34,7 +34,8 @@ where case s.stream_key
   ${branches.map(({ sql }) => sql).join('\n  ')}
   end`;
   const checksum = checksumOf(view);
-  // A worker that may not write must find nothing to write. What was noted is forgotten when the views are made again.
+  // The login of a worker may have no right to change views, so nothing is written if the view is current. The note of
+  // its state goes when the views are made again.
   const { rows } = await client.query(
     `select from sync.source_files where (source, name, checksum) = ('sync', 'open_deletion_candidates', $1)`,
     [checksum],

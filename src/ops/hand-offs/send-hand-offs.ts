@@ -30,7 +30,7 @@ const everyMs = 15_000;
 const usual = { webhookMs: 15_000, commandMs: 3_600_000 };
 /** Time from SIGTERM to SIGKILL for a command that must end. */
 const killMs = 5000;
-/** Most bytes of an answer that are read, to keep the connection. They mean nothing. */
+/** Longest answer that is read, in bytes, so that the connection can be kept. Its content is ignored. */
 const answerBytes = 16_384;
 
 export interface Deps {
@@ -205,7 +205,7 @@ async function run(
     try {
       if (child.pid !== undefined) process.kill(-child.pid, how);
     } catch {
-      // It has ended.
+      // The process has ended.
     }
   };
   let isStopped = false;
@@ -222,7 +222,7 @@ async function run(
   const why = await ended;
   // Later the number of its process group may be that of another one.
   limit.signal.removeEventListener('abort', stop);
-  // One that was stopped has not done its work, whatever it ended with.
+  // A stopped command has failed, even with exit code 0.
   if (isStopped) return limit.isOver() ? `it did not end within ${commandMs / 60_000} min` : 'it was stopped';
   return why;
 }

@@ -65,7 +65,7 @@ export function makeLive(
         tell(listeners, partsFor);
       } catch (error) {
         const words = failed(error);
-        // New listeners must hear of it as well.
+        // New listeners need the news of the outage as well.
         each(listeners, one => one.send('away', words));
         away = words;
       }

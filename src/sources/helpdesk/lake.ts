@@ -1,11 +1,11 @@
-/** The tables of the help desk in the lake: those of its records, and what is made of them. */
+/** The tables of the help desk in the lake: those of its records, and tables derived from them. */
 import type { LakeTable } from '../../lake/table.ts';
 import { masksOfRecord } from '../record/masks.ts';
 import { tables } from './records.ts';
 
 type Place = Pick<LakeTable, 'unit' | 'id' | 'byMonth'>;
 
-/** Long tables have files for each month. Of the others an export reads all that the account has. */
+/** Long tables have files for each month. An export reads other tables whole, for each account. */
 const byMonth = true;
 const ofTicket = { unit: 'ticket', id: (t: string) => `${t}ticket_id` } as const;
 const ofCustomer = { unit: 'customer', id: (t: string) => `${t}customer_id` } as const;
@@ -23,7 +23,7 @@ const twice = (name: string, table: Omit<LakeTable, 'name'>, personal?: { shown:
   { ...table, name: `helpdesk.${name}`, withPersonal: true, ...(personal && { personal: personal.stored }) },
 ];
 
-/** Of short lists nothing is erased. */
+/** Short lists contain no erasable data. */
 const ofRecords = tables.flatMap(({ record }) => {
   const place = placeOf[record.name];
   if (place === undefined) return twice(record.name, { ...list, key: ['id'] });

@@ -266,7 +266,7 @@ test('waiting tickets are found by their index, however many wait or do not, and
   }),
 );
 
-test('messages, attachments and names: a ticket into 300,000 messages reads what a ticket has', long, () =>
+test('messages, attachments and names: a ticket merged into 300,000 messages reads only rows of the ticket', long, () =>
   untouched(async (pool, others) => {
     const detail = (t: number, keep: (i: number) => boolean, body: string, n = 1) => {
       const all = Array.from({ length: 10 }, (_, i) => i).filter(keep);
