@@ -2,9 +2,28 @@
  * Error classes follow the reaction, not the origin. Any other error is a bug and may crash the job. Every message says what
  * happened and to what; `remedy` says what to do.
  */
+import { readFileSync } from 'node:fs';
 
 /** Exit codes of the command line, as the README documents them. */
 export const exitCodes = { ok: 0, failed: 1, usage: 2, partial: 3, refused: 4, differs: 5, interrupted: 130 } as const;
+
+/** The stack of a bug. In the package many sources share a file, so each line also names its own. */
+export function stackOf({ stack, message }: Error): string {
+  return (stack ?? message).replace(/(file:\S+\.js):(\d+):\d+/g, (place, file: string, line: string) => {
+    const source = sourceAt(file, Number(line));
+    return source === undefined ? place : `${place}, ${source}`;
+  });
+}
+
+/** The bundler writes the path of each source above its code. */
+function sourceAt(file: string, line: number): string | undefined {
+  try {
+    const before = readFileSync(new URL(file), 'utf8').split('\n', line);
+    return before.findLast(text => /^\/\/ \S+\.[cm]?[jt]s$/.test(text))?.slice(3);
+  } catch {
+    return undefined;
+  }
+}
 
 /** Expected failure. The terminal shows its message and remedy, without a stack. */
 export class ShelfdeskError extends Error {

@@ -14,7 +14,7 @@ import { withNewName } from './cli/old-names.ts';
 import { failPlainly, say, showCursor, style } from './cli/output/terminal.ts';
 import { tellWaits } from './engine/database/waits.ts';
 import { redisRefusal } from './engine/queue/redis-refusals.ts';
-import { Away, exitCodes, Interrupted, isAway, machineRefusal, orReason, ShelfdeskError } from './errors.ts';
+import { Away, exitCodes, Interrupted, isAway, machineRefusal, orReason, ShelfdeskError, stackOf } from './errors.ts';
 
 /**
  * Loader of each command, by group of --help. A command loads only its own modules, so that the program starts quickly.
@@ -144,11 +144,9 @@ async function main(given: readonly string[]): Promise<void> {
 const asValue = (arg: string): string => (/^--\s/.test(arg) ? `\n${arg}` : arg);
 
 /**
- * Loads the named command, and none for the version. Without a known name it loads all commands, for help texts, errors and
- * completion.
+ * Loads the named command. Without a known name it loads all commands, for help texts, errors and completion.
  */
 async function asked([name = '']: readonly string[]): Promise<[group: string, adds: AddCommand[]][]> {
-  if (name === '--version' || name === '-V') return [];
   const all = Object.entries(groups);
   const named = all.flatMap(([group, loaders]) =>
     Object.hasOwn(loaders, name) && name !== 'completion' ? [[group, { [name]: loaders[name]! }] as const] : [],
@@ -210,7 +208,7 @@ function explain(thrown: unknown): number {
     say(error.remedy);
     return error.exitCode;
   }
-  say(error instanceof Error ? (error.stack ?? error.message) : String(error));
+  say(error instanceof Error ? stackOf(error) : String(error));
   return exitCodes.failed;
 }
 

@@ -5,7 +5,7 @@ import type { Logger } from 'pino';
 import { systemClock } from '../clock.ts';
 import type { Context } from '../engine/context.ts';
 import { forgetLists, type Listed, register } from '../engine/coverage/coverage.ts';
-import { openWays, type Ways } from '../engine/http/proxies.ts';
+import { openWays, type Ways } from '../engine/http/ways.ts';
 import { type OpenQueue, openQueues, type Queues } from '../engine/queue/queue.ts';
 import { nameAccount } from '../engine/runs/accounts/accounts.ts';
 import { keepTargets } from '../engine/runs/freshness-targets.ts';

@@ -7,12 +7,12 @@ import type pg from 'pg';
 import { type Logger, pino } from 'pino';
 import { type Clock, systemClock } from '../clock.ts';
 import { makeBudget } from '../engine/budget/budget.ts';
-import type { Context, OpenSource } from '../engine/context.ts';
+import { bookCredits, type Context, type OpenSource } from '../engine/context.ts';
 import { fetchOver, timeoutMs } from '../engine/http/fetch.ts';
-import { openWays, type Ways } from '../engine/http/proxies.ts';
 import { makeSend } from '../engine/http/send.ts';
+import { openWays, type Ways } from '../engine/http/ways.ts';
 import { makeBell } from '../engine/notifier.ts';
-import { messageOf } from '../errors.ts';
+import { messageOf, stackOf } from '../errors.ts';
 import { filterOf } from '../privacy/fields/field-rules.ts';
 import { fullRulesOf } from '../privacy/fields/stored-rules.ts';
 import { sources, streams } from '../sources/index.ts';
@@ -52,7 +52,7 @@ function inLog(error: unknown): Logged {
   const { code, cause } = error as { code?: unknown; cause?: unknown };
   return {
     ...{ type: error.name, message: messageOf(error), ...(code !== undefined && { code }) },
-    stack: error.stack?.match(/^ {4}at .*$/gm) ?? [],
+    stack: stackOf(error).match(/^ {4}at .*$/gm) ?? [],
     ...(cause !== undefined && { cause: inLog(cause) }),
   };
 }
@@ -94,13 +94,17 @@ export function openContext(
           ),
         ];
   });
+  const all = new Map(opened.map(source => [source.name, source]));
   return {
     ...{ account: config.account, streams, sweep: config.sweep, rules: fullRulesOf(config.fieldRules) },
     bound: boundSources(config),
     ...common,
     ...deps,
-    sources: new Map(opened.map(source => [source.name, source])),
-    [Symbol.asyncDispose]: () => ways[Symbol.asyncDispose](),
+    sources: all,
+    [Symbol.asyncDispose]: async () => {
+      await bookCredits({ sources: all });
+      await ways[Symbol.asyncDispose]();
+    },
   };
 }
 

@@ -95,3 +95,8 @@ export const apart = (sources: Context['sources'], heard?: (one: Heard) => void)
 /** Credits used at all sources since the last call. */
 export const takeCredits = ({ sources }: Pick<Context, 'sources'>): number =>
   [...sources.values()].reduce((sum, { send }) => sum + send.takeCredits(), 0);
+
+/** The credits of all requests up to now are in the warehouse, if it answers. */
+export const bookCredits = async ({ sources }: Pick<Context, 'sources'>): Promise<void> => {
+  await Promise.all([...sources.values()].map(({ send }) => send.book()));
+};

@@ -125,6 +125,7 @@ export async function inProcess(
         return { id: '', cost, lane };
       },
       settle: async () => ({}),
+      book: async () => {},
       thaw: async () => {},
     },
     clock,
@@ -229,6 +230,7 @@ function inTurn(budget: Budget): Budget {
   return {
     acquire: (...asked) => next(() => budget.acquire(...asked)),
     settle: (...said) => next(() => budget.settle(...said)),
+    book: () => next(() => budget.book()),
     thaw: () => next(() => budget.thaw()),
   };
 }

@@ -144,6 +144,7 @@ export async function scripted(
     budget: {
       acquire: async (cost, lane) => ({ id: '', cost, lane }),
       settle: async () => ({}),
+      book: async () => {},
       thaw: async () => {},
     },
     clock,

@@ -1,3 +1,7 @@
+import { mkdtempSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { inspect } from 'node:util';
 import pg from 'pg';
 import { describe, expect, test } from 'vitest';
@@ -12,6 +16,7 @@ import {
   quoting,
   Retry,
   StreamFailed,
+  stackOf,
 } from '../../src/errors.ts';
 import { booksDialect } from '../../src/sources/books/dialect.ts';
 import { getVolume } from '../../src/sources/books/endpoints.ts';
@@ -167,4 +172,14 @@ describe('what is stored of an error', () => {
       'relation "x" does not exist',
     );
   });
+});
+
+test('the stack of a bug names the source of each line, where many share a file', () => {
+  const bundled = join(mkdtempSync(join(tmpdir(), 'stack-')), 'chunk.js');
+  writeFileSync(bundled, '// src/first.ts\none();\n// src/engine/second.ts\n  // a word\ntwo();\n');
+  const { href } = pathToFileURL(bundled);
+  const lines = [`${href}:5:9`, `${href}:2:28`, 'file:///nowhere/a.js:1:2', 'node:internal/x:1:1'];
+  const error = Object.assign(new Error('a bug'), { stack: lines.map(line => `    at f (${line})`).join('\n') });
+  const sources = [', src/engine/second.ts', ', src/first.ts', '', ''];
+  expect(stackOf(error)).toBe(lines.map((line, n) => `    at f (${line}${sources[n]})`).join('\n'));
 });

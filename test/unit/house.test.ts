@@ -246,8 +246,8 @@ describe('who may import whom', () => {
     // The webhooks of alarms and hand-offs are no source.
     expect([...new Set(imports.filter(({ to }) => to.startsWith('undici')).map(({ from }) => from))]).toEqual([
       'src/engine/http/fetch.ts',
-      'src/engine/http/proxies.ts',
       'src/engine/http/token.ts',
+      'src/engine/http/ways.ts',
       'src/ops/alarms/send-alarms.ts',
       'src/ops/hand-offs/send-hand-offs.ts',
     ]);

@@ -61,6 +61,7 @@ export class Fuzz implements AsyncDisposable {
       budget: {
         acquire: async (cost, lane) => ({ id: '', cost, lane }),
         settle: async () => ({}),
+        book: async () => {},
         thaw: async () => {},
       },
       clock: s.ctx.clock,

@@ -15,8 +15,9 @@ import { duration, keepBelow, say, style } from './terminal.ts';
 
 /** Interval of progress lines without a terminal. */
 const quietMs = 10_000;
-/** Interval between two counts of pending records. */
+/** Between two counts of pending records: at least so long, and so many times as long as the last one took. */
 const countMs = 2000;
+const countShare = 50;
 
 /** Only streams whose records are fetched by id declare `pending`. */
 const pendingOf = (name: string) => declared.find(stream => stream.name === name)?.pending;
@@ -57,15 +58,17 @@ export function showProgress(
     else tell(line);
   }
 
-  const counted = new Map<string, { waiting: number; atMs: number }>();
-  /** Pending records, cached for `countMs`: counting a hundred thousand is slow. */
+  const counted = new Map<string, { waiting: number; untilMs: number }>();
+  /** Pending records. The last count is kept: to count a hundred thousand is slow. */
   async function countedLeft({ stream, account_id, expected }: StreamProgress): Promise<number> {
     const pending = pendingOf(stream);
     if (pending === undefined || expected !== null) return 0;
     const last = counted.get(stream);
-    if (last && clock.monotonic() - last.atMs <= countMs) return last.waiting;
+    const fromMs = clock.monotonic();
+    if (last && fromMs <= last.untilMs) return last.waiting;
     const waiting = await pending.countLeft(db, { account: account_id, run });
-    counted.set(stream, { waiting, atMs: clock.monotonic() });
+    const tookMs = clock.monotonic() - fromMs;
+    counted.set(stream, { waiting, untilMs: fromMs + tookMs + Math.max(countMs, countShare * tookMs) });
     return waiting;
   }
 

@@ -8,7 +8,7 @@ import type { Config } from '../../app/config.ts';
 import { configuredSources, requireSource, type Warehouse } from '../../app/context.ts';
 import type { Context } from '../../engine/context.ts';
 import { nameOfKey, type StreamKey } from '../../engine/database/stream-key.ts';
-import { openWays } from '../../engine/http/proxies.ts';
+import { openWays } from '../../engine/http/ways.ts';
 import { untilBack } from '../../engine/outage.ts';
 import type { Job } from '../../engine/queue/job.ts';
 import { keepReconciling, reconcile } from '../../engine/queue/reconcile.ts';

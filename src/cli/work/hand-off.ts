@@ -3,7 +3,7 @@ import { type Command, InvalidArgumentError } from 'commander';
 import { openAccount } from '../../app/account.ts';
 import type { Config, HandOffConfig } from '../../app/config.ts';
 import { systemClock } from '../../clock.ts';
-import { openWays } from '../../engine/http/proxies.ts';
+import { openWays } from '../../engine/http/ways.ts';
 import { command } from '../../engine/runs/pauses.ts';
 import { exitCodes, ShelfdeskError, UsageError } from '../../errors.ts';
 import { type HandOff, listHandOffs, noteTaken, readHandOff } from '../../ops/hand-offs/deliveries.ts';

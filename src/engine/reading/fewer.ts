@@ -97,7 +97,10 @@ class FewerReading<O extends ReadingOptions> {
   #lost: string | undefined;
   /** Number of consecutive records that were too large. */
   #many = 0;
-  /** `since` of the last request in the order of the list itself, and as it was when a reply was too large. */
+  /**
+   * `since` of the last request in the order of the list itself. `#failed`: its value at the last reply that was too
+   * large.
+   */
   #outer = Number.NEGATIVE_INFINITY;
   #failed = Number.NEGATIVE_INFINITY;
   /** The last request for one record that was too large, and the page that stands for its reply. */
@@ -230,7 +233,10 @@ const tooMany = (reason: string) => `${mostLarge} one after the other: ${reason}
 const reasonOf = (answer: Answer): string =>
   'tooLarge' in answer ? answer.tooLarge : 'a record that cannot be read stands here';
 
-/** A reader by time asks for such a page again and again, and gives up: it takes a full one for a page of many records. */
+/**
+ * Whether a small page has only unreadable records. A reader by time would take it for a full page, and repeat the same
+ * request.
+ */
 const isUnreadable = (manner: Manner, { isLess }: PageSize, ask: Ask, { rows, arrived }: Page): boolean =>
   manner === 'by time' &&
   isLess &&

@@ -30,7 +30,7 @@ const head = `
   where (o.account_id, o.channel) = (l.account_id, l.channel) and o.delivered_at is null order by o.hand_off_id limit 1`;
 const isFree = `(d.held_by is null or d.held_by = l.worker or not sync.is_alive(d.held_by))`;
 
-/** Due at `$4`. No retry is set further ahead than an hour, so such a time is of a wrong clock. */
+/** SQL: the delivery is due at `$4`. A retry is at most an hour ahead, so a later time comes from a wrong clock. */
 const isDue = `(d.next_try_at <= $4 or d.next_try_at > $4::timestamptz + interval '1 hour')`;
 
 /** The lines whose next delivery is due and not held by another live process. */

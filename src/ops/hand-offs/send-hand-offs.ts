@@ -6,11 +6,11 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import type pg from 'pg';
 import type { Logger } from 'pino';
-import { request } from 'undici';
 import { commandEnvironment, type HandOffConfig } from '../../app/config.ts';
 import type { Clock } from '../../clock.ts';
 import { noAnswer } from '../../engine/http/causes.ts';
-import { proxyFor, type Ways } from '../../engine/http/proxies.ts';
+import { proxyFor } from '../../engine/http/proxies.ts';
+import type { Ways } from '../../engine/http/ways.ts';
 import { makeBell } from '../../engine/notifier.ts';
 import { isAway } from '../../errors.ts';
 import {
@@ -162,6 +162,7 @@ async function post(
 ): Promise<string | undefined> {
   using limit = within(webhookMs, signal);
   try {
+    const { request } = await import('undici');
     // A redirect is not followed: the certificate is for this address.
     const reply = await request(url, {
       method: 'POST',

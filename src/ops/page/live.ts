@@ -43,7 +43,7 @@ interface Topic {
   readonly done: Promise<void>;
 }
 
-/** `failed`: the text that visitors see for an error. `refresh`: before listeners are asked whether they may stay. */
+/** `failed`: the text that visitors see for an error. `refresh`: runs before the check whether listeners may stay. */
 export function makeLive(
   clock: Clock,
   { failed, refresh }: { failed: (error: unknown) => string; refresh: () => Promise<void> },
