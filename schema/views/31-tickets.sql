@@ -94,10 +94,12 @@ begin
   cross join lateral sync.first_version(t, k.mirrored_since) v
   where t._deleted_at is not null
   on conflict do nothing;
-  -- Messages of the same id may already be here if somebody removed the row of the ticket by hand.
+  -- Messages of the same id may already be here if somebody removed the row of the ticket by hand. The id is compared as a range,
+  -- in its order: a plan from an empty table would read all messages later.
   perform internal.touch_metrics(array_agg(t.account_id), array_agg(t.id)) from after t
-  where exists (
-    select from internal.messages m where m.account_id = t.account_id and m.ticket_id = t.id);
+  cross join lateral (
+    select from internal.messages m where m.account_id = t.account_id and m.ticket_id >= t.id and m.ticket_id <= t.id
+    order by m.ticket_id limit 1) m;
   return null;
 end
 $$;

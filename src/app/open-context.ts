@@ -13,6 +13,7 @@ import { makeSend } from '../engine/http/send.ts';
 import { openWays, type Ways } from '../engine/http/ways.ts';
 import { makeBell } from '../engine/notifier.ts';
 import { messageOf, stackOf } from '../errors.ts';
+import { filterOf } from '../privacy/fields/field-rules.ts';
 import { fullRulesOf } from '../privacy/fields/stored-rules.ts';
 import { sources, streams } from '../sources/index.ts';
 import type { Connection, Source } from '../sources/source.ts';
@@ -87,7 +88,7 @@ export function openContext(
               account: config.account,
               ways,
               replyBytes: config.replyBytes,
-              rules: config.fieldRules,
+              filter: filterOf(config.fieldRules),
               ...(sender && { sender }),
             },
           ),
@@ -115,7 +116,7 @@ interface SourceDeps {
   random: () => number;
   ways: Ways;
   replyBytes: number;
-  rules: Config['fieldRules'];
+  filter: ReturnType<typeof filterOf>;
   sender?: () => number | undefined;
 }
 

@@ -5,7 +5,7 @@
 import { z } from 'zod';
 import type { Read } from '../engine/database/session/connection-types.ts';
 import { readDatabaseUrl, readRedisUrl } from '../engine/database/session/connection-url.ts';
-import { parseRules, wrongRule } from '../engine/http/rules/parse-field-rules.ts';
+import { parseRules, wrongRule } from '../privacy/fields/parse-field-rules.ts';
 import { findStream, kinds, sources, streams } from '../sources/index.ts';
 import { cronFault } from './cron.ts';
 import { address, count, credential, percent, proxy, type Setting, type ValuesOf } from './setting-types.ts';

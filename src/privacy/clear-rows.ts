@@ -1,19 +1,11 @@
-/** Erases people from a stream with a declaration (declared.ts): from its rows, and from their traces in other tables. */
+/** Erases people from a stream with a declaration (declared.ts): from its rows. */
 import type { Queryable } from '../engine/database/pool.ts';
 import { sourceAndStream } from '../engine/database/stream-key.ts';
 import { cleanText } from '../engine/json-text.ts';
 import { carries, patternsOf } from './contact-normalisation.ts';
 import type { Declaration } from './declared.ts';
-import { besides, emptyAudit, emptyChanges, emptyRejects } from './personal-data-scan.ts';
-import type { PersonalRules } from './redact.ts';
-
-export interface Cleared {
-  /** Number of cleared or deleted rows per table. */
-  readonly rows: Readonly<Record<string, number>>;
-  readonly changes: number;
-  readonly comparisons: number;
-  readonly rejects: number;
-}
+import { besides } from './personal-data-scan.ts';
+import type { PersonalRules, Remains } from './redact.ts';
 
 /** Clears the rows that hold one of the contact values, or have one of the ids. */
 export async function clearRows(
@@ -22,7 +14,7 @@ export async function clearRows(
   { declared, rules }: { readonly declared: Declaration; readonly rules: PersonalRules },
   which: { readonly forms: readonly string[] } | { readonly ids: readonly string[] },
   now: Date,
-): Promise<Cleared> {
+): Promise<Remains> {
   // An earlier merge of the transaction enabled sync.changes. There these updates would keep the old values.
   await client.query(`select set_config('shelfdesk.merge', '', true)`);
   const forms = 'forms' in which ? which.forms : [];
@@ -39,13 +31,12 @@ export async function clearRows(
     changes.push(await changesOf(client, account, table, members, { parent, ids }));
   }
   const kept = [...declared.columns, ...declared.kept, ...besides];
-  const keptInChanges = { tables: { [declared.table]: kept }, others: ['id', ...besides] };
-  const audits = { records: [{ stream: declared.stream, ids }], members: [], kept };
   return {
     rows,
-    changes: await emptyChanges(client, changes.flat(), keptInChanges),
-    comparisons: await emptyAudit(client, account, audits, []),
-    rejects: await emptyRejects(client, account, { rules, ids, holding: [], own: ids }, forms),
+    changes: changes.flat(),
+    keptInChanges: { tables: { [declared.table]: kept }, others: ['id', ...besides] },
+    audits: { records: [{ stream: declared.stream, ids }], members: [], kept, forms: [] },
+    rejects: [{ rules, ids, holding: [], own: ids }],
   };
 }
 

@@ -9,6 +9,7 @@ import type { StreamKey } from '../engine/database/stream-key.ts';
 import { ExactNumber, parseJson } from '../engine/exact-json.ts';
 import { clearRows } from './clear-rows.ts';
 import { withFilter } from './filter.ts';
+import { emptyTraces } from './personal-data-scan.ts';
 import {
   carries,
   eachOf,
@@ -114,11 +115,12 @@ function rulesFrom(declared: Declaration): PersonalRules {
     async clearStored(client, account, { page, erased, now }) {
       const theirs = recordsIn(page).filter(record => isOfErased(record, erased));
       const ids = theirs.flatMap(({ id }) => valuesIn(id));
-      if (ids.length > 0) await clearRows(client, account, { declared, rules }, { ids }, now);
+      if (ids.length > 0)
+        await emptyTraces(client, account, await clearRows(client, account, { declared, rules }, { ids }, now), []);
     },
-    declared: {
+    rows: {
       addressed: [...declared.contacts.fields, ...declared.contacts.columns],
-      clear: (client, account, forms, now) => clearRows(client, account, { declared, rules }, { forms }, now),
+      remove: (client, account, { forms }, now) => clearRows(client, account, { declared, rules }, { forms }, now),
     },
   };
   return rules;

@@ -3,20 +3,14 @@
  * changes nothing. The lock of the account excludes concurrent writers; earlier writers have committed.
  */
 
+import { add } from '../engine/commit/page.ts';
 import type { Client } from '../engine/database/pool.ts';
 import { command } from '../engine/runs/pauses.ts';
 import { UsageError } from '../errors.ts';
 import { formsIn } from './contact-normalisation.ts';
 
-import {
-  changesNaming,
-  cutOlderWords,
-  emptyAudit,
-  emptyChanges,
-  emptyDrift,
-  emptyRejects,
-} from './personal-data-scan.ts';
-import type { Clues, People, Personal } from './redact.ts';
+import { changesNaming, cutOlderWords, emptyDrift, emptyTraces } from './personal-data-scan.ts';
+import { type Clues, noClues, type People, type Personal, type Who } from './redact.ts';
 
 export interface Removed {
   /** Erased people: the requested person first, then people who share a contact value. */
@@ -64,35 +58,19 @@ export async function eraseNamed(
   now: Date,
   streams: Streams,
 ): Promise<Removed> {
-  if ('contact' in whom) {
-    if ((await formsIn(client, [whom.contact])).length === 0)
-      throw new UsageError(
-        'the contact value identifies nobody',
-        'Give an e-mail address, a phone number or a name of an account.',
-      );
-    const found = { customers: [], tickets: [], contacts: [whom.contact] };
-    const { customers, rows } = await eraseMore(client, account, found, now, streams);
-    return { customers, rows: { ...rows, failures: await cutOlderWords(client, account) } };
-  }
-  const { customer } = whom;
   const people = peopleIn(streams);
-  if (!(await isKnown(client, account, people, customer))) {
-    if (!(await hasPeople(client, account, people)))
-      throw new UsageError(
-        `account '${account}' mirrors nothing of ${people.label}, and an erasure names a person by an id there`,
-        `Name the person by an address: ${command(account, 'erase --contact <address>')}. Or set ${people.requires}, run ${command(account, 'sync')}, and erase then: the rows of all sources with an address of that person are cleared too.`,
-      );
-    throw new UsageError(
-      `nothing is here of a customer ${customer}`,
-      `${people.whereIds} What is not here yet, ${command(account, 'sync customers')} brings.`,
-    );
-  }
+  if ('contact' in whom) await requireMeaning(client, whom.contact);
+  else await requireKnown(client, account, people, whom.customer);
   await alone(client, account);
-  const forms = await formsIn(client, await people.contactsOf(client, account, [customer]));
-  const same = await sharing(client, account, people, forms);
-  const customers = [customer, ...same.filter(id => id !== customer)];
-  const kept = await note(client, account, { customers, asked: [customer], forms }, now);
-  const { rows } = await remove(client, account, { customers, tickets: [], forms, kept, people, streams }, now);
+  const asked = 'contact' in whom ? [] : [whom.customer];
+  const contacts = 'contact' in whom ? [whom.contact] : await people.contactsOf(client, account, asked);
+  const { customers, rows } = await eraseThem(
+    client,
+    account,
+    { asked, found: { ...noClues, contacts } },
+    now,
+    streams,
+  );
   return { customers, rows: { ...rows, failures: await cutOlderWords(client, account) } };
 }
 
@@ -107,12 +85,27 @@ export async function eraseMore(
   now: Date,
   streams: Streams,
 ): Promise<Removed> {
-  const people = peopleIn(streams);
   await alone(client, account);
-  const forms = await formsIn(client, found.contacts);
-  const customers = [...new Set([...found.customers, ...(await sharing(client, account, people, forms))])];
-  const kept = await note(client, account, { customers, asked: [], forms }, now);
-  return remove(client, account, { customers, tickets: found.tickets, forms, kept, people, streams }, now);
+  return eraseThem(client, account, { asked: [], found }, now, streams);
+}
+
+async function requireMeaning(client: Client, contact: string): Promise<void> {
+  if ((await formsIn(client, [contact])).length > 0) return;
+  const remedy = 'Give an e-mail address, a phone number or a name of an account.';
+  throw new UsageError('the contact value identifies nobody', remedy);
+}
+
+async function requireKnown(client: Client, account: string, people: People, customer: string): Promise<void> {
+  if (await isKnown(client, account, people, customer)) return;
+  if (await hasPeople(client, account, people))
+    throw new UsageError(
+      `nothing is here of a customer ${customer}`,
+      `${people.whereIds} What is not here yet, ${command(account, 'sync customers')} brings.`,
+    );
+  throw new UsageError(
+    `account '${account}' mirrors nothing of ${people.label}, and an erasure names a person by an id there`,
+    `Name the person by an address: ${command(account, 'erase --contact <address>')}. Or set ${people.requires}, run ${command(account, 'sync')}, and erase then: the rows of all sources with an address of that person are cleared too.`,
+  );
 }
 
 /**
@@ -126,8 +119,21 @@ async function alone(client: Client, account: string): Promise<void> {
   );
 }
 
-const sharing = async (client: Client, account: string, people: People, forms: readonly string[]): Promise<string[]> =>
-  forms.length === 0 ? [] : people.sharing(client, account, forms);
+/** Erases these people, those who are asked for first, and everybody who shares a contact value with them. */
+async function eraseThem(
+  client: Client,
+  account: string,
+  { asked, found }: { readonly asked: readonly string[]; readonly found: Clues },
+  now: Date,
+  streams: Streams,
+): Promise<Removed> {
+  const forms = await formsIn(client, found.contacts);
+  const same = forms.length === 0 ? [] : await peopleIn(streams).sharing(client, account, forms);
+  const customers = [...new Set([...asked, ...found.customers, ...same])];
+  const kept = await note(client, account, { customers, asked, forms }, now);
+  const rows = await remove(client, account, { customers, tickets: found.tickets, forms }, now, streams);
+  return { customers, rows: { ...rows, 'contact values kept out': kept } };
+}
 
 /** Returns the number of contact values that are blocked from now on. */
 async function note(
@@ -149,37 +155,26 @@ async function note(
   return rowCount ?? 0;
 }
 
-interface Whom extends Pick<Clues, 'customers' | 'tickets'> {
-  readonly forms: readonly string[];
-  /** Number of newly blocked values. */
-  readonly kept: number;
-  readonly people: People;
-  readonly streams: Streams;
-}
-
-async function remove(client: Client, account: string, whom: Whom, now: Date): Promise<Removed> {
-  const { customers, tickets, forms, people, streams } = whom;
+/** Returns the number of redacted, emptied or deleted rows per kind. */
+async function remove(
+  client: Client,
+  account: string,
+  who: Omit<Who, 'changes'>,
+  now: Date,
+  streams: Streams,
+): Promise<Record<string, number>> {
+  const { forms } = who;
   const rules = streams.flatMap(({ personal }) => personal ?? []);
-  const addressed = rules.flatMap(one => one.declared?.addressed ?? []);
-  const naming = await changesNaming(client, account, forms, [...new Set([...people.addressed, ...addressed])]);
-  const theirs = await people.remove(client, account, { customers, tickets, forms, changes: naming }, now);
-  const counts: Record<string, number> = { ...theirs.rows };
+  const theirs = [peopleIn(streams), ...rules.flatMap(one => one.rows ?? [])];
+  const addressed = [...new Set(theirs.flatMap(one => one.addressed))];
+  const changes = await changesNaming(client, account, forms, addressed);
+  const rows: Record<string, number> = {};
   const traces = { changes: 0, comparisons: 0, rejects: 0 };
-  for (const { declared } of rules) {
-    if (declared === undefined) continue;
-    const cleared = await declared.clear(client, account, forms, now);
-    Object.assign(counts, cleared.rows);
-    traces.changes += cleared.changes;
-    traces.comparisons += cleared.comparisons;
-    traces.rejects += cleared.rejects;
+  for (const one of theirs) {
+    const remains = await one.remove(client, account, { ...who, changes }, now);
+    Object.assign(rows, remains.rows);
+    add(traces, await emptyTraces(client, account, remains, forms));
   }
-  const changes = [...new Set([...theirs.changes, ...naming])];
-  counts.changes = traces.changes + (await emptyChanges(client, changes, theirs.keptInChanges));
-  counts.comparisons = traces.comparisons + (await emptyAudit(client, account, theirs.audits, forms));
-  counts.rejects = traces.rejects;
-  for (const rejects of theirs.rejects) counts.rejects += await emptyRejects(client, account, rejects, forms);
   const keys = rules.map(({ stream }) => stream);
-  counts['samples of drift'] = await emptyDrift(client, account, keys, forms);
-  counts['contact values kept out'] = whom.kept;
-  return { customers, rows: counts };
+  return { ...rows, ...traces, 'samples of drift': await emptyDrift(client, account, keys, forms) };
 }

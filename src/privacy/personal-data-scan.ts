@@ -37,8 +37,24 @@ export async function changesNaming(
   return rows.map(({ id }) => id);
 }
 
+/** Without `forms` it checks only rejects with one of the ids. Returns the number of emptied rows per kind. */
+export async function emptyTraces(
+  client: Queryable,
+  account: string,
+  { changes, keptInChanges, audits, rejects }: Remains,
+  forms: readonly string[],
+): Promise<Record<'changes' | 'comparisons' | 'rejects', number>> {
+  let emptied = 0;
+  for (const one of rejects) emptied += await emptyRejects(client, account, one, forms);
+  return {
+    changes: await emptyChanges(client, [...new Set(changes)], keptInChanges),
+    comparisons: await emptyAudit(client, account, audits),
+    rejects: emptied,
+  };
+}
+
 /** Empties these rows of sync.changes, except for fields that also stay in their tables. Returns the number of rows. */
-export async function emptyChanges(
+async function emptyChanges(
   client: Queryable,
   ids: readonly string[],
   { tables, others }: Remains['keptInChanges'],
@@ -57,11 +73,10 @@ export async function emptyChanges(
  * Removes values from comparisons. The fact that a record differed stays, because it is counted. Returns the number of
  * changed comparisons.
  */
-export async function emptyAudit(
+async function emptyAudit(
   client: Queryable,
   account: string,
-  { records, members, kept }: Remains['audits'],
-  forms: readonly string[],
+  { records, members, kept, forms }: Remains['audits'],
 ): Promise<number> {
   const all = records.flatMap(({ stream, ids }) => ids.map(id => ({ stream, id })));
   const { rowCount } = await client.query(
@@ -89,8 +104,8 @@ export async function emptyAudit(
   return rowCount ?? 0;
 }
 
-/** Without `forms` it checks only rejects with one of the ids. Returns the number of emptied rejects. */
-export async function emptyRejects(
+/** Returns the number of emptied rejects. */
+async function emptyRejects(
   client: Queryable,
   account: string,
   { rules, ids, holding, own }: TheirRejects,

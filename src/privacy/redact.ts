@@ -3,10 +3,9 @@
  * text; the database knows who was erased (look-up.ts). A text without erased people stays unchanged, digit by digit.
  */
 import type { Aside, Filter } from '../engine/commit/page.ts';
-import type { Client, Queryable } from '../engine/database/pool.ts';
+import type { Client } from '../engine/database/pool.ts';
 import type { StreamKey } from '../engine/database/stream-key.ts';
 import { cleanText, elementsOf, fieldsOf, objectOf } from '../engine/json-text.ts';
-import type { Cleared } from './clear-rows.ts';
 
 /** Ids and values that may belong to an erased person. */
 export interface Clues {
@@ -54,12 +53,8 @@ export interface PersonalRules {
   ): Promise<void>;
   /** For new ids among `tickets`: records those without stored rows as erased, and returns the others. */
   noteNew?(client: Pick<Client, 'query'>, account: string, tickets: readonly string[], now: Date): Promise<string[]>;
-  /** Of a stream that only declares its personal data. `addressed`: fields and columns that may hold addresses. */
-  readonly declared?: {
-    readonly addressed: readonly string[];
-    /** Clears the rows that hold one of the contact values, and their traces. */
-    clear(client: Queryable, account: string, forms: readonly string[], now: Date): Promise<Cleared>;
-  };
+  /** Of a stream that only declares its personal data. */
+  readonly rows?: TheirRows;
   /** Set if the source knows people by id: `erase` starts with such an id. */
   readonly people?: People;
 }
@@ -75,8 +70,16 @@ export interface Who extends Pick<Clues, 'customers' | 'tickets'> {
   readonly changes: readonly string[];
 }
 
-/** The people of a source, and its tables that hold their data. */
-export interface People {
+/** Tables that hold data of people. */
+interface TheirRows {
+  /** Record fields and table columns that may hold addresses. */
+  readonly addressed: readonly string[];
+  /** Redacts the rows of these people. */
+  remove(client: Client, account: string, who: Who, now: Date): Promise<Remains>;
+}
+
+/** The people of a source. `remove` also records in sync.erased_tickets what belongs to them. */
+export interface People extends TheirRows {
   readonly source: string;
   /** Name for people: `the help desk`. */
   readonly label: string;
@@ -84,15 +87,11 @@ export interface People {
   readonly requires: string;
   /** Place where an operator finds the ids of people. */
   readonly whereIds: string;
-  /** Record fields and table columns that may hold addresses. */
-  readonly addressed: readonly string[];
   isKnown(client: Client, account: string, id: string): Promise<boolean>;
   /** Known current and former contact values of these people. */
   contactsOf(client: Client, account: string, customers: readonly string[]): Promise<readonly string[]>;
   /** Ids of people with one of the contact values. */
   sharing(client: Client, account: string, forms: readonly string[]): Promise<string[]>;
-  /** Redacts the rows of the source, and records in sync.erased_tickets what belongs to these people. */
-  remove(client: Client, account: string, who: Who, now: Date): Promise<Remains>;
 }
 
 /** Traces that remain to be emptied outside the mirrored tables. */
@@ -115,6 +114,8 @@ export interface Remains {
     readonly members: readonly string[];
     /** Fields that stay. */
     readonly kept: readonly string[];
+    /** Contact values, by which comparisons of any record are found. */
+    readonly forms: readonly string[];
   };
   readonly rejects: readonly TheirRejects[];
 }

@@ -1,10 +1,10 @@
 /** The list of sources. Only this file names them. A new source is one line here. */
 import { z } from 'zod';
 import { type StreamKey, streamKey } from '../engine/database/stream-key.ts';
-import type { Kind, Kinds } from '../engine/http/rules/field-rules.ts';
 import { exitCodes, Fatal } from '../errors.ts';
 import { ownTables } from '../lake/own-tables.ts';
 import type { LakeTable } from '../lake/table.ts';
+import type { Kind, Kinds } from '../privacy/fields/field-rules.ts';
 import { books } from './books/books.ts';
 import { helpdesk } from './helpdesk/helpdesk.ts';
 import { kindsOf } from './record/kinds.ts';

@@ -21,12 +21,12 @@ import type { Part as Requests } from '../engine/forecast/plan-time.ts';
 import type { Planning, Question } from '../engine/forecast/planning.ts';
 import type { Dialect, Token } from '../engine/http/dialect.ts';
 import type { Request, SourceName } from '../engine/http/request.ts';
-import type { Kind } from '../engine/http/rules/field-rules.ts';
 import type { Ask, Cuts, Ms, Reader } from '../engine/reading/reading.ts';
 import type { Claim } from '../engine/runs/claims.ts';
 import type { UsageError } from '../errors.ts';
 import type { LakeTable } from '../lake/table.ts';
 import type { SourceCheck } from '../ops/doctor/checks/check.ts';
+import type { Kind } from '../privacy/fields/field-rules.ts';
 import type { Personal } from '../privacy/redact.ts';
 import type { AnyRecord } from './record/record.ts';
 

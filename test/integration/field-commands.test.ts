@@ -1,7 +1,7 @@
 /** `fields` at a terminal: rules are listed with what they cost, applied to what is stored, and lifted. */
 import { expect, test } from 'vitest';
 import { addFields } from '../../src/cli/setup/warehouse/fields.ts';
-import { parseRules } from '../../src/engine/http/rules/parse-field-rules.ts';
+import { parseRules } from '../../src/privacy/fields/parse-field-rules.ts';
 import { kinds } from '../../src/sources/index.ts';
 import { command } from '../support/command.ts';
 import { configFor } from '../support/mirror.ts';

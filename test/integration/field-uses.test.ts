@@ -5,8 +5,8 @@
 import type pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { readQueries } from '../../src/analytics/questions.ts';
-import { parseRules } from '../../src/engine/http/rules/parse-field-rules.ts';
 import { applyToStored } from '../../src/privacy/fields/apply.ts';
+import { parseRules } from '../../src/privacy/fields/parse-field-rules.ts';
 import { kinds, streams } from '../../src/sources/index.ts';
 import { demoWorld } from '../support/demo-world.ts';
 import type { InProcess } from '../support/in-process.ts';

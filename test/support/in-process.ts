@@ -18,11 +18,11 @@ import { sweepStream } from '../../src/engine/deletions/sweep.ts';
 import { readDetails } from '../../src/engine/details/read-details.ts';
 import { fixedToken } from '../../src/engine/http/dialect.ts';
 import { timeoutMs } from '../../src/engine/http/fetch.ts';
-import type { FieldRules } from '../../src/engine/http/rules/field-rules.ts';
 import { makeSend } from '../../src/engine/http/send.ts';
 import { backfillList, syncList } from '../../src/engine/load/list-loop.ts';
 import { runStream } from '../../src/engine/load/run-stream.ts';
 import { type NewRun, readProgress, type StreamProgress } from '../../src/engine/runs/runs.ts';
+import { type FieldRules, filterOf } from '../../src/privacy/fields/field-rules.ts';
 import { fullRulesOf, keepFieldRules } from '../../src/privacy/fields/stored-rules.ts';
 import { helpdeskDialect } from '../../src/sources/helpdesk/dialect.ts';
 import { messages } from '../../src/sources/helpdesk/messages/messages.ts';
@@ -131,7 +131,7 @@ export async function inProcess(
     clock,
     random: () => 0,
     log,
-    rules: options.fieldRules,
+    filter: filterOf(options.fieldRules),
     fetch: async (url, headers) => {
       const path = decodeURIComponent(url.pathname.replace('/api/v1', ''));
       nowMs += latencyMs / 2;

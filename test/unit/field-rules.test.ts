@@ -1,14 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import {
-  applyRules,
-  type FieldRules,
-  isRuled,
-  type Kinds,
-  ruledValues,
-} from '../../src/engine/http/rules/field-rules.ts';
-import { parseRules, wrongRule } from '../../src/engine/http/rules/parse-field-rules.ts';
+import { applyRules, type FieldRules, isRuled, type Kinds, ruledValues } from '../../src/privacy/fields/field-rules.ts';
 import { lostBy } from '../../src/privacy/fields/losses.ts';
+import { parseRules, wrongRule } from '../../src/privacy/fields/parse-field-rules.ts';
 import { kinds as declared } from '../../src/sources/index.ts';
 
 const plain: readonly string[] = [];

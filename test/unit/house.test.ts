@@ -201,7 +201,6 @@ describe('who may import whom', () => {
     'src/engine/database/views.ts': 'the schemas of our columns',
     'src/ops/old-demo.ts': 'a demo is told by the agents of its help desk',
     'src/ops/page/targets.ts': 'service targets are of tickets',
-    'src/privacy/erase.ts': 'keys of --json',
     'src/privacy/redact.ts': 'keys of --json',
   };
 

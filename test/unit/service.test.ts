@@ -1,9 +1,9 @@
 /** A declared service: the limits, settings and mistakes that need no server. */
 import { expect, test } from 'vitest';
-import { applyRules } from '../../src/engine/http/rules/field-rules.ts';
 import type { Ask } from '../../src/engine/reading/reading.ts';
+import { applyRules } from '../../src/privacy/fields/field-rules.ts';
 import { kindOf } from '../../src/sources/record/kinds.ts';
-import { children, id, record, text, time } from '../../src/sources/record/record.ts';
+import { children, columnNameOf, id, record, text, time } from '../../src/sources/record/record.ts';
 import {
   defineService,
   perDay,
@@ -67,6 +67,8 @@ test('columns have names of SQL, and a field that SQL reserves has an underscore
   expect(root.columns.map(({ name }) => name)).toEqual(['id', 'order_', 'changed_at']);
   expect(root.version).toBe('changed_at');
   expect(stream!.merge.upsert).toContain(`record ->> 'changedAt'`);
+  // A merge calls a record and its place so.
+  expect(['record', 'n', 'number'].map(columnNameOf)).toEqual(['record_', 'n_', 'number']);
 });
 
 const part = record('parts', 'Parts.', { id: id() });

@@ -1,7 +1,7 @@
 /** What field rules take from the lake: the old values of all tables, from all files, with the first export after `fields apply`. */
 import { expect, test } from 'vitest';
-import { parseRules } from '../../../src/engine/http/rules/parse-field-rules.ts';
 import { applyToStored } from '../../../src/privacy/fields/apply.ts';
+import { parseRules } from '../../../src/privacy/fields/parse-field-rules.ts';
 import { keepFieldRules } from '../../../src/privacy/fields/stored-rules.ts';
 import { kinds, lakeTables, streams } from '../../../src/sources/index.ts';
 import { at, iso, message, scripted, ticket } from '../../../test/support/scripted.ts';

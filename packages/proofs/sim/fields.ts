@@ -3,9 +3,9 @@
  * without them.
  */
 import { createHmac } from 'node:crypto';
-import { type FieldRules, formOf } from '../../../src/engine/http/rules/field-rules.ts';
-import { parseRules } from '../../../src/engine/http/rules/parse-field-rules.ts';
 import { applyToStored } from '../../../src/privacy/fields/apply.ts';
+import { type FieldRules, formOf } from '../../../src/privacy/fields/field-rules.ts';
+import { parseRules } from '../../../src/privacy/fields/parse-field-rules.ts';
 import { keepFieldRules, storedRules } from '../../../src/privacy/fields/stored-rules.ts';
 import { kinds, streams } from '../../../src/sources/index.ts';
 import type { Held } from '../../../test/support/mirror.ts';

@@ -18,13 +18,13 @@ import { makeBudget } from '../../../src/engine/budget/budget.ts';
 import type { Context } from '../../../src/engine/context.ts';
 import { type Dialect, fixedToken } from '../../../src/engine/http/dialect.ts';
 import { type Fetch, timeoutMs } from '../../../src/engine/http/fetch.ts';
-import type { FieldRules } from '../../../src/engine/http/rules/field-rules.ts';
 import { makeSend, type Send } from '../../../src/engine/http/send.ts';
 import type { Job } from '../../../src/engine/queue/job.ts';
 import type { JobQueue } from '../../../src/engine/queue/queue.ts';
 import { keepReconciling, openWaiting, type Reconciling, reconcile } from '../../../src/engine/queue/reconcile.ts';
 import { type Working, work } from '../../../src/engine/queue/worker.ts';
 import { Interrupted } from '../../../src/errors.ts';
+import { type FieldRules, filterOf } from '../../../src/privacy/fields/field-rules.ts';
 import { fullRulesOf } from '../../../src/privacy/fields/stored-rules.ts';
 import { booksDialect } from '../../../src/sources/books/dialect.ts';
 import { helpdeskDialect } from '../../../src/sources/helpdesk/dialect.ts';
@@ -113,7 +113,7 @@ export class Process {
     const { rules } = around;
     const send = makeSend({
       source: 'helpdesk',
-      ...{ ...own, fetch, rules },
+      ...{ ...own, fetch, filter: filterOf(rules) },
       baseUrl: addresses.helpdesk,
       dialect: defect.dialect ?? helpdeskDialect,
       token: fixedToken(TOKEN),
@@ -123,7 +123,7 @@ export class Process {
     const { key, tokens } = around.catalog;
     const sendToCatalog = makeSend({
       source: 'books',
-      ...{ ...own, fetch, rules },
+      ...{ ...own, fetch, filter: filterOf(rules) },
       baseUrl: addresses.books,
       dialect: booksDialect({ apiKey: key, hasToken: true }),
       token: fixedToken(tokens.token),

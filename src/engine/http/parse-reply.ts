@@ -6,7 +6,6 @@ import { type Place, webPage } from './causes.ts';
 import type { Dialect } from './dialect.ts';
 import type { RawReply } from './fetch.ts';
 import { check, type IdTypes, isObject, type Reply, type Request, type Unreadable } from './request.ts';
-import { applyRules, concernsKind, type FieldRules } from './rules/field-rules.ts';
 
 /** The part of a request that people see. It carries no secret: token and key are not part of a request. */
 export function label(request: Request<unknown>): string {
@@ -19,7 +18,7 @@ export function parse<T>(
   request: Request<T>,
   raw: RawReply,
   dialect: Dialect,
-  ruling: Ruling | undefined,
+  filter: Filter | undefined,
   place: Place,
 ): Pick<Reply<T>, 'text' | 'records' | 'unreadable' | 'arrived' | 'total' | 'next' | 'notUtf8'> {
   if (raw.undecoded?.lasts)
@@ -29,8 +28,7 @@ export function parse<T>(
     );
   if (raw.undecoded) throw new Retry(`${label(request)}: ${raw.undecoded.message}`, raw.undecoded);
   const sent = jsonIn(request, raw.text, place);
-  const ruled =
-    ruling !== undefined && concernsKind(ruling.rules, ruling.kind) ? minimised(ruling, request, raw.text) : raw.text;
+  const ruled = filter === undefined ? raw.text : minimised(filter, request, raw.text);
   const body = ruled === raw.text ? sent : parseJson(ruled);
   const header = (name: string) => single(raw.headers[name]);
   const next = request.next?.(body, header);
@@ -81,17 +79,16 @@ function jsonIn(request: Request<unknown>, text: string, place: Place): unknown 
   }
 }
 
-/** The rules of the account, and the key of the kind of the records in a reply. */
-export interface Ruling {
-  readonly rules: FieldRules;
-  readonly kind: string;
-}
+/** What is kept of a record, or of an array of them: text to text. */
+type Filter = (json: string) => string;
+/** By the key of the kind of the records. Undefined: all of them is kept. */
+export type ReplyFilter = (kind: string) => Filter | undefined;
 
 /** The body with the records that the rules of the account leave. The other parts of it stay. */
-function minimised({ rules, kind }: Ruling, { shape, within }: Request<unknown>, text: string): string {
+function minimised(filter: Filter, { shape, within }: Request<unknown>, text: string): string {
   const names = [...(within?.split('.') ?? []), ...(shape === 'items' ? ['items'] : [])];
   const at = (json: string, [name, ...rest]: readonly string[]): string => {
-    if (name === undefined) return applyRules(rules, kind, json);
+    if (name === undefined) return filter(json);
     if (!json.trimStart().startsWith('{')) return json;
     return objectOf([...fieldsOf(json)].map(([field, value]) => [field, field === name ? at(value, rest) : value]));
   };

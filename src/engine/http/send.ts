@@ -32,11 +32,10 @@ import {
 import { acceptEncoding } from './decoded.ts';
 import type { Dialect, Said, Token } from './dialect.ts';
 import type { Fetch, RawReply } from './fetch.ts';
-import { label, parse, single } from './parse-reply.ts';
+import { label, parse, type ReplyFilter, single } from './parse-reply.ts';
 import { type Proxies, proxyFor } from './proxies.ts';
 import { firstId } from './read-body.ts';
 import type { Reply, Request, SourceName } from './request.ts';
-import type { FieldRules } from './rules/field-rules.ts';
 
 /** A reply that a cache kept no longer is as good as new: its time is only exact to a second. */
 const freshSeconds = 1;
@@ -169,9 +168,10 @@ export function makeSend(deps: {
   random: () => number;
   log: Logger;
   fetch: Fetch;
-  rules?: FieldRules | undefined;
+  /** Default: everything is kept. */
+  filter?: ReplyFilter | undefined;
 }): Send {
-  const { budget, clock, log, dialect, rules } = deps;
+  const { budget, clock, log, dialect, filter } = deps;
   const place: Place = {
     ...{ label: deps.label ?? 'the source', address: deps.baseUrl, setting: deps.address ?? 'its address' },
     proxy: deps.proxies && proxyFor(deps.baseUrl, deps.proxies),
@@ -247,8 +247,8 @@ export function makeSend(deps: {
     const date = Date.parse(header('date') ?? '');
     const isDated = isSuccess && !Number.isNaN(date);
     raw.text = isSuccess ? clean(raw.text, leastSecret) : raw.text;
-    const ruling = rules && { rules, kind: streamKey(deps.source, request.kind) };
-    const parsed = isDated ? attempt(() => parse(request, raw, dialect, ruling, place)) : undefined;
+    const kept = filter?.(streamKey(deps.source, request.kind));
+    const parsed = isDated ? attempt(() => parse(request, raw, dialect, kept, place)) : undefined;
     const dateMs = isDated ? { dateMs: date, stampMs: secondNewest(request, parsed?.value?.records) } : {};
     const booked = await budget.settle(grant, { headers: dialect.rate(header), refused, ...refusal, ...dateMs });
     const { until } = booked;
@@ -303,11 +303,11 @@ export function makeSend(deps: {
     const strange = isOurs ? undefined : causeOfReply({ ...said, path: request.path }, place);
     if (strange !== undefined) {
       const failed = ended(request, { ...strange, what: `${said.status}, ${strange.what}` });
-      return strange.quote === undefined || rules ? failed : quoting(failed, clean(strange.quote).slice(0, mostWords));
+      return strange.quote === undefined || filter ? failed : quoting(failed, clean(strange.quote).slice(0, mostWords));
     }
     const error = elsewhere(request, said, dialect.failure(request, said, { shown: label(request), asOf }));
     // What a source says of an error may hold what a rule leaves out.
-    const words = rules ? undefined : dialect.words?.(said);
+    const words = filter ? undefined : dialect.words?.(said);
     const failed = words ? quoting(error, clean(words).slice(0, mostWords)) : error;
     const isOfOne = request.shape === 'single' || request.ofOne === true;
     const isRefused = said.status >= 400 && said.status < 500 && said.status !== 403;

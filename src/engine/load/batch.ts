@@ -1,6 +1,6 @@
 /** Turns a reply into a batch for the warehouse. Pure. */
 
-import type { ListStream, Stream } from '../../sources/source.ts';
+import type { ListStream, Row, Stream } from '../../sources/source.ts';
 import { type Merge, shortName } from '../commit/merge.ts';
 import type { Batch, Care, Drift, Reject } from '../commit/page.ts';
 import { storable } from '../commit/rejects.ts';
@@ -12,11 +12,7 @@ import type { Ask, Page } from '../reading/reading.ts';
 type Stored = Pick<Stream, 'merge' | 'personal'>;
 
 /** The part of a reply that the reading of a list needs, for a request of this order. */
-export function pageOf<T extends { id: string }>(
-  stream: ListStream<T>,
-  reply: Reply<T>,
-  order: Ask['order'] = undefined,
-): Page {
+export function pageOf(stream: ListStream<Row>, reply: Reply<Row>, order: Ask['order'] = undefined): Page {
   return {
     arrived: reply.arrived,
     rows: reply.records.map(record => ({ id: record.id, time: stream.orderedBy(record, order) })),
@@ -28,15 +24,15 @@ export function pageOf<T extends { id: string }>(
   };
 }
 
-function bordersOf<T extends { id: string }>({ records, unreadable, arrived }: Reply<T>): NonNullable<Page['borders']> {
-  const at = (place: number, readable: T | undefined) => {
+function bordersOf({ records, unreadable, arrived }: Reply<Row>): NonNullable<Page['borders']> {
+  const at = (place: number, readable: Row | undefined) => {
     const one = unreadable.find(other => other.place === place);
     return one === undefined ? readable?.id : one.id;
   };
   return [at(0, records[0]), at(arrived - 1, records.at(-1))];
 }
 
-export function listBatch<T extends { id: string }>(stream: ListStream<T>, ask: Ask, reply: Reply<T>): Batch {
+export function listBatch(stream: ListStream<Row>, ask: Ask, reply: Reply<Row>): Batch {
   // A batch that waits holds no parsed records.
   const { text, arrived, shownBy } = reply;
   const all = once(() => elementsOf(text));
@@ -50,9 +46,9 @@ export function listBatch<T extends { id: string }>(stream: ListStream<T>, ask: 
 }
 
 /** The batch of one record that was fetched by id. */
-export function singleBatch<T extends { id: string }>(
-  stream: Stored & Partial<Pick<ListStream<T>, 'parameters'>>,
-  reply: Pick<Reply<T>, 'records' | 'text' | 'shownBy'>,
+export function singleBatch(
+  stream: Stored & Partial<Pick<ListStream<Row>, 'parameters'>>,
+  reply: Pick<Reply<Row>, 'records' | 'text' | 'shownBy'>,
 ): Batch {
   return {
     ...{ merge: stream.merge, filter: stream.personal },
@@ -64,9 +60,9 @@ export function singleBatch<T extends { id: string }>(
 }
 
 /** One batch of the records that several replies show in `items`. An unreadable record keeps its place. */
-export function itemsBatch<T extends { id: string }>(
+export function itemsBatch(
   stream: Stored,
-  replies: readonly Reply<T>[],
+  replies: readonly Reply<Row>[],
 ): { batch: Batch; unreadable: readonly Unreadable[] } {
   const all = once(() => replies.flatMap(reply => elementsOf(fieldsOf(reply.text).get('items') ?? '[]')));
   const records: { place: number; id: string }[] = [];
@@ -205,14 +201,12 @@ export function driftOf(
   }
   for (const { path, raw } of unreadable) note('wrong_type', raw, path ?? '');
   for (const path of stream.sets) for (const record of repeated(records, path)) note('repeated_id', record, path);
-  if (isCleaned)
+  const search = (value: string, countIn: (text: string) => number) => {
     for (const record of records)
-      for (const [path, characters] of textsWith(record, text => cleanText(text).cleaned))
-        note('unstorable', record, path, '', characters);
-  if (notUtf8)
-    for (const record of records)
-      for (const [path, characters] of textsWith(record, text => text.split('\ufffd').length - 1))
-        note('unstorable', record, path, 'not UTF-8', characters);
+      for (const [path, characters] of textsWith(record, countIn)) note('unstorable', record, path, value, characters);
+  };
+  if (isCleaned) search('', text => cleanText(text).cleaned);
+  if (notUtf8) search('not UTF-8', text => text.split('\ufffd').length - 1);
   return [...found.values()];
 }
 

@@ -4,10 +4,10 @@
  */
 import type pg from 'pg';
 import type { Client } from '../../engine/database/pool.ts';
-import { concernsKind, type FieldRules } from '../../engine/http/rules/field-rules.ts';
 import type { Stream } from '../../sources/source.ts';
 import { cutOlderWords } from '../personal-data-scan.ts';
 import { rewriting, stepThrough } from './batches.ts';
+import { concernsKind, type FieldRules } from './field-rules.ts';
 import { blankReasons, rewriteRejects } from './rewrite-rejects.ts';
 import { type Kept, rewriteChanges, rewriteHistories, rewriteRows } from './rewrite-rows.ts';
 

@@ -1,6 +1,6 @@
 /** The features that field rules disable or weaken. Pure. */
-import { type FieldRule, type FieldRules, rulesFor } from '../../engine/http/rules/field-rules.ts';
-import { matches } from '../../engine/http/rules/foreign-values.ts';
+import { type FieldRule, type FieldRules, rulesFor } from './field-rules.ts';
+import { matches } from './foreign-values.ts';
 
 /** The rules without repetitions, in any spelling. */
 export const rulesIn = (of: FieldRules | undefined): FieldRule[] =>

@@ -1,9 +1,9 @@
 /** Field rules on what is kept beside rows: rejects, and texts that may quote a value. */
 import type { Client } from '../../engine/database/pool.ts';
-import type { FieldRules } from '../../engine/http/rules/field-rules.ts';
 import { fieldsOf } from '../../engine/json-text.ts';
 import type { Stream } from '../../sources/source.ts';
 import { type Batch, nextRange, type Place } from './batches.ts';
+import type { FieldRules } from './field-rules.ts';
 import { ruledText, same } from './ruled-texts.ts';
 
 /** The new reason of a reject whose payload was removed because it did not follow the rules. */

@@ -4,10 +4,10 @@ import type pg from 'pg';
 import { type Column, fieldOf, pathOf, rowsOf, without } from '../../engine/commit/merge.ts';
 import type { Client } from '../../engine/database/pool.ts';
 import { parseJson } from '../../engine/exact-json.ts';
-import { type FieldRules, isRuled, ruledValue, ruledValues, type Stored } from '../../engine/http/rules/field-rules.ts';
 import { fieldsOf, objectOf } from '../../engine/json-text.ts';
 import type { DetailStream, Row } from '../../sources/source.ts';
 import { type Batch, nextRange, type Place, type Rewriting, stepThrough } from './batches.ts';
+import { type FieldRules, isRuled, ruledValue, ruledValues, type Stored } from './field-rules.ts';
 import { isDerived, readsRecord, readsRuled, ruledRecord, same } from './ruled-texts.ts';
 
 export interface Kept {

@@ -2,8 +2,8 @@
 
 import type { Column } from '../../engine/commit/merge.ts';
 import { parseEachDigit, parseJson } from '../../engine/exact-json.ts';
-import { applyRules, concernsKind, type FieldRules, isRuled, kindOf } from '../../engine/http/rules/field-rules.ts';
 import { fieldsOf, objectOf } from '../../engine/json-text.ts';
+import { applyRules, concernsKind, type FieldRules, isRuled, kindOf } from './field-rules.ts';
 
 /** A record as the rules want it. A record that is nested too deep for the rules keeps only the fields that it needs. */
 export function ruledRecord(of: FieldRules, kind: string, text: string): string {

@@ -6,10 +6,10 @@ import { createHmac } from 'node:crypto';
 import type pg from 'pg';
 import { durably, transaction } from '../../engine/database/pool.ts';
 import type { StreamKey } from '../../engine/database/stream-key.ts';
-import type { FieldRules } from '../../engine/http/rules/field-rules.ts';
 import { noteOperation } from '../../engine/runs/operations.ts';
 import { command } from '../../engine/runs/pauses.ts';
 import { UsageError } from '../../errors.ts';
+import type { FieldRules } from './field-rules.ts';
 import { rulesIn } from './losses.ts';
 
 export interface StoredRule {

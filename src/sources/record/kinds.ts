@@ -1,6 +1,7 @@
 /** What field rules know of a record (see Kind), made of its declaration. */
-import type { Kind, Kinds } from '../../engine/http/rules/field-rules.ts';
+
 import type { Shape } from '../../engine/http/shapes.ts';
+import type { Kind, Kinds } from '../../privacy/fields/field-rules.ts';
 import { announcedBy, type Source, type Uses } from '../source.ts';
 import { columnsOf, leftOutOf } from './columns.ts';
 import type { AnyRecord, Facts } from './record.ts';

@@ -1,10 +1,10 @@
 /** `fields apply`: the rules reach each place that holds values of the source, and nothing else changes there. */
 import type pg from 'pg';
 import { expect, test } from 'vitest';
-import type { FieldRules } from '../../../src/engine/http/rules/field-rules.ts';
-import { parseRules } from '../../../src/engine/http/rules/parse-field-rules.ts';
 import { applyToStored } from '../../../src/privacy/fields/apply.ts';
 import { fitting } from '../../../src/privacy/fields/batches.ts';
+import type { FieldRules } from '../../../src/privacy/fields/field-rules.ts';
+import { parseRules } from '../../../src/privacy/fields/parse-field-rules.ts';
 import { keepFieldRules } from '../../../src/privacy/fields/stored-rules.ts';
 import { kinds, streams } from '../../../src/sources/index.ts';
 import type { Stream } from '../../../src/sources/source.ts';

@@ -1,8 +1,8 @@
 /** Rules that leave out a stream whole: the stream is paused as long as the warehouse has the rule. */
 import { expect, test } from 'vitest';
-import type { FieldRules } from '../../../src/engine/http/rules/field-rules.ts';
-import { parseRules } from '../../../src/engine/http/rules/parse-field-rules.ts';
 import { pause, resume } from '../../../src/engine/runs/operations.ts';
+import type { FieldRules } from '../../../src/privacy/fields/field-rules.ts';
+import { parseRules } from '../../../src/privacy/fields/parse-field-rules.ts';
 import { keepFieldRules, liftRule, pauseLeftOut } from '../../../src/privacy/fields/stored-rules.ts';
 import { kinds, streams } from '../../../src/sources/index.ts';
 import { at, type Scripted, scripted } from '../../support/scripted.ts';

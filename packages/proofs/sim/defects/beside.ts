@@ -42,11 +42,7 @@ function emptySecond() {
 
 export const beside: Readonly<Record<string, Planted>> = {
   'a sync stores an erased person again': {
-    defect: replacing(
-      () => true,
-      'select sync.any_erased($2) as erased',
-      'select false and sync.any_erased($2) as erased',
-    ),
+    defect: replacing(() => true, 'then sync.any_erased($2) else', 'then false and sync.any_erased($2) else'),
     by: /^(at rest: )?I23:/,
     recorded: { seed: 1, sharpened: erasing },
   },

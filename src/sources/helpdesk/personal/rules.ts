@@ -38,7 +38,7 @@ const people: People = {
     const holding = holdingOf(who.customers);
     return {
       rows,
-      changes: await changesOf(client, account, who.customers, reduction),
+      changes: [...(await changesOf(client, account, who.customers, reduction)), ...who.changes],
       keptInChanges,
       audits: {
         records: [
@@ -48,6 +48,7 @@ const people: People = {
         ],
         members: await withFiles(client, account, messages),
         kept: [...kept.tickets, ...kept.messages, ...impersonal],
+        forms: who.forms,
       },
       rejects: [
         { rules: personalRules.customers, ids, holding, own: [] },

@@ -1,5 +1,5 @@
 /** Field rules as an operator writes them: their text, and why a rule cannot be followed. Pure. */
-import { nameOfKey } from '../../database/stream-key.ts';
+import { nameOfKey } from '../../engine/database/stream-key.ts';
 import { type Action, type FieldRule, innerOf, type Kinds } from './field-rules.ts';
 import { matches } from './foreign-values.ts';
 

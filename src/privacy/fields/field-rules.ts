@@ -7,11 +7,12 @@
  */
 
 import { createHmac } from 'node:crypto';
-import type { Table } from '../../commit/merge.ts';
-import { sourceOfKey } from '../../database/stream-key.ts';
-import { parseJson } from '../../exact-json.ts';
-import { elementsOf, fieldsOf, objectOf } from '../../json-text.ts';
-import { emptied, fits, type Shape } from '../shapes.ts';
+import type { Table } from '../../engine/commit/merge.ts';
+import { sourceOfKey } from '../../engine/database/stream-key.ts';
+import { parseJson } from '../../engine/exact-json.ts';
+import type { ReplyFilter } from '../../engine/http/parse-reply.ts';
+import { emptied, fits, type Shape } from '../../engine/http/shapes.ts';
+import { elementsOf, fieldsOf, objectOf } from '../../engine/json-text.ts';
 import { foreignBeside, foreignField, foreignIn, isDisguised, matches } from './foreign-values.ts';
 
 export type Action =
@@ -109,6 +110,10 @@ export const concernsKind = ({ rules }: Chosen, kind: string): boolean =>
 /** The names of the values that the rules of the source of a kind mean. */
 const foreignOf = ({ rules }: Chosen, kind: string): string[] =>
   rules.filter(rule => sourceOfKey(rule.kind) === sourceOfKey(kind)).map(({ path }) => path.at(-1)!);
+
+/** The filter of replies: by the kind of their records, text to text. */
+export const filterOf = (of: FieldRules | undefined): ReplyFilter | undefined =>
+  of && (kind => (concernsKind(of, kind) ? json => applyRules(of, kind, json) : undefined));
 
 /** The text of a record, or of an array of them, as the rules want it. The text must be valid JSON. */
 export function applyRules(of: FieldRules, kind: string, json: string): string {

@@ -2,8 +2,8 @@
  * Applies field rules to values of unknown meaning: unknown fields, and objects of any depth, which may contain records
  * of any kind. So each rule of the source removes fields of its name, and changes no value in another way. Pure.
  */
-import { parseJson } from '../../exact-json.ts';
-import { elementsOf, fieldsOf, objectOf } from '../../json-text.ts';
+import { parseJson } from '../../engine/exact-json.ts';
+import { elementsOf, fieldsOf, objectOf } from '../../engine/json-text.ts';
 
 /** No record of a source is nested deeper. What is deeper is left out. */
 const deepest = 30;
