@@ -87,8 +87,8 @@ manifest(worker, {
   // Of the sources, so that a clone of the same commit has the same.
   build: fingerprintOf(root),
   bin: asJs(ours.bin),
-  // A program, not a library: nothing of it is promised to code.
-  exports: { './package.json': './package.json' },
+  // A program, not a library: only what declares a source is promised to code.
+  exports: asJs(ours.exports!),
   dependencies: { ...ours.dependencies, [String(theirs.name)]: ours.version },
   // The user's own Node runs the package; a clone brings one.
   optionalDependencies: Object.fromEntries(

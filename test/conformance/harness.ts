@@ -146,12 +146,12 @@ const otherWays: Changes = [
 /** What the guide's source is changed to: see otherWays. `absences`: a record that is absent from the list may exist, and nothing else shows a deletion. */
 export const variants: Readonly<Record<'guide' | 'other' | 'absences' | 'names', Record<string, Changes>>> = {
   guide: {},
-  other: { 'src/sources/crm/crm.ts': otherWays },
+  other: { 'sources/crm.ts': otherWays },
   absences: {
-    'src/sources/crm/crm.ts': [contactsWith("deletionsUnknown: 'the list leaves out archived contacts'")],
+    'sources/crm.ts': [contactsWith("deletionsUnknown: 'the list leaves out archived contacts'")],
   },
   names: {
-    'src/sources/crm/crm.ts': [
+    'sources/crm.ts': [
       ["record('deals',", "record('customers',"],
       [lists[1], lists[1].replace('/deals', '/deals')],
     ],

@@ -82,6 +82,30 @@ test.each([
   expect(() => shop(more)).toThrow(sentence);
 });
 
+// Nobody compiles a file of one's own.
+const wild = (make: (...args: never[]) => unknown, ...args: unknown[]) => [make(...(args as never[]))] as never;
+test.each([
+  [
+    wild(incremental, order, '/orders', { cursor: 'order', startParam: 'since' }),
+    'order is no time that all orders have',
+  ],
+  [
+    wild(incremental, order, '/orders', { cursor: 'changed', startParam: 'since' }),
+    'changed is no time that all orders have',
+  ],
+  [wild(fullRefresh, order, '/orders', { get: '/orders' }), 'the path /orders of orders has no :id'],
+  [
+    wild(feed, gone, '/gone', { cursorParam: 'a', deletes: { id: 'on', at: 'at', of: 'gone' } }),
+    'gone has no field on',
+  ],
+  [
+    wild(feed, gone, '/gone', { cursorParam: 'a', deletes: { id: 'of', at: 'of', of: 'gone' } }),
+    'of is no time that all gone have',
+  ],
+])('what does not compile is refused where nobody compiles it: %o', (streams, sentence) => {
+  expect(() => shop({ streams })).toThrow(sentence);
+});
+
 const fieldsOf = (fields: Record<string, unknown>) => ({
   streams: [fullRefresh(record('orders', 'Orders.', { id: id(), ...fields } as never), '/orders')],
 });

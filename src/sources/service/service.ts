@@ -9,11 +9,18 @@ import { bearerDialect } from '../../engine/http/bearer-dialect.ts';
 import { type Dialect, fixedToken } from '../../engine/http/dialect.ts';
 import { exitCodes, Fatal } from '../../errors.ts';
 import { contactsOf } from '../record/personal.ts';
-import { type AnyRecord, columnNameOf, fieldsThatAre } from '../record/record.ts';
+import { type AnyRecord, columnNameOf, type Facts, fieldsThatAre } from '../record/record.ts';
 import { parentColumn } from '../record/tables.ts';
 import type { Connection, ListStream, Row, Source, Uses } from '../source.ts';
 import { limitOf } from './paginator.ts';
-import { type DeclaredStream, type Shared, streamsOf, tablesOfStream } from './streams.ts';
+import {
+  type DeclaredStream,
+  type FeedOptions,
+  type IncrementalOptions,
+  type Shared,
+  streamsOf,
+  tablesOfStream,
+} from './streams.ts';
 
 /** How a service tells of a limit in its headers. */
 interface Told {
@@ -257,6 +264,7 @@ function refuseWrong({ name, limits, paginator, streams }: Service<string>): voi
       'Each record has a table of its name: give it another one.',
     );
   for (const { record, parent } of records) refuseFields(record, parent, refuse);
+  for (const stream of streams) refuseOptions(stream, refuse);
   const [deep] = streams.flatMap(partsOf).flatMap(part => fieldsThatAre(part, 'children'));
   if (deep !== undefined)
     throw refuse(
@@ -265,7 +273,38 @@ function refuseWrong({ name, limits, paginator, streams }: Service<string>): voi
     );
 }
 
-function refuseFields(record: AnyRecord, parent: string, refuse: (what: string, remedy: string) => Fatal): void {
+type Refuse = (what: string, remedy: string) => Fatal;
+
+/** What the compiler refuses too: nobody may have compiled the file. */
+function refuseOptions({ kind, record, options }: DeclaredStream, refuse: Refuse): void {
+  const fields: Readonly<Record<string, Facts | undefined>> = record.fields;
+  const { deletes, cursor, get } = options as Partial<IncrementalOptions<AnyRecord> & FeedOptions<AnyRecord>>;
+  const named = deletes === undefined ? [] : [deletes.id, deletes.at, ...('type' in deletes ? [deletes.type] : [])];
+  const unknown = named.find(name => fields[name]?.is !== 'column');
+  if (unknown !== undefined)
+    throw refuse(`${record.name} has no field ${unknown}`, 'Correct deletes: it names fields of the event.');
+  const time = kind === 'incremental' ? String(cursor) : deletes?.at;
+  if (time !== undefined && !(fields[time]?.type === 'timestamptz' && fields[time].required))
+    throw refuse(
+      `${time} is no time that all ${record.name} have`,
+      'Name a field that is declared as time(…).always().',
+    );
+  if (get !== undefined && !get.includes(':id'))
+    throw refuse(`the path ${get} of ${record.name} has no :id`, 'Write :id where the id of the record stands.');
+}
+
+const unsaidIn = (fields: Readonly<Record<string, Facts>>): string | undefined =>
+  Object.entries(fields).flatMap(([name, { is, fields = {} }]) =>
+    is === undefined ? name : (unsaidIn(fields) ?? []),
+  )[0];
+
+function refuseFields(record: AnyRecord, parent: string, refuse: Refuse): void {
+  const unsaid = unsaidIn(record.fields);
+  if (unsaid !== undefined)
+    throw refuse(
+      `the field ${unsaid} of ${record.name} does not say what it tells of people`,
+      "Say .personal('name' | 'contact' | 'text') or .plain().",
+    );
   const met = new Map<string, string>();
   for (const [field, { column, isId }] of fieldsThatAre(record, 'column')) {
     const of = `the field ${field} of ${record.name}`;

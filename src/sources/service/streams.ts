@@ -56,14 +56,14 @@ interface FullRefreshOptions<R extends AnyRecord> extends ListOptions {
   readonly updatedAt?: TimesOf<R>;
 }
 
-interface IncrementalOptions<R extends AnyRecord> extends ListOptions {
+export interface IncrementalOptions<R extends AnyRecord> extends ListOptions {
   /** The time that grows with each change. The list is in its ascending order. */
   readonly cursor: CertainTimesOf<R>;
   /** The parameter that wants records changed since a time, inclusive or not. */
   readonly startParam: string;
 }
 
-interface FeedOptions<R extends AnyRecord> extends Options {
+export interface FeedOptions<R extends AnyRecord> extends Options {
   /** The parameter that wants what comes behind the event of this id. */
   readonly cursorParam: string;
   /** Path of the word whether more events follow. Default: an empty page is the last one. */
