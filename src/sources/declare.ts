@@ -18,4 +18,4 @@ export {
   time,
 } from './record/record.ts';
 export { defineService, perDay, perHour, perMinute, perSecond } from './service/service.ts';
-export { feed, fullRefresh, incremental } from './service/streams.ts';
+export { created, feed, fullRefresh, incremental } from './service/streams.ts';

@@ -133,6 +133,7 @@ function conforms(programFor: () => Program, open: () => Promise<Harness>): void
     expect(verified.forecast.credits).toBeGreaterThan(0);
     await s.json(['verify', '--full', '--repair'], [0, 5]);
     expect((await s.json(['verify', '--full'])).differences).toEqual([]);
+    expect(await of.differences(db.pool)).toEqual([]);
   });
 
   test('status and doctor name its streams, and nothing of it is a failure', async () => {
@@ -275,6 +276,37 @@ describe('the billing service of the guide', long, () => {
       .filter(({ pathname }) => pathname === '/invoices')
       .map(url => url.searchParams.get('limit'));
     expect(new Set(limits)).toEqual(new Set(['50']));
+  });
+
+  test('a list by creation loses nothing to payments that go away while it is read, and a sweep brings refunds', async () => {
+    await using db = await freshDatabase();
+    const s = new House(program(), db, of.env);
+    const { payments } = of.billing;
+    const before = structuredClone([...payments]);
+    let asked = 0;
+    of.billing.before = ({ pathname }) => {
+      const [first] = payments.keys();
+      if (pathname === '/payments' && asked++ < 4) payments.delete(first!);
+      return undefined;
+    };
+    await s.sync();
+    of.billing.before = () => undefined;
+    const missing = async () => {
+      const here = await s.rows('select id from billing.payments where _deleted_at is null');
+      const ids = new Set(here.map(({ id }) => id));
+      return [...payments.keys()].filter(id => !ids.has(id));
+    };
+    expect(await missing()).toEqual([]);
+    const [known] = payments.keys();
+    payments.get(known!)!.status = 'refunded';
+    await s.nextSecond();
+    await s.sync();
+    const refunded = () => s.rows(`select id from billing.payments where status = 'refunded'`);
+    expect(await refunded()).toEqual([]);
+    await s.ends([0], 'sweep', 'payments');
+    expect(await refunded()).toEqual([{ id: known }]);
+    expect(await of.differences(db.pool)).toEqual([]);
+    for (const [id, payment] of before) payments.set(id, payment);
   });
 
   test('a mirror that begins later has what changed since then, also after a sweep and for verify', async () => {

@@ -12,7 +12,7 @@ import {
   perSecond,
   type Service,
 } from '../../src/sources/service/service.ts';
-import { feed, fullRefresh, incremental } from '../../src/sources/service/streams.ts';
+import { created, feed, fullRefresh, incremental } from '../../src/sources/service/streams.ts';
 import type { ListStream, Row } from '../../src/sources/source.ts';
 
 const order = record('orders', 'Orders.', {
@@ -93,6 +93,7 @@ test.each([
     wild(incremental, order, '/orders', { cursor: 'changed', startParam: 'since' }),
     'changed is no time that all orders have',
   ],
+  [wild(created, order, '/orders', { cursor: 'order', startParam: 'since' }), 'order is no time that all orders have'],
   [wild(fullRefresh, order, '/orders', { get: '/orders' }), 'the path /orders of orders has no :id'],
   [
     wild(feed, gone, '/gone', { cursorParam: 'a', deletes: { id: 'on', at: 'at', of: 'gone' } }),

@@ -283,7 +283,7 @@ function refuseOptions({ kind, record, options }: DeclaredStream, refuse: Refuse
   const unknown = named.find(name => fields[name]?.is !== 'column');
   if (unknown !== undefined)
     throw refuse(`${record.name} has no field ${unknown}`, 'Correct deletes: it names fields of the event.');
-  const time = kind === 'incremental' ? String(cursor) : deletes?.at;
+  const time = kind === 'incremental' || kind === 'created' ? String(cursor) : deletes?.at;
   if (time !== undefined && !(fields[time]?.type === 'timestamptz' && fields[time].required))
     throw refuse(
       `${time} is no time that all ${record.name} have`,
