@@ -53,11 +53,6 @@ export const kinds: Kinds = Object.fromEntries(sources.flatMap(keyedKinds));
 /** All tables of the lake. */
 export const lakeTables: readonly LakeTable[] = [...ownTables, ...sources.flatMap(source => source.lakeTables ?? [])];
 
-/** Sources without a table in the lake. */
-export const notInLake: readonly string[] = sources
-  .filter(({ lakeTables = [] }) => lakeTables.length === 0)
-  .map(({ name }) => name);
-
 /** The streams of the named sources. */
 export const streamsOf = (names: Pick<ReadonlySet<string>, 'has'>): readonly Stream[] =>
   streams.filter(({ source }) => names.has(source));

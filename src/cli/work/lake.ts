@@ -13,19 +13,17 @@ import {
   alone,
   type LakeFiles,
   type LakeStatus,
-  mirroredOf,
   readLake,
   readLakeFiles,
   readLakeStatus,
   type StoredLake,
   turnOff,
   turnOn,
-  withoutSources,
 } from '../../lake/state.ts';
 import { exportedTables, type LakePlace } from '../../lake/table.ts';
 import { workOnLake } from '../../lake/work.ts';
 import { OpenStack } from '../../open-stack.ts';
-import { lakeTables, notInLake } from '../../sources/index.ts';
+import { lakeTables } from '../../sources/index.ts';
 import { count } from '../../words.ts';
 import type { Act, Deps } from '../command.ts';
 import { operator } from '../operator.ts';
@@ -132,11 +130,10 @@ export function addLake(program: Command, deps: Deps, act: Act): void {
         await using opened = await open();
         const { warehouse } = opened;
         const done = await exportNow(deps, opened, required(await readLake(warehouse.pg)));
-        const without = await mirroredOf(warehouse.pg, notInLake);
-        if (asked.json) printJson({ ...done, without });
+        if (asked.json) printJson(done);
         else
           say(
-            `The lake is equal to the warehouse at ${done.moment.toISOString()}${withoutSources(without)}: ${count(done.inserted, 'row')} written, ${done.deleted} removed or replaced, in ${duration(systemClock.now() - done.moment.getTime())}.`,
+            `The lake is equal to the warehouse at ${done.moment.toISOString()}: ${count(done.inserted, 'row')} written, ${done.deleted} removed or replaced, in ${duration(systemClock.now() - done.moment.getTime())}.`,
           );
         return exitCodes.ok;
       }),
@@ -150,10 +147,9 @@ export function addLake(program: Command, deps: Deps, act: Act): void {
         await using opened = await open();
         const status = await readLakeStatus(opened.warehouse.pg);
         const files = status && (await readLakeFiles(opened.warehouse.pg));
-        const without = await mirroredOf(opened.warehouse.pg, notInLake);
-        if (asked.json) printJson(status ? { ...status, ...files, without } : null);
+        if (asked.json) printJson(status ? { ...status, ...files } : null);
         else if (status === undefined) say('The lake is off. `npx shelfdesk lake on` turns it on.');
-        else showStatus(status, files, without);
+        else showStatus(status, files);
         return exitCodes.ok;
       }),
     );
@@ -170,8 +166,7 @@ export function addLake(program: Command, deps: Deps, act: Act): void {
         await using engine = await openLake(url, placeOf(opened, state), { signal: deps.signal, mode: 'read' });
         const found = await alone(url, client => compareLake(engine, client, exportedTables(lakeTables, state)));
         if (asked.json) printJson(found);
-        else if (found.length === 0)
-          say(`Every row of the lake is equal to the warehouse${withoutSources(await mirroredOf(pg, notInLake))}.`);
+        else if (found.length === 0) say('Every row of the lake is equal to the warehouse.');
         else
           print(
             table(
@@ -246,13 +241,12 @@ export function addLake(program: Command, deps: Deps, act: Act): void {
     );
 }
 
-function showStatus(status: LakeStatus, files: LakeFiles | undefined, without: readonly string[]): void {
+function showStatus(status: LakeStatus, files: LakeFiles | undefined): void {
   const lines = {
     path: status.path,
     'personal data': status.personal ? 'yes' : 'no, masked views only',
     state: status.state,
     'equal to the warehouse at': status.moment,
-    'has no tables of': without.join(', ') || null,
     pending: count(status.pending, 'change'),
     'an export takes': status.usual_seconds === null ? null : duration(status.usual_seconds * 1000),
     'snapshots kept for': count(status.keep_days, 'day'),

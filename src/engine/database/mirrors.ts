@@ -63,6 +63,8 @@ async function makeTables(client: pg.Client, { name: source, schema, tables = []
     );
     if (!rows[0]!.mirrored) await client.query('select sync.add_mirror($1::regclass, $2)', [name, parent]);
   }
+  // A lake that is on has to be told of changes of the new tables.
+  if (isNew) await client.query('select sync.follow_changes(true) from sync.lake');
   return isNew;
 }
 

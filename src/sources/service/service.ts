@@ -8,6 +8,7 @@ import { partsOfWholeLists } from '../../engine/forecast/plan-whole-lists.ts';
 import { bearerDialect } from '../../engine/http/bearer-dialect.ts';
 import { type Dialect, fixedToken } from '../../engine/http/dialect.ts';
 import { exitCodes, Fatal } from '../../errors.ts';
+import { lakeTablesOf } from '../record/lake.ts';
 import { contactsOf } from '../record/personal.ts';
 import { type AnyRecord, columnNameOf, type Facts, fieldsThatAre } from '../record/record.ts';
 import { parentColumn } from '../record/tables.ts';
@@ -74,6 +75,7 @@ export function defineService<const N extends string>(service: Service<N>): Sour
     lookback: `${prefix}_LOOKBACK_SECONDS`,
   };
   const streams = streamsOf(service, declared);
+  const tables = declared.flatMap(stream => tablesOfStream(name, stream));
   return {
     ...{ name, label, unit: 'request', address: names.address, requires: `${names.address} and ${names.key}` },
     settings: {
@@ -100,7 +102,8 @@ export function defineService<const N extends string>(service: Service<N>): Sour
     },
     streams,
     uses: usesOf(service),
-    tables: declared.flatMap(stream => tablesOfStream(name, stream)),
+    tables,
+    lakeTables: lakeTablesOf(tables),
     schema: { says },
     configure: values => ({ [name]: connectionOf(service, values, names) }) as Part<N>,
     contradictions: () => [],
