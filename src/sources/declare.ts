@@ -1,6 +1,7 @@
 /** What declares a source. A file in any folder imports it as `shelfdesk/source`. */
 export {
   children,
+  date,
   flag,
   id,
   integer,

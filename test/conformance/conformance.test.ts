@@ -144,20 +144,31 @@ describe('the CRM of the guide', () => {
     const { contacts, deals } = of.crm;
     const whole = contacts.get('c0010')!;
     contacts.set('c0010', { ...whole, updated_at: 'yesterday' });
+    const [dated, undated] = [deals.get('d2')!, deals.get('d3')!];
+    deals.set('d2', { ...dated, ...({ closes_on: '2026-02-28' } as object) });
+    deals.set('d3', { ...undated, ...({ closes_on: '2026-02-29' } as object) });
     deals.set('d1', { ...deals.get('d1')!, stage: 'dreaming', ...({ colour: 'red' } as object) });
     const partial = await s.json(['sync'], [3]);
     expect(partial.streams.map((one: Json) => [one.stream, one.rejected])).toEqual([
       ['contacts', 1],
-      ['deals', 0],
+      ['deals', 1],
     ]);
-    expect(await s.rows('select source, stream, record_id from sync.rejects where cleared_at is null')).toEqual([
+    expect(
+      await s.rows('select source, stream, record_id from sync.rejects where cleared_at is null order by stream'),
+    ).toEqual([
       { source: 'crm', stream: 'contacts', record_id: 'c0010' },
+      { source: 'crm', stream: 'deals', record_id: 'd3' },
     ]);
+    expect(await s.rows('select closes_on::text from crm.deals where closes_on is not null')).toEqual([
+      { closes_on: '2026-02-28' },
+    ]);
+    deals.set('d3', undated);
     expect(
       await s.rows(`select kind, path, value from sync.drift where source = 'crm' and stream = 'deals' order by kind`),
     ).toEqual([
       { kind: 'unknown_field', path: 'colour', value: '' },
       { kind: 'unknown_value', path: 'stage', value: 'dreaming' },
+      { kind: 'wrong_type', path: 'closes_on', value: '' },
     ]);
     contacts.set('c0010', whole);
     await s.sync();
@@ -433,7 +444,7 @@ describe('offsets, numbers as ids, a key in a header, refusals of another kind, 
   });
 
   test('numbers keep their digits in columns and payloads, and where `sql` shows them', async () => {
-    const digits = { amount: '12345678901234567890.10', more: '[1.10, 90071992547409931]' };
+    const digits = { amount: `${'1234567890'.repeat(5)}.10`, more: '[1.10, 90071992547409931]' };
     const { amount, more } = digits;
     of.crm.deals.set('d1', {
       ...of.crm.deals.get('d1')!,
