@@ -33,6 +33,7 @@ export async function addMirrors(
     for (const source of sources) {
       if (await makeTables(client, source)) made.push(`${source.name}: tables`);
       for (const stream of source.streams) await addStream(client, stream);
+      if (source.schema) await forgetStreams(client, source);
     }
     await describe(client, sources, viewsAreNew);
     await client.query('commit');
@@ -140,6 +141,13 @@ async function addStream(client: pg.Client, stream: Stream): Promise<void> {
     ],
   );
 }
+
+/** Of a stream that is declared no more the rows stay, with their rights. Nothing is claimed of it, so nothing is told of it. */
+const forgetStreams = (client: pg.Client, { name, streams }: Mirror) =>
+  client.query('delete from sync.coverage where source = $1 and stream <> all ($2)', [
+    name,
+    streams.map(stream => stream.name),
+  ]);
 
 /**
  * Comments on columns, and masked views. What was made of the same declarations and columns is not made again. A column without a
