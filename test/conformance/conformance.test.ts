@@ -275,6 +275,16 @@ describe('the billing service of the guide', long, () => {
     await s.ends([0], 'sweep');
     expect(await stored()).toBe(wanted);
     expect((await s.json(['verify', '--full'])).differences).toEqual([]);
+    const checked = async () => {
+      const { streams } = await s.json(['status']);
+      return streams.find(({ stream }: Json) => stream === 'invoices').deletes_checked_at;
+    };
+    const before = await checked();
+    expect(before).not.toBeNull();
+    await s.nextSecond();
+    // A mirror that begins later than its rows sweeps some of them only.
+    await new House(program(), db, { ...of.env, BILLING_SINCE: times[150]! }).ends([0], 'sweep', 'invoices');
+    expect(await checked()).toBe(before);
   });
 
   test('a feed buries records with their parts, and goes on behind its last event', async () => {
@@ -292,6 +302,17 @@ describe('the billing service of the guide', long, () => {
     const asked = of.billing.asked.map(url => url.search);
     expect(asked).toEqual([expect.stringContaining('limit=')]);
     expect(await s.rows('select count(*) as n from billing.deletions')).toEqual([{ n: 3 }]);
+    // The runs of each minute, here of each second.
+    const worker = new House(program(), db, { ...of.env, SCHEDULE_FRESH: '* * * * * *', SCHEDULE_NIGHTLY: '' });
+    const running = worker.run('start');
+    const [third] = of.billing.invoices.keys();
+    of.billing.delete('invoice', third!);
+    const buried = `select r.kind from sync.run_streams s join sync.runs r on r.id = s.run_id
+      where s.stream = 'deletions' and s.deleted > 0 order by r.id desc limit 1`;
+    await expect.poll(() => s.rows(buried), { timeout: 60_000, interval: 100 }).toEqual([{ kind: 'fresh' }]);
+    s.program.kill();
+    await running;
+    expect(await of.differences(db.pool)).toEqual([]);
   });
 
   test('a deletion that is dated ahead does not bury what is changed after it was heard of', async () => {
