@@ -12,7 +12,7 @@ import type { Heard, Send } from './http/send.ts';
 import type { Bell } from './notifier.ts';
 import type { Ms } from './reading/reading.ts';
 import type { Bound } from './runs/accounts/accounts.ts';
-import type { Claim, Claimant } from './runs/claims.ts';
+import type { Claim, Claimant, Work } from './runs/claims.ts';
 
 export interface Context {
   readonly account: string;
@@ -64,6 +64,17 @@ export interface JobContext extends Context {
   readonly claimant: Claimant;
   /** Receives each claim of the job, so that the worker can stop a job whose claim is lost. */
   readonly onClaim?: (claim: Claim) => void;
+}
+
+/** What could not be read, in words; undefined if nothing is missing. */
+export interface Outcome {
+  readonly partial?: string | undefined;
+}
+
+/** How a job reads a stream. `isLeftToOthers` says whether a concurrent run makes this one unnecessary. */
+export interface Reads {
+  read(ctx: Context, claim: Claim): Promise<Outcome>;
+  isDone?(ctx: Context, work: Work): Promise<Outcome | undefined>;
 }
 
 /** Throws Fatal if the source is not configured. */

@@ -4,18 +4,45 @@
  * only the fields of its other columns (id, times, states).
  */
 
-import { type Column, fieldOf, keyOf } from '../engine/commit/merge.ts';
+import { type Column, fieldOf, keyOf, type Merge } from '../engine/commit/merge.ts';
+import type { StreamKey } from '../engine/database/stream-key.ts';
 import { ExactNumber, parseJson } from '../engine/exact-json.ts';
-import type { Stream } from '../sources/source.ts';
 import { clearRows } from './clear-rows.ts';
-import { carries, eachOf, isAnybody, type Json, noClues, objectIn, only, type PersonalRules } from './redact.ts';
+import { withFilter } from './filter.ts';
+import {
+  carries,
+  eachOf,
+  isAnybody,
+  type Json,
+  noClues,
+  objectIn,
+  only,
+  type Personal,
+  type PersonalRules,
+} from './redact.ts';
 
-/** The parts of a stream that declare its personal data. */
-export type Declaring = Pick<Stream, 'key' | 'merge'> & Partial<Pick<Stream, 'kind' | 'personal' | 'personalRules'>>;
+/** The fields and columns of a stream that identify a person. */
+export interface PersonalData {
+  /**
+   * Columns that are masked for readers without the right to personal data. Erasure sets them to null, so none is `not
+   * null`.
+   */
+  readonly columns: readonly string[];
+  /**
+   * Top-level fields of a record that hold an email address or a phone number at any depth. Erasure recognises a person
+   * by these values. The columns of these fields are personal too.
+   */
+  readonly contacts: readonly string[];
+}
+
+interface Declaring {
+  readonly key: StreamKey;
+  readonly merge: Merge;
+}
 
 /** Effects of an erasure on the tables of a stream without rules of its own. */
 export interface Declaration {
-  readonly stream: Stream['key'];
+  readonly stream: StreamKey;
   /** Table with schema: `crm.contacts`. */
   readonly table: string;
   /** Columns that are set to null. */
@@ -30,26 +57,20 @@ export interface Declaration {
   readonly sets: readonly { readonly table: string; readonly parent: string }[];
 }
 
-/** The rules of a stream; undefined if it has no personal data that erasure removes. */
-export function rulesOf(stream: Declaring): PersonalRules | undefined {
-  if (stream.personalRules !== undefined || stream.personal === undefined) return stream.personalRules;
-  return rulesFrom(declarationOf(stream));
-}
-
-/** Undefined unless the stream declares its personal data and has no rules of its own. Throws Error if erasure cannot follow it. */
-export function declarationIn(stream: Declaring): Declaration | undefined {
-  return stream.personalRules !== undefined || stream.personal === undefined ? undefined : declarationOf(stream);
-}
+/**
+ * The rules of a list that declares its personal data. Throws Error if erasure cannot follow it: such a list needs rules of its own.
+ */
+export const declaredRules = (stream: Declaring, personal: PersonalData): Personal =>
+  withFilter(rulesFrom(declarationOf(stream, personal)));
 
 /** Whether the SQL of a column reads this field of the record. */
 const reads = ({ sql }: Column, field: string) =>
   [`'${field}'`, `{${field}}`, `{${field},`].some(one => sql.includes(one));
 
-function declarationOf({ key, kind = 'list', merge, personal }: Declaring): Declaration {
-  const { columns: named, contacts } = personal!;
+// @internal Tests say what follows from a declaration.
+export function declarationOf({ key, merge }: Declaring, { columns: named, contacts }: PersonalData): Declaration {
   const { root, others } = merge.declared;
-  const refuse = (why: string) => new Error(`stream ${key} ${why}: declare personalRules of its own`);
-  if (kind !== 'list') throw refuse('has personal data and is no list');
+  const refuse = (why: string) => new Error(`stream ${key} ${why}: it needs rules of its own`);
   const declared = root.columns.filter(({ name }) => named.includes(name));
   const removed = [...new Set([...contacts, ...declared.map(fieldOf)])];
   const isCleared = (column: Column) => named.includes(column.name) || removed.some(field => reads(column, field));
@@ -77,7 +98,7 @@ function declarationOf({ key, kind = 'list', merge, personal }: Declaring): Decl
   };
 }
 
-export function rulesFrom(declared: Declaration): PersonalRules {
+function rulesFrom(declared: Declaration): PersonalRules {
   const contactsOf = (record: Json) => declared.contacts.fields.flatMap(field => valuesIn(record[field]));
   const isOfErased = (record: Json, erased: Parameters<PersonalRules['redact']>[1]) =>
     contactsOf(record).some(value => carries(erased, value));
@@ -85,10 +106,7 @@ export function rulesFrom(declared: Declaration): PersonalRules {
   const rules: PersonalRules = {
     stream: declared.stream,
     cluesIn: text => ({ ...noClues, contacts: recordsIn(text).flatMap(contactsOf) }),
-    cluesOf: text => ({ ...noClues, contacts: text === undefined ? [] : contactsOf(objectIn(parseJson(text))) }),
-    idsOf: () => [],
-    foundIn: () => noClues,
-    furtherIn: () => noClues,
+    cluesOf: ({ text }) => ({ ...noClues, contacts: text === undefined ? [] : contactsOf(objectIn(parseJson(text))) }),
     redact: (text, erased) =>
       isAnybody(erased)
         ? eachOf(text, one => (isOfErased(objectIn(parseJson(one)), erased) ? only(one, declared.kept) : one))
@@ -97,6 +115,10 @@ export function rulesFrom(declared: Declaration): PersonalRules {
       const theirs = recordsIn(page).filter(record => isOfErased(record, erased));
       const ids = theirs.flatMap(({ id }) => valuesIn(id));
       if (ids.length > 0) await clearRows(client, account, { declared, rules }, { ids }, now);
+    },
+    declared: {
+      addressed: [...declared.contacts.fields, ...declared.contacts.columns],
+      clear: (client, account, forms, now) => clearRows(client, account, { declared, rules }, { forms }, now),
     },
   };
   return rules;

@@ -6,12 +6,17 @@
 import type { Client } from '../engine/database/pool.ts';
 import { command } from '../engine/runs/pauses.ts';
 import { UsageError } from '../errors.ts';
-import { clearRows } from './clear-rows.ts';
 import { formsIn } from './contact-normalisation.ts';
-import { type Declaring, declarationIn, rulesFrom, rulesOf } from './declared.ts';
-import { cutOlderWords } from './older-words.ts';
-import { changesNaming, emptyAudit, emptyChanges, emptyDrift, emptyRejects } from './personal-data-scan.ts';
-import type { Clues, People } from './redact.ts';
+
+import {
+  changesNaming,
+  cutOlderWords,
+  emptyAudit,
+  emptyChanges,
+  emptyDrift,
+  emptyRejects,
+} from './personal-data-scan.ts';
+import type { Clues, People, Personal } from './redact.ts';
 
 export interface Removed {
   /** Erased people: the requested person first, then people who share a contact value. */
@@ -20,9 +25,11 @@ export interface Removed {
   readonly rows: Readonly<Record<string, number>>;
 }
 
+/** All streams, with their rules. */
+export type Streams = readonly { readonly personal?: Personal }[];
+
 /** The people of the first source that knows people by id. Every version of Shelfdesk has such a source. */
-const peopleIn = (streams: readonly Declaring[]): People =>
-  streams.map(rulesOf).find(rules => rules?.people !== undefined)!.people!;
+const peopleIn = (streams: Streams): People => streams.flatMap(({ personal }) => personal?.people ?? [])[0]!;
 
 /** Whether an id belongs to a stored or an erased person. */
 async function isKnown(client: Client, account: string, people: People, id: string): Promise<boolean> {
@@ -55,7 +62,7 @@ export async function eraseNamed(
   account: string,
   whom: Named,
   now: Date,
-  streams: readonly Declaring[],
+  streams: Streams,
 ): Promise<Removed> {
   if ('contact' in whom) {
     if ((await formsIn(client, [whom.contact])).length === 0)
@@ -98,7 +105,7 @@ export async function eraseMore(
   account: string,
   found: Clues,
   now: Date,
-  streams: readonly Declaring[],
+  streams: Streams,
 ): Promise<Removed> {
   const people = peopleIn(streams);
   await alone(client, account);
@@ -147,19 +154,20 @@ interface Whom extends Pick<Clues, 'customers' | 'tickets'> {
   /** Number of newly blocked values. */
   readonly kept: number;
   readonly people: People;
-  readonly streams: readonly Declaring[];
+  readonly streams: Streams;
 }
 
 async function remove(client: Client, account: string, whom: Whom, now: Date): Promise<Removed> {
   const { customers, tickets, forms, people, streams } = whom;
-  const declarations = streams.flatMap(stream => declarationIn(stream) ?? []);
-  const fields = declarations.flatMap(({ contacts }) => [...contacts.fields, ...contacts.columns]);
-  const naming = await changesNaming(client, account, forms, [...new Set([...people.addressed, ...fields])]);
+  const rules = streams.flatMap(({ personal }) => personal ?? []);
+  const addressed = rules.flatMap(one => one.declared?.addressed ?? []);
+  const naming = await changesNaming(client, account, forms, [...new Set([...people.addressed, ...addressed])]);
   const theirs = await people.remove(client, account, { customers, tickets, forms, changes: naming }, now);
   const counts: Record<string, number> = { ...theirs.rows };
   const traces = { changes: 0, comparisons: 0, rejects: 0 };
-  for (const declared of declarations) {
-    const cleared = await clearRows(client, account, { declared, rules: rulesFrom(declared) }, { forms }, now);
+  for (const { declared } of rules) {
+    if (declared === undefined) continue;
+    const cleared = await declared.clear(client, account, forms, now);
     Object.assign(counts, cleared.rows);
     traces.changes += cleared.changes;
     traces.comparisons += cleared.comparisons;
@@ -170,8 +178,8 @@ async function remove(client: Client, account: string, whom: Whom, now: Date): P
   counts.comparisons = traces.comparisons + (await emptyAudit(client, account, theirs.audits, forms));
   counts.rejects = traces.rejects;
   for (const rejects of theirs.rejects) counts.rejects += await emptyRejects(client, account, rejects, forms);
-  const personal = streams.flatMap(stream => rulesOf(stream)?.stream ?? []);
-  counts['samples of drift'] = await emptyDrift(client, account, personal, forms);
+  const keys = rules.map(({ stream }) => stream);
+  counts['samples of drift'] = await emptyDrift(client, account, keys, forms);
   counts['contact values kept out'] = whom.kept;
   return { customers, rows: counts };
 }

@@ -7,8 +7,8 @@
 import { ofErased } from '../engine/commit/rejects.ts';
 import type { Queryable } from '../engine/database/pool.ts';
 import { carries, digitsOf, patternsOf } from './contact-normalisation.ts';
+import { concerning } from './look-up.ts';
 import type { Remains, TheirRejects } from './redact.ts';
-import { concerning } from './screen.ts';
 
 /** Names in old values and comparisons, of any source, that hold no personal data. */
 export const besides = ['_deleted_at', '_deleted_after', '_removed_at', 'row', 'position'];
@@ -121,8 +121,7 @@ export async function emptyRejects(
     );
     if (rows.length === 0) return emptied;
     const all = rows.map(({ payload, record_id, ask_id }) => ({
-      text: payload ?? undefined,
-      of: rules.idsOf(record_id ?? undefined, ask_id ?? undefined),
+      ...{ text: payload ?? undefined, recordId: record_id ?? undefined, askId: ask_id ?? undefined },
     }));
     const known = await concerning(client, account, rules, all);
     const gone = rows.filter(({ named }, i) => named || known.has(i)).map(({ id }) => id);
@@ -155,4 +154,37 @@ export async function emptyDrift(
     [account, forms, patternsOf(forms), streams],
   );
   return (rowCount ?? 0) + (named.rowCount ?? 0);
+}
+
+const textsOfFailures = [
+  ...[
+    ['sync.stored_run_streams', 'error'],
+    ['sync.deletion_candidates', 'error'],
+    ['sync.gap_reasons', 'reason'],
+  ],
+  ...[
+    ['sync.rejects', 'reason'],
+    ['sync.alarms', 'says'],
+    ['sync.hand_offs', 'withheld'],
+  ],
+];
+/** The words may have any form, so nothing behind the status stays. A status of this version is followed by a colon. */
+const withWords = String.raw`([A-Z]+ /\S*: [1-5][0-9]{2}) .*$`;
+
+/**
+ * Cuts what older versions stored of the source's words about failures, behind the status: `GET /tickets: 422 Ann Example is unknown`.
+ * They may name people, and follow no rule. This version stores none. Returns the number of texts that had any.
+ */
+export async function cutOlderWords(client: Queryable, account: string): Promise<number> {
+  // It proves nothing, and may be lost.
+  await client.query('delete from sync.request_logs where account_id = $1', [account]);
+  let cut = 0;
+  for (const [table, column] of textsOfFailures) {
+    const { rowCount } = await client.query(
+      `update ${table} set ${column} = regexp_replace(${column}, $2, '\\1') where account_id = $1 and ${column} ~ $2`,
+      [account, withWords],
+    );
+    cut += rowCount ?? 0;
+  }
+  return cut;
 }

@@ -1,10 +1,12 @@
 /**
  * Types and JSON functions for finding and redacting erased people. The rules of a stream are pure functions over JSON
- * text; the database knows who was erased (screen.ts). A text without erased people stays unchanged, digit by digit.
+ * text; the database knows who was erased (look-up.ts). A text without erased people stays unchanged, digit by digit.
  */
-import type { Client } from '../engine/database/pool.ts';
+import type { Aside, Filter } from '../engine/commit/page.ts';
+import type { Client, Queryable } from '../engine/database/pool.ts';
 import type { StreamKey } from '../engine/database/stream-key.ts';
 import { cleanText, elementsOf, fieldsOf, objectOf } from '../engine/json-text.ts';
+import type { Cleared } from './clear-rows.ts';
 
 /** Ids and values that may belong to an erased person. */
 export interface Clues {
@@ -28,8 +30,6 @@ export interface Erased {
   readonly further: ReadonlySet<string>;
 }
 
-const none: ReadonlySet<string> = new Set();
-export const nobody: Erased = { customers: none, tickets: none, contacts: none, asked: none, further: none };
 export const noClues: Clues = { customers: [], tickets: [], contacts: [] };
 
 /**
@@ -38,17 +38,10 @@ export const noClues: Clues = { customers: [], tickets: [], contacts: [] };
 export interface PersonalRules {
   readonly stream: StreamKey;
   cluesIn(text: string): Clues;
-  /**
-   * Returns the clues of one record, readable or not. `of`: ids by which the caller knows the record. Throws
-   * SyntaxError or RangeError if the text is no JSON.
-   */
-  cluesOf(text: string | undefined, of: readonly (string | undefined)[]): Clues;
-  /** Ids of a reject, for `cluesOf`. */
-  idsOf(recordId: string | undefined, askId: string | undefined): readonly (string | undefined)[];
-  /** Erased people, and records that they wrote, under ids that are not in the tables of erased people yet. */
-  foundIn(text: string, erased: Erased): Pick<Clues, 'customers' | 'tickets'>;
-  /** Contact values of erased people that are not in the tables of erased people yet. */
-  furtherIn(text: string, erased: Erased): Clues;
+  /** Returns the clues of one record, readable or not. Throws SyntaxError or RangeError if the text is no JSON. */
+  cluesOf(record: Aside): Clues;
+  /** Erased people, records that they wrote, and contact values of theirs, that are not in the tables of erased people yet. */
+  foundIn?(text: string, erased: Erased): Clues;
   redact(text: string, erased: Erased): string;
   /**
    * Clears the stored rows of the page's records that belong to erased people, because these rows may hold other
@@ -60,15 +53,19 @@ export interface PersonalRules {
     of: { readonly page: string; readonly erased: Erased; readonly now: Date },
   ): Promise<void>;
   /** For new ids among `tickets`: records those without stored rows as erased, and returns the others. */
-  noteNew?(
-    client: Pick<Client, 'query'>,
-    account: string,
-    tickets: readonly string[],
-    nowMs: number,
-  ): Promise<string[]>;
+  noteNew?(client: Pick<Client, 'query'>, account: string, tickets: readonly string[], now: Date): Promise<string[]>;
+  /** Of a stream that only declares its personal data. `addressed`: fields and columns that may hold addresses. */
+  readonly declared?: {
+    readonly addressed: readonly string[];
+    /** Clears the rows that hold one of the contact values, and their traces. */
+    clear(client: Queryable, account: string, forms: readonly string[], now: Date): Promise<Cleared>;
+  };
   /** Set if the source knows people by id: `erase` starts with such an id. */
   readonly people?: People;
 }
+
+/** Rules, and the filter that is made of them. */
+export type Personal = Filter & PersonalRules;
 
 /** The people to erase. */
 export interface Who extends Pick<Clues, 'customers' | 'tickets'> {

@@ -12,22 +12,22 @@ import type { z } from 'zod';
 import type { Setting } from '../app/setting-types.ts';
 import type { Limits } from '../engine/budget/budget.ts';
 import type { Merge, Table } from '../engine/commit/merge.ts';
-import type { Context, OpenSource } from '../engine/context.ts';
+import type { Tx, Writer } from '../engine/commit/page.ts';
+import type { StoredReject } from '../engine/commit/rejects.ts';
+import type { Context, OpenSource, Reads } from '../engine/context.ts';
 import type { Client } from '../engine/database/pool.ts';
 import { type StreamKey, streamKey } from '../engine/database/stream-key.ts';
-import type { Planning, Question } from '../engine/forecast/plan.ts';
 import type { Part as Requests } from '../engine/forecast/plan-time.ts';
+import type { Planning, Question } from '../engine/forecast/planning.ts';
 import type { Dialect, Token } from '../engine/http/dialect.ts';
 import type { Request, SourceName } from '../engine/http/request.ts';
 import type { Kind } from '../engine/http/rules/field-rules.ts';
-import type { Replaying } from '../engine/load/replay.ts';
-import type { Reads } from '../engine/load/run-stream.ts';
 import type { Ask, Cuts, Ms, Reader } from '../engine/reading/reading.ts';
 import type { Claim } from '../engine/runs/claims.ts';
 import type { UsageError } from '../errors.ts';
 import type { LakeTable } from '../lake/table.ts';
-import type { Check } from '../ops/doctor/checks/check.ts';
-import type { PersonalRules } from '../privacy/redact.ts';
+import type { SourceCheck } from '../ops/doctor/checks/check.ts';
+import type { Personal } from '../privacy/redact.ts';
 import type { AnyRecord } from './record/record.ts';
 
 /**
@@ -76,7 +76,7 @@ export interface Source<Part extends object = object, Whole = Part> {
    * Checks of `doctor` for this source. Default: one that asks for a page of the first list, to see whether the source
    * answers and takes the credentials.
    */
-  readonly checks?: () => Promise<readonly Check[]>;
+  readonly checks?: () => Promise<readonly SourceCheck<Part>[]>;
   /** The tables of the source in the lake. Default: none. */
   readonly lakeTables?: readonly LakeTable[];
   /** The audit: re-reads random records while no other run needs the credits. Undefined if the source has no audit. */
@@ -154,20 +154,6 @@ export interface Audit {
   readonly othersWant?: string;
 }
 
-/** The fields and columns of a stream that identify a person. */
-export interface PersonalData {
-  /**
-   * Columns that are masked for readers without the right to personal data. Erasure sets them to null, so none is `not
-   * null`.
-   */
-  readonly columns: readonly string[];
-  /**
-   * Top-level fields of a record that hold an email address or a phone number at any depth. Erasure recognises a person
-   * by these values. The columns of these fields are personal too.
-   */
-  readonly contacts: readonly string[];
-}
-
 /** The jobs of a stream, by kind of run. A stream without a job does not support that kind. */
 export interface StreamJobs {
   /** Reads new records up to now. */
@@ -197,6 +183,14 @@ interface Pending {
   changedAt?(db: Pick<Client, 'query'>, account: string, name: string): Promise<Date | undefined>;
   /** Number of records that a run still has to fetch. */
   countLeft(db: Pick<Client, 'query'>, of: { readonly account: string; readonly run: number }): Promise<number>;
+}
+
+/** A reject and its stored payload. The transaction says when the payload was true. */
+export interface Replaying {
+  readonly tx: Tx<Writer>;
+  readonly streams: readonly Stream[];
+  readonly stream: Stream;
+  readonly reject: StoredReject & { readonly payload: string };
 }
 
 /** A record of any stream. */
@@ -261,10 +255,8 @@ interface Described {
   /** Whether a verify run compares a random sample of this stream's records. */
   readonly sampled?: boolean;
   readonly merge: Merge;
-  /** Personal data of the stream; undefined if the stream has none. */
-  readonly personal?: PersonalData;
-  /** Rules that find and redact erased people in this stream, for streams where `personal` is not sufficient. */
-  readonly personalRules?: PersonalRules;
+  /** Rules that find and redact erased people in this stream; undefined if it has no personal data. */
+  readonly personal?: Personal;
   /** Fields in the specification. Any other field is drift: the field stays in `_payload` and is counted. */
   readonly fields: ReadonlySet<string>;
   /**
@@ -345,7 +337,7 @@ export interface ListStream<T extends Row> extends Described {
   readonly edited?: string;
   /** Of a list with a version: names of edits that do not change it, by field. Default: `edits`. */
   readonly quiet?: Readonly<Record<string, string>>;
-  /** Further merge parameters, from $7 on: derived from the request and from `shownBy` of the reply, in ms. */
+  /** Further merge parameters, from $8 on: derived from the request and from `shownBy` of the reply, in ms. */
   parameters?(ask: Pick<Ask, 'since'>, shownBy: Ms): unknown[];
 }
 
@@ -395,7 +387,7 @@ export interface DetailStream<P extends Row, T extends Row> extends Described {
   /** The fields that `derive` reads. */
   readonly derivesFrom: readonly string[];
   /**
-   * Further merge parameters, from $7 on, each a list with one value for each member: made of the derived values of the
+   * Further merge parameters, from $8 on, each a list with one value for each member: made of the derived values of the
    * members, their positions in the record, from 0, and the as_of of the reply.
    */
   parameters(derived: readonly unknown[], places: readonly number[], asOfMs: Ms): (readonly unknown[])[];
@@ -423,7 +415,7 @@ export interface ShelfStream<S extends Row, V extends Row> extends Described {
   readonly ifAbsent: Merge;
   readonly members: Described & {
     readonly ifAbsent: Merge;
-    /** SQL for the comparison of stored and received positions: $7 owner, $8 shelf, $9 position of each row. */
+    /** SQL for the comparison of stored and received positions: $8 owner, $9 shelf, $10 position of each row. */
     readonly places: Pick<Merge, 'declared'>;
     request(owner: string, id: string, startIndex: number, maxResults: number): Request<V>;
   };

@@ -1,7 +1,8 @@
 /** Replies are committed in order and together; a value that PostgreSQL refuses is alone in the end. */
 import { expect, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
-import { type Batch, writeBatch } from '../../src/engine/commit/commit.ts';
+import type { Batch } from '../../src/engine/commit/page.ts';
+import { writeBatch } from '../../src/engine/commit/rows.ts';
 import { makePool } from '../../src/engine/database/pool.ts';
 import { Commits, type Entry, inOneMerge, mostTogether, type Rows } from '../../src/engine/load/commit-queue.ts';
 import { tickets } from '../../src/sources/helpdesk/tickets.ts';
@@ -174,7 +175,7 @@ const second = Date.parse('2026-03-01T00:00:00Z');
 function page(records: Readonly<Record<string, string>>, { asOfMs = second, merge = tickets.merge, more = {} } = {}) {
   const rows = Object.entries(records).map(([id, updated_at]) => ({ id, updated_at, state: 'open', ...more }));
   const batch: Batch = {
-    ...{ name: 'tickets', merge, personal: tickets.personalRules, parameters: () => [] },
+    ...{ merge, filter: tickets.personal, parameters: () => [] },
     records: rows.map(({ id }, place) => ({ place, id })),
     text: () => ` ${JSON.stringify(rows)}\n`,
     record: place => JSON.stringify(rows[place]),
@@ -213,7 +214,7 @@ test('a shared merge writes and counts what single ones do, and a refused value 
       const { batch, writer, at } = rows;
       const write: Entry['write'] = async (client, care, before) => {
         if (before) clears.push(before.mayClear.rejects);
-        const { counts, rejects } = before ?? (await writeBatch(client, writer, batch, at(), care));
+        const { counts, rejects } = before ?? (await writeBatch({ client, claim: writer, at: at(), care }, batch));
         counted.inserted += counts.inserted;
         counted.updated += counts.updated;
         counted.unchanged += counts.unchanged;

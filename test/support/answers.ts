@@ -5,8 +5,8 @@ import { type Cell, cellText, table } from '../../src/cli/output/terminal.ts';
 
 const opening = `# Questions, and what the warehouse answers
 
-Each is a file of [docs/queries](../queries): \`npx shelfdesk query list\` names them, \`npx shelfdesk query run <name>\` asks one, and any
-other tool runs the SQL as it stands. They read \`analytics\`, \`safe\` and \`books\` only, so every reader may ask them. What the columns
+Each is a file of [docs/queries](../queries) with its SQL: \`npx shelfdesk query list\` names them, \`npx shelfdesk query run <name>\`
+asks one, and any other tool runs the SQL as it stands. They read \`analytics\`, \`safe\` and \`books\` only, so every reader may ask them. What the columns
 mean, [tables.md](tables.md) says.
 
 The answers here are those of a made-up shop: the sandbox with seed 8, read three times a day from 1 March to 1 June 2026 at midday.
@@ -42,12 +42,10 @@ export async function answered(db: Pick<pg.Pool, 'query'>, queries: readonly Que
       rows.map(row => row.map(cell => (cell === null || typeof cell === 'number' ? cell : cellText(cell)))),
       widest,
     );
-    const statement = sql.replace(/^(?:-- .*\n)*/, '').trimEnd();
     const kept = examples.includes(name) ? shownOf(shown, question) : undefined;
     parts.push(
       `## ${question}`,
       [...notes, ...(examples.includes(name) ? [example] : []), `[${name}.sql](../queries/${name}.sql)`].join(' '),
-      `\`\`\`sql\n${statement}\n\`\`\``,
       `\`\`\`text\n${kept ?? answer}\n\`\`\``,
     );
   }

@@ -4,7 +4,6 @@
  */
 import type pg from 'pg';
 import { addMirrors } from '../../src/engine/database/mirrors.ts';
-import { rulesOf } from '../../src/privacy/declared.ts';
 import { children, id, oneOf, record, reference, text, texts, time } from '../../src/sources/record/record.ts';
 import { defineService } from '../../src/sources/service/service.ts';
 import { fullRefresh } from '../../src/sources/service/streams.ts';
@@ -32,7 +31,7 @@ const crm = defineService({
 
 export const contacts = crm.streams[0] as ListStream<Row> & Stream;
 
-export const contactRules = rulesOf(contacts)!;
+export const contactRules = contacts.personal!;
 
 /** Its tables and masked views, as a migration makes them. */
 export async function makeCrm(pool: pg.Pool): Promise<void> {

@@ -4,8 +4,9 @@ import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { lookAtSettings, readFleet } from '../../src/app/config.ts';
 import { type Clock, systemClock } from '../../src/clock.ts';
-import type { Check, State } from '../../src/ops/doctor/checks/check.ts';
+import type { State } from '../../src/ops/doctor/checks/check.ts';
 import { checks } from '../../src/ops/doctor/checks/index.ts';
+import type { Check } from '../../src/ops/doctor/doctor-context.ts';
 import { examine, type Report, type Result } from '../../src/ops/doctor/run-checks.ts';
 
 export interface Examined extends Report {

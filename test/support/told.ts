@@ -30,7 +30,13 @@ export async function told(
   const came = { reply, found: await membersOf(messages as unknown as Detail, reply) };
   const { current } = await transaction(
     pool,
-    client => writeDetail(client, { account, run: 1 }, messages as unknown as Detail, came, wanted, at, 'as it came'),
+    client =>
+      writeDetail(
+        { client, claim: { account, run: 1 }, at, care: 'as it came' },
+        messages as unknown as Detail,
+        came,
+        wanted,
+      ),
     withKeptPlans,
   );
   return current;

@@ -1,11 +1,13 @@
 /** A stream that only declares its personal data: who is found in its records, and what is left of them. */
 import { describe, expect, test } from 'vitest';
 import { buildMerge, derived, page, text } from '../../src/engine/commit/merge.ts';
-import { declarationIn, rulesOf } from '../../src/privacy/declared.ts';
-import { concerns, type Erased, nobody, noClues } from '../../src/privacy/redact.ts';
+import { declarationOf, declaredRules } from '../../src/privacy/declared.ts';
+import { concerns, type Erased } from '../../src/privacy/redact.ts';
 import { identify } from '../../src/sources/source.ts';
 import { ada, bo, contacts, contactRules as rules } from '../support/crm.ts';
 
+const none: ReadonlySet<string> = new Set();
+const nobody: Erased = { customers: none, tickets: none, contacts: none, asked: none, further: none };
 const erased = (...values: string[]): Erased => ({ ...nobody, contacts: new Set(values) });
 const redacted = (records: unknown[], who: Erased): unknown => JSON.parse(rules.redact(JSON.stringify(records), who));
 const left = { id: 'p1', stage: 'won', company_id: 'f1', created_at: '2026-01-01T00:00:00Z' };
@@ -43,17 +45,18 @@ test('stored rows are cleared by ids with all their digits', async () => {
 });
 
 test('a rejected record is known by its contact values, however broken', () => {
-  const isOf = (payload: string | undefined) => concerns(rules.cluesOf(payload, ['p1']), erased('a\ufffd@x'));
+  const isOf = (payload: string | undefined) =>
+    concerns(rules.cluesOf({ text: payload, recordId: 'p1' }), erased('a\ufffd@x'));
   expect(isOf(JSON.stringify({ name: 3, mail: 'a\0@x' }))).toBe(true);
   expect(isOf(JSON.stringify({ name: 3, mail: 'b@x' }))).toBe(false);
   expect(isOf('[]')).toBe(false);
   expect(isOf(undefined)).toBe(false);
-  expect(rules.foundIn(JSON.stringify([ada()]), erased(ada().mail))).toEqual(noClues);
 });
 
 describe('the declaration', () => {
   test('personal columns are cleared, and tables of the record are emptied', () => {
-    expect(declarationIn(contacts)).toEqual({
+    const data = { columns: ['name', 'email', 'phones', 'note', 'chat'], contacts: ['mail', 'phones', 'chat'] };
+    expect(declarationOf(contacts, data)).toEqual({
       stream: 'crm.contacts',
       table: 'crm.contacts',
       cleared: ['name', 'email', 'phones', 'note', 'chat'],
@@ -64,20 +67,12 @@ describe('the declaration', () => {
     });
   });
 
-  test('a stream without personal data has no rules; one with rules of its own keeps them', () => {
-    const { personal: _, ...plain } = contacts;
-    expect(rulesOf(plain)).toBeUndefined();
-    expect(rulesOf({ ...contacts, personalRules: rules })).toBe(rules);
-    expect(declarationIn({ ...contacts, personalRules: rules })).toBeUndefined();
-  });
-
   test.for([
-    ['the key holds a contact value', [text('id'), text('name')], { columns: ['name'], contacts: ['id'] }, {}],
-    ['a personal column is a parameter', [text('id'), derived('name', '$7')], { columns: ['name'], contacts: [] }, {}],
-    ['it is no list', [text('id')], { columns: [], contacts: [] }, { kind: 'by id' as const }],
-  ] as const)('what erasure could not follow is refused: %s', ([, columns, personal, more]) => {
+    ['the key holds a contact value', [text('id'), text('name')], { columns: ['name'], contacts: ['id'] }],
+    ['a personal column is a parameter', [text('id'), derived('name', '$7')], { columns: ['name'], contacts: [] }],
+  ] as const)('what erasure could not follow is refused: %s', ([, columns, personal]) => {
     const merge = buildMerge({ name: 'crm.contacts', from: page, columns });
-    const stream = { ...identify('crm', 'contacts'), merge, personal, ...more };
-    expect(() => rulesOf(stream)).toThrow(/stream crm.contacts .*declare personalRules of its own/);
+    const of = { ...identify('crm', 'contacts'), merge };
+    expect(() => declaredRules(of, personal)).toThrow(/stream crm.contacts .*it needs rules of its own/);
   });
 });

@@ -1,6 +1,6 @@
 /** What is left of records of erased people; everything else goes through as it came, digit by digit. */
 import { describe, expect, test } from 'vitest';
-import { concerns, type Erased, nobody } from '../../src/privacy/redact.ts';
+import { concerns, type Erased } from '../../src/privacy/redact.ts';
 import {
   cluesIn,
   cluesOf,
@@ -17,6 +17,7 @@ const erased = (more: Partial<Record<keyof Erased, string[]>>): Erased => ({
   asked: new Set(more.asked),
   further: new Set(more.further),
 });
+const nobody = erased({});
 const redacted = (stream: Personal, value: unknown, who: Erased): unknown =>
   JSON.parse(redact(stream, JSON.stringify(value), who));
 

@@ -1,6 +1,6 @@
 /** What an erasure takes from the lake, from the files of all snapshots: all that it takes from the warehouse, and nothing of others. */
 import { expect, test } from 'vitest';
-import { eraseCustomer } from '../../../src/engine/runs/operations.ts';
+import { eraseCustomer } from '../../../src/privacy/erasures.ts';
 import { streams } from '../../../src/sources/index.ts';
 import { inProcess } from '../../../test/support/in-process.ts';
 import { proof } from '../../../test/support/long.ts';

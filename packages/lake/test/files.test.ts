@@ -1,8 +1,8 @@
 /** Who reads the listed files as `lake files` says has the rows of that snapshot, also after files were joined and cleared. */
 import { expect, test } from 'vitest';
-import { eraseCustomer } from '../../../src/engine/runs/operations.ts';
 import { type FilesOfTable, listFiles } from '../../../src/lake/files.ts';
 import type { Lake } from '../../../src/lake/package.ts';
+import { eraseCustomer } from '../../../src/privacy/erasures.ts';
 import { streams } from '../../../src/sources/index.ts';
 import { inProcess } from '../../../test/support/in-process.ts';
 import { makeRng } from '../../sandbox/src/random.ts';

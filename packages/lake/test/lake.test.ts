@@ -4,8 +4,8 @@
  */
 import { expect, test } from 'vitest';
 import { recompute } from '../../../src/analytics/calendars.ts';
-import { eraseCustomer } from '../../../src/engine/runs/operations.ts';
 import type { Lake } from '../../../src/lake/package.ts';
+import { eraseCustomer } from '../../../src/privacy/erasures.ts';
 import { streams } from '../../../src/sources/index.ts';
 import { type InProcess, inProcess } from '../../../test/support/in-process.ts';
 import { amount, long } from '../../../test/support/long.ts';

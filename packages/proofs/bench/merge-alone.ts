@@ -1,7 +1,8 @@
 /** The product's merge of pages of tickets, without requests: one session, ten pages a transaction and a merge as in a run. */
 import type pg from 'pg';
 import { systemClock } from '../../../src/clock.ts';
-import { type Batch, writeBatch } from '../../../src/engine/commit/commit.ts';
+import type { Batch } from '../../../src/engine/commit/page.ts';
+import { writeBatch } from '../../../src/engine/commit/rows.ts';
 import { makePool } from '../../../src/engine/database/pool.ts';
 import { Commits, type Entry } from '../../../src/engine/load/commit-queue.ts';
 import { tickets } from '../../../src/sources/helpdesk/tickets.ts';
@@ -32,9 +33,8 @@ export async function pagesOf({ pool }: Database): Promise<Page[]> {
 }
 
 const batchOf = ({ text, ids }: Page): Batch => ({
-  name: tickets.name,
   merge: tickets.merge,
-  personal: tickets.personalRules,
+  filter: tickets.personal,
   records: ids.map((id, place) => ({ place, id })),
   text: () => text,
   record: () => text,
@@ -49,7 +49,7 @@ export async function mergePages(pg: pg.Pool, pages: readonly Page[], nowMs: num
   for (const page of pages) {
     const batch = batchOf(page);
     const write: Entry['write'] = async (client, care, written) =>
-      void (written ?? (await writeBatch(client, writer, batch, at, care)));
+      void (written ?? (await writeBatch({ client, claim: writer, at, care }, batch)));
     await commits.room();
     commits.add({
       write,

@@ -141,8 +141,9 @@ export class Fuzz implements AsyncDisposable {
     texts.splice(new Chance(seed).below(3), 0, bad);
     this.#s.lists[kind] = `[${texts.join(',')}]`;
     const ask = { page: 1, perPage: 100 };
-    const reply = await requestPage(this.#ctx, this.#claim(kind), stream, 'default', ask);
-    await commitRecords(this.#ctx, this.#claim(kind), stream, reply, listBatch(stream, ask, reply), {});
+    const job = { ctx: this.#ctx, claim: this.#claim(kind), stream };
+    const reply = await requestPage(job, 'default', ask);
+    await commitRecords(job, reply, { batch: listBatch(stream, ask, reply) });
     const rows = await this.#s.rows(
       `select id, _payload, ${
         kind === 'tickets'

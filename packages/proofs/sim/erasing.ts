@@ -2,8 +2,9 @@
  * I23: people are erased while runs go on. Every text in a simulated help desk is found nowhere else, so whatever a person has, or
  * ever had, can be looked for in every column of every table.
  */
-import { eraseCustomer } from '../../../src/engine/runs/operations.ts';
+
 import { UsageError } from '../../../src/errors.ts';
+import { eraseCustomer } from '../../../src/privacy/erasures.ts';
 import { streams } from '../../../src/sources/index.ts';
 import type { Held } from '../../../test/support/mirror.ts';
 import type { Database } from './database.ts';

@@ -2,9 +2,9 @@
 import { type Command, Option } from 'commander';
 import { forgetJobs } from '../../app/forget-jobs.ts';
 import { systemClock } from '../../clock.ts';
-import { eraseCustomer, wouldErase } from '../../engine/runs/operations.ts';
 import { exitCodes, UsageError } from '../../errors.ts';
 import type { Named } from '../../privacy/erase.ts';
+import { eraseCustomer, wouldErase } from '../../privacy/erasures.ts';
 import { streams } from '../../sources/index.ts';
 import { openChosen } from '../choose-account.ts';
 import { type Act, type Deps, note } from '../command.ts';

@@ -3,8 +3,10 @@
  * parses it (measured: 50,000 rows/s, twice the rate of unnest or of COPY into a staging table). A pre-filter drops
  * unchanged records, so a replayed page writes nothing: no lock, no dead row, no WAL.
  *
+ * One statement serves every way of a page (see `Way`), because most of what differs costs nothing where it is not asked.
+ *
  * Parameters of every merge: $1 the page as JSON text, $2 account, $3 now, $4 as_of of the reply, $5 the run, $6 the
- * time by which the reply was true (null: not known), $7… parameters of the table.
+ * time by which the reply was true (null: not known), $7 the way, $8… parameters of the table.
  */
 import { sourceOfKey } from '../database/stream-key.ts';
 
@@ -79,29 +81,32 @@ export interface Mention {
   readonly of: readonly string[];
 }
 
+/**
+ * How a merge takes its text. `unfiltered`: nobody has searched it for erased people. If the account has any, the merge stores
+ * nothing and returns `erased`. `by force`: a repair, which also overwrites rows that contradict their own `_payload`, whatever
+ * their version, unless a later reply wrote them. The one reader of a table writes no earlier reply after a later one.
+ */
+export type Way = 'unfiltered' | 'filtered' | 'by force';
+const [isUnfiltered, isForced] = [`$7 = 'unfiltered'`, `($7 = 'by force')`];
+
 export interface Merge {
   /**
    * Upserts a page. Returns one row: seen, inserted, updated, updated_ids, and changed_ms: the times of changes that
-   * are newer than the mirror, or null.
+   * are newer than the mirror, or null; whether it stored nothing because somebody was `erased`; and whether the stream
+   * has open `rejects` and `candidates`.
    */
   readonly upsert: string;
   /**
-   * As `upsert`, for a text that was not searched for erased people. If the account has erased people, it stores
-   * nothing and returns `erased`. For a stream it also returns whether open `rejects` and `candidates` exist.
-   */
-  readonly unscreened: string;
-  /**
-   * As `upsert`, for repairs: it also overwrites rows that contradict their own `_payload`, whatever their version,
-   * unless a later reply wrote them. The one reader of a table writes no earlier reply after a later one.
-   */
-  readonly forced: string;
-  /**
    * Removes members that vanished from the sets of the parents `$3` (text[]), given the page `$1` and the account `$2`.
-   * Returns one row: deleted.
+   * Returns one row: deleted. It is a statement of its own, because most pages change no set.
    */
   readonly removal: string | undefined;
   readonly declared: Declared;
 }
+
+/** Names its prepared statements, apart from those of other merges into the same table. */
+export const nameOf = ({ declared: { root } }: Pick<Merge, 'declared'>): string =>
+  root.passOver === undefined ? root.name : `${root.name}, but for ${root.passOver}`;
 
 /** The declaration that a merge was built from. */
 export interface Declared {
@@ -211,30 +216,22 @@ export const keepChanges = (now: string, asOf: string, run: string, trueBy = 'nu
 /** The merge of a page: first its own table, then the tables of its members. */
 export function buildMerge(root: Table, others: readonly Table[] = [], mentions: readonly Mention[] = []): Merge {
   const short = shortName(root);
-  const upsert = (forced: boolean, screened: boolean) => {
-    const shown = [...new Set(mentions.flatMap(({ of }) => of))];
-    const ctes = [
-      ...(screened ? [] : ['asked as materialized (select sync.any_erased($2) as erased)']),
-      ...upsertCtes(
-        screened ? root : { ...root, from: `${root.from} where not (select erased from asked)` },
-        forced,
-        shown,
-      ),
-      ...others.flatMap(table => upsertCtes(table, forced, [])),
-      ...mentions.map(mentionCte),
-    ];
-    return `with ${ctes.join(',\n')}
+  const shown = [...new Set(mentions.flatMap(({ of }) => of))];
+  const ctes = [
+    `asked as materialized (select case when ${isUnfiltered} then sync.any_erased($2) else false end as erased)`,
+    ...upsertCtes({ ...root, from: `${root.from} where not (select erased from asked)` }, shown),
+    ...others.flatMap(table => upsertCtes(table, [])),
+    ...mentions.map(mentionCte),
+  ];
+  return {
+    declared: { root, others },
+    upsert: `with ${ctes.join(',\n')}
 select ${keepChanges('$3', '$4', '$5', '$6')}, (select count(*) from ${short}_row)::int as seen,
   (select count(*) from ${short}_written where inserted)::int as inserted,
   (select count(*) from ${short}_written where not inserted)::int as updated,
   (select coalesce(array_agg(id), '{}') from ${short}_written where not inserted) as updated_ids,
-  ${changedMs(root)} as changed_ms, ${passedOver(root)} as passed_over, ${takenOver([root, ...others])} as taken_over, ${vanished(root, others)} as vanished${screened ? '' : `, (select erased from asked) as erased, ${standing(root.name)}`}`;
-  };
-  return {
-    declared: { root, others },
-    upsert: upsert(false, true),
-    unscreened: upsert(false, false),
-    forced: upsert(true, true),
+  ${changedMs(root)} as changed_ms, ${passedOver(root)} as passed_over, ${takenOver([root, ...others])} as taken_over,
+  ${vanished(root, others)} as vanished, (select erased from asked) as erased, ${standing(root.name)}`,
     removal: removal(root, others),
   };
 }
@@ -288,33 +285,14 @@ function changedMs(root: Table): string {
  * New records are inserted without a second lookup. If another transaction inserts the same key at that moment,
  * PostgreSQL refuses the key, and the transaction is repeated (pool.ts).
  */
-function upsertCtes(table: Table, forced: boolean, shown: readonly string[]): string[] {
+function upsertCtes(table: Table, shown: readonly string[]): string[] {
   const short = shortName(table);
   const names = table.columns.map(column => column.name);
   const first = Object.entries(table.atFirst ?? {});
-  // A row that equals its `_payload` equals it in every column. A forced merge does not rely on that.
-  const apartEqual = table.columns
-    .filter(column => column.apart || forced)
-    .map(({ name, alike = (sql: string) => sql }) => {
-      return `\n      and ${alike(`t.${name}`)} is not distinct from ${alike(`r.${name}`)}`;
-    })
-    .join('');
-  const timely = forced
-    ? `\n      and not (${isAhead('t._synced_at', '$3')} or ${isAhead('t._observed_at', '$4')})`
-    : '';
-  const ourEqual = Object.entries((forced && table.oneReader && table.ours) || {})
-    .map(([name, sql]) => `\n      and t.${name} is not distinct from (${sql})`)
-    .join('');
   const key = keyOf(table);
-  // Values that `_payload` holds are parsed only where they are written.
-  const compared = table.columns.filter(column => forced || column.apart || key.includes(column.name));
+  // Values that `_payload` holds are parsed only where they are written, or compared by force.
+  const compared = table.columns.filter(column => column.apart || key.includes(column.name));
   const values = table.columns.map(column => (compared.includes(column) ? column.name : column.sql));
-  const passOver = table.passOver ? ` or ${table.passOver}` : '';
-  // In a forced merge an equal row counts as written too, if other tables hang on it: a relation may be the difference.
-  const unchanged =
-    forced && table.parent === undefined && !table.oneReader
-      ? 'false'
-      : `(t._payload = r._payload and t._deleted_at is null${apartEqual}${timely}${ourEqual}${passOver})`;
   // An id belongs to one record. Another record that shows it takes the row over.
   const ofOther =
     table.parent === undefined
@@ -328,12 +306,16 @@ function upsertCtes(table: Table, forced: boolean, shown: readonly string[]): st
   from ${short}_there where ${where}`;
   const returning = ['id', ...shown].map(name => `t.${name}`).join(', ');
   const changedAt = table.version ? `, t.${table.version} as changed_at` : '';
+  const observed = `t._observed_at <= excluded._observed_at or ${isAhead('t._observed_at', 'excluded._observed_at')}`;
+  const isLater = table.oneReader
+    ? isNewer(table)
+    : `case when ${isForced} then (${observed}) else ${isNewer(table)} end`;
   return [
     rowCte({ ...table, columns: compared }),
     `${short}_there as materialized (
   select r.*, t.is_same${ofOther && ', t.is_of_other'}
   from ${short}_row r left join lateral (
-    select coalesce(${unchanged}, false) as is_same${ofOther} from ${rowsOf(table)} t
+    select coalesce(${isSame(table)}, false) as is_same${ofOther} from ${rowsOf(table)} t
     where ${sameKey(key, 'r')}
     ${inKeyOrder(key)}) t on true
 )`,
@@ -354,7 +336,7 @@ function upsertCtes(table: Table, forced: boolean, shown: readonly string[]): st
       .map(([name, sql]) => `${name} = ${sql},`)
       .join('\n    ')}
     _payload = excluded._payload
-  where ${forced && !table.oneReader ? `(t._observed_at <= excluded._observed_at or ${isAhead('t._observed_at', 'excluded._observed_at')})` : isNewer(table)}
+  where ${isLater}
   returning ${returning}${changedAt}
 )`,
     `${short}_written as (
@@ -363,6 +345,26 @@ function upsertCtes(table: Table, forced: boolean, shown: readonly string[]): st
   select *, false from ${short}_again
 )`,
   ];
+}
+
+/** SQL: the stored row `t` says what the record `r` does, so nothing is written. */
+function isSame(table: Table): string {
+  const same = ({ name, alike = one => one }: Pick<Column, 'name' | 'alike'>, sql: string) =>
+    `${alike(`t.${name}`)} is not distinct from ${alike(`(${sql})`)}`;
+  const apart = table.columns.filter(column => column.apart).map(column => same(column, `r.${column.name}`));
+  const usual = ['t._payload = r._payload', 't._deleted_at is null', ...apart];
+  const all = (conditions: readonly string[]) => conditions.join('\n      and ');
+  const passOver = table.passOver ? `\n      or ${table.passOver}` : '';
+  // By force an equal row counts as written too, if other tables hang on it: a relation may be the difference.
+  if (table.parent === undefined && !table.oneReader) return `not ${isForced} and (${all(usual)}${passOver})`;
+  // A row that equals its `_payload` equals it in every column. A forced merge does not rely on that.
+  const others = table.columns.filter(column => !column.apart && !keyOf(table).includes(column.name));
+  const further = [
+    ...others.map(column => same(column, column.sql)),
+    `not (${isAhead('t._synced_at', '$3')} or ${isAhead('t._observed_at', '$4')})`,
+    ...Object.entries((table.oneReader && table.ours) || {}).map(([name, sql]) => same({ name }, sql)),
+  ];
+  return `(${all([...usual, `(not ${isForced} or ${all(further)})`])}${passOver})`;
 }
 
 /**

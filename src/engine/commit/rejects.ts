@@ -5,51 +5,14 @@
 
 import { createHash } from 'node:crypto';
 import type pg from 'pg';
-import type { PersonalRules } from '../../privacy/redact.ts';
-import { concerning } from '../../privacy/screen.ts';
 import type { Client } from '../database/pool.ts';
 import { type StreamKey, sourceAndStream } from '../database/stream-key.ts';
 import { cleanText } from '../json-text.ts';
 import type { Range } from '../reading/reading.ts';
 import type { Claim } from '../runs/claims.ts';
-import type { Moment } from './commit.ts';
+import type { AnyTx, Aside, Drift, Filter, Reject, Tx } from './page.ts';
 
 type Key = Pick<Claim, 'account' | 'stream'>;
-
-export interface Reject {
-  /** What tells it from others where neither id nor text does. */
-  readonly key?: string | undefined;
-  readonly recordId?: string | undefined;
-  /** The id that fetches the record again. */
-  readonly askId?: string | undefined;
-  readonly reason: string;
-  /** The first field with another shape than documented; empty for the record as a whole. Undefined: another reason. */
-  readonly path?: string | undefined;
-  /** The source answered 404 for it. */
-  readonly gone?: boolean | undefined;
-  /** JSON text. Escapes keep characters that PostgreSQL cannot store. */
-  readonly payload?: string | undefined;
-  /** The place of the record in the reply, from 0. */
-  readonly place?: number | undefined;
-}
-
-export interface Drift {
-  readonly kind:
-    | 'unknown_field'
-    | 'unknown_value'
-    | 'wrong_type'
-    | 'unstorable'
-    | 'clock'
-    | 'simplified_html'
-    | 'repeated_id';
-  readonly path: string;
-  readonly value: string;
-  readonly seen: number;
-  /** A record with the difference, as JSON text. */
-  readonly sample?: string;
-  /** The ticket of the record, if the record does not name it. */
-  readonly of?: string;
-}
 
 /** The longest id of a source (sources/): far below the limit of an index. */
 const longestId = 500;
@@ -72,50 +35,59 @@ const nextTry = `$6::timestamptz + least(interval '1 day', interval '1 minute' *
 /** A reject of an erased person keeps no more than this. */
 export const ofErased = 'it is of somebody who was erased: what came is not kept';
 
-/** Clears the rejects of stored records, except records that were rejected again, and writes the new rejects. */
-export async function settleRejects(
-  client: Client,
-  claim: Key,
-  {
-    stored,
-    rejects,
-    personal,
-  }: {
-    readonly stored: readonly string[];
-    readonly rejects: readonly Reject[];
-    /** The rules of the stream. */
-    readonly personal: PersonalRules | undefined;
-  },
-  at: Moment,
-): Promise<void> {
-  const fit = await withoutErased(client, claim.account, rejects, personal);
-  if (stored.length > 0) await clearRejects(client, claim, stored, fit, new Date(at.nowMs));
-  if (fit.length > 0) await writeRejects(client, claim, fit, at);
+/**
+ * Notes about records that are stored, are not stored, or differ. They hold texts of records, so they pass the filter of their
+ * stream.
+ */
+export type Notes = {
+  /** Ids of stored records. Their open rejects are cleared. */
+  readonly stored?: readonly string[];
+} & (
+  | { readonly rejects: readonly Reject[]; readonly drift?: readonly Drift[]; readonly filter: Filter | undefined }
+  | { readonly rejects?: undefined; readonly drift: readonly Drift[]; readonly filter: Filter | undefined }
+  | { readonly rejects?: undefined; readonly drift?: undefined; readonly filter?: undefined }
+);
+
+type Settling = Pick<Tx<Key>, 'client' | 'claim' | 'at'>;
+
+/** Clears the rejects of stored records, except records that were rejected again, and writes new rejects and drift. */
+export async function settle(tx: Settling, notes: Notes): Promise<void> {
+  const { stored = [] } = notes;
+  const { rejects, drift } = await allowed(tx, notes);
+  if (stored.length > 0) await clearRejects(tx, stored, rejects);
+  if (rejects.length > 0) await writeRejects(tx, rejects);
+  if (drift.length > 0) await writeDrift(tx, drift);
 }
 
-async function withoutErased(
-  client: Client,
-  account: string,
-  rejects: readonly Reject[],
-  personal: PersonalRules | undefined,
-): Promise<readonly Reject[]> {
-  if (personal === undefined) return rejects;
-  const all = rejects.map(({ payload, recordId, askId }) => ({ text: payload, of: personal.idsOf(recordId, askId) }));
-  const hidden = await concerning(client, account, personal, all);
-  return rejects.map((reject, i) =>
-    hidden.has(i) && reject.payload !== undefined
-      ? { ...reject, reason: ofErased, path: undefined, payload: undefined }
-      : reject,
-  );
+/**
+ * A reject that may not be kept has no payload. A difference is not noted whose name may not be kept, and a record that holds such a
+ * text is no sample.
+ */
+async function allowed(
+  tx: AnyTx,
+  { rejects = [], drift = [], filter }: Notes,
+): Promise<{ rejects: readonly Reject[]; drift: readonly Drift[] }> {
+  if (filter === undefined || rejects.length + drift.length === 0) return { rejects, drift };
+  const payloads = rejects.map(({ payload, recordId, askId }): Aside => ({ text: payload, recordId, askId }));
+  const samples = drift.map(({ sample, of }): Aside => ({ text: sample, askId: of }));
+  const names = drift.map(({ path, value }): Aside => ({ text: JSON.stringify([path, value]) }));
+  const hidden = await filter.hidden(tx, [...payloads, ...samples, ...names]);
+  const isHidden = (i: number) => hidden.has(rejects.length + i);
+  return {
+    rejects: rejects.map((reject, i) =>
+      hidden.has(i) && reject.payload !== undefined
+        ? { ...reject, reason: ofErased, path: undefined, payload: undefined }
+        : reject,
+    ),
+    drift: drift.flatMap(({ sample, ...one }, i) => {
+      if (isHidden(drift.length + i)) return [];
+      return [isHidden(i) || sample === undefined ? one : { ...one, sample }];
+    }),
+  };
 }
 
-async function writeRejects(
-  client: Client,
-  claim: Key,
-  rejects: readonly Reject[],
-  { nowMs, asOfMs }: Moment,
-): Promise<void> {
-  const now = new Date(nowMs);
+async function writeRejects({ client, claim, at }: Settling, rejects: readonly Reject[]): Promise<void> {
+  const now = new Date(at.nowMs);
   for (const reject of rejects) {
     await client.query(
       `insert into sync.rejects as r
@@ -140,7 +112,7 @@ async function writeRejects(
         storable(reject.reason),
         reject.payload ?? null,
         reject.gone ?? false,
-        new Date(asOfMs),
+        new Date(at.asOfMs),
         reject.place === undefined ? null : reject.place + 1,
         reject.path === undefined ? null : storable(reject.path),
       ],
@@ -150,17 +122,15 @@ async function writeRejects(
 
 /** Clears the rejects of stored ids, except those rejected again. */
 async function clearRejects(
-  client: Client,
-  claim: Key,
+  { client, claim, at }: Settling,
   askIds: readonly string[],
   again: readonly Reject[],
-  now: Date,
 ): Promise<void> {
   await client.query({
     name: 'clear rejects',
     text: `update sync.rejects set cleared_at = $5
       where account_id = $1 and stream_key = $2 and ask_id = any($3) and key <> all($4) and cleared_at is null`,
-    values: [claim.account, claim.stream, askIds.filter(isId), again.map(keyOf), now],
+    values: [claim.account, claim.stream, askIds.filter(isId), again.map(keyOf), new Date(at.nowMs)],
   });
 }
 
@@ -253,26 +223,7 @@ export async function openSince(db: pg.Pool, claim: Key, since: Date): Promise<n
 
 const longestSample = 2000;
 
-/** `personal`: the rules of the stream. */
-interface Shown {
-  readonly drift: readonly Drift[];
-  readonly personal: PersonalRules | undefined;
-}
-
-/** A difference that is named by a contact value of an erased person is not noted, and a record that holds one is no sample. */
-async function withoutErasedIn(client: Client, account: string, { drift, personal }: Shown): Promise<readonly Drift[]> {
-  if (personal === undefined) return drift;
-  const samples = drift.map(({ sample, of }) => ({ text: sample, of: [of] }));
-  const names = drift.map(({ path, value }) => ({ text: JSON.stringify([path, value]), of: [] }));
-  const hidden = await concerning(client, account, personal, [...samples, ...names]);
-  return drift.flatMap(({ sample, ...one }, i) => {
-    if (hidden.has(drift.length + i)) return [];
-    return [hidden.has(i) || sample === undefined ? one : { ...one, sample }];
-  });
-}
-
-export async function writeDrift(client: Client, claim: Key, shown: Shown, now: Date): Promise<void> {
-  const drift = await withoutErasedIn(client, claim.account, shown);
+async function writeDrift({ client, claim, at }: Settling, drift: readonly Drift[]): Promise<void> {
   await client.query(
     `insert into sync.drift as d (account_id, source, stream, kind, path, value, seen, first_seen_at, last_seen_at, sample)
      select $1, ${sourceAndStream('$2')}, s.kind, s.path, s.value, s.seen, $7, $7, s.sample
@@ -286,7 +237,7 @@ export async function writeDrift(client: Client, claim: Key, shown: Shown, now: 
       drift.map(({ path }) => path),
       drift.map(({ value }) => value),
       drift.map(({ seen }) => seen),
-      now,
+      new Date(at.nowMs),
       drift.map(({ sample }: Omit<Drift, 'of'>) =>
         sample === undefined ? null : storable(sample.slice(0, longestSample)),
       ),

@@ -10,14 +10,10 @@ import { type Bound, bindSource } from '../runs/accounts/accounts.ts';
 import type { Claim } from '../runs/claims.ts';
 import type { Counts } from '../runs/runs.ts';
 import { acknowledge, acknowledgedOf, acknowledgeWithin, counted, hasCommitted } from './acknowledged.ts';
+import type { Proven } from './commit.ts';
+import type { Tx } from './page.ts';
 
-interface Noted {
-  readonly counts: Counts;
-  /** The number of records that the source counts for this run. */
-  readonly expected?: number | undefined;
-  readonly list: string;
-  readonly covered: Range | undefined;
-}
+type Noted = Pick<Proven, 'list' | 'proof' | 'expected'> & { readonly counts: Counts };
 
 interface Sum {
   claim?: Claim;
@@ -39,7 +35,7 @@ export async function summed(client: Client, work: () => Promise<void>): Promise
 }
 
 /** Throws unless the claim is still ours. Among summed replies, their end throws. */
-export async function note(client: Client, claim: Claim, one: Noted): Promise<void> {
+export async function count({ client, claim }: Pick<Tx, 'client' | 'claim'>, one: Noted): Promise<void> {
   const sum = sums.get(client);
   if (sum === undefined) return write(client, claim, [one]);
   sum.claim = claim;
@@ -108,8 +104,9 @@ const fencedOff = ({ run, stream }: Claim) => new FencedOff(`stream ${nameOfKey(
 /** Joins a range with one that ends where it begins. */
 function joined(noted: readonly Noted[]): { list: string; range: Range }[] {
   const all: { list: string; range: Range }[] = [];
-  for (const { list, covered } of noted) {
+  for (const { list = 'default', proof } of noted) {
     const last = all.at(-1);
+    const covered = proof?.covered;
     if (covered === undefined) continue;
     if (last?.list === list && last.range.to === covered.from) last.range = { ...last.range, to: covered.to };
     else all.push({ list, range: covered });

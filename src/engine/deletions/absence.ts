@@ -6,7 +6,7 @@ import type pg from 'pg';
 import { Fatal, Gone } from '../../errors.ts';
 import type { ListStream, Row } from '../../sources/source.ts';
 import { count } from '../../words.ts';
-import { commitWork } from '../commit/commit-work.ts';
+import { commitWork } from '../commit/commit.ts';
 import { type Context, sourceOf } from '../context.ts';
 import { storableIds } from '../json-text.ts';
 import { floorSecond, type Ms } from '../reading/reading.ts';
@@ -61,7 +61,7 @@ async function noteWhole(
   const { lookbackMs } = sourceOf(ctx, stream.source);
   await commitWork(ctx, claim, asOfMs, async client => {
     await noteSwept(client, claim, list, { from: fromMs, to: floorSecond(asOfMs) }, asOfMs - lookbackMs);
-    return {};
+    return undefined;
   });
 }
 
@@ -155,6 +155,6 @@ async function markDeleted(
   const { lookbackMs } = sourceOf(ctx, stream.source);
   await commitWork(ctx, claim, gone.beforeMs, async (client, { nowMs }) => {
     const deleted = await bury(client, claim, stream, ids, { ...gone, nowMs, lookbackMs });
-    return { deleted, stored: ids };
+    return { counts: { deleted }, stored: ids };
   });
 }

@@ -1,7 +1,7 @@
 /** Tombstones of records, and of their parts: a part dies with its record, and comes back with it. */
 import type { ListStream, Row } from '../../sources/source.ts';
-import type { Writer } from '../commit/commit.ts';
 import { keepChanges, rowsOf } from '../commit/merge.ts';
+import type { Writer } from '../commit/page.ts';
 import type { Client } from '../database/pool.ts';
 import type { Ms } from '../reading/reading.ts';
 import { partsOf, tombstoneOf } from './row-facts.ts';

@@ -3,10 +3,9 @@
  * unless a later reply has shown it. The run of each minute looks at the events since the last run that was completed, so one that died
  * between two commits loses none. Every other run looks at all of them: a record may be read after the event that buries it.
  */
-import { keepBooks, noCounts } from '../commit/commit.ts';
+import { commitWork } from '../commit/commit.ts';
 import { type Declared, keepChanges, rowsOf } from '../commit/merge.ts';
-import { type Context, sourceOf, takeCredits } from '../context.ts';
-import { transaction } from '../database/pool.ts';
+import { type Context, sourceOf } from '../context.ts';
 import type { Claim } from '../runs/claims.ts';
 import { rangeOf } from '../runs/ranges.ts';
 
@@ -28,11 +27,9 @@ const isNew = `and _synced_at >= (
              where r.account_id = $1 and s.stream_key = $6 and s.state = 'completed')`;
 
 export async function buryByEvents(ctx: Context, claim: Claim, source: string, events: DeletionEvents): Promise<void> {
-  const nowMs = ctx.clock.now();
   const { lookbackMs } = sourceOf(ctx, source);
-  const credits = takeCredits(ctx);
   const { kind } = await rangeOf(ctx.pg, claim.run);
-  await transaction(ctx.pg, async client => {
+  await commitWork(ctx, claim, ctx.clock.now(), async (client, { nowMs }) => {
     let deleted = 0;
     for (const { type, declared } of events.of) {
       const { rows } = await client.query<{ id: string }>(
@@ -61,9 +58,6 @@ export async function buryByEvents(ctx: Context, claim: Claim, source: string, e
             [claim.account, rows.map(({ id }) => id), new Date(nowMs)],
           );
     }
-    const at = { nowMs, asOfMs: nowMs };
-    await keepBooks(client, claim, at, {
-      ...{ counts: { ...noCounts(), deleted, credits }, rejects: [], stored: [], drift: [] },
-    });
+    return { counts: { deleted } };
   });
 }

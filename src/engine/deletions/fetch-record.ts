@@ -29,7 +29,8 @@ export async function fetchRecord(
     const reply = await sourceOf(ctx, stream.source).send(stream.get!(id), options);
     const other = reply.records[0]?.id ?? reply.unreadable[0]?.id;
     if (other !== id) throw new Retry(`the source answered with ${other ?? 'a record without an id'}`);
-    await commitRecords(ctx, claim, stream, reply, singleBatch(stream, reply), {
+    await commitRecords({ ctx, claim, stream }, reply, {
+      batch: singleBatch(stream, reply),
       more: async (client, stored) => {
         if (rowFacts) await noteChecked(client, claim, rowFacts, stored, reply.asOf);
       },

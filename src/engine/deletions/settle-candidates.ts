@@ -8,7 +8,7 @@
 
 import { exitCodes, Fatal, Gone, Retry } from '../../errors.ts';
 import type { ListStream, Row, RowFacts } from '../../sources/source.ts';
-import { commitWork } from '../commit/commit-work.ts';
+import { commitWork } from '../commit/commit.ts';
 import { type Context, type OpenSource, sourceOf } from '../context.ts';
 import type { Client } from '../database/pool.ts';
 import { nameOfKey } from '../database/stream-key.ts';
@@ -131,7 +131,9 @@ async function askTogether({ ctx, source, claim, stream }: Stage, batch: readonl
     try {
       const request = stream.among(ids);
       const reply = await source.send(request, { lane: laneOf(claim), signal: ctx.signal, tries: fewTries });
-      await commitRecords(ctx, claim, stream, reply, listBatch(stream, { page: 1, perPage: batchSize }, reply), {});
+      await commitRecords({ ctx, claim, stream }, reply, {
+        batch: listBatch(stream, { page: 1, perPage: batchSize }, reply),
+      });
     } catch (error) {
       if (!(error instanceof Retry || error instanceof Gone || error instanceof Fatal)) throw error;
       ctx.log.debug(
@@ -251,7 +253,7 @@ async function askForDeleted(stage: Stage): Promise<number> {
 const write = ({ ctx, claim }: Stage, work?: (client: Client) => Promise<unknown>): Promise<void> =>
   commitWork(ctx, claim, 0, async client => {
     await work?.(client);
-    return {};
+    return undefined;
   });
 
 async function stopAtMass(stage: Stage): Promise<void> {
@@ -269,7 +271,7 @@ async function markAllDeleted(stage: Stage, which: Pick<Which, 'recent'>): Promi
   for await (const ids of inBatches(stage, { ...which, gone: true })) {
     await commitWork(ctx, claim, 0, async (client, { nowMs }) => {
       const of = { ids, now: new Date(nowMs), lateMs: lateMs(source) };
-      return { deleted: await markDeleted(client, claim, stream, facts, of), stored: ids };
+      return { counts: { deleted: await markDeleted(client, claim, stream, facts, of) }, stored: ids };
     });
     stage.marked += ids.length;
   }

@@ -2,8 +2,8 @@
 import type { ListStream, Row } from '../../sources/source.ts';
 import { count } from '../../words.ts';
 import { openSince } from '../commit/rejects.ts';
-import type { Context } from '../context.ts';
-import { type Outcome, readAnew } from '../load/list-loop.ts';
+import type { Context, Outcome } from '../context.ts';
+import { readAnew } from '../load/list-loop.ts';
 import type { Claim } from '../runs/claims.ts';
 import { beginningOf, settleAbsence } from './absence.ts';
 import { acceptsDeletions } from './swept-ranges.ts';
@@ -12,7 +12,7 @@ export async function sweepWholeList(ctx: Context, claim: Claim, stream: ListStr
   const started = new Date(ctx.clock.now());
   const missing: string[] = [];
   for (const { name: list } of stream.lists) {
-    const { gaps, whole } = await readAnew(ctx, claim, stream, list, {
+    const { gaps, whole } = await readAnew({ ctx, claim, stream }, list, {
       fromMs: beginningOf(ctx, stream),
       walk: undefined,
     });

@@ -11,14 +11,13 @@
 import type { ListStream, Row, RowFacts } from '../../sources/source.ts';
 import { count } from '../../words.ts';
 import { openSince } from '../commit/rejects.ts';
-import { type Context, sourceNow, sourceOf } from '../context.ts';
+import { type Context, type Outcome, sourceNow, sourceOf } from '../context.ts';
 import { isRedundant } from '../coverage/coverage.ts';
 import type { Client } from '../database/pool.ts';
 import { listBatch, pageOf } from '../load/batch.ts';
 import { commitNow } from '../load/commit-queue.ts';
 import { commitRecords, requestPage } from '../load/commit-reply.ts';
 import { endsOf } from '../load/list-ends.ts';
-import type { Outcome } from '../load/list-loop.ts';
 import { booksOf, unlessTooLarge } from '../load/too-large.ts';
 import { type CreationOptions, readByCreation } from '../reading/by-creation.ts';
 import { inFewer } from '../reading/fewer.ts';
@@ -128,7 +127,7 @@ async function sweepPart(
   while (!step.done) {
     ctx.signal.throwIfAborted();
     const { ask } = step.value;
-    const reply = await unlessTooLarge(requestPage(ctx, claim, stream, list, ask), ask);
+    const reply = await unlessTooLarge(requestPage(sweep, list, ask), ask);
     const isRead = !('tooLarge' in reply);
     if (isRead) {
       const page = pageOf(stream, reply, ask.order);
@@ -145,9 +144,9 @@ async function sweepPart(
     };
     if (isRead) {
       const others = stream.lists.filter(one => list === first && reply.records.some(r => one.shows?.(r)));
-      const books = { redundant: others.map(({ name }) => name), expected: rows, more };
-      await commitRecords(ctx, claim, stream, reply, listBatch(stream, ask, reply), books);
-    } else await commitNow(ctx, booksOf(ctx, claim, stream, { list, ask, answer: reply, proof: {}, more }));
+      const redundant = others.map(({ name }) => name);
+      await commitRecords(sweep, reply, { batch: listBatch(stream, ask, reply), redundant, expected: rows, more });
+    } else await commitNow(ctx, booksOf(sweep, { list, ask, answer: reply, more }));
     const to = proof.covered?.to ?? 0;
     for (const [id, { created }] of shown) if (created < to) shown.delete(id);
     if (proof.gap) gaps.push(gapIn(list, proof.gap));
@@ -204,7 +203,7 @@ async function sweepWhole(sweep: Sweep): Promise<string[]> {
   while (!step.done) {
     ctx.signal.throwIfAborted();
     const { ask } = step.value;
-    const reply = await unlessTooLarge(requestPage(ctx, claim, stream, list, ask), ask);
+    const reply = await unlessTooLarge(requestPage(sweep, list, ask), ask);
     const isRead = !('tooLarge' in reply);
     step = reading.next(isRead ? pageOf(stream, reply, ask.order) : reply);
     const { done } = step;
@@ -221,8 +220,8 @@ async function sweepWhole(sweep: Sweep): Promise<string[]> {
       await noteSwept(client, claim, list, { from: 0, to: walked.to }, walked.begunMs - lookbackMs);
     };
     await (isRead
-      ? commitRecords(ctx, claim, stream, reply, listBatch(stream, ask, reply), { ...kept, expected: rows, more })
-      : commitNow(ctx, booksOf(ctx, claim, stream, { ...kept, ask, answer: reply, more })));
+      ? commitRecords(sweep, reply, { batch: listBatch(stream, ask, reply), ...kept, expected: rows, more })
+      : commitNow(ctx, booksOf(sweep, { ...kept, ask, answer: reply, more })));
   }
   return gaps;
 }

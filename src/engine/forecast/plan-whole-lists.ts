@@ -5,8 +5,8 @@
 import type { ListStream, Row } from '../../sources/source.ts';
 import { sourceOf } from '../context.ts';
 import { isWholeEachTime } from '../reading/fewer.ts';
-import type { Planning, Question } from './plan.ts';
 import type { Asked, Part } from './plan-time.ts';
+import type { Planning, Question } from './planning.ts';
 
 /** Time to store a page, in ms. */
 const storeMs = 20;

@@ -7,35 +7,15 @@
 import { count } from '../../words.ts';
 import { empty, type State } from '../budget/ledger.ts';
 import { type Context, type OpenSource, takeCredits } from '../context.ts';
-import type { StreamKey } from '../database/stream-key.ts';
 import type { Ms } from '../reading/reading.ts';
-import type { Range } from '../runs/runs.ts';
 import { beginningMs, betweenStreamsMs, budgetOf, type ForecastTotals, paceOf, runsAtWork } from './forecast-rows.ts';
 import { type Part, type Timed, timeOf } from './plan-time.ts';
-
-export type Question =
-  | { readonly kind: 'sync'; readonly streams: readonly StreamKey[] }
-  | { readonly kind: 'backfill'; readonly streams: readonly StreamKey[]; readonly range: Range };
+import type { Planning, Question } from './planning.ts';
 
 export interface Given {
   readonly ctx: Context;
   /** Whether credits may be used to count what the sources hold. */
   readonly counts: boolean;
-}
-
-/** What a forecast collects while it is made. */
-export interface Planning {
-  readonly ctx: Context;
-  readonly nowMs: Ms;
-  /** Whether a source may be asked, for credits. */
-  readonly counts: boolean;
-  /** The requests of the forecast itself, and their cost. */
-  readonly counted: { what: string; credits: number }[];
-  readonly assumed: Set<string>;
-  /** Something that matters is unknown. */
-  unknown: boolean;
-  /** The fastest reply so far. The first reply waits for a connection, a count for the source. */
-  latencyMs: number | undefined;
 }
 
 export interface Planned extends Omit<ForecastTotals, 'streams'> {

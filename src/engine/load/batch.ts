@@ -1,15 +1,16 @@
 /** Turns a reply into a batch for the warehouse. Pure. */
 
-import { type Declaring, rulesOf } from '../../privacy/declared.ts';
 import type { Derived, DetailStream, ListStream, Name, Row, Stream } from '../../sources/source.ts';
-import type { Batch, Care } from '../commit/commit.ts';
 import { type Merge, shortName } from '../commit/merge.ts';
-import { type Drift, type Reject, storable } from '../commit/rejects.ts';
+import type { Batch, Care, Drift, Reject } from '../commit/page.ts';
+import { storable } from '../commit/rejects.ts';
 import { isOfRecord } from '../database/pool.ts';
 import { parseJson } from '../exact-json.ts';
 import { check, type IdTypes, parsed, type Reply, type Unreadable } from '../http/request.ts';
 import { cleanText, elementsOf, fieldsOf, jsonOf, objectOf } from '../json-text.ts';
 import type { Ask, Page } from '../reading/reading.ts';
+
+type Stored = Pick<Stream, 'merge' | 'personal'>;
 
 /** The part of a reply that the reading of a list needs, for a request of this order. */
 export function pageOf<T extends { id: string }>(
@@ -41,9 +42,7 @@ export function listBatch<T extends { id: string }>(stream: ListStream<T>, ask: 
   const { text, arrived, shownBy } = reply;
   const all = once(() => elementsOf(text));
   return {
-    name: stream.name,
-    merge: stream.merge,
-    personal: rulesOf(stream),
+    ...{ merge: stream.merge, filter: stream.personal },
     records: readable(reply.records, reply.unreadable),
     text: places => (places.length === arrived ? text : arrayOf(places.map(place => all()[place]!))),
     record: place => all()[place]!,
@@ -53,13 +52,11 @@ export function listBatch<T extends { id: string }>(stream: ListStream<T>, ask: 
 
 /** The batch of one record that was fetched by id. */
 export function singleBatch<T extends { id: string }>(
-  stream: Declaring & Pick<ListStream<T>, 'name'> & Partial<Pick<ListStream<T>, 'parameters'>>,
+  stream: Stored & Partial<Pick<ListStream<T>, 'parameters'>>,
   reply: Pick<Reply<T>, 'records' | 'text' | 'shownBy'>,
 ): Batch {
   return {
-    name: stream.name,
-    merge: stream.merge,
-    personal: rulesOf(stream),
+    ...{ merge: stream.merge, filter: stream.personal },
     records: reply.records.map((record, place) => ({ place, id: record.id })),
     text: () => `[${reply.text}]`,
     record: () => reply.text,
@@ -69,7 +66,7 @@ export function singleBatch<T extends { id: string }>(
 
 /** One batch of the records that several replies show in `items`. An unreadable record keeps its place. */
 export function itemsBatch<T extends { id: string }>(
-  stream: Declaring & Pick<ListStream<T>, 'name'>,
+  stream: Stored,
   replies: readonly Reply<T>[],
 ): { batch: Batch; unreadable: readonly Unreadable[] } {
   const all = once(() => replies.flatMap(reply => elementsOf(fieldsOf(reply.text).get('items') ?? '[]')));
@@ -83,9 +80,7 @@ export function itemsBatch<T extends { id: string }>(
     before += reply.arrived;
   }
   const batch: Batch = {
-    name: stream.name,
-    merge: stream.merge,
-    personal: rulesOf(stream),
+    ...{ merge: stream.merge, filter: stream.personal },
     records,
     text: places => arrayOf(places.map(place => all()[place]!)),
     record: place => all()[place]!,
@@ -130,16 +125,15 @@ export function bareBatch(batch: Batch, ids: ReadonlySet<string>): Batch {
 export function byForce(batch: Batch): Batch {
   return {
     ...batch,
-    name: `${batch.name}, by force`,
-    merge: { ...batch.merge, upsert: batch.merge.forced },
+    isForced: true,
     parents: batch.parents ?? batch.records.map(({ id }) => id),
   };
 }
 
 /** A batch of ids alone, for rows that cannot be stored and do not exist yet, though other rows hang on them. */
-export function idsBatch(stream: { name: string; ifAbsent: Merge }, batch: Batch, ids: ReadonlySet<string>): Batch {
+export function idsBatch(stream: { ifAbsent: Merge }, batch: Batch, ids: ReadonlySet<string>): Batch {
   const records = batch.records.filter(({ id }) => ids.has(id));
-  return { ...bareBatch(batch, ids), name: `${stream.name}, ids`, merge: stream.ifAbsent, records };
+  return { ...bareBatch(batch, ids), merge: stream.ifAbsent, records };
 }
 
 /** The members of a record that was fetched in detail, each checked by itself. */
@@ -173,9 +167,7 @@ export async function detailBatch<P extends { id: string }, T extends { id: stri
   }
   const only = (places: readonly number[]) => arrayOf(places.map(place => all()[place]!));
   const batch: Batch = {
-    name: stream.name,
-    merge: stream.merge,
-    personal: rulesOf(stream),
+    ...{ merge: stream.merge, filter: stream.personal },
     records: [...members].map(([place, { member }]) => ({ place, id: member.id })),
     text: (places, care) =>
       arrayOf([

@@ -6,18 +6,18 @@
  * flight. They are paid for once more.
  */
 import type { Clock } from '../../clock.ts';
+import { commitTogether, withCare } from '../commit/commit.ts';
+import { nameOf } from '../commit/merge.ts';
 import {
   type Batch,
   type Care,
-  commitTogether,
   type Moment,
   nothingWritten,
   type Store,
   type Writer,
   type Written,
-  withCare,
-  writeBatch,
-} from '../commit/commit.ts';
+} from '../commit/page.ts';
+import { writeBatch } from '../commit/rows.ts';
 import { summed } from '../commit/sums.ts';
 import type { Context } from '../context.ts';
 import { type Client, isOfRecord } from '../database/pool.ts';
@@ -45,9 +45,9 @@ export interface NewSet<T = unknown> {
 export interface Entry {
   /**
    * Writes the rows and what they prove. It may run several times, so it must keep nothing outside the transaction.
-   * `written`: the rows are written already.
+   * `written`: the rows are written already. Returns false if it has rejected nothing.
    */
-  readonly write: (client: Client, care: Care, written?: Written) => Promise<void>;
+  readonly write: (client: Client, care: Care, written?: Written) => Promise<unknown>;
   /** The rows for a merge with those of other replies; undefined if they cannot be merged. The writing meets their error. */
   readonly rows?: () => Promise<Rows | undefined>;
   /** Does the same without a transaction, for a reply that brings nothing but its proof. */
@@ -94,23 +94,27 @@ const withRows = async ({ write, rows }: Entry): Promise<ReplyWithRows> => ({
   rows: await rows?.().catch(() => undefined),
 });
 
+/** Of replies that share a transaction. */
+const care = 'as it came';
+
 /** The first reply counts the rows of all. */
-async function writeAll(client: Client, group: readonly [ReplyWithRows, ...ReplyWithRows[]]): Promise<void> {
+async function writeAll(client: Client, group: readonly [ReplyWithRows, ...ReplyWithRows[]]): Promise<unknown> {
   const [first, ...rest] = group;
   const all = group.flatMap(({ rows }) => rows ?? []);
-  if (rest.length === 0 || all.length === 0) return first.write(client, 'as it came');
-  const { writer, at, set } = all[0]!;
+  if (rest.length === 0 || all.length === 0) return first.write(client, care);
+  const { writer: claim, at, set } = all[0]!;
   if (set) return writeSets(client, group, all);
   const batch = joinBatches(all.map(rows => rows.batch));
-  const written = await writeBatch(client, writer, batch, at(), 'as it came');
+  const written = await writeBatch({ client, claim, at: at(), care }, batch);
   // A merge counts a record once, however often its page shows it.
   const distinct = (one: Batch) => new Set(one.records.map(({ id }) => id)).size;
   const repeated = all.reduce((sum, rows) => sum + distinct(rows.batch), 0) - distinct(batch);
   const counts = { ...written.counts, unchanged: written.counts.unchanged + repeated };
-  await first.write(client, 'as it came', { ...written, counts });
   // A record that an earlier page rejected may be stored by a later one.
-  const mayClear = { ...written.mayClear, rejects: true };
-  for (const { write } of rest) await write(client, 'as it came', { ...nothingWritten(), mayClear });
+  let { rejects } = written.mayClear;
+  rejects = (await first.write(client, care, { ...written, counts })) !== false || rejects;
+  for (const { write } of rest)
+    rejects = (await write(client, care, nothingWritten({ ...written.mayClear, rejects }))) !== false || rejects;
 }
 
 /** A set was claimed as new, and one of its members is stored in another one, with a tombstone or without. */
@@ -127,16 +131,16 @@ async function writeSets(client: Client, group: readonly ReplyWithRows[], all: r
   const batches = all.filter(isNew).map(({ batch }) => ({ ...batch, parents: [] }));
   let written: Written | undefined;
   if (batches.length > 0) {
-    const { writer, at } = all[0]!;
-    written = await writeBatch(client, writer, joinBatches(batches), at(), 'as it came');
+    const { writer: claim, at } = all[0]!;
+    written = await writeBatch({ client, claim, at: at(), care }, joinBatches(batches));
     const { counts, takenOver } = written;
     if (counts.updated > 0 || Object.values(takenOver).some(rows => rows > 0)) throw new NotNew();
   }
   for (const { write, rows } of group) {
-    if (!isNew(rows)) await write(client, 'as it came');
+    if (!isNew(rows)) await write(client, care);
     else if (written) {
-      await write(client, 'as it came', written);
-      written = { ...nothingWritten(), mayClear: written.mayClear };
+      await write(client, care, written);
+      written = nothingWritten(written.mayClear);
     }
   }
 }
@@ -166,10 +170,10 @@ export function inOneMerge(entries: readonly ReplyWithRows[]): [ReplyWithRows, .
 }
 
 function momentOf({ batch, at, set }: Rows): string | undefined {
-  if (set) return JSON.stringify([batch.name]);
+  if (set) return JSON.stringify([nameOf(batch.merge)]);
   const { asOfMs, trueByMs } = at();
   const isJoined = batch.merge.removal === undefined && batch.parents === undefined;
-  return isJoined ? JSON.stringify([batch.name, asOfMs, trueByMs, batch.parameters([])]) : undefined;
+  return isJoined ? JSON.stringify([nameOf(batch.merge), asOfMs, trueByMs, batch.parameters([])]) : undefined;
 }
 
 /** Commits one reply, in a transaction of its own. */

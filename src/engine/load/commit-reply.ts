@@ -5,15 +5,8 @@
 import { ClockMoved } from '../../errors.ts';
 import type { ListStream, Row } from '../../sources/source.ts';
 import type { Lane } from '../budget/budget.ts';
-import {
-  type Batch,
-  type Bookkeeping,
-  type Care,
-  keepBooks,
-  nothingWritten,
-  type Written,
-  writeBatch,
-} from '../commit/commit.ts';
+import { commitPage, type Page, type Proven } from '../commit/commit.ts';
+import type { Batch } from '../commit/page.ts';
 import { keepProof, yetToBind } from '../commit/sums.ts';
 import { type Context, type OpenSource, sourceOf, takeCredits } from '../context.ts';
 import type { Client } from '../database/pool.ts';
@@ -31,126 +24,124 @@ export function laneOf({ kind }: Claim): Lane {
   return kind === 'backfill' ? 'backfill' : 'fresh';
 }
 
+/** A list that a run reads. */
+export interface Job {
+  readonly ctx: Context;
+  readonly claim: Claim;
+  readonly stream: ListStream<Row>;
+}
+
 /**
  * Reads the page again while it has an unreadable record that cannot be fetched by id. Malformed records vary between
  * reads, so every record that any of the reads returned intact is kept.
  */
-export async function requestPage<T extends Row>(
-  ctx: Context,
-  claim: Claim,
-  stream: ListStream<T>,
-  list: string,
-  ask: Ask,
-): Promise<Reply<T>> {
+export async function requestPage(job: Job, list: string, ask: Ask): Promise<Reply<Row>> {
+  const { ctx, claim, stream } = job;
   const { send } = sourceOf(ctx, stream.source);
   const cannotBeAskedFor = ({ id }: Unreadable) => id === undefined || stream.get === undefined;
   for (let tries = 1; ; tries++) {
     const reply = await send(stream.request(list, ask), { lane: laneOf(claim), signal: ctx.signal });
     if (tries === mostTries || !reply.unreadable.some(cannotBeAskedFor)) return reply;
-    const batch = listBatch(stream, ask, reply);
-    await commitNow(ctx, recordsOf(ctx, claim, stream, reply, batch, {}, cannotBeAskedFor));
+    const unreadable = reply.unreadable.filter(one => !cannotBeAskedFor(one));
+    await commitRecords(job, reply, { batch: listBatch(stream, ask, reply), unreadable });
   }
 }
 
-/** Commits the rows of a batch with everything that belongs to them, in a transaction of its own. */
-export const commitRecords = <T extends Row>(
-  ctx: Context,
-  claim: Claim,
-  stream: ListStream<T>,
-  reply: Reply<T>,
-  batch: Batch,
-  books: Parameters<typeof recordsOf<T>>[5],
-): Promise<void> => commitNow(ctx, recordsOf(ctx, claim, stream, reply, batch, books));
+/** What belongs to the rows of a reply. */
+interface Beside extends Proven {
+  readonly batch: Batch;
+  /** Records that are rejected. Default: all that could not be read. */
+  readonly unreadable?: readonly Unreadable[];
+  /** Credits of the reply. Default: all credits since the last call of takeCredits. */
+  readonly credits?: number;
+  /** Further work in the same transaction, repeated with it. `stored`: the ids of the stored records. */
+  readonly more?: (client: Client, stored: readonly string[]) => Promise<void>;
+}
+
+/** Commits the rows of a reply with everything that belongs to them, in a transaction of its own. */
+export const commitRecords = (job: Job, reply: Reply<Row>, beside: Beside): Promise<void> =>
+  commitNow(job.ctx, recordsOf(job, reply, beside));
 
 /**
- * The rows of a batch with everything that belongs to them. If the clock of the source has moved, only the rows are
+ * The rows of a reply with everything that belongs to them. If the clock of the source has moved, only the rows are
  * committed, and it throws afterwards: the stream ends.
  */
-export function recordsOf<T extends Row>(
-  ctx: Context,
-  claim: Claim,
-  stream: ListStream<T>,
-  reply: Reply<T>,
-  batch: Batch,
-  {
-    more,
-    credits = takeCredits(ctx),
-    ...books
-  }: Pick<Bookkeeping, 'list' | 'proof' | 'redundant' | 'expected' | 'until'> & {
-    /** Further work in the same transaction, repeated with it. `stored`: the ids of the stored records. */
-    more?: (client: Client, stored: readonly string[]) => Promise<void>;
-    /** Credits of the reply; by default all credits since the last call of takeCredits. */
-    credits?: number;
-  },
-  passedOver: (unreadable: Unreadable) => boolean = () => false,
-): Entry {
+export function recordsOf(job: Job, reply: Reply<Row>, { more, ...beside }: Beside): Entry {
+  const { ctx, claim, stream } = job;
+  const { batch, credits = takeCredits(ctx), unreadable = reply.unreadable, ...proven } = beside;
   const source = sourceOf(ctx, stream.source);
-  const unreadable = reply.unreadable.filter(one => !passedOver(one)).map(one => rejectOf(one, batch));
-  const clockMoved = reply.clockMovedMs === undefined ? undefined : spanOf(reply.clockMovedMs);
   // A reply that waits to be committed holds its text and no parsed records.
-  const { asOf, arrived, text, unreadable: strange } = reply;
-  const trueByMs = reply.shownBy;
-  const shown = [...reply.records, ...reply.unreadable].flatMap(({ id }) => id ?? []);
-  const { notUtf8 } = reply;
-  const drift = driftOf(stream, reply.records, reply.unreadable, false, notUtf8);
+  const { asOf, arrived, text, shownBy: trueByMs, clockMovedMs } = reply;
+  const isClockMoved = clockMovedMs !== undefined;
   const moment = () => {
-    const sourceMs = clockMoved === undefined ? source.send.sourceNow() : undefined;
+    const sourceMs = isClockMoved ? undefined : source.send.sourceNow();
     return { nowMs: ctx.clock.now(), asOfMs: asOf, trueByMs, sourceMs };
   };
-  const hasRows = batch.records.length > 0;
-  const write = async (client: Client, care: Care, before?: Written) => {
-    const at = moment();
-    const { counts, rejects, takenOver, mayClear } =
-      before ?? (hasRows ? await writeBatch(client, claim, batch, at, care) : nothingWritten());
-    const refused = [...unreadable, ...rejects];
-    const ids = batch.records.map(({ id }) => id);
-    if (stream.rowFacts && mayClear.candidates) await clearCandidates(client, claim, shown, asOf);
-    const failed = new Set(rejects.map(({ recordId }) => recordId));
-    if (clockMoved === undefined)
-      await more?.(
-        client,
-        ids.filter(id => !failed.has(id)),
-      );
-    if (stream.rowFacts && isLate(source, asOf))
-      await addLateCandidates(client, claim, stream.rowFacts, ids, { asOfMs: asOf, lookbackMs: source.lookbackMs });
-    await keepBooks(client, claim, at, {
-      counts: {
-        ...counts,
-        seen: arrived,
-        rejected: refused.length,
-        credits,
-      },
-      personal: batch.personal,
-      rejects: refused,
-      stored: mayClear.rejects ? ids : [],
-      drift: [
-        ...(counts.cleaned > 0 ? driftOf(stream, parsed(batch), strange, true, notUtf8) : drift),
-        ...driftOfTaken(stream, takenOver),
-        ...(clockMoved === undefined ? [] : [{ kind: 'clock' as const, path: '', value: clockMoved, seen: 1 }]),
-      ],
-      ...(clockMoved === undefined ? books : {}),
-    });
+  const page: Page = {
+    ...{ batch, arrived, credits, ...(isClockMoved ? {} : proven) },
+    unreadable: unreadable.map(one => rejectOf(one, batch)),
+    drift: driftIn(job, reply, batch),
+    derive: deriveFrom(job, reply, batch, isClockMoved ? undefined : more),
   };
+  const hasRows = batch.records.length > 0;
   const committed = () => {
     if (hasRows) source.stored.ring();
     // A reading proves something as of one clock only, so it ends here.
-    if (clockMoved !== undefined) throw new ClockMoved(clockMoved);
+    if (isClockMoved) throw new ClockMoved(spanOf(clockMovedMs));
   };
-  const { list = 'default', proof = {}, redundant = [], expected } = books;
-  const { covered, tie, walk, gap, pages } = proof;
-  const provesOnly = covered && !tie && walk === undefined && !gap && !pages && redundant.length === 0 && !claim.again;
-  const isEmpty = arrived === 0 && more === undefined && clockMoved === undefined;
-  const alone =
-    provesOnly && isEmpty && yetToBind(claim) === undefined
-      ? () => keepProof(ctx.pg, claim, list, covered, { credits, expected })
-      : undefined;
   const { version = '' } = stream.merge.declared.root;
-  const versions = new Map(reply.records.map(record => [record.id, (record as Record<string, unknown>)[version]]));
-  const rows = hasRows && clockMoved === undefined ? { batch, writer: claim, at: moment, versions } : undefined;
-  return { write, rows: async () => rows, alone, committed, size: text.length };
+  const versions = new Map(
+    reply.records.map(record => [record.id, (record as unknown as Record<string, unknown>)[version]]),
+  );
+  const rows = hasRows && !isClockMoved ? { batch, writer: claim, at: moment, versions } : undefined;
+  const isEmpty = arrived === 0 && more === undefined && !isClockMoved;
+  return {
+    write: (client, care, before) => commitPage({ client, claim, at: moment(), care }, page, before),
+    rows: async () => rows,
+    ...(isEmpty && { alone: proofOf(job, proven, credits) }),
+    ...{ committed, size: text.length },
+  };
 }
 
-const parsed = ({ records, record }: Batch): object[] => records.map(({ place }) => parseJson(record(place)) as object);
+/** What a page without records proves, if it is a range and nothing else: it needs no transaction. */
+function proofOf(
+  { ctx, claim }: Job,
+  { list = 'default', proof = {}, redundant = [], expected }: Proven,
+  credits: number,
+): (() => Promise<void>) | undefined {
+  const { covered, tie, walk, gap, pages } = proof;
+  const isMore = tie || walk !== undefined || gap || pages || redundant.length > 0 || claim.again;
+  if (covered === undefined || isMore || yetToBind(claim) !== undefined) return undefined;
+  return () => keepProof(ctx.pg, claim, list, covered, { credits, expected });
+}
+
+function driftIn({ stream }: Job, reply: Reply<Row>, batch: Batch): Page['drift'] {
+  const { unreadable, notUtf8, clockMovedMs } = reply;
+  const found = driftOf(stream, reply.records, unreadable, false, notUtf8);
+  const moved =
+    clockMovedMs === undefined ? [] : [{ kind: 'clock' as const, path: '', value: spanOf(clockMovedMs), seen: 1 }];
+  const parsed = () => batch.records.map(({ place }) => parseJson(batch.record(place)) as object);
+  return ({ counts, takenOver }) => [
+    ...(counts.cleaned > 0 ? driftOf(stream, parsed(), unreadable, true, notUtf8) : found),
+    ...driftOfTaken(stream, takenOver),
+    ...moved,
+  ];
+}
+
+/** Deletion candidates follow from what a page shows. */
+function deriveFrom({ ctx, stream }: Job, reply: Reply<Row>, batch: Batch, more: Beside['more']): Page['derive'] {
+  const source = sourceOf(ctx, stream.source);
+  const { asOf: asOfMs } = reply;
+  const { rowFacts } = stream;
+  const shown = [...reply.records, ...reply.unreadable].flatMap(({ id }) => id ?? []);
+  return async ({ client, claim }, { mayClear }, stored) => {
+    if (rowFacts && mayClear.candidates) await clearCandidates(client, claim, shown, asOfMs);
+    await more?.(client, stored);
+    if (!rowFacts || !isLate(source, asOfMs)) return;
+    const ids = batch.records.map(({ id }) => id);
+    await addLateCandidates(client, claim, rowFacts, ids, { asOfMs, lookbackMs: source.lookbackMs });
+  };
+}
 
 /** +1 h, −10.5 min */
 function spanOf(ms: Ms): string {

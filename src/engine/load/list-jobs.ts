@@ -1,9 +1,8 @@
 /** The jobs of a list stream: sync extends it to now, backfill fills its gaps. With facts about its rows it is swept and verified. */
 import type { ListStream, Row, StreamJobs } from '../../sources/source.ts';
-import type { Context } from '../context.ts';
+import type { Context, Outcome } from '../context.ts';
 import type { Work } from '../runs/claims.ts';
 import { rangeOf } from '../runs/ranges.ts';
-import type { Outcome } from './list-loop.ts';
 
 const loop = () => import('./list-loop.ts');
 

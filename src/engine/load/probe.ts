@@ -1,10 +1,9 @@
 /** Asks for one record of a stream of which most is rejected, and decides whether the stream is read. */
 import { Retry } from '../../errors.ts';
 import { askForAll, readMostRejected } from '../commit/rejects.ts';
-import type { Context } from '../context.ts';
+import type { Context, Outcome } from '../context.ts';
 import type { Claim, Work } from '../runs/claims.ts';
 import { isDue, stillRejected, type Told } from './ask-again.ts';
-import type { Outcome } from './list-loop.ts';
 
 /** Fetches one record again and commits it. Undefined: the stream has no request by id, so its list is asked for one. */
 export type Probe = (id: string | undefined) => Promise<Told>;

@@ -5,11 +5,11 @@
  */
 
 import type { Stream } from '../../sources/source.ts';
-import { type Care, type Moment, type Writer, withCare } from '../commit/commit.ts';
-import { clearReject, lockReject, type StoredReject } from '../commit/rejects.ts';
+import { withCare } from '../commit/commit.ts';
+import { clearReject, lockReject } from '../commit/rejects.ts';
 import type { Context } from '../context.ts';
 import { lookbackOf } from '../coverage/coverage.ts';
-import { type Client, isOfRecord } from '../database/pool.ts';
+import { isOfRecord } from '../database/pool.ts';
 import { addLateCandidates } from '../deletions/candidates.ts';
 
 /** The reason why a reject stays open. The transaction is rolled back. */
@@ -40,8 +40,8 @@ export async function replay(
       const stream = streams.find(({ key }) => key === reject.stream_key);
       if (stream?.replay === undefined) throw new NotStored('it is fetched again');
       const at = { nowMs, asOfMs: as_of.getTime() };
-      const writer = { account, run: null };
-      await stream.replay({ client, writer, care, streams, stream, reject: { ...reject, payload, at } });
+      const tx = { client, claim: { account, run: null }, at, care };
+      await stream.replay({ tx, streams, stream, reject: { ...reject, payload } });
       const shown = stream.kind === 'detail' ? stream.of : stream;
       const shownId = stream.kind === 'detail' ? reject.ask_id : reject.record_id;
       if (shownId !== null && shown.rowFacts)
@@ -58,14 +58,4 @@ export async function replay(
     if (error instanceof NotStored || isOfRecord(error)) return error.message;
     throw error;
   }
-}
-
-/** A reject and its stored payload. `at` says when the payload was true. */
-export interface Replaying {
-  readonly client: Client;
-  readonly writer: Writer;
-  readonly care: Care;
-  readonly streams: readonly Stream[];
-  readonly stream: Stream;
-  readonly reject: StoredReject & { readonly payload: string; readonly at: Moment };
 }

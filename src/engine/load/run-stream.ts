@@ -12,11 +12,10 @@ import {
   StreamFailed,
 } from '../../errors.ts';
 import type { Stream, StreamJobs } from '../../sources/source.ts';
-import { type Context, type JobContext, takeCredits } from '../context.ts';
+import { type Context, type JobContext, type Outcome, type Reads, takeCredits } from '../context.ts';
 import { nameOfKey } from '../database/stream-key.ts';
 import { untilBack } from '../outage.ts';
 import { type Claim, finish, finishUntaken, release, takeUp, type Work } from '../runs/claims.ts';
-import type { Outcome } from './list-loop.ts';
 
 /** How often a job checks for the database while it is away. */
 const awayMs = 1000;
@@ -25,12 +24,6 @@ const awayMs = 1000;
  * grow.
  */
 const longestAwayMs = 60_000;
-
-/** How a job reads a stream. `isLeftToOthers` says whether a concurrent run makes this one unnecessary. */
-export interface Reads {
-  read(ctx: Context, claim: Claim): Promise<Outcome>;
-  isDone?(ctx: Context, work: Work): Promise<Outcome | undefined>;
-}
 
 /**
  * Runs one stream of a run. Failures are written to the stream, and thrown. A stream that has ended or is paused needs

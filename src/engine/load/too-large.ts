@@ -5,17 +5,18 @@
  */
 
 import { ReplyTooLarge } from '../../errors.ts';
-import type { ListStream, Row } from '../../sources/source.ts';
-import { keepBooks, noCounts } from '../commit/commit.ts';
-import { clearPlaces, type Reject } from '../commit/rejects.ts';
+import { keepBooks, type Proven } from '../commit/commit.ts';
+import type { Reject } from '../commit/page.ts';
+import { clearPlaces } from '../commit/rejects.ts';
 import { type Context, takeCredits } from '../context.ts';
 import { type Client, transaction } from '../database/pool.ts';
 import type { Reply } from '../http/request.ts';
 import { isOfOne, type TooLarge } from '../reading/fewer.ts';
 import { PageSize } from '../reading/page-size.ts';
-import { type Ask, type Ms, type Proof, type Range, secondMs } from '../reading/reading.ts';
+import { type Ask, type Range, secondMs } from '../reading/reading.ts';
 import type { Claim } from '../runs/claims.ts';
 import type { Entry } from './commit-queue.ts';
+import type { Job } from './commit-reply.ts';
 
 /** A smaller reply may be read. Without a Date none is. */
 const isSmaller = (error: unknown): error is ReplyTooLarge =>
@@ -37,26 +38,16 @@ export async function unlessTooLarge<R>(reply: Promise<R>, ask: Ask): Promise<R 
 const placeOf = (list: string, { since = -secondMs, page }: Ask) =>
   `${new Date(since + secondMs).toISOString()} ${list} list, page ${page}`;
 
+interface TooLargeBooks extends Proven {
+  readonly list: string;
+  readonly ask: Ask;
+  readonly answer: TooLarge;
+  /** Further work in the same transaction. */
+  readonly more?: (client: Client) => Promise<void>;
+}
+
 /** What is known after such a reply: a reject if it was one record, and what the reading proves without it. */
-export function booksOf<T extends Row>(
-  ctx: Context,
-  claim: Claim,
-  stream: ListStream<T>,
-  {
-    ask,
-    answer,
-    more,
-    ...books
-  }: {
-    list: string;
-    ask: Ask;
-    answer: TooLarge;
-    proof: Proof;
-    until?: Ms | undefined;
-    /** Further work in the same transaction. */
-    more?: (client: Client) => Promise<void>;
-  },
-): Entry {
+export function booksOf({ ctx, claim, stream }: Job, { ask, answer, more, ...books }: TooLargeBooks): Entry {
   const credits = takeCredits(ctx);
   const { id, asOf } = answer;
   const reject: Reject =
@@ -67,11 +58,10 @@ export function booksOf<T extends Row>(
   return {
     write: async client => {
       await more?.(client);
-      const counts = { ...noCounts(), seen: rejects.length, rejected: rejects.length, credits };
+      const counts = { seen: rejects.length, rejected: rejects.length, credits };
       const at = { nowMs: ctx.clock.now(), asOfMs: asOf };
       // Nothing of the record was kept but its id.
-      const notes = { personal: undefined, rejects, stored: [], drift: [] };
-      await keepBooks(client, claim, at, { counts, ...notes, ...books });
+      await keepBooks({ client, claim, at }, { counts, rejects, filter: undefined, ...books });
     },
     size: 0,
   };

@@ -5,11 +5,9 @@
 
 import type pg from 'pg';
 import { exitCodes, UsageError } from '../../errors.ts';
-import type { Declaring } from '../../privacy/declared.ts';
-import { eraseNamed, type Named, type Removed } from '../../privacy/erase.ts';
 import { liveWorkers } from '../../status/workers.ts';
-import { choiceOf, count } from '../../words.ts';
-import { type Client, transaction } from '../database/pool.ts';
+import { choiceOf } from '../../words.ts';
+import type { Client } from '../database/pool.ts';
 import { nameOfKey, type StreamKey, sourceAndStream } from '../database/stream-key.ts';
 import { command, minute, pausedOf, unlessLeftOut, unlessPaused, what } from './pauses.ts';
 import { resumeMs } from './ranges.ts';
@@ -40,7 +38,7 @@ export interface Operation {
   readonly outcome: string;
 }
 
-type By = Pick<Operation, 'account' | 'who'>;
+export type By = Pick<Operation, 'account' | 'who'>;
 
 export async function noteOperation(
   db: Pick<pg.ClientBase, 'query'>,
@@ -54,7 +52,7 @@ export async function noteOperation(
 }
 
 /** Runs the operation and records it in the same transaction. A refusal is recorded in a transaction of its own. */
-async function operate<T>(
+export async function operate<T>(
   db: pg.Pool,
   noted: Omit<Operation, 'outcome'>,
   now: Date,
@@ -130,70 +128,6 @@ export async function resume(
     );
   });
 }
-
-/** If more customers than these share a contact value, the value names no person. */
-const mostSharing = 5;
-
-/**
- * Erases the data of a person, and keeps it out. Refused if the warehouse knows no such person, or if it would erase
- * many others.
- */
-export async function eraseCustomer(
-  db: pg.Pool,
-  {
-    account,
-    who,
-    withShared = false,
-    streams,
-    ...whom
-  }: By & Named & { withShared?: boolean; streams: readonly Declaring[] },
-  now: Date,
-): Promise<Removed> {
-  // The address itself must not be kept.
-  const named = 'customer' in whom ? `customer ${whom.customer}` : 'this contact value';
-  const noted = { account, who, action: 'erase', subject: 'customer' in whom ? named : 'a contact value' } as const;
-  const work = async (client: Client) => {
-    const removed = await eraseNamed(client, account, whom, now, streams);
-    const others = removed.customers.length - ('customer' in whom ? 1 : 0);
-    const again = 'customer' in whom ? `erase --customer ${whom.customer} --dry-run` : 'erase --contact … --dry-run';
-    if (others > mostSharing && !withShared)
-      throw new UsageError(
-        `${count(others, 'other customer shares', 'other customers share')} ${'customer' in whom ? `a contact value with ${named}` : named}, and would be erased too`,
-        `See who with ${command(account, again)}. Remove the value from the customer at the help desk and run ${command(account, 'sync customers')}; or add --with-shared, if they are all meant.`,
-      );
-    return removed;
-  };
-  return operate(db, noted, now, work, toldOf);
-}
-
-/** Dry run of eraseCustomer: what it would erase, rolled back. */
-export async function wouldErase(
-  db: pg.Pool,
-  account: string,
-  whom: Named,
-  now: Date,
-  streams: readonly Declaring[],
-): Promise<Removed> {
-  let removed: Removed | undefined;
-  class Undone extends Error {}
-  try {
-    await transaction(db, async client => {
-      removed = await eraseNamed(client, account, whom, now, streams);
-      throw new Undone();
-    });
-  } catch (error) {
-    if (!(error instanceof Undone)) throw error;
-  }
-  return removed!;
-}
-
-/** The erased rows in one line. */
-export const toldOf = ({ customers, rows }: Removed): string => {
-  const others = customers.length > 1 ? ` with ${customers.slice(1).join(', ')}, of the same contact values` : '';
-  return `done${others}: ${Object.entries(rows)
-    .map(([what, n]) => (what.includes('.') ? `${what}: ${count(n, 'row')}` : count(n, what.replace(/s$/, ''), what)))
-    .join(', ')}`;
-};
 
 /** The key of a mirrored stream, from its key or its short name. Throws UsageError if there is none, or more than one. */
 async function mirroredKey(client: Client, account: string, stream: string): Promise<StreamKey> {

@@ -5,22 +5,10 @@
  */
 
 import type { Row } from '../../sources/source.ts';
-import {
-  add,
-  attempt,
-  type Batch,
-  type Care,
-  erasedIn,
-  keepBooks,
-  type Moment,
-  noCounts,
-  textOf,
-  type Written,
-  withCare,
-  writeBatch,
-} from '../commit/commit.ts';
-import { commitWork } from '../commit/commit-work.ts';
-import { type Reject, settleRejects } from '../commit/rejects.ts';
+import { commitWork, keepBooks, withCare } from '../commit/commit.ts';
+import { add, type Batch, type Moment, noCounts, type Reject, type Tx, type Written } from '../commit/page.ts';
+import { settle } from '../commit/rejects.ts';
+import { attempt, screen, writeBatch } from '../commit/rows.ts';
 import { type Context, takeCredits } from '../context.ts';
 import type { Client } from '../database/pool.ts';
 import type { StreamKey } from '../database/stream-key.ts';
@@ -64,8 +52,8 @@ export interface Subject {
   /** The declaration that names the fields, if it is not the merge of the batch. */
   readonly declared?: Compared;
   /** For rows that the merge of their batch does not compare, or does not write. */
-  differing?(client: Client, care: Care, at: Moment): Promise<{ found: Differing[]; refused: number }>;
-  write?(client: Client, care: Care, at: Moment): Promise<Stored>;
+  differing?(tx: Tx): Promise<{ found: Differing[]; refused: number }>;
+  write?(tx: Tx): Promise<Stored>;
   /** Runs after the merge of these ids, in its transaction. */
   written?(client: Client, ids: readonly string[], at: Moment): Promise<void>;
 }
@@ -94,15 +82,11 @@ export interface Given {
 
 export async function examine(look: Look, { subject, reply, batch, more, uncounted }: Given): Promise<Examined> {
   const { ctx, claim, repair, random } = look;
-  const at = {
-    nowMs: ctx.clock.now(),
-    asOfMs: reply.asOf,
-    ...(reply.trueByMs !== undefined && { trueByMs: reply.trueByMs }),
-  };
+  const at = { nowMs: ctx.clock.now(), asOfMs: reply.asOf, trueByMs: reply.trueByMs };
   const credits = takeCredits(ctx);
   return withCare(ctx, async (client, care) => {
-    const { found, refused } = await (subject.differing?.(client, care, at) ??
-      differingOf(client, claim, batch, care, at));
+    const tx = { client, claim, at, care };
+    const { found, refused } = await (subject.differing?.(tx) ?? differingOf(tx, batch));
     const differing = byRoot(found);
     const wanted = random ? batch.records.map(({ id }) => id) : [...differing.keys()];
     const key = { account: claim.account, stream: subject.stream };
@@ -121,7 +105,7 @@ export async function examine(look: Look, { subject, reply, batch, more, uncount
     const stored: string[] = [];
     for (const part of [subset(batch, of('behind')), ...(repair ? [byForce(subset(batch, differs))] : [])]) {
       if (part.records.length === 0) continue;
-      const written = await (subject.write?.(client, care, at) ?? writeBatch(client, claim, part, at, care));
+      const written = await (subject.write?.(tx) ?? writeBatch(tx, part));
       add(counts, written.counts);
       rejects.push(...written.rejects);
       const ids = part.records.map(({ id }) => id);
@@ -155,12 +139,9 @@ export async function examine(look: Look, { subject, reply, batch, more, uncount
       });
     await writeFindings(client, claim, findings, { ...at, random });
     await more?.(client);
-    await settleRejects(client, key, { stored, rejects, personal: batch.personal }, at);
-    await keepBooks(client, claim, at, {
+    await settle({ client, claim: key, at }, { stored, rejects, filter: batch.filter });
+    await keepBooks(tx, {
       counts: { ...counts, seen: uncounted ? 0 : reply.arrived, rejected: rejects.length, credits },
-      rejects: [],
-      stored: [],
-      drift: [],
       expected: look.expected,
     });
     return { unread: reply.unreadable.length + refused, undecided: of('undecided'), late: of('unjudged') };
@@ -169,20 +150,13 @@ export async function examine(look: Look, { subject, reply, batch, more, uncount
 
 /** A record with a value that fails cannot be compared. */
 export async function differingOf(
-  client: Client,
-  claim: Claim,
+  tx: Tx<Pick<Claim, 'account' | 'run'>>,
   batch: Batch,
-  care: Care,
-  { nowMs, asOfMs }: Pick<Moment, 'nowMs' | 'asOfMs'>,
 ): Promise<{ found: Differing[]; refused: number }> {
-  const { name, merge, parents } = batch;
-  const differing = async (what: Batch, of: readonly string[] | undefined) => {
-    const erased = await erasedIn(client, claim.account, what, nowMs);
-    const places = what.records.map(({ place }) => place);
-    const key = { account: claim.account, parents: of, asOfMs, nowMs };
-    return compare(client, { name, merge }, key, textOf(what, places, care, erased));
-  };
-  if (care !== 'one by one') return { found: await differing(batch, parents), refused: 0 };
+  const { client, claim, at } = tx;
+  const differing = async (what: Batch, parents: readonly string[] | undefined) =>
+    compare(client, batch.merge, { account: claim.account, parents, ...at }, await screen(tx, what));
+  if (tx.care !== 'one by one') return { found: await differing(batch, batch.parents), refused: 0 };
   const found: Differing[] = [];
   let refused = 0;
   for (const record of batch.records) {
@@ -237,7 +211,7 @@ export async function noteAbsent(
       await writeFindings(client, claim, [finding], { ...at, random });
     }
     await more?.(client);
-    return { seen: 1, deleted, expected };
+    return { counts: { seen: 1, deleted }, expected };
   });
   return known;
 }

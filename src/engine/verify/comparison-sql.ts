@@ -3,11 +3,11 @@
  * column and `_payload` field by field, with members and relations. It writes nothing.
  *
  * Parameters of every comparison: $1 the page as JSON text, $2 account, $3 the parents whose sets are complete in the
- * page, if it holds members, $4 as_of of the reply, $5 now; $7… parameters of the table.
+ * page, if it holds members, $4 as_of of the reply, $5 now; $8… parameters of the table.
  */
 
 import type { Declared, Merge, Table } from '../commit/merge.ts';
-import { isAhead, keyOf, rowCte, rowsOf, sameKey, shortName } from '../commit/merge.ts';
+import { isAhead, keyOf, nameOf, rowCte, rowsOf, sameKey, shortName } from '../commit/merge.ts';
 import { type Client, eachDigit } from '../database/pool.ts';
 import type { Ms } from '../reading/reading.ts';
 
@@ -38,15 +38,15 @@ export interface Asked {
 
 export async function compare(
   client: Pick<Client, 'query'>,
-  { name, merge }: { name: string; merge: Compared },
+  merge: Compared,
   { account, parents = [], asOfMs, nowMs }: Asked,
   { text, parameters }: { text: string; parameters: readonly unknown[] },
 ): Promise<Differing[]> {
   const sql = comparisonOf(merge);
-  const own = [text, account, parents, new Date(asOfMs), new Date(nowMs), null, ...parameters];
+  const own = [text, account, parents, new Date(asOfMs), new Date(nowMs), null, null, ...parameters];
   const takes = Math.max(...[...sql.matchAll(/\$(\d+)/g)].map(([, n]) => Number(n)));
   const { rows } = await client.query<Differing>({
-    name: `compare ${merge.declared.root.name}, ${name}`,
+    name: `compare ${nameOf(merge)}`,
     text: sql,
     values: own.slice(0, takes),
     types: eachDigit,
@@ -65,7 +65,7 @@ function comparisonOf(merge: Compared): string {
 function build({ declared: { root, others } }: { declared: Declared }): string {
   const short = shortName(root);
   const ctes = [
-    'given as (select $2::text as account, $3::text[] as parents, $4::timestamptz, $5::timestamptz, $6::text)',
+    'given as (select $2::text as account, $3::text[] as parents, $4::timestamptz, $5::timestamptz, $6::text, $7::text)',
     rowCte(root),
     // A merge looks at the members of written records; a comparison looks at all.
     `${short}_written as (select * from ${short}_row)`,

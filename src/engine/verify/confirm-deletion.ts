@@ -5,7 +5,7 @@
 
 import { Gone, Retry } from '../../errors.ts';
 import type { ListStream, Row } from '../../sources/source.ts';
-import { commitWork } from '../commit/commit-work.ts';
+import { commitWork } from '../commit/commit.ts';
 import { sourceOf } from '../context.ts';
 import type { Client } from '../database/pool.ts';
 import { bury } from '../deletions/bury.ts';
@@ -72,5 +72,5 @@ export async function noteGone(
 export const keepPlace = ({ ctx, claim, expected }: Look, more?: More): Promise<void> =>
   commitWork(ctx, claim, 0, async client => {
     await more?.(client);
-    return { seen: 1, expected };
+    return { counts: { seen: 1 }, expected };
   });

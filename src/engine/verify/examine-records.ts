@@ -6,7 +6,7 @@
  */
 
 import type { ListStream, Row } from '../../sources/source.ts';
-import type { Batch } from '../commit/commit.ts';
+import type { Batch } from '../commit/page.ts';
 import { sourceOf } from '../context.ts';
 import type { Client } from '../database/pool.ts';
 import { behindMs } from '../deletions/lag.ts';

@@ -1,8 +1,8 @@
 /** Notes what no reply shows: rows that only the mirror has, because the records that they belong to are not there. */
 
 import type { ListStream, Row } from '../../sources/source.ts';
-import type { Moment } from '../commit/commit.ts';
-import { commitWork } from '../commit/commit-work.ts';
+import { commitWork } from '../commit/commit.ts';
+import type { Moment } from '../commit/page.ts';
 import type { Client } from '../database/pool.ts';
 import type { StreamKey } from '../database/stream-key.ts';
 import type { Ms } from '../reading/reading.ts';
@@ -20,7 +20,7 @@ export const note = (
   commitWork(ctx, claim, asOfMs, async (client, at) => {
     const { findings, deleted } = await work(client, at);
     await writeFindings(client, claim, findings, { ...at, random });
-    return { deleted };
+    return { counts: { deleted } };
   });
 
 /** `as`: the stream that the parts are of. Removes them if the run repairs. A record that has come back keeps its parts. */

@@ -8,7 +8,7 @@
 import { Gone, Retry } from '../../errors.ts';
 import type { ListStream, Part, Row, RowFacts } from '../../sources/source.ts';
 import { count } from '../../words.ts';
-import { type Context, sourceNow, sourceOf } from '../context.ts';
+import { type Context, type Outcome, sourceNow, sourceOf } from '../context.ts';
 import { isRedundant } from '../coverage/coverage.ts';
 import type { Client } from '../database/pool.ts';
 import type { StreamKey } from '../database/stream-key.ts';
@@ -18,7 +18,6 @@ import { scopeOf } from '../deletions/walks.ts';
 import { listBatch, pageOf, singleBatch } from '../load/batch.ts';
 import { laneOf } from '../load/commit-reply.ts';
 import { counts } from '../load/list-ends.ts';
-import type { Outcome } from '../load/list-loop.ts';
 import { readByCreation } from '../reading/by-creation.ts';
 import { inFewer, isOfOne } from '../reading/fewer.ts';
 import { floorSecond, gapIn, type Ms, type Proof, type Step, secondMs } from '../reading/reading.ts';

@@ -14,6 +14,7 @@ import type { SourceName } from '../../engine/http/request.ts';
 import { type OpenQueue, openQueues, type Queues } from '../../engine/queue/queue.ts';
 import { lookAtRedis, type RedisFacts } from '../../engine/queue/redis.ts';
 import type { OpenStack } from '../../open-stack.ts';
+import type { AccountCheck, ProcessCheck } from './checks/check.ts';
 import { queueName } from './doctor-state.ts';
 
 /** The process that the doctor runs in. Tests pass their own values. */
@@ -52,6 +53,8 @@ export interface AccountContext extends DoctorContext {
   /** Credits or requests of a source, used so far. */
   used(source: SourceName): number;
 }
+
+export type Check = ProcessCheck<DoctorContext> | AccountCheck<AccountContext>;
 
 /** Creates the context without opening a connection. */
 export function createDoctorContext(around: DoctorEnvironment, stack: OpenStack): DoctorContext {

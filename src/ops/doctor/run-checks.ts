@@ -9,10 +9,11 @@ import { ShelfdeskError } from '../../errors.ts';
 import { OpenStack } from '../../open-stack.ts';
 import { sources } from '../../sources/index.ts';
 import type { Source } from '../../sources/source.ts';
-import { type Answer, type Check, type Finding, fail, type State, skipped } from './checks/check.ts';
+import { type Answer, type Finding, fail, type State, skipped } from './checks/check.ts';
 import { allSecrets } from './checks/settings.ts';
 import {
   type AccountContext,
+  type Check,
   createAccountContext,
   createDoctorContext,
   type DoctorContext,

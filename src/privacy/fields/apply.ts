@@ -6,7 +6,7 @@ import type pg from 'pg';
 import type { Client } from '../../engine/database/pool.ts';
 import { concernsKind, type FieldRules } from '../../engine/http/rules/field-rules.ts';
 import type { Stream } from '../../sources/source.ts';
-import { cutOlderWords } from '../older-words.ts';
+import { cutOlderWords } from '../personal-data-scan.ts';
 import { rewriting, stepThrough } from './batches.ts';
 import { blankReasons, rewriteRejects } from './rewrite-rejects.ts';
 import { type Kept, rewriteChanges, rewriteHistories, rewriteRows } from './rewrite-rows.ts';

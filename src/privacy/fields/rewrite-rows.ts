@@ -50,7 +50,7 @@ export async function rewriteRows(
       one => readsRecord(one) && !key.includes(one.name) && (!isDerived(one) || detail !== undefined),
     );
     // The only parameter of a merge that its columns read from a record is what the stream derives.
-    const sqlOf = ({ sql }: Column) => sql.replaceAll('$7', '$3');
+    const sqlOf = ({ sql }: Column) => sql.replaceAll('$8', '$3');
     const valueSql = (one: Column) =>
       isDerived(one) ? `case when r.derived then r.${one.name} else t.${one.name} end` : `r.${one.name}`;
     await client.query(

@@ -2,10 +2,11 @@
 import type pg from 'pg';
 import { limitsTold } from '../../engine/budget/limits-told.ts';
 import { ShelfdeskError, Spent } from '../../errors.ts';
-import { type Check, fail, ok, skipped, warn } from '../../ops/doctor/checks/check.ts';
+import { fail, ok, type SourceCheck, skipped, warn } from '../../ops/doctor/checks/check.ts';
 import { count } from '../../words.ts';
 import { getVolume, listShelves } from './endpoints.ts';
 import { booksOf } from './open.ts';
+import type { BooksPart } from './settings.ts';
 
 const dayMs = 24 * 3_600_000;
 const area = 'catalog' as const;
@@ -13,7 +14,7 @@ const none = 'the book catalog is not configured';
 /** Share of the daily requests from which the check warns. */
 const nearlySpent = 0.9;
 
-export const catalogChecks: readonly Check[] = [
+export const catalogChecks: readonly SourceCheck<BooksPart>[] = [
   {
     name: 'catalog',
     area,

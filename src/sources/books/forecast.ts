@@ -4,8 +4,8 @@
  */
 
 import type { Context } from '../../engine/context.ts';
-import type { Planning } from '../../engine/forecast/plan.ts';
 import type { Asked, Part } from '../../engine/forecast/plan-time.ts';
+import type { Planning } from '../../engine/forecast/planning.ts';
 import { readShelf } from '../../engine/reading/collection.ts';
 import { storeMs } from '../helpdesk/forecast/lists.ts';
 import type { Row, ShelfStream, VolumeStream } from '../source.ts';

@@ -16,7 +16,7 @@ import { type Customer, contact, customer } from './records.ts';
 export const customers: ListStream<Customer> = {
   kind: 'list',
   ...identify('helpdesk', 'customers'),
-  personalRules: personalRules.customers,
+  personal: personalRules.customers,
   schedule: ['fresh', 'nightly'],
   target: '5m',
   lists: [{ name: 'default' }],
@@ -47,7 +47,7 @@ export const customers: ListStream<Customer> = {
       name: 'helpdesk.customers',
       from: page,
       columns: columnsOf(customer),
-      atFirst: { _created_after: '$7', _created_before: '$8', _checked_at: '$4' },
+      atFirst: { _created_after: '$8', _created_before: '$9', _checked_at: '$4' },
       ofTombstone: ['_deleted_after'],
     },
     [

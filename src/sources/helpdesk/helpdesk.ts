@@ -2,8 +2,7 @@
 
 import { fixedToken } from '../../engine/http/dialect.ts';
 import { listJobs } from '../../engine/load/list-jobs.ts';
-import type { Replaying } from '../../engine/load/replay.ts';
-import type { Source, StreamJobs } from '../source.ts';
+import type { Replaying, Source, StreamJobs } from '../source.ts';
 import { customers } from './customers.ts';
 import { helpdeskDialect } from './dialect.ts';
 import type { Desk } from './forecast/lists.ts';

@@ -3,14 +3,14 @@
  * payload with newer rows, so replayed records never overwrite newer ones.
  */
 
-import { type Batch, type Writer, writeBatch } from '../../engine/commit/commit.ts';
-import type { Client } from '../../engine/database/pool.ts';
+import type { Batch, Tx, Writer } from '../../engine/commit/page.ts';
+import { writeBatch } from '../../engine/commit/rows.ts';
 import { parseJson } from '../../engine/exact-json.ts';
 import { check, isObject, type Reply } from '../../engine/http/request.ts';
 import { detailBatch, singleBatch } from '../../engine/load/batch.ts';
-import { NotStored, type Replaying } from '../../engine/load/replay.ts';
+import { NotStored } from '../../engine/load/replay.ts';
 import type { Ms } from '../../engine/reading/reading.ts';
-import type { DetailStream, ListStream, Row } from '../source.ts';
+import type { DetailStream, ListStream, Replaying, Row } from '../source.ts';
 import { lockMessages } from './messages/claim-messages.ts';
 import { membersOf, writeDetail } from './messages/detail.ts';
 
@@ -19,20 +19,21 @@ const longestMs: Ms = 60_000;
 
 type Again = Replaying['reject'];
 
-export async function replay({ client, writer, care, streams, stream, reject }: Replaying): Promise<void> {
+export async function replay({ tx, streams, stream, reject }: Replaying): Promise<void> {
+  const { client, claim, at } = tx;
   const write = async (batch: Batch) => {
-    const { rejects } = await writeBatch(client, writer, batch, reject.at, care);
+    const { rejects } = await writeBatch(tx, batch);
     if (rejects[0]) throw new NotStored(rejects[0].reason);
   };
-  if (stream.kind === 'list') return write(singleBatch(stream, replyOf(recordOf(stream), reject)));
+  if (stream.kind === 'list') return write(singleBatch(stream, replyOf(recordOf(stream), reject, at.asOfMs)));
   if (stream.kind !== 'detail') throw new NotStored('the record is fetched again');
 
   const raw: unknown = parseJson(reject.payload);
   if (isObject(raw) && stream.membersField in raw) {
     const ticket = { id: reject.ask_id ?? '', due: { labels: [], inbox: [] } };
-    const reply = replyOf(stream.request(ticket.id, []).record, reject);
+    const reply = replyOf(stream.request(ticket.id, []).record, reject, at.asOfMs);
     const came = { reply, found: await membersOf(stream, reply) };
-    const { refused, current } = await writeDetail(client, writer, stream, came, ticket, reject.at, care);
+    const { refused, current } = await writeDetail(tx, stream, came, ticket);
     if (refused[0]) throw new NotStored(refused[0].reason);
     if (!current) throw new NotStored('the stored record is newer; the record is fetched again');
     return undefined;
@@ -40,14 +41,14 @@ export async function replay({ client, writer, care, streams, stream, reject }: 
   if (reject.record_id !== null && reject.record_id === reject.ask_id) {
     const of = streams.find(({ key }) => key === stream.of.key);
     if (of?.kind !== 'list') throw new NotStored('the record is fetched again');
-    await write(singleBatch(of, replyOf(recordOf(of), reject)));
+    await write(singleBatch(of, replyOf(recordOf(of), reject, at.asOfMs)));
     // The payload holds only the ticket. Its messages must have been read at this time or later.
-    const read = await lockMessages(client, writer.account, reject.record_id);
-    if (read === undefined || read.getTime() < reject.at.asOfMs)
+    const read = await lockMessages(client, claim.account, reject.record_id);
+    if (read === undefined || read.getTime() < at.asOfMs)
       throw new NotStored(`the payload holds no ${stream.name}; the record is fetched again`);
     return undefined;
   }
-  return write(await memberBatch(client, writer, stream, reject, raw));
+  return write(await memberBatch(tx, stream, reject, raw));
 }
 
 /**
@@ -55,10 +56,9 @@ export async function replay({ client, writer, care, streams, stream, reject }: 
  * read.
  */
 async function memberBatch(
-  client: Client,
-  { account }: Writer,
+  { client, claim: { account }, at }: Tx<Writer>,
   stream: DetailStream<Row, Row>,
-  { ask_id, payload, place, at }: Again,
+  { ask_id, payload, place }: Again,
   raw: unknown,
 ): Promise<Batch> {
   if (ask_id === null || place === null) throw new NotStored('its ticket is unknown; the message is fetched again');
@@ -76,17 +76,17 @@ async function memberBatch(
 const recordOf = (stream: ListStream<Row>) => stream.request(stream.lists[0].name, { page: 1, perPage: 1 }).record;
 
 /** Rebuilds the reply from the stored payload. Throws NotStored if this version rejects the record too. */
-function replyOf(record: Parameters<typeof check<Row>>[0], { payload, at }: Again): Reply<Row> {
+function replyOf(record: Parameters<typeof check<Row>>[0], { payload }: Again, asOfMs: Ms): Reply<Row> {
   const checked = check(record, parseJson(payload), 0);
   if (!('readable' in checked)) throw new NotStored(checked.reason);
   const records = [checked.readable];
-  const trueBy = at.asOfMs + longestMs + 1000;
+  const trueBy = asOfMs + longestMs + 1000;
   return {
     text: payload,
     records,
     unreadable: [],
     arrived: 1,
-    asOf: at.asOfMs,
+    asOf: asOfMs,
     trueBy,
     shownBy: trueBy,
     total: undefined,

@@ -23,7 +23,7 @@ const open = 'open';
 export const tickets: ListStream<Ticket> = {
   kind: 'list',
   ...identify('helpdesk', 'tickets'),
-  personalRules: personalRules.tickets,
+  personal: personalRules.tickets,
   schedule: ['fresh', 'nightly'],
   target: '5m',
   lists: [

@@ -188,7 +188,7 @@ export const record = <const N extends string, F extends Fields>(
   fields: WithId<F>,
 ): RecordOf<N, F> => ({ name, says, fields });
 
-/** Words that SQL reserves: no names of columns and tables. */
+/** Words that SQL reserves, and what merges call a record and its place: no names of columns and tables. */
 const reserved = new Set(
   [
     'all analyse analyze and any array as asc asymmetric authorization binary both case cast check collate collation column concurrently',
@@ -197,6 +197,7 @@ const reserved = new Set(
     'intersect into is isnull join lateral leading left like limit localtime localtimestamp natural not notnull null offset on only or',
     'order outer overlaps placing primary references returning right select session_user similar some symmetric system_user table',
     'tablesample then to trailing true union unique user using variadic verbose when where window with xmin xmax cmin cmax ctid tableoid',
+    'record n',
   ]
     .join(' ')
     .split(' '),

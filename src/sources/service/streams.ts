@@ -4,18 +4,19 @@
  * read behind the last event.
  */
 import { shortName } from '../../engine/commit/merge.ts';
+import type { Reads } from '../../engine/context.ts';
 import type { DeletionEvents } from '../../engine/deletions/deletion-events.ts';
 import type { Request } from '../../engine/http/request.ts';
 import { listJobs } from '../../engine/load/list-jobs.ts';
-import type { Reads } from '../../engine/load/run-stream.ts';
 import { readFeed } from '../../engine/reading/by-feed.ts';
 import type { Ask } from '../../engine/reading/reading.ts';
 import { exitCodes, Fatal, Retry } from '../../errors.ts';
+import { declaredRules, type PersonalData } from '../../privacy/declared.ts';
 import { checkOf, factsOf, timeOf } from '../record/check.ts';
 import { contactsOf, tellingColumns } from '../record/personal.ts';
 import { type AnyRecord, columnNameOf, type Facts, type Field, fieldsThatAre } from '../record/record.ts';
 import { mergeOf, tablesOf } from '../record/tables.ts';
-import { identify, type ListStream, type PersonalData, type Row, type Stream } from '../source.ts';
+import { identify, type ListStream, type Row, type Stream } from '../source.ts';
 import { limitOf, type Paginator, pageRequest, sized, timedReader, valueAt, wholeReader } from './paginator.ts';
 
 type NamesOf<R extends AnyRecord> = Extract<keyof R['fields'], string>;
@@ -220,9 +221,10 @@ function listOf(shared: Shared, stream: DeclaredStream): ListStream<Row> {
   const at = (one: Row) => timeOf(String((one as unknown as Record<string, unknown>)[time ?? ''] ?? ''));
   const asked = (ask: Ask): Request<Row> => requestOf(shared, stream, ask, check);
   const tables = tablesOfStream(name, stream);
+  const of = { ...identify(name, record.name), merge: mergeOf(tables) };
   const personal = personalOf(record);
   return {
-    ...{ kind: 'list', ...identify(name, record.name), target, lists: [{ name: 'default' }] },
+    ...{ kind: 'list', ...of, target, lists: [{ name: 'default' }] },
     schedule: schedule === 'fresh' ? ['fresh', 'nightly'] : ['nightly'],
     relations: tables.map(shortName),
     read: readerOf(stream, pages),
@@ -238,8 +240,7 @@ function listOf(shared: Shared, stream: DeclaredStream): ListStream<Row> {
     ...(time !== undefined && { changedAt: at }),
     ...(stream.kind !== 'feed' && getOf(stream.options, check, record.name)),
     deletions: deletionsOf(stream),
-    merge: mergeOf(tables),
-    ...(personal && { personal }),
+    ...(personal && { personal: declaredRules(of, personal) }),
     ...factsOf(record),
   };
 }

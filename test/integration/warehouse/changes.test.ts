@@ -1,6 +1,7 @@
 /** sync.changes: what a row was before it changed, written with the change; nothing for what is new or unchanged. */
 import { expect, test, vi } from 'vitest';
-import { type Batch, writeBatch } from '../../../src/engine/commit/commit.ts';
+import type { Batch } from '../../../src/engine/commit/page.ts';
+import { writeBatch } from '../../../src/engine/commit/rows.ts';
 import { transaction } from '../../../src/engine/database/pool.ts';
 import { markTicketDeleted } from '../../../src/sources/helpdesk/messages/waiting.ts';
 import { tickets } from '../../../src/sources/helpdesk/tickets.ts';
@@ -137,9 +138,8 @@ test('of two who write the same ticket at once the second one tells what the fir
   const write = (subject: string, updated: number, hold: () => Promise<void> = async () => {}) => {
     const text = JSON.stringify([ticket('t1', { subject, updated_at: iso(updated) })]);
     const batch: Batch = {
-      name: 'tickets',
       merge: tickets.merge,
-      personal: tickets.personalRules,
+      filter: tickets.personal,
       records: [{ place: 0, id: 't1' }],
       text: () => text,
       record: () => text,
@@ -147,7 +147,7 @@ test('of two who write the same ticket at once the second one tells what the fir
     };
     return transaction(s.pool, async client => {
       const at = { nowMs: second(updated), asOfMs: second(updated) };
-      await writeBatch(client, { account: 'default', run: updated }, batch, at, 'as it came');
+      await writeBatch({ client, claim: { account: 'default', run: updated }, at, care: 'as it came' }, batch);
       await hold();
     });
   };

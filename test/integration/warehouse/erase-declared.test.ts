@@ -1,18 +1,20 @@
 /** Erasing a customer of the help desk in the tables of another source, which only declares its personal data. */
 import { expect, test } from 'vitest';
-import { withCare, writeBatch } from '../../../src/engine/commit/commit.ts';
-import { settleRejects, writeDrift } from '../../../src/engine/commit/rejects.ts';
+import { withCare } from '../../../src/engine/commit/commit.ts';
+import { settle } from '../../../src/engine/commit/rejects.ts';
+import { writeBatch } from '../../../src/engine/commit/rows.ts';
 import { transaction } from '../../../src/engine/database/pool.ts';
 import { singleBatch } from '../../../src/engine/load/batch.ts';
-import { eraseCustomer, wouldErase } from '../../../src/engine/runs/operations.ts';
 import { differingOf } from '../../../src/engine/verify/compare-reply.ts';
 import { eraseMore } from '../../../src/privacy/erase.ts';
+import { eraseCustomer, wouldErase } from '../../../src/privacy/erasures.ts';
 import { streams } from '../../../src/sources/index.ts';
 import { ada, bo, contactRules, contacts, makeCrm } from '../../support/crm.ts';
 import { at, scripted, second } from '../../support/scripted.ts';
 
 const all = [...streams, contacts];
 const account = 'default';
+const claim = { account, stream: contacts.key };
 
 async function mirror() {
   const s = await scripted();
@@ -33,33 +35,28 @@ async function mirror() {
         const of = { records: [record], text: JSON.stringify(record), shownBy: when.nowMs };
         const batch = singleBatch(contacts, of);
         await withCare({ pg: s.pool, streams: all }, (client, care) =>
-          writeBatch(client, { account, run: null }, batch, when, care),
+          writeBatch({ client, claim: { account, run: null }, at: when, care }, batch),
         );
       }
     },
     reject: (id: string, payload: unknown) =>
       transaction(s.pool, client =>
-        settleRejects(
-          client,
-          { account, stream: contacts.key },
+        settle(
+          { client, claim, at: moment() },
           {
-            stored: [],
             rejects: [{ recordId: id, askId: id, reason: 'why', payload: JSON.stringify(payload) }],
-            personal: contactRules,
+            filter: contactRules,
           },
-          moment(),
         ),
       ),
     drift: (path: string, sample: unknown) =>
       transaction(s.pool, client =>
-        writeDrift(
-          client,
-          { account, stream: contacts.key },
+        settle(
+          { client, claim, at: moment() },
           {
             drift: [{ kind: 'unknown_field', path, value: '', seen: 1, sample: JSON.stringify(sample) }],
-            personal: contactRules,
+            filter: contactRules,
           },
-          at(++n),
         ),
       ),
     erase: () => eraseCustomer(s.pool, { account, customer: 'c1', who: 'test', streams: all }, at(++n)),
@@ -135,8 +132,8 @@ test('a record that comes again is stored redacted, and writes nothing; so does 
   const of = { records: [ada()], text: JSON.stringify(ada({ name: 'Ada Newer Secret' })), shownBy: second(900) };
   const batch = singleBatch(contacts, of);
   const when = { nowMs: second(900), asOfMs: second(900) };
-  const claim = await s.claim('customers');
-  const compared = await transaction(s.pool, client => differingOf(client, claim, batch, 'as it came', when));
+  const by = { claim: await s.claim('customers'), at: when, care: 'as it came' } as const;
+  const compared = await transaction(s.pool, client => differingOf({ client, ...by }, batch));
   expect(compared).toEqual({ found: [], refused: 0 });
   await s.put(ada({ id: 'p3', mail: 'mailto:ada@secret.example', stage: 'lost' }));
   await s.reject('p4', { id: 'p4', name: 3, mail: 'ada@secret.example', note: 'secret' });

@@ -1,11 +1,11 @@
 /** What of an erased person is easily left behind: old values, comparisons, spellings, and who comes by ways of their own. */
 import { expect, test } from 'vitest';
-import { withCare, writeBatch } from '../../../src/engine/commit/commit.ts';
-import { settleRejects, writeDrift } from '../../../src/engine/commit/rejects.ts';
+import { withCare } from '../../../src/engine/commit/commit.ts';
+import { settle } from '../../../src/engine/commit/rejects.ts';
+import { writeBatch } from '../../../src/engine/commit/rows.ts';
 import { makePool, transaction } from '../../../src/engine/database/pool.ts';
 import { detailBatch, singleBatch } from '../../../src/engine/load/batch.ts';
-import { eraseCustomer } from '../../../src/engine/runs/operations.ts';
-import { rulesOf } from '../../../src/privacy/declared.ts';
+import { eraseCustomer } from '../../../src/privacy/erasures.ts';
 import { customers } from '../../../src/sources/helpdesk/customers.ts';
 import { messages } from '../../../src/sources/helpdesk/messages/messages.ts';
 import { tickets } from '../../../src/sources/helpdesk/tickets.ts';
@@ -27,7 +27,7 @@ async function mirror() {
       shownBy: moment.nowMs,
     });
     return withCare({ pg: pool, streams }, (client, care) =>
-      writeBatch(client, { account: 'default', run: null }, batch, moment, care),
+      writeBatch({ client, claim: { account: 'default', run: null }, at: moment, care }, batch),
     );
   };
   return {
@@ -54,7 +54,7 @@ async function mirror() {
         asOf: moment.asOfMs,
       });
       return withCare({ pg: pool, streams }, (client, care) =>
-        writeBatch(client, { account: 'default', run: null }, batch, moment, care),
+        writeBatch({ client, claim: { account: 'default', run: null }, at: moment, care }, batch),
       );
     },
     erase: (customer: string, more: object = {}) =>
@@ -187,7 +187,7 @@ test('after the erasure no sample, reject or difference holds an address of thei
   await s.ticket('t9', 'c9');
   await s.erase('c1');
   const claim = { account: 'default', stream: 'helpdesk.tickets' } as const;
-  const personal = rulesOf(tickets);
+  const filter = tickets.personal;
   const shown = [
     { id: 'u1', customer_id: 'c9', watchers: [{ mail: 'Ada <ADA@x.example>' }] },
     { id: 'u2', customer_id: 'c9', phone: '+49 (30) 2345678' },
@@ -197,9 +197,10 @@ test('after the erasure no sample, reject or difference holds an address of thei
   await transaction(s.pool, async client => {
     const drift = shown.map((sample, i) => ({ ...difference(`field ${i}`), sample }));
     const named = [difference('ada@x.example'), difference('type', 'ada@x.example'), difference('type', 'fax')];
-    await writeDrift(client, claim, { drift: [...drift, ...named], personal }, new Date(second(900)));
+    const tx = { client, claim, at: { nowMs: second(900), asOfMs: second(900) } };
+    await settle(tx, { drift: [...drift, ...named], filter });
     const rejects = shown.map((payload, i) => ({ recordId: `u${i}`, askId: `u${i}`, reason: 'why', payload }));
-    await settleRejects(client, claim, { stored: [], rejects, personal }, { nowMs: second(900), asOfMs: second(900) });
+    await settle(tx, { rejects, filter });
   });
   for (const text of ['ada@x', '2345678']) expect(await s.holding(text), text).toEqual([]);
   expect(await s.rows('select path, value, sample from sync.drift order by path, value')).toEqual([

@@ -1,10 +1,11 @@
 /** Erasing, in places where it is easily forgotten: what is set aside, what shows drift, what is being stored just now. */
 import { expect, test } from 'vitest';
-import { withCare, writeBatch } from '../../../src/engine/commit/commit.ts';
+import { withCare } from '../../../src/engine/commit/commit.ts';
+import { writeBatch } from '../../../src/engine/commit/rows.ts';
 import { transaction } from '../../../src/engine/database/pool.ts';
 import { singleBatch } from '../../../src/engine/load/batch.ts';
-import { eraseCustomer } from '../../../src/engine/runs/operations.ts';
 import { eraseNamed } from '../../../src/privacy/erase.ts';
+import { eraseCustomer } from '../../../src/privacy/erasures.ts';
 import { tickets } from '../../../src/sources/helpdesk/tickets.ts';
 import { users } from '../../../src/sources/helpdesk/users.ts';
 import { streams } from '../../../src/sources/index.ts';
@@ -116,8 +117,8 @@ test('an erasure waits for what is being stored, and whoever stores waits for it
   const claim = await s.claim('tickets');
   const record = ticket('t1', { subject: 'secret' });
   const batch = singleBatch(tickets, { records: [record], text: JSON.stringify(record), shownBy: second(10) });
-  const store = (client: Parameters<typeof writeBatch>[0]) =>
-    writeBatch(client, claim, batch, { nowMs: second(10), asOfMs: second(10) }, 'as it came');
+  const store = (client: Parameters<typeof writeBatch>[0]['client']) =>
+    writeBatch({ client, claim, at: { nowMs: second(10), asOfMs: second(10) }, care: 'as it came' }, batch);
   const waiting = () =>
     s.rows(
       `select from pg_locks l where l.locktype = 'advisory' and not l.granted and l.database = (select oid from pg_database where datname = current_database())`,
@@ -148,7 +149,7 @@ test('an erasure waits for what is being stored, and whoever stores waits for it
   const erasing = erase(s, 'c2');
   await until(1);
   const stored = withCare({ pg: s.pool, streams }, (client, care) =>
-    writeBatch(client, claim, page, { nowMs: second(60), asOfMs: second(60) }, care),
+    writeBatch({ client, claim, at: { nowMs: second(60), asOfMs: second(60) }, care }, page),
   );
   await until(2);
   await holder.query('select pg_advisory_unlock(1)');
@@ -180,12 +181,14 @@ test('each account for itself; where nobody was erased, the merge itself asks, a
 
   const asked: string[] = [];
   const client = {
-    query: async (what: { text: string } | string, values?: unknown[]) => {
+    query: async (what: { text: string; values: unknown[] } | string, values?: unknown[]) => {
       const text = typeof what === 'string' ? what : what.text;
-      if (/erased/.test(text)) asked.push(text.replace(/\s+/g, ' ').slice(0, 40));
+      // A merge whose text was searched already does not ask.
+      const asks = typeof what === 'string' || !what.text.includes('$7') || what.values[6] === 'unfiltered';
+      if (asks && /erased/.test(text)) asked.push(text.replace(/\s+/g, ' ').slice(0, 40));
       return s.pool.query(what as string, values as unknown[]);
     },
-  } as unknown as Parameters<typeof writeBatch>[0];
+  } as unknown as Parameters<typeof writeBatch>[0]['client'];
   const write = async (stream: typeof tickets, account: string, record: { id: string }) => {
     asked.length = 0;
     const batch = singleBatch(stream, {
@@ -193,7 +196,8 @@ test('each account for itself; where nobody was erased, the merge itself asks, a
       text: JSON.stringify(record),
       shownBy: second(10),
     });
-    await writeBatch(client, { account, run: null }, batch, { nowMs: second(10), asOfMs: second(10) }, 'as it came');
+    const at = { nowMs: second(10), asOfMs: second(10) };
+    await writeBatch({ client, claim: { account, run: null }, at, care: 'as it came' }, batch);
     return [...asked];
   };
   const merge = expect.stringMatching(/^with asked as materialized/);

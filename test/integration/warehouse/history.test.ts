@@ -1,6 +1,7 @@
 /** helpdesk.ticket_history, rule by rule where reckoning.test.ts does not come: repairs, clocks that differ, versions dated ahead, slow replies. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Batch, writeBatch } from '../../../src/engine/commit/commit.ts';
+import type { Batch } from '../../../src/engine/commit/page.ts';
+import { writeBatch } from '../../../src/engine/commit/rows.ts';
 import { transaction } from '../../../src/engine/database/pool.ts';
 import { markTicketDeleted } from '../../../src/sources/helpdesk/messages/waiting.ts';
 import { tickets } from '../../../src/sources/helpdesk/tickets.ts';
@@ -21,18 +22,19 @@ async function show(
   { account = 'default', forced = false, by = n }: Shown = {},
 ) {
   const text = JSON.stringify(records);
-  const { merge } = tickets;
   const batch: Batch = {
-    name: forced ? 'tickets by force' : 'tickets',
-    merge: forced ? { ...merge, upsert: merge.forced } : merge,
-    personal: tickets.personalRules,
+    merge: tickets.merge,
+    ...(forced && { isForced: true }),
+    filter: tickets.personal,
     records: records.map((record, place) => ({ place, id: (record as { id: string }).id })),
     text: () => text,
     record: () => text,
     parameters: () => [],
   };
   const moment = { nowMs: second(n), asOfMs: second(n), trueByMs: second(by) };
-  await transaction(s.pool, client => writeBatch(client, { account, run: 1 }, batch, moment, 'as it came'));
+  await transaction(s.pool, client =>
+    writeBatch({ client, claim: { account, run: 1 }, at: moment, care: 'as it came' }, batch),
+  );
 }
 
 /** So many seconds does the source show things late, at most, where nobody has set it. */

@@ -142,7 +142,7 @@ test('an unchanged page writes no row, no dead row and no WAL', async () => {
   expect(await places(s)).toEqual(before);
   const { rows } = await s.pool.query({
     text: `explain (analyze, wal, format json) ${tickets.merge.upsert}`,
-    values: [JSON.stringify(s.lists.tickets), 'default', at(600), at(599), 9, at(600)],
+    values: [JSON.stringify(s.lists.tickets), 'default', at(600), at(599), 9, at(600), 'filtered'],
   });
   expect(rows[0]['QUERY PLAN'][0].Plan).toMatchObject({ 'WAL Records': 0, 'WAL Bytes': 0 });
 });

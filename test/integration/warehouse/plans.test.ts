@@ -8,7 +8,8 @@ import type pg from 'pg';
 import { expect, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import { makeBudget } from '../../../src/engine/budget/budget.ts';
-import { type Batch, writeBatch } from '../../../src/engine/commit/commit.ts';
+import type { Batch } from '../../../src/engine/commit/page.ts';
+import { writeBatch } from '../../../src/engine/commit/rows.ts';
 import {
   type Client,
   makeLedgerPool,
@@ -81,9 +82,8 @@ async function expectReads(pool: pg.Pool, mostEntries: number, work: () => Promi
 const pageText = (records: readonly unknown[]) => JSON.stringify(records);
 function batch(stream: typeof tickets | typeof customers | typeof users, ids: readonly string[], text: string): Batch {
   return {
-    name: stream.name,
     merge: stream.merge as Batch['merge'],
-    personal: stream.personalRules,
+    filter: stream.personal,
     records: ids.map((id, place) => ({ place, id })),
     text: () => text,
     record: () => text,
@@ -93,7 +93,7 @@ function batch(stream: typeof tickets | typeof customers | typeof users, ids: re
 const write = (pool: pg.Pool, one: Batch, n: number) =>
   transaction(
     pool,
-    client => writeBatch(client, claim, one, { nowMs: second(n), asOfMs: second(n) }, 'as it came'),
+    client => writeBatch({ client, claim, at: { nowMs: second(n), asOfMs: second(n) }, care: 'as it came' }, one),
     withKeptPlans,
   );
 
@@ -240,9 +240,8 @@ test('messages, attachments and names: a ticket into 10,000 messages reads what 
         labels: [{ id: `l${t}`, name: 'n' }],
       });
       const one: Batch = {
-        name: messages.name,
         merge: messages.merge,
-        personal: messages.personalRules,
+        filter: messages.personal,
         records: all.map((i, place) => ({ place, id: `m${t}-${i}` })),
         text: () => `[${text}]`,
         record: () => text,

@@ -1,6 +1,7 @@
 /** What one record can break: itself. Everything else is stored, and nothing vanishes in silence. */
 import { expect, test } from 'vitest';
-import { dueRejects, openSince, saidGone, settleRejects, writeDrift } from '../../../src/engine/commit/rejects.ts';
+import type { Reject } from '../../../src/engine/commit/page.ts';
+import { dueRejects, openSince, saidGone, settle } from '../../../src/engine/commit/rejects.ts';
 import { transaction } from '../../../src/engine/database/pool.ts';
 import type { StreamKey } from '../../../src/engine/database/stream-key.ts';
 import { tickets } from '../../../src/sources/helpdesk/tickets.ts';
@@ -374,11 +375,11 @@ test('a record without a readable id is kept under a hash, and is the same rejec
 
 const settling =
   (s: Scripted) =>
-  (n: number, stored: string[], ...rejects: Parameters<typeof settleRejects>[2]['rejects']) =>
+  (n: number, stored: string[], ...rejects: Reject[]) =>
     transaction(s.pool, client => {
-      const of = { stored, rejects, personal: tickets.personalRules };
-      const when = { nowMs: second(n), asOfMs: second(n) };
-      return settleRejects(client, { account: 'default', stream: 'helpdesk.tickets' }, of, when);
+      const claim = { account: 'default', stream: 'helpdesk.tickets' } as const;
+      const at = { nowMs: second(n), asOfMs: second(n) };
+      return settle({ client, claim, at }, { stored, rejects, filter: tickets.personal });
     });
 
 test('only an open reject of the stream says that the source has it no more; an id of 500 characters is one', async () => {
@@ -406,7 +407,9 @@ test('drift of a stream without personal data keeps its sample', async () => {
   await using s = await scripted();
   const found = { kind: 'unknown_field', path: 'more', value: '', seen: 1, sample: '{"more":1}' } as const;
   const key = { account: 'default', stream: 'helpdesk.users' } as const;
-  await transaction(s.pool, c => writeDrift(c, key, { drift: [found], personal: undefined }, at(1)));
+  await transaction(s.pool, client =>
+    settle({ client, claim: key, at: { nowMs: second(1), asOfMs: 0 } }, { drift: [found], filter: undefined }),
+  );
   expect(await s.rows('select path, sample from sync.drift')).toEqual([{ path: 'more', sample: '{"more":1}' }]);
 });
 

@@ -94,7 +94,7 @@ const buyers: ListStream<Row> = {
     name: 'store.buyers',
     from: page,
     columns: [text('id'), text('nick')],
-    atFirst: { _created_after: '$7', _created_before: '$8', _checked_at: '$4' },
+    atFirst: { _created_after: '$8', _created_before: '$9', _checked_at: '$4' },
     ofTombstone: ['_deleted_after'],
   }),
   fields: new Set(['id', 'nick']),

@@ -1,6 +1,6 @@
 /** Two sources may each have a stream of one name: their positions, runs, rejects and pauses stay apart. */
 import { beforeEach, expect, test } from 'vitest';
-import { settleRejects } from '../../../src/engine/commit/rejects.ts';
+import { settle } from '../../../src/engine/commit/rejects.ts';
 import { readPosition, register } from '../../../src/engine/coverage/coverage.ts';
 import { transaction } from '../../../src/engine/database/pool.ts';
 import type { StreamKey } from '../../../src/engine/database/stream-key.ts';
@@ -55,22 +55,15 @@ test('runs: one run reads both, each under a token of its own', async () => {
 });
 
 test('rejects: a record of one source clears none of the other', async () => {
-  const settle = (stream: StreamKey, stored: string[], rejected: string[]) =>
-    transaction(s.pool, client =>
-      settleRejects(
-        client,
-        { account: 'default', stream },
-        {
-          stored,
-          rejects: rejected.map(id => ({ recordId: id, askId: id, reason: 'why', payload: '{}' })),
-          personal: undefined,
-        },
-        { nowMs: second(1), asOfMs: second(1) },
-      ),
-    );
-  await settle(ours, [], ['u1']);
-  await settle(theirs, [], ['u1']);
-  await settle(ours, ['u1'], []);
+  const settled = (stream: StreamKey, stored: string[], rejected: string[]) =>
+    transaction(s.pool, client => {
+      const rejects = rejected.map(id => ({ recordId: id, askId: id, reason: 'why', payload: '{}' }));
+      const at = { nowMs: second(1), asOfMs: second(1) };
+      return settle({ client, claim: { account: 'default', stream }, at }, { stored, rejects, filter: undefined });
+    });
+  await settled(ours, [], ['u1']);
+  await settled(theirs, [], ['u1']);
+  await settled(ours, ['u1'], []);
   expect(await status('open_rejects')).toMatchObject([{ value: 1 }, { value: 0 }]);
 });
 

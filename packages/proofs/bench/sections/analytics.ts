@@ -4,10 +4,10 @@
  */
 import type pg from 'pg';
 import { searchOn } from '../../../../src/analytics/search.ts';
-import { writeBatch } from '../../../../src/engine/commit/commit.ts';
+import { writeBatch } from '../../../../src/engine/commit/rows.ts';
 import { makePool, transaction } from '../../../../src/engine/database/pool.ts';
 import { singleBatch } from '../../../../src/engine/load/batch.ts';
-import { eraseCustomer } from '../../../../src/engine/runs/operations.ts';
+import { eraseCustomer } from '../../../../src/privacy/erasures.ts';
 import { tickets as stream } from '../../../../src/sources/helpdesk/tickets.ts';
 import { streams } from '../../../../src/sources/index.ts';
 import { fillBySql, messagesEach, ticketsEach } from '../desk-by-sql.ts';
@@ -117,7 +117,9 @@ async function writePage(pool: pg.Pool, tickets: readonly number[], updatedMs: n
   }));
   const batch = { ...singleBatch(stream, { records, text: '', shownBy: 0 }), text: () => JSON.stringify(records) };
   const at = { nowMs: updatedMs + 60_000, asOfMs: updatedMs + 60_000 };
-  await transaction(pool, client => writeBatch(client, { account: 'default', run: null }, batch, at, 'as it came'));
+  await transaction(pool, client =>
+    writeBatch({ client, claim: { account: 'default', run: null }, at, care: 'as it came' }, batch),
+  );
 }
 
 const states = ['hold', 'open', 'closed'];

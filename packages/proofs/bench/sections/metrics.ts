@@ -1,7 +1,8 @@
 /** What history and metrics add to the work of PostgreSQL: seconds of CPU of the one session that writes, with triggers on and off. */
 import { readFileSync } from 'node:fs';
 import type pg from 'pg';
-import { type Batch, writeBatch } from '../../../../src/engine/commit/commit.ts';
+import type { Batch } from '../../../../src/engine/commit/page.ts';
+import { writeBatch } from '../../../../src/engine/commit/rows.ts';
 import { makePool, transaction, withKeptPlans } from '../../../../src/engine/database/pool.ts';
 import { tickets as stream } from '../../../../src/sources/helpdesk/tickets.ts';
 import { told } from '../../../../test/support/told.ts';
@@ -56,9 +57,8 @@ async function writePage(pool: pg.Pool, from: number): Promise<void> {
   const records = Array.from({ length: perPage }, (_, i) => ticketOf(from + i));
   const text = JSON.stringify(records);
   const batch: Batch = {
-    name: 'tickets',
     merge: stream.merge,
-    personal: stream.personalRules,
+    filter: stream.personal,
     records: records.map(({ id }, place) => ({ place, id })),
     text: () => text,
     record: () => text,
@@ -67,7 +67,7 @@ async function writePage(pool: pg.Pool, from: number): Promise<void> {
   const at = { nowMs, asOfMs: nowMs };
   await transaction(
     pool,
-    client => writeBatch(client, { account: 'default', run: 1 }, batch, at, 'as it came'),
+    client => writeBatch({ client, claim: { account: 'default', run: 1 }, at, care: 'as it came' }, batch),
     withKeptPlans,
   );
 }

@@ -84,10 +84,8 @@ async function writtenBy(client: pg.ClientBase, work: () => Promise<void>): Prom
   return names;
 }
 
-const nothing = { inserted: 0, updated: 0, unchanged: 0, deleted: 0, rejected: 0, cleaned: 0 };
 /** All different, so that none is written for another. */
 const counts = { seen: 5, inserted: 1, updated: 2, unchanged: 3, deleted: 9, rejected: 6, cleaned: 7, credits: 1 };
-const books = { stored: [], rejects: [], drift: [] } as const;
 /** These minutes since the beginning. */
 const range = (from: number, to: number) => ({ from: beginMs + from * minuteMs, to: beginMs + to * minuteMs });
 const claimOf = (held: Held) => ({ ...keyOf(held), token: held.token, kind: 'sync', again: false }) as const;
@@ -231,7 +229,7 @@ function ofClaim(held: Held): Act[] {
       list: string,
       covered: ReturnType<typeof range> | undefined,
       expected?: number,
-    ) => product.keepBooks(client, claim, at, { ...books, counts, list, expected, proof: covered ? { covered } : {} });
+    ) => product.keepBooks({ client, claim, at }, { counts, list, expected, proof: covered ? { covered } : {} });
     return product.commitTogether({ pg: pool, streams: [] }, async client => {
       await client.query('insert into public.pages values ($1)', [claim.token]);
       const written = await writtenBy(client, () =>
@@ -276,8 +274,9 @@ function ofClaim(held: Held): Act[] {
         fenced(
           product.commitTogether({ pg: pool, streams: [] }, async client => {
             await client.query('insert into public.pages values ($1)', [held.token]);
-            const one = { ...books, counts: { ...nothing, seen: 5, credits: 1 }, proof: { covered: range(-3, -2) } };
-            await product.keepBooks(client, claimOf(held), { nowMs: now.getTime(), asOfMs: now.getTime() }, one);
+            const tx = { client, claim: claimOf(held), at: { nowMs: now.getTime(), asOfMs: now.getTime() } };
+            const one = { counts: { seen: 5, credits: 1 }, proof: { covered: range(-3, -2) } };
+            await product.keepBooks(tx, one);
           }),
         ),
       (before, { counts, credits }) =>

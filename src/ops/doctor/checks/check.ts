@@ -1,8 +1,10 @@
 /**
  * One check of the doctor: its name, what it checks, and the checks that it depends on. index.ts lists the checks;
- * run-checks.ts runs them.
+ * run-checks.ts runs them. A source brings checks of its own, so nothing here knows the settings of the program.
  */
-import type { AccountContext, DoctorContext } from '../doctor-context.ts';
+import type pg from 'pg';
+import type { Clock } from '../../../clock.ts';
+import type { Context } from '../../../engine/context.ts';
 
 /** `skipped`: the check could not run, or has no data; `says` is the reason. */
 export type State = 'ok' | 'warn' | 'fail' | 'skipped';
@@ -35,19 +37,31 @@ interface Common {
   readonly needs?: readonly string[];
 }
 
-/** Runs once per process. */
-interface ProcessCheck extends Common {
+/** Runs once per process. `P`: what the doctor brings of it. */
+export interface ProcessCheck<P> extends Common {
   readonly of: 'process';
-  run(context: DoctorContext): Promise<Answer> | Answer;
+  run(context: P): Promise<Answer> | Answer;
 }
 
-/** Runs once per account. */
-interface AccountCheck extends Common {
+/** Runs once per account. `A`: what the doctor brings of it. */
+export interface AccountCheck<A> extends Common {
   readonly of: 'account';
-  run(context: AccountContext): Promise<Answer> | Answer;
+  run(context: A): Promise<Answer> | Answer;
 }
 
-export type Check = ProcessCheck | AccountCheck;
+/** What a check of a source works with. `Part`: what the source adds to the configuration of an account. */
+export interface SourceContext<Part> {
+  readonly account: string;
+  readonly config: Part;
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+  ctx(): Promise<Context>;
+  warehouse(): Promise<{ readonly pg: pg.Pool }>;
+  /** `aheadMs`: of the database's clock, relative to ours. */
+  server(): Promise<{ readonly aheadMs: number }>;
+}
+
+export type SourceCheck<Part> = AccountCheck<SourceContext<Part>>;
 
 /** An array if the check has several findings. */
 export type Answer = Finding | readonly Finding[];

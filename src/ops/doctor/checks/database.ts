@@ -16,8 +16,8 @@ import { UsageError } from '../../../errors.ts';
 import { sources } from '../../../sources/index.ts';
 import { liveProcesses } from '../../../status/workers.ts';
 import { count } from '../../../words.ts';
-import type { DoctorContext } from '../doctor-context.ts';
-import { type Check, fail, ok, warn } from './check.ts';
+import type { Check, DoctorContext } from '../doctor-context.ts';
+import { fail, ok, warn } from './check.ts';
 import { judgeClocks } from './clocks.ts';
 
 /** Connection that holds the presence lock of a process. */

@@ -1,6 +1,6 @@
 /** The checks of `doctor` in their order: a check comes after those that it needs. */
 import { sources } from '../../../sources/index.ts';
-import type { Check } from './check.ts';
+import type { Check } from '../doctor-context.ts';
 import { databaseChecks } from './database.ts';
 import { lakeChecks } from './lake.ts';
 import { queueChecks } from './queue.ts';

@@ -1,7 +1,8 @@
 /** The lake: whether its engine can be used, and how far it is. */
 import { lakePackage } from '../../../lake/package.ts';
 import { readLakeStatus } from '../../../lake/state.ts';
-import { type Check, fail, ok, skipped, warn } from './check.ts';
+import type { Check } from '../doctor-context.ts';
+import { fail, ok, skipped, warn } from './check.ts';
 
 /** More than a day: a schedule of once a day is kept. */
 const lateSeconds = 26 * 3600;

@@ -7,9 +7,9 @@ import { command } from '../../../engine/runs/pauses.ts';
 import { waitingWork } from '../../../engine/runs/runs.ts';
 import { liveProcesses } from '../../../status/workers.ts';
 import { count } from '../../../words.ts';
-import type { AccountContext } from '../doctor-context.ts';
+import type { AccountContext, Check } from '../doctor-context.ts';
 import { hasQueueTables, openRuns } from '../doctor-state.ts';
-import { type Check, fail, ok, skipped, warn } from './check.ts';
+import { fail, ok, skipped, warn } from './check.ts';
 
 const noRedis = 'REDIS_URL is not set: the queue lives in PostgreSQL';
 /** Share of its memory, or of its client limit, from which a Redis counts as nearly full. */

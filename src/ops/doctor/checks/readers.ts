@@ -1,7 +1,8 @@
 /** Checks of the readers: each has the rights that it was given, and no others. */
 import { publicMayCreate, readersOf, stoppedDumpers, unfilteredViews } from '../../../privacy/readers.ts';
 import { count } from '../../../words.ts';
-import { type Check, ok, warn } from './check.ts';
+import type { Check } from '../doctor-context.ts';
+import { ok, warn } from './check.ts';
 
 export const readerChecks: readonly Check[] = [
   {

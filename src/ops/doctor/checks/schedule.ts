@@ -5,7 +5,8 @@ import { configuredSources } from '../../../app/context.ts';
 import { nextSlots, plansFor, type Timetable, timetables } from '../../../engine/queue/schedule.ts';
 import { command } from '../../../engine/runs/pauses.ts';
 import { streams, streamsOf } from '../../../sources/index.ts';
-import { type Check, ok, skipped, warn } from './check.ts';
+import type { Check } from '../doctor-context.ts';
+import { ok, skipped, warn } from './check.ts';
 
 const area = 'schedule' as const;
 const minuteMs = 60_000;

@@ -11,8 +11,8 @@ import { isTooOld, leastNode } from '../../../node-version.ts';
 import { sources } from '../../../sources/index.ts';
 import { count } from '../../../words.ts';
 import { isLoopback } from '../../page/auth.ts';
-import type { DoctorContext } from '../doctor-context.ts';
-import { type Check, type Finding, fail, ok, skipped, warn } from './check.ts';
+import type { Check, DoctorContext } from '../doctor-context.ts';
+import { type Finding, fail, ok, skipped, warn } from './check.ts';
 
 /** A shorter secret would match command lines by chance. */
 const leastSecret = 8;

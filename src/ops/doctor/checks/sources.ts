@@ -3,8 +3,9 @@ import { ShelfdeskError, Spent } from '../../../errors.ts';
 import { cannotOf } from '../../../sources/cannot.ts';
 import { sources } from '../../../sources/index.ts';
 import { count } from '../../../words.ts';
+import type { Check } from '../doctor-context.ts';
 import { shortPages } from '../doctor-state.ts';
-import { type Check, fail, ok, skipped, warn } from './check.ts';
+import { fail, ok, skipped, warn } from './check.ts';
 
 const asked = sources.filter(source => source.checks === undefined);
 

@@ -12,8 +12,9 @@ import { readProblems } from '../../../status/problems.ts';
 import { liveProcesses } from '../../../status/workers.ts';
 import { count } from '../../../words.ts';
 import { oldDemo } from '../../old-demo.ts';
+import type { Check } from '../doctor-context.ts';
 import { countDrift, knownAccounts, newDrift, openRuns } from '../doctor-state.ts';
-import { type Check, fail, ok, warn } from './check.ts';
+import { fail, ok, warn } from './check.ts';
 
 const area = 'the work' as const;
 const hourMs = 3_600_000;

@@ -3,20 +3,11 @@
 import { createHash } from 'node:crypto';
 import type { Lane } from '../../../engine/budget/budget.ts';
 import { newOnes, noteAges } from '../../../engine/commit/change-latency.ts';
-import {
-  type Care,
-  keepBooks,
-  type Moment,
-  noCounts,
-  textOf,
-  type Written,
-  withCare,
-  writeBatch,
-} from '../../../engine/commit/commit.ts';
-import { commitWork } from '../../../engine/commit/commit-work.ts';
+import { commitWork, keepBooks, withCare } from '../../../engine/commit/commit.ts';
+import type { Tx, Written } from '../../../engine/commit/page.ts';
+import { screen, writeBatch } from '../../../engine/commit/rows.ts';
 import type { Context } from '../../../engine/context.ts';
 import { noteSize } from '../../../engine/coverage/pages.ts';
-import type { Client } from '../../../engine/database/pool.ts';
 import type { Reply } from '../../../engine/http/request.ts';
 import { bareBatch, driftOf, idsBatch, itemsBatch, rejectOf } from '../../../engine/load/batch.ts';
 import { laneOf } from '../../../engine/load/commit-reply.ts';
@@ -25,7 +16,6 @@ import { isSame, readShelf } from '../../../engine/reading/collection.ts';
 import type { Ms } from '../../../engine/reading/reading.ts';
 import type { Claim } from '../../../engine/runs/claims.ts';
 import { Gone, Retry, Spent } from '../../../errors.ts';
-import { nobody } from '../../../privacy/redact.ts';
 import type { Row, ShelfStream } from '../../source.ts';
 import { booksOf } from '../open.ts';
 import { membersOf, noteReading, type Reading, type ShelfKey, shelve } from './shelf-rows.ts';
@@ -165,7 +155,7 @@ export const doubtOf = (ids: readonly string[]) =>
 const noteDoubt = ({ ctx, claim }: Job, key: ShelfKey, reading: Reading): Promise<void> =>
   commitWork(ctx, claim, 0, async client => {
     await noteReading(client, key, reading);
-    return {};
+    return undefined;
   });
 
 /** Fetches the shelf itself; undefined on failure, which the request for its volumes will report. */
@@ -197,24 +187,24 @@ function idsOf({ records, unreadable, arrived }: Reply<Row>): string[] {
 
 /** Stores the volumes of a read, as the list shows them, and their positions. */
 export async function storeShelf(
-  { claim, stream }: Job,
+  tx: Tx,
+  stream: Shelves,
   key: ShelfKey,
   found: Pick<Found, 'replies' | 'startIndex' | 'whole' | 'reading' | 'changedMs' | 'movedMs'>,
-  { client, care, at }: { client: Client; care: Care; at: Moment },
 ): Promise<{ listed: Written; shelved: Awaited<ReturnType<typeof shelve>> }> {
   const { batch, unreadable } = itemsBatch(stream.members, found.replies);
-  const listed = await writeBatch(client, claim, batch, at, care);
+  const listed = await writeBatch(tx, batch);
   // If a row cannot be stored, its id still is: the position is known, and the volume is fetched by id.
   const left = new Set(listed.rejects.map(({ recordId }) => recordId!));
-  if (left.size > 0) await writeBatch(client, claim, idsBatch(stream.members, batch, left), at, care);
+  if (left.size > 0) await writeBatch(tx, idsBatch(stream.members, batch, left));
   const places = batch.records.map(({ place }) => place);
-  const shelved = await shelve(client, key, {
-    text: textOf(left.size > 0 ? bareBatch(batch, left) : batch, places, care, nobody).text,
+  const shelved = await shelve(tx.client, key, {
+    text: (await screen(tx, left.size > 0 ? bareBatch(batch, left) : batch)).text,
     positions: places.map(place => found.startIndex + place),
     // A record without a readable id may be any volume that was not seen.
     all: found.whole && unreadable.length === 0,
-    nowMs: at.nowMs,
-    asOfMs: at.asOfMs,
+    nowMs: tx.at.nowMs,
+    asOfMs: tx.at.asOfMs,
     changedMs: found.changedMs,
     movedMs: found.movedMs,
     beforeMs: found.reading?.asOfMs,
@@ -236,7 +226,8 @@ async function commitShelf({ ctx, claim, stream }: Job, key: ShelfKey, found: Fo
   const { batch, unreadable } = itemsBatch(stream.members, found.replies);
   const name = `${key.owner}/${key.shelf}/volumes`;
   await withCare(ctx, async (client, care) => {
-    const { listed, shelved } = await storeShelf({ ctx, claim, stream }, key, found, { client, care, at });
+    const tx = { client, claim, at, care };
+    const { listed, shelved } = await storeShelf(tx, stream, key, found);
     if (found.whole) await noteShort(client, { ctx, claim, stream }, key.owner, found.replies);
     if (found.whole) await noteReading(client, key, { asOfMs: found.asOf, version: found.version });
     // If the shelf does not tell when it changed, only the time of the read is known, which is no change latency.
@@ -252,15 +243,14 @@ async function commitShelf({ ctx, claim, stream }: Job, key: ShelfKey, found: Fo
       askId: name,
     }));
     const { seen, inserted, updated, deleted } = shelved;
-    await keepBooks(client, claim, at, {
+    await keepBooks(tx, {
       counts: {
-        ...noCounts(),
         ...{ seen, inserted, updated, deleted, unchanged: seen - inserted - updated },
         rejected: refused.length,
         cleaned: listed.counts.cleaned,
         credits,
       },
-      personal: batch.personal,
+      filter: batch.filter,
       rejects: refused,
       stored: [name],
       drift: driftOf(

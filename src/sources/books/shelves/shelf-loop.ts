@@ -4,15 +4,14 @@
  * does not show, is skipped and reported; the rest continues.
  */
 
-import { keepBooks, withCare, writeBatch } from '../../../engine/commit/commit.ts';
-import { commitWork } from '../../../engine/commit/commit-work.ts';
+import { commitWork, keepBooks, withCare } from '../../../engine/commit/commit.ts';
 import { openSince } from '../../../engine/commit/rejects.ts';
-import type { Context } from '../../../engine/context.ts';
+import { writeBatch } from '../../../engine/commit/rows.ts';
+import type { Context, Outcome } from '../../../engine/context.ts';
 import { isOfRecord } from '../../../engine/database/pool.ts';
 import { goneBy } from '../../../engine/deletions/lag.ts';
 import type { Reply } from '../../../engine/http/request.ts';
 import { byForce, driftOf, idsBatch, itemsBatch, rejectOf } from '../../../engine/load/batch.ts';
-import type { Outcome } from '../../../engine/load/list-loop.ts';
 import { ByPlace } from '../../../engine/load/too-large.ts';
 import { mostWithout } from '../../../engine/reading/collection.ts';
 import { covering, floorSecond, type Ms } from '../../../engine/reading/reading.ts';
@@ -122,18 +121,19 @@ async function commitList({ ctx, claim, stream }: Job, owner: string, replies: r
     // A shelf id is unique only with its owner.
     const named = (id: string | undefined) => (id === undefined ? owner : `${owner}/${id}`);
     await withCare(ctx, async (client, care) => {
-      const { counts, rejects } = await writeBatch(client, claim, batch, at, care);
+      const tx = { client, claim, at, care };
+      const { counts, rejects } = await writeBatch(tx, batch);
       // If a row cannot be stored, its id still is, because the content of the shelf refers to it.
       const left = new Set(rejects.map(({ recordId }) => recordId!));
-      if (left.size > 0) await writeBatch(client, claim, idsBatch(stream, batch, left), at, care);
+      if (left.size > 0) await writeBatch(tx, idsBatch(stream, batch, left));
       const refused = [...unreadable.map(one => rejectOf(one, batch)), ...rejects].map(reject => ({
         ...reject,
         recordId: reject.recordId && named(reject.recordId),
         askId: named(reject.recordId),
       }));
-      await keepBooks(client, claim, at, {
+      await keepBooks(tx, {
         counts: { ...counts, seen: reply.arrived, rejected: refused.length, credits },
-        personal: batch.personal,
+        filter: batch.filter,
         rejects: refused,
         stored: [owner, ...batch.records.map(({ id }) => named(id))],
         drift: driftOf(stream, reply.records, unreadable, counts.cleaned > 0, reply.notUtf8),
@@ -184,7 +184,7 @@ async function markDeleted(
     const { deleted } = await shelve(client, key, nothing);
     await markShelfDeleted(client, claim, key, changedMs, at.nowMs);
     const place = `${key.owner}/${key.shelf}`;
-    return { deleted: deleted + 1, stored: [place, `${place}/volumes`] };
+    return { counts: { deleted: deleted + 1 }, stored: [place, `${place}/volumes`] };
   });
 }
 

@@ -17,10 +17,10 @@ const table: Table = {
   key: ['owner_id', 'id'],
   leftOut: leftOutOf(shelf),
   oneReader: true,
-  columns: [derived('owner_id', '$7::text'), ...columnsOf(shelf)],
+  columns: [derived('owner_id', '$8::text'), ...columnsOf(shelf)],
 };
 
-/** Content of one shelf for comparison: $7 owner, $8 shelf, $9 positions. */
+/** Content of one shelf for comparison: $8 owner, $9 shelf, $10 positions. */
 const places: Table = {
   name: 'books.shelf_volumes',
   from: page,
@@ -29,10 +29,10 @@ const places: Table = {
   tombstone: '_removed_at',
   leftOut: leftOutOf(volume),
   columns: [
-    derived('owner_id', '$7::text'),
-    derived('shelf_id', '$8::text'),
+    derived('owner_id', '$8::text'),
+    derived('shelf_id', '$9::text'),
     text('id', 'volume_id'),
-    derived('position', '($9::int[])[n]'),
+    derived('position', '($10::int[])[n]'),
   ],
 };
 

@@ -2,8 +2,7 @@
  * Runs the audit of the catalog: re-reads random volumes, or shelves with their volumes, with spare requests, and
  * compares them with the stored rows.
  */
-import type { Context } from '../../../engine/context.ts';
-import type { Outcome } from '../../../engine/load/list-loop.ts';
+import type { Context, Outcome } from '../../../engine/context.ts';
 import type { Claim } from '../../../engine/runs/claims.ts';
 import type { Look } from '../../../engine/verify/compare-reply.ts';
 import { isFree } from '../../../engine/verify/is-free.ts';

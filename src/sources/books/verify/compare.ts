@@ -5,7 +5,8 @@
  * there.
  */
 
-import { attempt, type Batch, textOf } from '../../../engine/commit/commit.ts';
+import type { Batch } from '../../../engine/commit/page.ts';
+import { attempt, screen } from '../../../engine/commit/rows.ts';
 import type { Client } from '../../../engine/database/pool.ts';
 import type { StreamKey } from '../../../engine/database/stream-key.ts';
 import { goneBy } from '../../../engine/deletions/lag.ts';
@@ -25,7 +26,6 @@ import { compare } from '../../../engine/verify/comparison-sql.ts';
 import { kindOfEdit } from '../../../engine/verify/difference-kinds.ts';
 import { completeThrough, isReadBeside, type Standing } from '../../../engine/verify/findings.ts';
 import { Gone, Retry } from '../../../errors.ts';
-import { nobody } from '../../../privacy/redact.ts';
 import type { Row, ShelfStream, VolumeStream } from '../../source.ts';
 import { booksOf } from '../open.ts';
 import {
@@ -193,7 +193,7 @@ export async function examineContents(
   const { batch } = itemsBatch(shelves.members, replies);
   const record = recordOf(key);
   // If a volume appears twice, its first position counts.
-  const places = batch.records.filter(({ id }, i) => ids.indexOf(id) === i).map(({ place }) => place);
+  const once = { ...batch, records: batch.records.filter(({ id }, i) => ids.indexOf(id) === i) };
   const seenMs = Math.max(lastOf(replies), reading.asOfMs! + 1);
   const found = { ...read, reading, changedMs: seenMs, movedMs: seenMs };
   const base = subjectOf(look, shelves.key, { askedMs, asOfMs: read.asOf }, () => 'differs');
@@ -207,25 +207,26 @@ export async function examineContents(
       const isWritten = (await lastWritten(client, key, new Date(askedMs))) >= askedMs;
       return isWritten ? new Map(all.map(id => [id, 'unjudged'])) : verdicts;
     },
-    async differing(client, care, { asOfMs, nowMs }) {
-      const compared = (of: Batch, at: readonly number[], parents: readonly string[]) => {
-        const { text } = textOf({ ...of, parameters: () => [] }, at, care, nobody);
-        const parameters = [owner, shelf.id, at.map(place => read.startIndex + place)];
-        const asked = { account: claim.account, parents, asOfMs, nowMs };
-        return compare(client, { name: 'places', merge: shelves.members.places }, asked, { text, parameters });
+    async differing(tx) {
+      const compared = async (of: Batch, parents: readonly string[]) => {
+        const { text } = await screen(tx, of);
+        const parameters = [owner, shelf.id, of.records.map(({ place }) => read.startIndex + place)];
+        const asked = { account: claim.account, parents, ...tx.at };
+        return compare(tx.client, shelves.members.places, asked, { text, parameters });
       };
-      if (care !== 'one by one') return { found: await compared(batch, places, [shelf.id]), refused: 0 };
+      if (tx.care !== 'one by one') return { found: await compared(once, [shelf.id]), refused: 0 };
       // If PostgreSQL refuses a volume, its position is still compared, its content is not.
       const refused = new Set<string>();
-      for (const { place, id } of batch.records.filter(one => places.includes(one.place))) {
-        if (await attempt(client, async () => void (await compared(batch, [place], [])))) refused.add(id);
+      for (const one of once.records) {
+        const alone = { ...once, records: [one] };
+        if (await attempt(tx.client, async () => void (await compared(alone, [])))) refused.add(one.id);
       }
-      const found = await compared(bareBatch(batch, refused), places, [shelf.id]);
+      const found = await compared(bareBatch(once, refused), [shelf.id]);
       return { found: found.filter(({ at, id }) => at !== 'payload' || !refused.has(id)), refused: refused.size };
     },
-    async write(client, care, at) {
-      const { listed, shelved } = await storeShelf(job, key, found, { client, care, at });
-      await noteReading(client, key, { asOfMs: read.asOf, version: reading.version });
+    async write(tx) {
+      const { listed, shelved } = await storeShelf(tx, shelves, key, found);
+      await noteReading(tx.client, key, { asOfMs: read.asOf, version: reading.version });
       const { seen, inserted, updated, deleted } = shelved;
       const counts = { ...listed.counts, seen, inserted, updated, deleted, unchanged: seen - inserted - updated };
       return { counts, rejects: listed.rejects };

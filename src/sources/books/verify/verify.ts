@@ -3,10 +3,9 @@
  * one request each. It uses spare requests and stops when the daily quota is used up. It resumes when the quota resets.
  */
 
-import { type Context, sourceNow } from '../../../engine/context.ts';
+import { type Context, type Outcome, sourceNow } from '../../../engine/context.ts';
 import type { Client } from '../../../engine/database/pool.ts';
 import type { StreamKey } from '../../../engine/database/stream-key.ts';
-import type { Outcome } from '../../../engine/load/list-loop.ts';
 import type { Claim } from '../../../engine/runs/claims.ts';
 import type { Examined, Look } from '../../../engine/verify/compare-reply.ts';
 import { type Finding, isReadBeside } from '../../../engine/verify/findings.ts';

@@ -5,14 +5,14 @@
 
 import type { Lane } from '../../../engine/budget/budget.ts';
 import { noteAges } from '../../../engine/commit/change-latency.ts';
-import { keepBooks, withCare, writeBatch } from '../../../engine/commit/commit.ts';
+import { keepBooks, withCare } from '../../../engine/commit/commit.ts';
 import { openSince } from '../../../engine/commit/rejects.ts';
-import type { Context } from '../../../engine/context.ts';
+import { writeBatch } from '../../../engine/commit/rows.ts';
+import type { Context, Outcome } from '../../../engine/context.ts';
 import type { Reply } from '../../../engine/http/request.ts';
 import { countInARow, stillRejected } from '../../../engine/load/ask-again.ts';
 import { byForce, driftOf, rejectOf, singleBatch } from '../../../engine/load/batch.ts';
 import { noteFailure } from '../../../engine/load/failures.ts';
-import type { Outcome } from '../../../engine/load/list-loop.ts';
 import { fewRejects, isMostRejected, isPutOff, type Probe, probed } from '../../../engine/load/probe.ts';
 import type { Ms } from '../../../engine/reading/reading.ts';
 import type { Claim } from '../../../engine/runs/claims.ts';
@@ -142,7 +142,8 @@ async function commitVolume(
   const batch = claim.again ? byForce(single) : single;
   const unreadable = reply.unreadable.map(one => rejectOf(one, batch, volume.id));
   return withCare(ctx, async (client, care) => {
-    const { counts, rejects } = await writeBatch(client, claim, batch, at, care);
+    const tx = { client, claim, at, care };
+    const { counts, rejects } = await writeBatch(tx, batch);
     const refused = [...unreadable, ...rejects];
     if (refused.length === 0) {
       const changedMs = volume.since === null ? undefined : await volumeChanged(client, claim.account, volume.id);
@@ -150,9 +151,9 @@ async function commitVolume(
         await noteAges(client, claim, [changedMs], booksOf(ctx).send.sourceNow() ?? reply.asOf);
       await noteChecked(client, claim.account, volume, reply.asOf);
     }
-    await keepBooks(client, claim, at, {
+    await keepBooks(tx, {
       counts: { ...counts, seen: 1, rejected: refused.length, credits },
-      personal: batch.personal,
+      filter: batch.filter,
       rejects: refused,
       stored: [volume.id],
       drift: driftOf(stream, reply.records, reply.unreadable, counts.cleaned > 0, reply.notUtf8),

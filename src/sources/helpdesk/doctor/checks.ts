@@ -3,17 +3,17 @@
 import { limitsTold } from '../../../engine/budget/limits-told.ts';
 import { command } from '../../../engine/runs/pauses.ts';
 import { ShelfdeskError } from '../../../errors.ts';
-import { type Check, fail, ok, skipped, warn } from '../../../ops/doctor/checks/check.ts';
+import { fail, ok, type SourceCheck, type SourceContext, skipped, warn } from '../../../ops/doctor/checks/check.ts';
 import { judgeSource } from '../../../ops/doctor/checks/clocks.ts';
-import type { AccountContext } from '../../../ops/doctor/doctor-context.ts';
 import { readClocks } from '../../../status/off-clocks.ts';
 import { count } from '../../../words.ts';
+import type { HelpdeskPart } from '../settings.ts';
 import { oldestTickets } from './oldest-tickets.ts';
 
 const dayMs = 24 * 3_600_000;
 const area = 'help desk' as const;
 
-export const helpdeskChecks: readonly Check[] = [
+export const helpdeskChecks: readonly SourceCheck<HelpdeskPart>[] = [
   {
     name: 'help desk',
     area,
@@ -99,12 +99,12 @@ export const helpdeskChecks: readonly Check[] = [
   },
 ];
 
-async function limits(context: AccountContext) {
+async function limits(context: SourceContext<HelpdeskPart>) {
   const since = new Date((await databaseNow(context)) - dayMs);
   return limitsTold((await context.warehouse()).pg, context.account, 'helpdesk', since);
 }
 
 /** The budget uses the database's clock. */
-async function databaseNow({ clock, server }: AccountContext): Promise<number> {
+async function databaseNow({ clock, server }: SourceContext<HelpdeskPart>): Promise<number> {
   return clock.now() + (await server()).aheadMs;
 }

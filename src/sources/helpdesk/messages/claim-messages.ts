@@ -4,8 +4,8 @@
  */
 
 import { noteAges } from '../../../engine/commit/change-latency.ts';
-import type { Moment, Writer } from '../../../engine/commit/commit.ts';
 import { keepChanges, without } from '../../../engine/commit/merge.ts';
+import type { Moment, Writer } from '../../../engine/commit/page.ts';
 import type { Client } from '../../../engine/database/pool.ts';
 import type { Ms } from '../../../engine/reading/reading.ts';
 import { tickets } from '../tickets.ts';

@@ -8,13 +8,12 @@
 
 import type { Lane } from '../../../engine/budget/budget.ts';
 import { dueRejects, openSince, saidGone } from '../../../engine/commit/rejects.ts';
-import type { Context } from '../../../engine/context.ts';
+import type { Context, Outcome } from '../../../engine/context.ts';
 import { wasThere } from '../../../engine/deletions/was-there.ts';
 import type { Reply } from '../../../engine/http/request.ts';
 import { countInARow, stillRejected, type Told } from '../../../engine/load/ask-again.ts';
 import { Commits, commitNow } from '../../../engine/load/commit-queue.ts';
 import { noteFailure } from '../../../engine/load/failures.ts';
-import type { Outcome } from '../../../engine/load/list-loop.ts';
 import { fewRejects, isMostRejected, isPutOff, probed } from '../../../engine/load/probe.ts';
 import { farFuture, type Ms } from '../../../engine/reading/reading.ts';
 import type { Claim, Work } from '../../../engine/runs/claims.ts';

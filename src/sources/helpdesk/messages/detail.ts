@@ -1,19 +1,18 @@
 /** Stores the detail of one record: the record, its members and the embedded names, in one transaction. */
 
+import { commitWork, keepBooks } from '../../../engine/commit/commit.ts';
 import {
   add,
-  attempt,
   type Batch,
   type Care,
-  keepBooks,
   type Moment,
   noCounts,
+  type Reject,
+  type Tx,
   type Writer,
   type Written,
-  writeBatch,
-} from '../../../engine/commit/commit.ts';
-import { commitWork } from '../../../engine/commit/commit-work.ts';
-import type { Reject } from '../../../engine/commit/rejects.ts';
+} from '../../../engine/commit/page.ts';
+import { attempt, writeBatch } from '../../../engine/commit/rows.ts';
 import type { Context } from '../../../engine/context.ts';
 import { type Client, transaction } from '../../../engine/database/pool.ts';
 import { buriedBy } from '../../../engine/deletions/lag.ts';
@@ -66,17 +65,17 @@ export function detailOf(
   };
   const write = async (client: Client, care: Care, before?: Written) => {
     const found = await reading;
-    const at = moment();
-    const written = await writeDetail(client, claim, stream, { reply, found }, ticket, at, care, before);
+    const tx = { client, claim, at: moment(), care };
+    const written = await writeDetail(tx, stream, { reply, found }, ticket, before);
     const { current, seen, counts, refused, members, unreadable, takenOver, mayClear } = written;
     const drift = [
       ...(found?.drift ?? []),
       ...driftOf(stream, members, unreadable, counts.cleaned > 0, reply.notUtf8),
       ...driftOfTaken(stream, takenOver),
     ];
-    await keepBooks(client, claim, at, {
+    await keepBooks(tx, {
       counts: { ...counts, seen, rejected: refused.length, credits },
-      personal: stream.personalRules,
+      filter: stream.personal,
       rejects: refused,
       // A reply that replaced no members clears no rejects.
       stored: current && mayClear ? [ticket.id] : [],
@@ -91,13 +90,10 @@ export function detailOf(
     const reject = { recordId: ticket.id, askId: ticket.id, reason: message, payload: reply.text };
     const at = { nowMs: ctx.clock.now(), asOfMs: reply.asOf };
     return transaction(ctx.pg, client =>
-      keepBooks(client, claim, at, {
-        counts: { ...noCounts(), rejected: 1, credits },
-        personal: stream.personalRules,
-        rejects: [reject],
-        stored: [],
-        drift: [],
-      }),
+      keepBooks(
+        { client, claim, at },
+        { counts: { rejected: 1, credits }, filter: stream.personal, rejects: [reject] },
+      ),
     );
   };
   const committed = () => {
@@ -161,15 +157,13 @@ export async function membersOf(stream: Detail, reply: Reply<Row>): Promise<Memb
 
 /** Writes the rows of a detail, without counters and rejects. `before`: a merge for several records has written the members. */
 export async function writeDetail(
-  client: Client,
-  writer: Writer,
+  tx: Tx<Writer>,
   stream: Detail,
   { reply, found }: { readonly reply: Reply<Row>; readonly found: Members | undefined },
   ticket: Wanted,
-  at: Moment,
-  care: Care,
   before?: Written,
 ): Promise<WrittenDetail> {
+  const { client, claim: writer, at, care } = tx;
   const [record] = reply.records;
   const whole = singleBatch(stream.of, reply);
   const unreadable = [...reply.unreadable, ...(found?.unreadable ?? [])];
@@ -190,7 +184,7 @@ export async function writeDetail(
         ? (await claimSame(client, writer, [claimed], at, { onlyFirst: false })).get(claimed)
         : undefined;
     if (!taken) {
-      const parent = await writeBatch(client, writer, parentBatch(stream, reply), at, care);
+      const parent = await writeBatch(tx, parentBatch(stream, reply));
       refused.push(...parent.rejects.map(reject => ({ ...reject, askId: ticket.id })));
       counts.cleaned += parent.counts.cleaned;
       taken = await claimMessages(client, writer, claimed, at.sourceMs);
@@ -198,7 +192,7 @@ export async function writeDetail(
     current = taken !== undefined;
     if (taken) {
       const members = taken.first ? { ...found.batch, parents: [] } : found.batch;
-      const written = await writeBatch(client, writer, members, at, care);
+      const written = await writeBatch(tx, members);
       add(counts, written.counts);
       const { inserted, updated, deleted } = written.counts;
       if (inserted + updated + deleted > 0) await keepReading(client, writer, record.id, taken, at);
@@ -267,5 +261,6 @@ function nameTexts(name: Name<Row>, reply: Reply<Row>, care: Care): NamePart[] {
 export const markDeleted = (ctx: Context, claim: Claim, id: string, asOfMs: Ms): Promise<void> =>
   commitWork(ctx, claim, asOfMs, async (client, { nowMs }) => {
     const gone = { byMs: buriedBy(helpdeskOf(ctx), asOfMs), lookbackMs: helpdeskOf(ctx).lookbackMs };
-    return { deleted: await markTicketDeleted(client, claim, id, asOfMs, new Date(nowMs), gone), stored: [id] };
+    const deleted = await markTicketDeleted(client, claim, id, asOfMs, new Date(nowMs), gone);
+    return { counts: { deleted }, stored: [id] };
   });

@@ -22,7 +22,7 @@ const shown = `(select k.ticket ->> 'id' as ticket_id, e.record, row_number() ov
 export const messages: DetailStream<TicketInDetail, Message> = {
   kind: 'detail',
   ...identify('helpdesk', 'messages'),
-  personalRules: personalRules.messages,
+  personal: personalRules.messages,
   schedule: [],
   target: '15m',
   of: tickets,
@@ -39,13 +39,13 @@ export const messages: DetailStream<TicketInDetail, Message> = {
       name: 'helpdesk.messages',
       rows: rowsOf('messages'),
       from: shown,
-      asOf: '($9::timestamptz[])[n]',
+      asOf: '($10::timestamptz[])[n]',
       parent: 'ticket_id',
       leftOut: [...leftOutOf(message), 'attachments'],
       columns: columnsOf(message, {
-        id: [derived('ticket_id', 'ticket_id'), derived('position', '($8::int[])[n]')],
+        id: [derived('ticket_id', 'ticket_id'), derived('position', '($9::int[])[n]')],
         // A body removed from the record for good has no plain text either.
-        more_body: [derived('body_text', `case when record ->> 'body' is not null then ($7::text[])[n] end`)],
+        more_body: [derived('body_text', `case when record ->> 'body' is not null then ($8::text[])[n] end`)],
       }),
     },
     [

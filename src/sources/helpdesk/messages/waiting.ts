@@ -3,7 +3,7 @@
  * ticket can be lost. A ticket whose read failed has an open reject and waits until the reject is due.
  */
 import type pg from 'pg';
-import type { Writer } from '../../../engine/commit/commit.ts';
+import type { Writer } from '../../../engine/commit/page.ts';
 import { isFarAhead } from '../../../engine/commit/rejects.ts';
 import type { Client } from '../../../engine/database/pool.ts';
 import { bury } from '../../../engine/deletions/bury.ts';

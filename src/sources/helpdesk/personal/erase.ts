@@ -199,7 +199,7 @@ export async function noteNew(
   client: Queryable,
   account: string,
   tickets: readonly string[],
-  nowMs: number,
+  now: Date,
 ): Promise<string[]> {
   const clean = [...new Set(tickets.map(id => cleanText(id).text))].toSorted();
   const { rows } = await client.query<{ id: string }>({
@@ -216,7 +216,7 @@ export async function noteNew(
         insert into sync.erased_tickets (account_id, ticket_id, erased_at)
         select $1, a.id, $3 from asked a where not a.here order by a.id on conflict do nothing)
       select a.id from asked a where a.here`,
-    values: [account, clean, new Date(nowMs)],
+    values: [account, clean, now],
   });
   return rows.map(({ id }) => id);
 }

@@ -1,23 +1,28 @@
 /** The privacy rules of the help desk's streams: finding, redacting and erasing customers. */
 import { holdingOf } from '../../../privacy/contact-normalisation.ts';
-import { noClues, type People, type PersonalRules } from '../../../privacy/redact.ts';
+import { withFilter } from '../../../privacy/filter.ts';
+import { noClues, type People } from '../../../privacy/redact.ts';
 import { contactsOf } from '../../record/personal.ts';
 import { tables } from '../records.ts';
 import { changesOf, customersHere, impersonal, keptInChanges, noteNew, reduceRows, withFiles } from './erase.ts';
 import { cluesIn, cluesOf, contactsOfAsked, foundIn, kept, type Personal, redact } from './redact.ts';
 
-const rulesOf = (stream: Personal): PersonalRules => ({
-  stream,
-  cluesIn: text => cluesIn(stream, text),
-  cluesOf: (text, of) => cluesOf(stream, text, of),
-  // A message belongs to the customer of its ticket, so the ticket's id is used.
-  idsOf: (recordId, askId) => (stream === 'helpdesk.messages' ? [askId] : [recordId, askId]),
-  foundIn: (text, erased) => foundIn(stream, text, erased),
-  furtherIn: (text, erased) => (stream === 'helpdesk.customers' ? contactsOfAsked(text, erased) : noClues),
-  redact: (text, erased) => redact(stream, text, erased),
-  noteNew,
-  people,
-});
+const rulesOf = (stream: Personal) =>
+  withFilter({
+    stream,
+    cluesIn: text => cluesIn(stream, text),
+    // A message belongs to the customer of its ticket, so the ticket's id is used.
+    cluesOf: ({ text, recordId, askId }) =>
+      cluesOf(stream, text, stream === 'helpdesk.messages' ? [askId] : [recordId, askId]),
+    foundIn(text, erased) {
+      const { customers, tickets } = foundIn(stream, text, erased);
+      const further = stream === 'helpdesk.customers' ? contactsOfAsked(text, erased) : noClues;
+      return { customers: [...customers, ...further.customers], tickets, contacts: further.contacts };
+    },
+    redact: (text, erased) => redact(stream, text, erased),
+    noteNew,
+    people,
+  });
 
 const people: People = {
   source: 'helpdesk',

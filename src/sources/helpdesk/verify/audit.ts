@@ -4,8 +4,7 @@
  * soon as another run needs the source.
  */
 
-import { type Context, sourceNow } from '../../../engine/context.ts';
-import type { Outcome } from '../../../engine/load/list-loop.ts';
+import { type Context, type Outcome, sourceNow } from '../../../engine/context.ts';
 import type { Claim } from '../../../engine/runs/claims.ts';
 import type { Look } from '../../../engine/verify/compare-reply.ts';
 import { isFree } from '../../../engine/verify/is-free.ts';

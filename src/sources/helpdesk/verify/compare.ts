@@ -1,8 +1,10 @@
 /** Compares tickets with their messages, and the names that they embed, with stored rows. */
 
-import { add, keepBooks, noCounts, withCare, writeBatch } from '../../../engine/commit/commit.ts';
+import { keepBooks, withCare } from '../../../engine/commit/commit.ts';
 import type { Merge } from '../../../engine/commit/merge.ts';
-import { type Reject, settleRejects } from '../../../engine/commit/rejects.ts';
+import { add, noCounts, type Reject } from '../../../engine/commit/page.ts';
+import { settle } from '../../../engine/commit/rejects.ts';
+import { writeBatch } from '../../../engine/commit/rows.ts';
 import { sourceNow } from '../../../engine/context.ts';
 import type { Client } from '../../../engine/database/pool.ts';
 import { streamKey } from '../../../engine/database/stream-key.ts';
@@ -100,14 +102,15 @@ async function examineMessages(
     const ours = (await standingOf(client, claim.account, tickets, [record.id], now)).get(record.id);
     const isSame =
       ours !== undefined && !ours.hasTombstone && ours.hasMessages && ours.updatedMs === stream.version(record);
-    const { found: all, refused } = await differingOf(client, claim, batch, care, at);
+    const tx = { client, claim, at, care };
+    const { found: all, refused } = await differingOf(tx, batch);
     const judged = isSame && unreadable.length === 0 && refused === 0;
     const counts = noCounts();
     const rejects: Reject[] = [];
     const ofMessages = { account: claim.account, stream: stream.key };
     const aside = await setAside(client, ofMessages, [...new Set(all.map(({ id }) => id))]);
     if (judged && all.length > 0 && repair) {
-      const written = await writeBatch(client, claim, byForce(batch), at, care);
+      const written = await writeBatch(tx, byForce(batch));
       add(counts, written.counts);
       rejects.push(...written.rejects.map(reject => ({ ...reject, askId: record.id })));
     }
@@ -134,14 +137,8 @@ async function examineMessages(
     }
     await more?.(client);
     const stored = all.length > 0 && judged && repair ? [record.id] : [];
-    await settleRejects(client, ofMessages, { stored, rejects, personal: batch.personal }, at);
-    await keepBooks(client, claim, at, {
-      counts: { ...counts, seen: 1, rejected: rejects.length, credits },
-      rejects: [],
-      stored: [],
-      drift: [],
-      expected,
-    });
+    await settle({ ...tx, claim: ofMessages }, { stored, rejects, filter: batch.filter });
+    await keepBooks(tx, { counts: { ...counts, seen: 1, rejected: rejects.length, credits }, expected });
     return unreadable.length === 0 && refused === 0;
   });
 }
@@ -204,8 +201,7 @@ async function examineNames(
       }));
       await writeFindings(client, claim, findings, { ...at, random });
     }
-    const counts = { ...noCounts(), credits: 0 };
-    await keepBooks(client, claim, at, { counts, rejects: [], stored: [], drift: [] });
+    await keepBooks({ client, claim, at }, {});
   });
 }
 

@@ -3,8 +3,7 @@
  * messages. All messages are read ticket by ticket.
  */
 
-import type { Context } from '../../../engine/context.ts';
-import type { Outcome } from '../../../engine/load/list-loop.ts';
+import type { Context, Outcome } from '../../../engine/context.ts';
 import type { Claim } from '../../../engine/runs/claims.ts';
 import { fromPlace } from '../../../engine/verify/one-by-one.ts';
 import type { Verifying } from '../../../engine/verify/read-whole.ts';

@@ -1,58 +1,13 @@
 /**
- * Screens a page for erased people, in the transaction that stores it and under a lock that excludes erasures until it
- * ends. If the account has no erased people, the merge itself notices that (commit.ts); otherwise this file looks up
- * the ids and contact values of the page.
+ * Looks up who of a text was erased, in the transaction that stores it and under a lock that excludes erasures until it ends. If
+ * the account has no erased people, the merge itself notices that (engine/commit/rows.ts).
  */
 
+import type { Aside } from '../engine/commit/page.ts';
 import type { Queryable } from '../engine/database/pool.ts';
 import { ExactNumber, parseJson } from '../engine/exact-json.ts';
 import { cleanText } from '../engine/json-text.ts';
-import type { Ms } from '../engine/reading/reading.ts';
-import { type Clues, concerns, type Erased, isAnybody, nobody, type PersonalRules } from './redact.ts';
-
-/**
- * The page shows erased people under unknown ids. The caller erases their stored data first and then stores the page
- * again.
- */
-export class FoundAgain extends Error {
-  readonly account: string;
-  readonly found: Clues;
-  readonly nowMs: Ms;
-
-  constructor(account: string, found: Clues, nowMs: Ms) {
-    super('the page shows somebody who was erased, under another id');
-    this.account = account;
-    this.found = found;
-    this.nowMs = nowMs;
-  }
-}
-
-/** Runs before a text is stored or compared. Calls `text` only if the account has erased people. */
-export async function screen(
-  client: Queryable,
-  account: string,
-  rules: PersonalRules,
-  text: () => string,
-  nowMs: Ms,
-): Promise<Erased> {
-  if (!(await anyErased(client, account))) return nobody;
-  const page = text();
-  const erased = await lookUp(client, account, rules.cluesIn(page));
-  if (isAnybody(erased)) await rules.clearStored?.(client, account, { page, erased, now: new Date(nowMs) });
-  const found = rules.foundIn(page, erased);
-  const further = rules.furtherIn(page, erased);
-  const here = found.tickets.length > 0 ? await rules.noteNew!(client, account, found.tickets, nowMs) : [];
-  const customers = [...found.customers, ...further.customers];
-  if (customers.length + here.length > 0)
-    throw new FoundAgain(account, { customers, tickets: here, contacts: further.contacts }, nowMs);
-  return { ...erased, tickets: new Set([...erased.tickets, ...found.tickets]) };
-}
-
-/** A text outside its record, with ids of the record or of its ticket. */
-export interface Aside {
-  readonly text: string | undefined;
-  readonly of: readonly (string | undefined)[];
-}
+import { type Clues, concerns, type Erased, type PersonalRules } from './redact.ts';
 
 /**
  * Returns those of the records that belong to erased people or hold a contact value of one anywhere, and those for which that is
@@ -65,10 +20,10 @@ export async function concerning(
   all: readonly Aside[],
 ): Promise<ReadonlySet<number>> {
   if (all.length === 0 || !(await anyErased(client, account))) return new Set();
-  const clues = all.map(({ text, of }) => {
+  const clues = all.map(one => {
     try {
-      const { contacts, ...ids } = rules.cluesOf(text, of);
-      return { ...ids, contacts: [...contacts, ...(text === undefined ? [] : textsIn(parseJson(text)))] };
+      const { contacts, ...ids } = rules.cluesOf(one);
+      return { ...ids, contacts: [...contacts, ...(one.text === undefined ? [] : textsIn(parseJson(one.text)))] };
     } catch (error) {
       if (error instanceof SyntaxError || error instanceof RangeError) return undefined;
       throw error;
@@ -100,7 +55,7 @@ function textsIn(value: unknown): string[] {
   return found;
 }
 
-async function anyErased(client: Queryable, account: string): Promise<boolean> {
+export async function anyErased(client: Queryable, account: string): Promise<boolean> {
   const { rows } = await client.query<{ any: boolean }>({
     name: 'any erased',
     text: 'select sync.any_erased($1) as any',
@@ -109,7 +64,7 @@ async function anyErased(client: Queryable, account: string): Promise<boolean> {
   return rows[0]!.any;
 }
 
-async function lookUp(client: Queryable, account: string, clues: Clues): Promise<Erased> {
+export async function lookUp(client: Queryable, account: string, clues: Clues): Promise<Erased> {
   const clean = (all: readonly string[]) => [...new Set(all.map(text => cleanText(text).text))];
   const { rows } = await client.query<Record<keyof Erased, string[]>>({
     name: 'look up erased',
