@@ -94,6 +94,8 @@ test.each([
     'changed is no time that all orders have',
   ],
   [wild(created, order, '/orders', { cursor: 'order', startParam: 'since' }), 'order is no time that all orders have'],
+  [wild(created, order, '/orders', { cursor: 'changedAt' }), 'orders has no startParam'],
+  [wild(fullRefresh, order, '/orders', { updated_at: 'changedAt' }), 'updated_at is no option of orders'],
   [wild(fullRefresh, order, '/orders', { get: '/orders' }), 'the path /orders of orders has no :id'],
   [
     wild(feed, gone, '/gone', { cursorParam: 'a', deletes: { id: 'on', at: 'at', of: 'gone' } }),
@@ -105,6 +107,11 @@ test.each([
   ],
 ])('what does not compile is refused where nobody compiles it: %o', (streams, sentence) => {
   expect(() => shop({ streams })).toThrow(sentence);
+});
+
+test('so is an option of the service that nobody knows', () => {
+  expect(() => shop({ lookback: 5 } as never)).toThrow('lookback is no option of a service');
+  expect(() => shop({ paginator: { type: 'pages', limit: 9 } } as never)).toThrow('pages is no type of a paginator');
 });
 
 const fieldsOf = (fields: Record<string, unknown>) => ({

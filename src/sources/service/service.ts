@@ -13,10 +13,11 @@ import { contactsOf } from '../record/personal.ts';
 import { type AnyRecord, columnNameOf, type Facts, fieldsThatAre } from '../record/record.ts';
 import { parentColumn } from '../record/tables.ts';
 import type { Connection, ListStream, Row, Source, Uses } from '../source.ts';
-import { limitOf } from './paginator.ts';
+import { limitOf, wholeReader } from './paginator.ts';
 import {
   type DeclaredStream,
   type FeedOptions,
+  type FullRefreshOptions,
   type IncrementalOptions,
   type Shared,
   streamsOf,
@@ -240,15 +241,19 @@ const longestName = 40;
 const isName = (name: string) =>
   /^[a-z][a-z0-9_]*$/.test(name) && columnNameOf(name) === name && name.length <= longestName;
 
-function refuseWrong({ name, limits, paginator, streams }: Service<string>): void {
+function refuseWrong(service: Service<string>): void {
+  const { name, limits, paginator, streams } = service;
   const refuse = (what: string, remedy: string) => new Fatal(`source ${name}: ${what}`, remedy, exitCodes.usage);
+  refuseUnknown(service, inService, 'a service', refuse);
   if (taken.test(name)) throw refuse('a schema of this name is there already', 'Give the source another name.');
   if (new Set(limits.map(({ per }) => per)).size < limits.length)
     throw refuse('it has two limits of the same time', 'Declare the tighter one.');
   if (limits.some(one => one.remaining !== undefined && one !== longestOf(limits)))
     throw refuse('remaining tells of a limit that is not the longest', 'Name the headers of the longest limit.');
   for (const pages of [paginator, ...streams.flatMap(({ options }) => options.paginator ?? [])])
-    if (!(limitOf(pages) >= 2))
+    if (wholeReader(pages) === undefined)
+      throw refuse(`${pages.type} is no type of a paginator`, 'Take offset, page_number, cursor or single_page.');
+    else if (!(limitOf(pages) >= 2))
       throw refuse('the limit of a page is less than 2', 'Name the number of records of a page.');
   const records = streams.flatMap(stream => [
     { record: stream.record, parent: 'id' },
@@ -278,10 +283,31 @@ function refuseWrong({ name, limits, paginator, streams }: Service<string>): voi
 
 type Refuse = (what: string, remedy: string) => Fatal;
 
+type Options = IncrementalOptions<AnyRecord> & FeedOptions<AnyRecord> & FullRefreshOptions<AnyRecord>;
+const inService: Record<keyof Service<string>, true> = {
+  ...{ name: true, label: true, says: true, limits: true, keyHeader: true, lookbackSeconds: true, dialect: true },
+  ...{ paginator: true, dataSelector: true, streams: true },
+};
+const inStream: Record<keyof Options, true> = {
+  ...{ dataSelector: true, params: true, paginator: true, schedule: true, target: true, get: true, getSelector: true },
+  ...{ deletionsUnknown: true, updatedAt: true, cursor: true, startParam: true },
+  ...{ cursorParam: true, hasMorePath: true, deletes: true },
+};
+
+function refuseUnknown(given: object, known: object, of: string, refuse: Refuse): void {
+  const unknown = Object.keys(given).find(name => !Object.hasOwn(known, name));
+  if (unknown !== undefined)
+    throw refuse(`${unknown} is no option of ${of}`, `Take one of ${Object.keys(known).join(', ')}.`);
+}
+
 /** What the compiler refuses too: nobody may have compiled the file. */
 function refuseOptions({ kind, record, options }: DeclaredStream, refuse: Refuse): void {
+  refuseUnknown(options, inStream, record.name, refuse);
+  const needed = kind === 'feed' ? 'cursorParam' : 'startParam';
+  if (kind !== 'full refresh' && !Object.hasOwn(options, needed))
+    throw refuse(`${record.name} has no ${needed}`, `Name the parameter as ${needed}.`);
   const fields: Readonly<Record<string, Facts | undefined>> = record.fields;
-  const { deletes, cursor, get } = options as Partial<IncrementalOptions<AnyRecord> & FeedOptions<AnyRecord>>;
+  const { deletes, cursor, get } = options as Partial<Options>;
   const named = deletes === undefined ? [] : [deletes.id, deletes.at, ...('type' in deletes ? [deletes.type] : [])];
   const unknown = named.find(name => fields[name]?.is !== 'column');
   if (unknown !== undefined)

@@ -53,7 +53,7 @@ interface ListOptions extends Options {
   readonly deletionsUnknown?: string;
 }
 
-interface FullRefreshOptions<R extends AnyRecord> extends ListOptions {
+export interface FullRefreshOptions<R extends AnyRecord> extends ListOptions {
   /** The time of the last change, by which `verify` tells a late change from a difference. */
   readonly updatedAt?: TimesOf<R>;
 }
