@@ -189,8 +189,8 @@ class Pages {
   }
 
   /**
-   * Looks at the page behind, if paging reaches it. Where the source counts nothing, the page itself is asked for again then, until it
-   * is the same: what went away meanwhile has moved what is behind the page onto it.
+   * Looks at the page behind, if paging reaches it. Of a declared service, whose pages may tear and are not counted, the page itself is
+   * asked for again then, until it is the same: what went away meanwhile has moved what is behind the page onto it.
    */
   *#look(ask: Asked, first: Page): Generator<Step, Page, Page> {
     let page = first;
@@ -199,7 +199,7 @@ class Pages {
       const next = ask.page + 1;
       const isReached = next * this.size <= this.#options.depth;
       if (isReached && (yield* this.#find(ask, page, next))) return { ...page, isLast: false };
-      if (!isReached || this.#counts) return { ...page, isLast: true };
+      if (!isReached || this.#counts || !this.#options.mayTear) return { ...page, isLast: true };
       const again: Page = yield { ask, proof: {} };
       this.#note(ask, again);
       if (again.arrived >= this.size || this.#isBeyond(again)) return { ...again, isLast: false };

@@ -53,7 +53,13 @@ function drive(
   move: (world: World) => void,
   isWhole = false,
 ) {
-  const options = { lookbackMs: 0, perPage: pages.limit, depth: Number.POSITIVE_INFINITY, firstLoad: from === 0 };
+  const options = {
+    lookbackMs: 0,
+    perPage: pages.limit,
+    depth: Number.POSITIVE_INFINITY,
+    mayTear: true,
+    firstLoad: from === 0,
+  };
   const reading = read(from, { ...options, ends: { ...ends, doubt: 'always', byOffset: pages.type === 'offset' } });
   const shown = new Map<string, number>();
   const proofs: Proof[] = [];
